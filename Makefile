@@ -1,0 +1,54 @@
+# Weir on this machine. `make help` lists what there is; each target installs what it needs.
+
+# STATE is the folder with everything of an installation.
+STATE := $(or $(STATE),$(WEIR_STATE))
+FIGURE ?=
+SIZE ?=
+ARGS ?=
+
+export PYTHONPATH := $(CURDIR)/plugins:$(CURDIR)/examples
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+PYTHON := .venv/bin/python
+WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
+
+.PHONY: help demo test up down psql lock lint bench soak clean setup
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: setup ## a whole story on real flights, from nothing (in STATE=.weir-demo)
+	@WEIR_STATE="$(or $(STATE),.weir-demo)" $(PYTHON) -m flights.demo $(ARGS)
+
+test: lint ## all checks and tests (ARGS= for pytest)
+	@$(PYTHON) -m pytest $(ARGS)
+
+up: setup ## start Postgres and Airflow (STATE=.weir; a state left by the demo will do)
+	@$(WEIR) -m weir.local up
+
+down: setup ## stop them; the data stays
+	@$(WEIR) -m weir.local down
+
+psql: setup ## open the database, and say where other SQL clients find it
+	@$(WEIR) -m weir.local psql $(ARGS)
+
+lint: setup ## format, lint and type checks
+	@$(PYTHON) -m ruff check
+	@$(PYTHON) -m ruff format --check
+	@$(PYTHON) -m mypy plugins/weir
+
+bench: setup ## measure (FIGURE= one of them, SIZE=)
+	@$(WEIR) -m benchmarks $(if $(FIGURE),--figure $(FIGURE)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
+
+soak: setup ## the long tests
+	@$(PYTHON) -m pytest -m soak $(ARGS)
+
+lock: setup ## requirements.in -> requirements.txt
+	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 requirements.in \
+		-o requirements.txt --custom-compile-command "make lock"
+
+clean: setup ## stop everything and delete the state folder with its streams (asks; YES=1 does not)
+	@$(WEIR) -m weir.local clean $(if $(YES),--yes)
+
+setup:
+	@./setup.sh

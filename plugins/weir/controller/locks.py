@@ -1,0 +1,139 @@
+"""Row locks, always in one order: streams by id, then reader groups by id.
+
+FOR NO KEY UPDATE: with foreign keys, two sessions that insert a child row and then lock the parent
+FOR UPDATE would deadlock. What was read before the lock must be read again after it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.errors import Conflict, NotFound
+from weir.names import StreamName
+
+
+@dataclass(frozen=True)
+class LockedStream:
+    """The row of a stream, locked until the end of the transaction."""
+
+    stream_id: int
+    name: StreamName
+    state: str
+    routing_key: str
+    on_missing_key: str
+    on_bad_rows: str
+    retain_by_consumption: bool
+    current_epoch: int
+    next_segment_number: int
+    next_transaction_number: int
+    schema_version: int
+    last_clock: int
+    head: dict[str, Any]
+
+    def must_be_active(self) -> None:
+        """Raises Conflict when the stream is sealed."""
+        if self.state != "active":
+            raise Conflict(f"stream {self.name} is {self.state}; nothing can be changed in it.")
+
+
+_COLUMNS = """stream_id, scope, name, state, routing_key, on_missing_key, on_bad_rows,
+    retain_by_consumption, current_epoch, next_segment_number, next_transaction_number,
+    schema_version, last_clock, head"""
+
+
+def lock_streams(
+    connection: Connection, *, names: Sequence[StreamName] = (), ids: Iterable[int] = ()
+) -> list[LockedStream]:
+    """Lock streams, by name or by id, in the order of their ids; returned in that order.
+
+    Raises NotFound naming the first that does not exist.
+    """
+    ids = sorted(set(ids))
+    rows = connection.execute(
+        text(
+            f"""SELECT {_COLUMNS} FROM stream
+            WHERE state <> 'deleted' AND (stream_id = ANY(:ids)
+                OR (scope, name) IN (SELECT * FROM unnest(
+                    CAST(:scopes AS text[]), CAST(:names AS text[]))))
+            ORDER BY stream_id FOR NO KEY UPDATE"""  # noqa: S608 - constant column list
+        ),
+        {"ids": ids, "scopes": [n.scope for n in names], "names": [n.name for n in names]},
+    ).mappings()
+    found = [stream_of(dict(row)) for row in rows]
+    missing = [n for n in names if n not in {s.name for s in found}]
+    if missing:
+        raise NotFound(no_such_stream(missing[0]))
+    gone = set(ids) - {s.stream_id for s in found}
+    if gone:
+        raise NotFound(f"stream number {min(gone)} was deleted.")
+    return found
+
+
+def lock_stream(connection: Connection, name: StreamName) -> LockedStream:
+    """Lock one stream by its name."""
+    return lock_streams(connection, names=[name])[0]
+
+
+def read_stream(connection: Connection, name: StreamName) -> LockedStream:
+    """The same row without a lock: for reading only."""
+    row = (
+        connection.execute(
+            text(
+                f"""SELECT {_COLUMNS} FROM stream
+                WHERE state <> 'deleted' AND scope = :scope AND name = :name"""  # noqa: S608 - constant column list
+            ),
+            {"scope": name.scope, "name": name.name},
+        )
+        .mappings()
+        .one_or_none()
+    )
+    if row is None:
+        raise NotFound(no_such_stream(name))
+    return stream_of(dict(row))
+
+
+def stream_of(row: dict[str, Any]) -> LockedStream:
+    """A row of table stream as a value."""
+    name = StreamName(row.pop("scope"), row.pop("name"))
+    return LockedStream(name=name, **row)
+
+
+def no_such_stream(name: StreamName) -> str:
+    """The sentence for a stream that is not there."""
+    return f"there is no stream {name}; create it with weir_create_stream, or check the name."
+
+
+@dataclass(frozen=True)
+class LockedGroup:
+    """The row of a reader group, locked until the end of the transaction."""
+
+    group_id: int
+    name: str
+    generation: int
+    subscriber: bool
+    on_gap: str
+    next_token: int
+    next_batch: int
+
+
+def lock_group(connection: Connection, name: str) -> LockedGroup:
+    """Lock a reader group. Streams, if any, must have been locked before. Raises NotFound."""
+    row = (
+        connection.execute(
+            text(
+                """SELECT group_id, name, generation, subscriber, on_gap, next_token, next_batch
+                FROM reader_group WHERE name = :name FOR NO KEY UPDATE"""
+            ),
+            {"name": name},
+        )
+        .mappings()
+        .one_or_none()
+    )
+    if row is None:
+        raise NotFound(
+            f"there is no reader group {name}; create it with weir_create_reader_group, "
+            "or check the name."
+        )
+    return LockedGroup(**row)

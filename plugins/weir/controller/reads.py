@@ -1,0 +1,90 @@
+"""Which files hold which events: the plan of a read. One statement, whatever the number of files."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+
+
+class FileSlice(NamedTuple):
+    """A file, and the rows of it that are wanted: `first_row` up to `end_row` (exclusive)."""
+
+    path: str  # below the warehouse
+    segment_id: int
+    key_low: float
+    key_high: float
+    start_offset: int
+    events: int
+    first_seq: int
+    last_seq: int
+    clock: int
+    transaction_number: int
+    first_row: int
+    end_row: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether all rows are wanted."""
+        return self.first_row == 0 and self.end_row == self.events
+
+
+_COLUMNS = """f.path, f.segment_id, s.key_low, s.key_high, f.start_offset, f.events, f.first_seq,
+    f.last_seq, t.clock, f.transaction_number"""
+_JOINS = """JOIN segment s ON s.stream_id = f.stream_id AND s.segment_id = f.segment_id
+    JOIN transaction t ON t.stream_id = f.stream_id
+        AND t.transaction_number = f.transaction_number"""
+
+
+def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
+    """Everything from the head to the tail."""
+    rows = connection.execute(
+        text(
+            f"""SELECT {_COLUMNS}, greatest(coalesce(h.event_offset, 0) - f.start_offset, 0),
+                f.events
+            FROM data_file f {_JOINS}
+            LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
+                ON h.segment_id = f.segment_id
+            WHERE f.stream_id = :s ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
+        ),
+        {"s": stream_id},
+    )
+    return [FileSlice(*row) for row in rows]
+
+
+def slices_of_bounds(
+    connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
+) -> list[FileSlice]:
+    """The events between bounds (segment id, from, to), whatever lies before and after them."""
+    rows = connection.execute(
+        text(
+            f"""SELECT {_COLUMNS}, greatest(b.first - f.start_offset, 0),
+                least(b.past - f.start_offset, f.events)
+            FROM jsonb_to_recordset(CAST(:bounds AS jsonb))
+                AS b (segment bigint, first bigint, past bigint)
+            CROSS JOIN LATERAL (
+                SELECT * FROM data_file d WHERE d.stream_id = :s AND d.segment_id = b.segment
+                  AND d.start_offset < b.past AND d.start_offset >= coalesce((
+                      SELECT max(n.start_offset) FROM data_file n WHERE n.stream_id = :s
+                      AND n.segment_id = b.segment AND n.start_offset <= b.first), 0)) f
+            {_JOINS}
+            ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
+        ),
+        {
+            "s": stream_id,
+            "bounds": json.dumps([{"segment": s, "first": a, "past": b} for s, a, b in bounds]),
+        },
+    )
+    return [FileSlice(*row) for row in rows]
+
+
+def schema_by_id(connection: Connection, stream_id: int) -> list[dict[str, Any]] | None:
+    """The newest schema of a stream, or None before its first append."""
+    fields = connection.execute(
+        text(
+            """SELECT fields FROM stream_schema WHERE stream_id = :s
+            ORDER BY version DESC LIMIT 1"""
+        ),
+        {"s": stream_id},
+    ).scalar_one_or_none()
+    return None if fields is None else list(fields)

@@ -1,0 +1,66 @@
+"""Requests: the same again returns its result, with other arguments it is a conflict.
+
+This is what makes a killed and retried task harmless: the request id is that of the task (DAG run,
+task, map index), without its try number.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.errors import Conflict
+
+
+@dataclass(frozen=True)
+class Request:
+    """One operation on one object, asked for under an id."""
+
+    request_id: str
+    operation: str
+    object: str
+    arguments: dict[str, Any]
+
+    @property
+    def _hash(self) -> str:
+        return hashlib.sha256(json.dumps(self.arguments, sort_keys=True).encode()).hexdigest()
+
+    def result(self, connection: Connection) -> dict[str, Any] | None:
+        """What it returned when it was done before, else None. Call it after locking the object.
+
+        Raises Conflict when the id was used for this operation and object with other arguments.
+        """
+        row = connection.execute(
+            text(
+                """SELECT arguments, result FROM request WHERE request_id = :request_id
+                AND operation = :operation AND object = :object"""
+            ),
+            {"request_id": self.request_id, "operation": self.operation, "object": self.object},
+        ).one_or_none()
+        if row is None:
+            return None
+        if row.arguments != self._hash:
+            raise Conflict(
+                f"request {self.request_id!r} has already done {self.operation} on {self.object} "
+                "with other arguments; use another request id for a new request."
+            )
+        return dict(row.result)
+
+    def done(self, connection: Connection, result: dict[str, Any]) -> dict[str, Any]:
+        """Record the result, in the transaction of the change itself; returns it."""
+        connection.execute(
+            text(
+                """INSERT INTO request (request_id, operation, object, arguments, result)
+                VALUES (:request_id, :operation, :object, :arguments, CAST(:result AS jsonb))"""
+            ),
+            {
+                "request_id": self.request_id,
+                "operation": self.operation,
+                "object": self.object,
+                "arguments": self._hash,
+                "result": json.dumps(result),
+            },
+        )
+        return result

@@ -1,0 +1,96 @@
+"""Scale: seal some active segments and create new ones over the same ranges (PDP-32, 6.1)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from weir.controller.epochs import active_segments, next_epoch, tick
+from weir.controller.locks import lock_stream
+from weir.controller.requests import Request
+from weir.errors import InvalidInput
+from weir.key_space import KeyRange, check_scale, even_split, merge_blocks, splits_and_merges
+from weir.names import StreamName
+from weir.segment import Segment, parse_segment_name, segment_id
+from weir.storage import Database
+
+
+def scale(
+    database: Database,
+    name: StreamName,
+    *,
+    seal: Sequence[str],
+    ranges: Sequence[KeyRange] = (),
+    parts: int = 0,
+    request_id: str,
+) -> dict[str, Any]:
+    """Replace the segments `seal` (`number.epoch`) by `ranges`, or by `parts` equal ranges.
+
+    A segment is meant by its number: an id whose copy is active after a roll means the copy.
+    Returns the new epoch and its segments. Raises Conflict for a segment that is not active,
+    InvalidInput for ranges that don't cover exactly what is sealed.
+    """
+    numbers = [parse_segment_name(segment) & 0xFFFFFFFF for segment in seal]
+    request = Request(
+        request_id,
+        "scale",
+        str(name),
+        {"seal": sorted(numbers), "ranges": [list(r) for r in ranges], "parts": parts},
+    )
+
+    def work(connection: Connection) -> dict[str, Any]:
+        stream = lock_stream(connection, name)
+        if (before := request.result(connection)) is not None:
+            return before
+        stream.must_be_active()
+        active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+        copies = {segment.number: segment for segment in active}
+        sealed = [
+            copies[number].segment_id if number in copies else parse_segment_name(given)
+            for number, given in zip(numbers, seal, strict=True)
+        ]
+        wanted = list(ranges) or _equal_parts(active, sealed, parts)
+        check_scale(active, sealed, wanted)
+        epoch = stream.current_epoch + 1
+        created = [
+            Segment(segment_id(stream.next_segment_number + i, epoch), r.low, r.high)
+            for i, r in enumerate(wanted)
+        ]
+        old = [KeyRange(s.key_low, s.key_high) for s in active if s.segment_id in sealed]
+        next_epoch(
+            connection,
+            stream,
+            epoch=epoch,
+            reference_epoch=epoch,
+            clock=tick(connection, stream),
+            seal=sealed,
+            create=created,
+            splits_and_merges=splits_and_merges(old, wanted),
+            cause="scale",
+            request_id=request_id,
+            next_segment_number=stream.next_segment_number + len(created),
+        )
+        return request.done(
+            connection,
+            {
+                "stream": str(name),
+                "epoch": epoch,
+                "sealed": [s.name for s in active if s.segment_id in sealed],
+                "created": [[s.name, s.key_low, s.key_high] for s in created],
+            },
+        )
+
+    return database.transaction(work)
+
+
+def _equal_parts(active: Sequence[Segment], sealed: Sequence[int], parts: int) -> list[KeyRange]:
+    if parts < 1:
+        raise InvalidInput(f"parts is {parts}; give at least 1, or give the new ranges.")
+    chosen = [KeyRange(s.key_low, s.key_high) for s in active if s.segment_id in sealed]
+    blocks = merge_blocks(chosen)
+    if len(blocks) > 1:
+        raise InvalidInput(
+            "the segments to replace are not neighbours, so equal parts have no meaning; "
+            "give the new ranges, or scale them one after the other."
+        )
+    return even_split(parts, blocks[0]) if blocks else []

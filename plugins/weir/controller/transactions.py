@@ -1,0 +1,316 @@
+"""Append transactions: begin, ping, abort, expire. Committing is in `commit`.
+
+The identity of a transaction is (stream, writer id, batch id): beginning it again returns the
+result when it is committed, and takes it over under a new attempt when it is not; the attempt
+before is fenced from then on (its orphaned driver may still live).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+
+from weir.controller.epochs import active_segments
+from weir.controller.locks import LockedStream, lock_stream, lock_streams
+from weir.controller.streams import schema_of
+from weir.errors import Conflict, Fenced, NotFound
+from weir.names import StreamName
+from weir.schema import Field
+from weir.segment import Segment
+from weir.storage import Database
+from weir.warehouse import attempt_folder
+
+
+class InputFile(NamedTuple):
+    """A file to append: its path below the input root, and its size in bytes."""
+
+    path: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt at a transaction that may be written and committed."""
+
+    stream_id: int
+    stream: StreamName
+    transaction_number: int
+    attempt: int
+    segments: tuple[Segment, ...]
+    routing_key: str
+    on_missing_key: str
+    on_bad_rows: str
+    schema_version: int
+    fields: list[Field] | None
+
+    @property
+    def folder(self) -> str:
+        """Its folder below the warehouse."""
+        return attempt_folder(self.stream_id, self.transaction_number, self.attempt)
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What a transaction did."""
+
+    stream: str
+    transaction_number: int
+    clock: int
+    events: int
+    rejected: int
+    bytes: int
+    files: int
+    rolled: bool = False
+    repeated: bool = False  # it had been committed before: nothing was appended now
+
+    def report(self) -> dict[str, Any]:
+        """As a dictionary for the job's report."""
+        return dict(self.__dict__)
+
+
+def begin(
+    database: Database,
+    name: StreamName,
+    *,
+    writer_id: str,
+    batch_id: str,
+    fingerprint: str,
+    lease: float,
+    source: str,
+    inputs: Sequence[InputFile] = (),
+    append_again: bool = False,
+) -> Attempt | Committed:
+    """Open a transaction in the current epoch, or take it over; Committed if it is done already.
+
+    `lease` in seconds. Raises Conflict when the same identity has another fingerprint, or when
+    another committed transaction holds one of the files (unless `append_again`).
+    """
+
+    def work(connection: Connection) -> Attempt | Committed:
+        stream = lock_stream(connection, name)
+        return begin_in(
+            connection, stream, writer_id=writer_id, batch_id=batch_id, fingerprint=fingerprint,
+            lease=lease, source=source, inputs=inputs, append_again=append_again,
+        )  # fmt: skip
+
+    return database.transaction(work)
+
+
+def begin_in(
+    connection: Connection,
+    stream: LockedStream,
+    *,
+    writer_id: str,
+    batch_id: str,
+    fingerprint: str,
+    lease: float,
+    source: str,
+    inputs: Sequence[InputFile] = (),
+    append_again: bool = False,
+) -> Attempt | Committed:
+    """The same on a stream that is locked already."""
+    known = connection.execute(
+        text(
+            """SELECT transaction_number, state, fingerprint, attempt, clock, events, rejected,
+                      bytes, files
+            FROM transaction WHERE stream_id = :stream_id AND writer_id = :writer_id
+            AND batch_id = :batch_id"""
+        ),
+        {"stream_id": stream.stream_id, "writer_id": writer_id, "batch_id": batch_id},
+    ).one_or_none()
+    if known is not None and known.state != "aborted" and known.fingerprint != fingerprint:
+        raise Conflict(
+            f"batch {batch_id!r} of writer {writer_id!r} is {known.state} in stream {stream.name} "
+            "with another input (the paths are the same, sizes or times differ); append changed "
+            "data under another batch id, or under other file names."
+        )
+    if known is not None and known.state == "committed":
+        return Committed(
+            str(stream.name), known.transaction_number, known.clock, known.events, known.rejected,
+            known.bytes, known.files, repeated=True,
+        )  # fmt: skip
+    stream.must_be_active()
+    number = known.transaction_number if known else stream.next_transaction_number
+    attempt = known.attempt + 1 if known else 1
+    if not append_again:
+        check_inputs(connection, stream, number, [file.path for file in inputs])
+    connection.execute(
+        text(
+            """WITH counted AS (
+                UPDATE stream SET next_transaction_number = greatest(next_transaction_number,
+                                                                     :number + 1)
+                WHERE stream_id = :stream_id
+            ), opened AS (
+                INSERT INTO transaction (stream_id, transaction_number, writer_id, batch_id,
+                    fingerprint, state, attempt, epoch, opened_at, lease_until, append_again,
+                    source)
+                VALUES (:stream_id, :number, :writer_id, :batch_id, :fingerprint, 'open', :attempt,
+                    :epoch, clock_timestamp(), clock_timestamp() + :lease * interval '1 second',
+                    :append_again, :source)
+                ON CONFLICT (stream_id, transaction_number) DO UPDATE SET state = 'open',
+                    fingerprint = excluded.fingerprint, attempt = excluded.attempt,
+                    epoch = excluded.epoch, opened_at = excluded.opened_at,
+                    lease_until = excluded.lease_until, ended_at = NULL,
+                    append_again = excluded.append_again, source = excluded.source
+                RETURNING stream_id
+            ), forgotten AS (
+                DELETE FROM transaction_input WHERE stream_id = :stream_id
+                AND transaction_number = :number AND NOT path = ANY(CAST(:paths AS text[]))
+            )
+            INSERT INTO transaction_input (stream_id, path, transaction_number, bytes)
+            SELECT :stream_id, f.path, :number, f.bytes
+            FROM unnest(CAST(:paths AS text[]), CAST(:sizes AS bigint[])) AS f (path, bytes)
+            ON CONFLICT (stream_id, path, transaction_number) DO UPDATE SET bytes = excluded.bytes"""
+        ),
+        {
+            "stream_id": stream.stream_id,
+            "number": number,
+            "writer_id": writer_id,
+            "batch_id": batch_id,
+            "fingerprint": fingerprint,
+            "attempt": attempt,
+            "epoch": stream.current_epoch,
+            "lease": lease,
+            "append_again": append_again,
+            "source": source,
+            "paths": [file.path for file in inputs],
+            "sizes": [file.bytes for file in inputs],
+        },
+    )
+    return Attempt(
+        stream.stream_id,
+        stream.name,
+        number,
+        attempt,
+        tuple(tail.segment for tail in active_segments(connection, stream.stream_id)),
+        stream.routing_key,
+        stream.on_missing_key,
+        stream.on_bad_rows,
+        stream.schema_version,
+        schema_of(connection, stream),
+    )
+
+
+def check_inputs(
+    connection: Connection, stream: LockedStream, number: int, paths: Sequence[str]
+) -> None:
+    """Raises Conflict naming the first file that another committed transaction holds."""
+    held = connection.execute(
+        text(
+            """SELECT i.path, i.transaction_number, t.ended_at, t.source
+            FROM transaction_input i JOIN transaction t USING (stream_id, transaction_number)
+            WHERE i.stream_id = :stream_id AND i.path = ANY(CAST(:paths AS text[]))
+              AND i.transaction_number <> :number AND t.state = 'committed'
+            ORDER BY i.path, i.transaction_number LIMIT 1"""
+        ),
+        {"stream_id": stream.stream_id, "paths": list(paths), "number": number},
+    ).one_or_none()
+    if held is not None:
+        raise Conflict(
+            f"file {held.path!r} is in stream {stream.name} already: transaction "
+            f"{held.transaction_number} of {held.source} appended it at "
+            f"{held.ended_at:%Y-%m-%d %H:%M:%S} UTC; leave it out, or set append_again to append "
+            "its rows a second time."
+        )
+
+
+def ping(connection: Connection, attempt: Attempt, lease: float, longest: float) -> None:
+    """Renew the lease (seconds), but not beyond `longest` seconds after the attempt began.
+
+    Raises Fenced when the attempt may not go on.
+    """
+    row = connection.execute(
+        text(
+            """UPDATE transaction SET lease_until = clock_timestamp() + :lease * interval '1 second'
+            WHERE stream_id = :stream_id AND transaction_number = :number AND attempt = :attempt
+              AND state = 'open'
+              AND opened_at + :longest * interval '1 second' > clock_timestamp()"""
+        ),
+        {
+            "stream_id": attempt.stream_id,
+            "number": attempt.transaction_number,
+            "attempt": attempt.attempt,
+            "lease": lease,
+            "longest": longest,
+        },
+    )
+    if row.rowcount == 0:
+        raise Fenced(
+            f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
+            f"{attempt.stream} was taken over or aborted, or ran longer than {longest:.0f} s."
+        )
+
+
+def abort(database: Database, attempt: Attempt) -> bool:
+    """Give up an attempt; its folder becomes garbage. False if it was no longer open."""
+
+    def work(connection: Connection) -> bool:
+        lock_streams(connection, ids=[attempt.stream_id])
+        return abort_in(connection, attempt.stream_id, attempt.transaction_number, attempt.attempt)
+
+    try:
+        return database.transaction(work)
+    except NotFound:
+        return False
+
+
+def abort_in(connection: Connection, stream_id: int, number: int, attempt: int) -> bool:
+    """The same in a transaction that has locked the stream."""
+    done = connection.execute(
+        text(
+            """WITH ended AS (
+                UPDATE transaction SET state = 'aborted', ended_at = clock_timestamp()
+                WHERE stream_id = :stream_id AND transaction_number = :number
+                  AND attempt = :attempt AND state = 'open'
+                RETURNING stream_id
+            )
+            INSERT INTO garbage (root, path, stream_id, reason)
+            SELECT '', unnest(CAST(:folders AS text[])), stream_id, 'aborted' FROM ended
+            ON CONFLICT (root, path) DO NOTHING RETURNING path"""
+        ),
+        {
+            "stream_id": stream_id,
+            "number": number,
+            "attempt": attempt,
+            "folders": [attempt_folder(stream_id, number, a) for a in range(1, attempt + 1)],
+        },
+    ).all()
+    return bool(done)
+
+
+def expire(database: Database, lease: float) -> list[dict[str, Any]]:
+    """Abort the transactions whose lease has run out, each in a transaction of its own.
+
+    A lease (seconds) that lapsed less than its own length after the server's start is spared: its holder must
+    get the chance to come back.
+    """
+    lapsed = """t.state = 'open' AND greatest(t.lease_until,
+        pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()"""
+    candidates = database.transaction(
+        lambda c: c.execute(
+            text(f"SELECT stream_id, transaction_number FROM transaction t WHERE {lapsed}"),  # noqa: S608 - constant
+            {"lease": lease},
+        ).all()
+    )
+    ended = []
+    for stream_id, number in candidates:
+
+        def work(
+            connection: Connection, stream_id: int = stream_id, number: int = number
+        ) -> dict[str, Any] | None:
+            stream = lock_streams(connection, ids=[stream_id])[0]
+            row = connection.execute(
+                text(
+                    f"""SELECT attempt, source FROM transaction t WHERE stream_id = :s
+                    AND transaction_number = :n AND {lapsed}"""  # noqa: S608 - constant
+                ),
+                {"s": stream_id, "n": number, "lease": lease},
+            ).one_or_none()
+            if row is None or not abort_in(connection, stream_id, number, row.attempt):
+                return None
+            return {"stream": str(stream.name), "transaction": number, "source": row.source}
+
+        if (report := database.transaction(work)) is not None:
+            ended.append(report)
+    return ended

@@ -1,0 +1,104 @@
+"""Truncation: the head moves, exact to the event; files wholly below it become garbage."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import check_cut, load_cuts
+from weir.controller.locks import LockedStream, lock_stream
+from weir.controller.requests import Request
+from weir.errors import InvalidInput
+from weir.names import StreamName
+from weir.segment import Segment, parse_segment_name
+from weir.storage import Database
+from weir.stream_cut import StreamCut, at_or_before
+
+
+@dataclass(frozen=True)
+class Freed:
+    """What a move of the head freed."""
+
+    events: int
+    bytes: int  # as first committed
+    files: int
+
+
+def truncate(
+    database: Database, name: StreamName, cut: str, *, request_id: str
+) -> dict[str, Any]:
+    """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON).
+
+    Raises InvalidInput for a cut that is not valid or lies behind the head, saying which segment.
+    """
+    request = Request(request_id, "truncate", str(name), {"cut": cut})
+
+    def work(connection: Connection) -> dict[str, Any]:
+        stream = lock_stream(connection, name)
+        if (before := request.result(connection)) is not None:
+            return before
+        stream.must_be_active()
+        wanted = parse_cut(connection, stream, cut)
+        check_cut(connection, stream.stream_id, wanted)
+        (head,) = load_cuts(connection, stream.stream_id, stream.head)
+        if not at_or_before(head, wanted):
+            raise InvalidInput(
+                f"the cut {wanted.to_text()} is not at or after the present head "
+                f"{head.to_text()} of stream {name}; the head only moves forward."
+            )
+        freed = move_head(connection, stream, wanted)
+        return request.done(
+            connection, {"stream": str(name), "head": wanted.to_json(), **freed.__dict__}
+        )
+
+    return database.transaction(work)
+
+
+def parse_cut(connection: Connection, stream: LockedStream, given: str) -> StreamCut:
+    """A cut that a person typed. Raises InvalidInput naming the segment that isn't there."""
+    names = set(re.findall(r"\d+\.\d+", given))
+    rows = connection.execute(
+        text(
+            """SELECT segment_id, key_low, key_high FROM segment
+            WHERE stream_id = :s AND segment_id = ANY(:ids)"""
+        ),
+        {"s": stream.stream_id, "ids": sorted({parse_segment_name(name) for name in names})},
+    )
+    return StreamCut.parse(given, {row.segment_id: Segment(*row) for row in rows})
+
+
+def move_head(connection: Connection, stream: LockedStream, cut: StreamCut) -> Freed:
+    """The same in a transaction that has locked the stream and checked the cut."""
+    row = connection.execute(
+        text(
+            """WITH entries AS MATERIALIZED (
+                SELECT c.segment_id, c.event_offset, s.key_low, s.key_high
+                FROM cut_entries(CAST(:cut AS jsonb)) c
+                JOIN segment s ON s.stream_id = :s AND s.segment_id = c.segment_id
+            ), below AS (
+                DELETE FROM data_file f USING segment s
+                WHERE f.stream_id = :s AND s.stream_id = :s AND s.segment_id = f.segment_id
+                  AND f.segment_id <= (SELECT max(segment_id) FROM entries)
+                  AND (EXISTS (SELECT FROM entries e WHERE e.segment_id = f.segment_id
+                               AND e.event_offset >= f.start_offset + f.events)
+                       OR NOT EXISTS (SELECT FROM entries e WHERE e.segment_id <= f.segment_id
+                                      AND e.key_low < s.key_high AND e.key_high > s.key_low))
+                RETURNING f.path, f.bytes
+            ), dead AS (
+                INSERT INTO garbage (root, path, stream_id, reason, bytes)
+                SELECT '', path, :s, 'truncated', bytes FROM below
+            ), moved AS (
+                UPDATE stream SET head = CAST(:cut AS jsonb) WHERE stream_id = :s
+            )
+            SELECT n.events - o.events, n.bytes - o.bytes, (SELECT count(*) FROM below)
+            FROM size_till(:s, CAST(:cut AS jsonb)) n, size_till(:s, CAST(:head AS jsonb)) o"""
+        ),
+        {
+            "s": stream.stream_id,
+            "cut": json.dumps(cut.to_json()),
+            "head": json.dumps(stream.head),
+        },
+    ).one()
+    return Freed(*row)

@@ -1,0 +1,56 @@
+"""Everything Weir raises on purpose. The message is one sentence for the person who reads it:
+what is wrong, with which value, what to do.
+
+WeirError
+├── InvalidInput (ValueError)    the caller's arguments; the same call will fail again
+│   └── BadRows                  rows that do not fit the stream, with the count and an example
+├── NotFound (KeyError)          no such stream, reader group, transaction ...
+├── Conflict                     the state, or an earlier request, stands against it
+├── Fenced                       a newer attempt or another reader has taken over: stop
+├── Truncated                    a position below the head of the stream
+├── Unavailable                  the database could not be reached for longer than the patience
+└── InvariantViolation           metadata and files disagree: stop and keep the evidence
+"""
+
+
+class WeirError(Exception):
+    """Base of all. `retryable`: whether the same call may succeed later without a change."""
+
+    retryable = False
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else type(self).__name__
+
+
+class InvalidInput(WeirError, ValueError):
+    """The caller's arguments are wrong; the message names the argument and the value."""
+
+
+class BadRows(InvalidInput):
+    """Rows of the input do not fit the stream; nothing was appended."""
+
+
+class NotFound(WeirError, KeyError):
+    """The named object does not exist."""
+
+
+class Conflict(WeirError):
+    """The present state of the object, or an earlier request of the same id, forbids this."""
+
+
+class Fenced(WeirError):
+    """Somebody else holds the transaction or the batch now; whatever was written is garbage."""
+
+
+class Truncated(WeirError):
+    """The position lies below the head: the events were deleted by retention or by hand."""
+
+
+class Unavailable(WeirError):
+    """Postgres could not be reached for longer than the configured patience."""
+
+    retryable = True
+
+
+class InvariantViolation(WeirError):
+    """Something that must always hold does not; nothing was changed."""

@@ -1,0 +1,146 @@
+"""`python -m weir.local up|down|status|psql|clean`: Weir on this machine, in one state folder.
+
+The folder is the setting `state` (WEIR_STATE; default .weir).
+"""
+
+import argparse
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from weir import settings
+from weir.errors import Conflict, InvalidInput, WeirError
+from weir.local import binaries
+from weir.local.airflow_environment import REPOSITORY
+from weir.local.installation import Installation
+
+
+def up(installation: Installation) -> int:
+    """Start what does not run yet, and say where it is."""
+    installation.start()
+    postgres, airflow = installation.postgres, installation.airflow
+    login = "admin"
+    if sys.stdout.isatty():  # not into the log of a CI
+        login += " / " + json.loads(airflow.passwords_file.read_text())["admin"]
+    print(
+        f"Weir is up.\n"
+        f"  Airflow    {airflow.url}   login {login}   (passwords: {airflow.passwords_file})\n"
+        f"  Postgres   host=127.0.0.1 port={postgres.port} dbname=weir user=weir_view"
+        f"   (passwords: {installation.state / 'pgpass'})\n"
+        f"  State      {installation.state}\n"
+        f"  Database   {postgres.home}\n"
+        f"  Logs       {airflow.log_file('*')}\n"
+        "`make psql` opens the database, `make down` stops all of it and keeps the data."
+    )
+    return 0
+
+
+def down(installation: Installation) -> int:
+    """Stop Airflow and Postgres."""
+    if installation.state.is_dir():
+        installation.stop()
+    print(f"Nothing of {installation.state} runs.")
+    return 0
+
+
+def status(installation: Installation) -> int:
+    """Say what runs; 0 if all of it does."""
+    running = {"postgres": installation.postgres.running(), **installation.airflow.running()}
+    for name, found in running.items():
+        print(f"{name:14} {'runs' if found else 'does not run'}")
+    return 0 if all(running.values()) else 1
+
+
+def psql(installation: Installation, arguments: list[str]) -> int:
+    """Open the database; Postgres is started for it if need be, and stopped again."""
+    postgres = installation.postgres
+    before = postgres.running()
+    if not before:
+        installation.start_postgres()
+    try:
+        print(
+            f"host=127.0.0.1 port={postgres.port} dbname=weir user=weir_owner"
+            f"   (password: in {installation.state / 'pgpass'})",
+            file=sys.stderr,
+        )
+        environ = os.environ | installation.environment() | {"PGOPTIONS": "-c search_path=weir"}
+        program = str(binaries.wheel() / "bin" / "psql")
+        command = [program, *arguments, "service=weir_owner"]
+        # Ctrl-C is for psql: it cancels a statement there. (A handler is not inherited.)
+        signal.signal(signal.SIGINT, lambda *_: None)
+        return subprocess.run(command, env=environ).returncode
+    finally:
+        if not before:
+            postgres.stop()
+
+
+def clean(installation: Installation, yes: bool) -> int:
+    """Stop everything and delete it: streams, metadata, Airflow's history."""
+    state, home = installation.state, installation.postgres.home
+    if not state.exists():
+        print(f"There is no {state}.")
+        return 0
+    if not (state / "postgres.lock").is_file():
+        raise InvalidInput(f"{state} is no state folder of Weir: nothing was removed.")
+    folders = [state] if home.is_relative_to(state) else [state, home]
+    named = " and ".join(str(folder) for folder in folders)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InvalidInput(f"YES=1 (or --yes) is needed to remove {named}.")
+        if input(f"Remove {named} with all streams in it? [y/N] ").strip().lower() != "y":
+            print("Nothing was removed.")
+            return 1
+    installation.stop()
+    for folder in folders:
+        shutil.rmtree(folder)
+    print(f"Removed {named}.")
+    return 0
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m weir.local", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for command in (up, down, status):
+        commands.add_parser(command.__name__, help=command.__doc__)
+    commands.choices["up"].add_argument(
+        "--dags", type=Path, default=REPOSITORY / "dags", help="the folder of the DAGs"
+    )
+    commands.add_parser("psql", help=psql.__doc__, add_help=False, prefix_chars="\0")
+    commands.choices["psql"].add_argument("arguments", nargs="*", help="for psql")
+    commands.add_parser("clean", help=clean.__doc__).add_argument("--yes", action="store_true")
+    given = parser.parse_args()
+
+    logging.basicConfig(level=logging.WARNING, format="weir: %(message)s", stream=sys.stderr)
+    logging.getLogger("weir").setLevel(logging.INFO)
+    # As Ctrl-C: what was started is stopped again.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        state = settings.load().state
+        if given.command == "up":
+            return up(Installation(state, dags=given.dags))
+        installation = Installation(state)
+        if given.command == "psql":
+            return psql(installation, given.arguments)
+        if given.command == "clean":
+            return clean(installation, given.yes)
+        return {"down": down, "status": status}[given.command](installation)
+    except WeirError as error:
+        print(f"weir: {error}", file=sys.stderr)
+    except PermissionError as error:
+        owner = Conflict(f"{error.filename} belongs to another user: run this as that user.")
+        print(f"weir: {owner}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("weir: interrupted", file=sys.stderr)
+        return 130
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""Airflow's REST API, as far as the demo, the tests and the start-up need it."""
+
+import http.client
+import json
+import logging
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+from weir.errors import Conflict, InvalidInput, NotFound, Unavailable, WeirError
+
+log = logging.getLogger("weir.local")
+
+_DONE = {"success", "failed"}
+# A proxy of the user's has no business with 127.0.0.1.
+_open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
+_ERRORS: dict[int, type[WeirError]] = {404: NotFound, 409: Conflict}
+
+
+class AirflowApi:
+    """One user's view of an Airflow at `url`."""
+
+    def __init__(self, url: str, username: str, password: str) -> None:
+        self.url = url
+        self._login = {"username": username, "password": password}
+        self._token: str | None = None
+
+    def health(self) -> dict[str, dict[str, str | None]]:
+        """Per component its status and its latest heartbeat; needs no login."""
+        answer: dict[str, dict[str, str | None]] = self._send("GET", "/api/v2/monitor/health")
+        return answer
+
+    def get(self, path: str) -> Any:
+        """The JSON at a path below /api/v2."""
+        return self._authorized("GET", path, None)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """Post JSON to a path below /api/v2."""
+        return self._authorized("POST", path, body)
+
+    def patch(self, path: str, body: dict[str, Any]) -> Any:
+        """Change what lies at a path below /api/v2."""
+        return self._authorized("PATCH", path, body)
+
+    def trigger(
+        self, dag_id: str, conf: dict[str, Any] | None = None, run_id: str | None = None
+    ) -> str:
+        """Start a run and return its id. The same run id again is the same run.
+
+        A DAG that is not known yet is waited for: files are read some seconds after the start.
+        """
+        body: dict[str, Any] = {"logical_date": None, "conf": conf or {}}
+        if run_id is not None:
+            body["dag_run_id"] = run_id
+        end = time.monotonic() + 60
+        while True:
+            try:
+                return str(self.post(f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
+            except Conflict:
+                if run_id is None:
+                    raise
+                return run_id
+            except NotFound:
+                if time.monotonic() > end:
+                    raise NotFound(f"Airflow knows no DAG {dag_id!r}.{self._imports()}") from None
+                time.sleep(0.5)
+
+    def wait(self, dag_id: str, run_id: str, timeout: float = 600) -> str:
+        """The state in which the run ended, `success` or `failed`; why it failed is logged."""
+        end = time.monotonic() + timeout
+        while (state := self.get(_run(dag_id, run_id))["state"]) not in _DONE:
+            if time.monotonic() > end:
+                raise Unavailable(f"{dag_id} {run_id} is still {state} after {timeout:.0f} s.")
+            time.sleep(0.3)
+        if state == "failed":
+            log.error("%s %s failed:\n%s", dag_id, run_id, self.failure(dag_id, run_id))
+        return str(state)
+
+    def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """The task instances of a run as Airflow describes them, mapped ones each by itself."""
+        path = f"{_run(dag_id, run_id)}/taskInstances?limit=100"
+        found: list[dict[str, Any]] = []
+        while True:
+            page = self.get(f"{path}&offset={len(found)}")
+            found += page["task_instances"]
+            if not page["task_instances"] or len(found) >= page["total_entries"]:
+                return found
+
+    def failure(self, dag_id: str, run_id: str, lines: int = 30) -> str:
+        """The last lines of the log of each failed task."""
+        parts = []
+        for task in self.tasks(dag_id, run_id):
+            if task["state"] == "failed":
+                index = task["map_index"]
+                text = self.task_log(dag_id, run_id, task["task_id"], index, task["try_number"])
+                said = [line for line in text.splitlines() if not line.startswith("::")]
+                name = task["task_id"] + (f"[{index}]" if index >= 0 else "")
+                parts.append("\n".join([f"{name}:", *said[-lines:]]))
+        return "\n".join(parts) or "no task failed"
+
+    def task_log(
+        self, dag_id: str, run_id: str, task_id: str, map_index: int = -1, try_number: int = 1
+    ) -> str:
+        """The log of one attempt of a task."""
+        path = f"{_task(dag_id, run_id, task_id)}/logs/{try_number}"
+        answer = self.get(f"{path}?map_index={map_index}&full_content=true")
+        return "\n".join(_log_line(entry) for entry in answer["content"])
+
+    def xcom(
+        self,
+        dag_id: str,
+        run_id: str,
+        task_id: str,
+        key: str = "return_value",
+        map_index: int = -1,
+    ) -> Any:
+        """A value that the task left."""
+        path = f"{_task(dag_id, run_id, task_id)}/xcomEntries/{urllib.parse.quote(key, '')}"
+        return self.get(f"{path}?map_index={map_index}&stringify=false")["value"]
+
+    def _imports(self) -> str:
+        errors = self.get("/importErrors")["import_errors"]
+        return "".join(f"\n{error['filename']}: {error['stack_trace']}" for error in errors)
+
+    def _authorized(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        if self._token is None:
+            self._token = self._send("POST", "/auth/token", self._login)["access_token"]
+        return self._send(method, "/api/v2" + path, body)
+
+    def _send(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        request = urllib.request.Request(self.url + path, method=method)
+        request.add_header("Accept", "application/json")
+        if self._token is not None:
+            request.add_header("Authorization", f"Bearer {self._token}")
+        if body is not None:
+            request.add_header("Content-Type", "application/json")
+            request.data = json.dumps(body).encode()
+        try:
+            with _open(request, timeout=60) as response:
+                text = response.read()
+                return json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            said = error.read().decode(errors="replace")[:2000]
+            kind = _ERRORS.get(error.code, InvalidInput if error.code < 500 else Unavailable)
+            raise kind(f"Airflow answers {error.code} to {method} {path}: {said}") from None
+        except (OSError, ValueError, http.client.HTTPException) as error:  # refused, or cut off
+            raise Unavailable(f"Airflow does not answer at {self.url}: {error}.") from None
+
+
+def _run(dag_id: str, run_id: str) -> str:
+    return f"/dags/{dag_id}/dagRuns/{urllib.parse.quote(run_id, '')}"
+
+
+def _task(dag_id: str, run_id: str, task_id: str) -> str:
+    return f"{_run(dag_id, run_id)}/taskInstances/{urllib.parse.quote(task_id, '')}"
+
+
+def _log_line(entry: dict[str, Any] | str) -> str:
+    """A line of a task's log; an exception is an entry with its traceback beside the text."""
+    if isinstance(entry, str):
+        return entry
+    lines = [str(entry.get("event", ""))]
+    for error in entry.get("error_detail") or []:
+        for frame in error.get("frames") or []:
+            lines.append(f"  {frame['filename']}:{frame['lineno']} in {frame['name']}")
+        lines.append(f"{error.get('exc_type')}: {error.get('exc_value')}")
+    return "\n".join(lines)

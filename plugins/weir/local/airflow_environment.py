@@ -1,0 +1,84 @@
+"""The environment variables of Weir's own processes on one machine, and of its Airflow."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from weir import settings
+from weir.local.state_folder import StateFolder
+
+REPOSITORY = Path(__file__).parents[3]
+_SPARK = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
+
+
+def weir_environment(state: StateFolder) -> dict[str, str]:
+    """What a job or a script needs in order to find this installation, its database and Spark."""
+    environ = {
+        "WEIR_STATE": str(state.path),
+        "PGSERVICEFILE": str(state.path / "pg_service.conf"),
+        "PGPASSFILE": str(state.path / "pgpass"),
+        # Not resolved: the bin folder of the virtual environment, where spark-submit lies.
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "NO_PROXY": _without_proxy(),
+        "no_proxy": _without_proxy(),
+    }
+    if "WEIR_CONFIG" in os.environ:
+        environ["WEIR_CONFIG"] = os.path.abspath(os.environ["WEIR_CONFIG"])
+    known = settings.load(dict(os.environ) | environ)
+    folders = [str(REPOSITORY / "plugins"), *known.function_path]
+    environ["PYTHONPATH"] = os.pathsep.join(folders)
+    # A cluster's own configuration and connection are left alone.
+    for name, value in (
+        ("SPARK_CONF_DIR", str(Path(__file__).parent / "spark-conf")),
+        ("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(_SPARK)),
+    ):
+        environ[name] = os.environ.get(name, value)
+    return environ
+
+
+def airflow_environment(
+    state: StateFolder, dags: Path, ports: dict[str, int], stack_id: str
+) -> dict[str, str]:
+    """The whole environment of Airflow's components; `ports`: of api, worker_log, trigger_log."""
+    home = state.path / "airflow"
+    url = f"http://127.0.0.1:{ports['api']}"
+    return {
+        **os.environ,
+        **weir_environment(state),
+        "WEIR_STACK_ID": stack_id,
+        "SPT_NOENV": "1",  # setproctitle would overwrite the environment that we are found by
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__PARALLELISM": "4",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__CORE__FERNET_KEY": state.secret("fernet", 32) + "=",
+        # Without it tasks call port 8080, whatever the port of the api-server is.
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,viewer:viewer",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(ports["api"]),
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__SECRET_KEY": state.secret("api", 64),
+        "AIRFLOW__API_AUTH__JWT_SECRET": state.secret("jwt", 64),
+        # By service file: when Postgres comes back on another port, Airflow finds it there.
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "postgresql+psycopg2:///?service=airflow",
+        # None: it would need another driver, for the one REST call that waits for a run.
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": "",
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["worker_log"]),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports["trigger_log"]),
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+    }
+
+
+def _without_proxy() -> str:
+    given = os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or ""
+    return ",".join(dict.fromkeys([*filter(None, given.split(",")), "localhost", "127.0.0.1"]))

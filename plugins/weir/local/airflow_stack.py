@@ -1,0 +1,227 @@
+"""Airflow on one machine: its four processes, each in a session of its own.
+
+Every process of it, down to the JVMs of its tasks, carries WEIR_STACK_ID in its environment: that
+is how those that outlive their parents are found and ended.
+"""
+
+import json
+import logging
+import secrets
+import subprocess
+import sys
+import time
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from weir.errors import NotFound, Unavailable, WeirError
+from weir.local import airflow_environment, ports, processes
+from weir.local.airflow_api import AirflowApi
+from weir.local.state_folder import StateFolder
+
+log = logging.getLogger("weir.local")
+
+# component: where the health answer has it, and under which name its heartbeat
+COMPONENTS = {
+    "api-server": None,
+    "scheduler": ("scheduler", "latest_scheduler_heartbeat"),
+    "dag-processor": ("dag_processor", "latest_dag_processor_heartbeat"),
+    "triggerer": ("triggerer", "latest_triggerer_heartbeat"),
+}
+_PORTS = {"api": 8080, "worker_log": 8793, "trigger_log": 8794}  # which of them is whose, below
+_OF_PORT = {"api": "api-server", "worker_log": "scheduler", "trigger_log": "triggerer"}
+_POOL = {"name": "weir", "slots": 4, "description": "Weir's jobs", "include_deferred": False}
+_PATIENCE = 180.0  # for a slow machine that does other things; 10 s are usual
+
+
+class AirflowStack:
+    """The Airflow of one state folder. `start` and `stop` may be repeated, by any process."""
+
+    def __init__(self, state: StateFolder, dags: Path) -> None:
+        self._state = state
+        self._dags = dags.absolute()
+        self._id = f"{state.identity}-airflow"
+
+    def start(self) -> None:
+        """Start what does not run, and wait until all of it works. Needs Postgres."""
+        with self._state.lock("airflow"):
+            missing = [name for name in COMPONENTS if not self._main(name)]
+            if not missing:
+                return
+            try:
+                self._end_remains(missing)
+                self._write_logins()
+                self._choose_ports(missing)
+                self._migrate()
+                started = {name: self._launch(name) for name in missing}
+                self._wait_until_healthy(started)
+                self._make_pool()
+            except BaseException:
+                with processes.uninterrupted():
+                    self._end_all(5)
+                raise
+
+    def stop(self) -> None:
+        """End all of it, tasks and their JVMs included, and see to it that nothing is left."""
+        with self._state.lock("airflow"):
+            # The api-server comes last: tasks that are ended report to it how they ended.
+            mains = [self._main(name) for name in COMPONENTS if name != "api-server"]
+            processes.end([main for main in mains if main], 5)
+            api = self._main("api-server")
+            processes.end([process for process in self._ours() if process != api], 5)
+            self._end_all(5)
+
+    def running(self) -> dict[str, int | None]:
+        """The pid of each component, or None."""
+        mains = {name: self._main(name) for name in COMPONENTS}
+        return {name: main.pid if main else None for name, main in mains.items()}
+
+    @property
+    def url(self) -> str:
+        """Where the UI and the REST API are."""
+        return f"http://127.0.0.1:{self._stack()['ports']['api']}"
+
+    @property
+    def passwords_file(self) -> Path:
+        """JSON: the passwords of the users `admin` and `viewer`."""
+        return self._state.path / "airflow" / "passwords.json"
+
+    def api(self, username: str = "admin") -> AirflowApi:
+        """The REST API as one of the two users."""
+        return AirflowApi(self.url, username, json.loads(self.passwords_file.read_text())[username])
+
+    def log_file(self, component: str) -> Path:
+        """What a component prints."""
+        return self._state.path / "logs" / f"{component}.log"
+
+    def environment(self) -> dict[str, str]:
+        """The whole environment of the components: also for `airflow` on the command line."""
+        return airflow_environment.airflow_environment(
+            self._state, self._dags, self._stack()["ports"], self._id
+        )
+
+    def _stack(self) -> dict[str, Any]:
+        known = self._state.read("stack.json")
+        return {"ports": known.get("ports", _PORTS), "pids": known.get("pids", {})} | known
+
+    def _remember(self, **values: Any) -> None:
+        self._state.write("stack.json", self._stack() | values)
+
+    def _ours(self) -> list[Any]:
+        return processes.carrying("WEIR_STACK_ID", self._id)
+
+    def _main(self, name: str) -> Any:
+        """The main process of a component, if it lives (its pid may be another process by now)."""
+        pid = self._stack()["pids"].get(name)
+        return next((process for process in self._ours() if process.pid == pid), None)
+
+    def _end_all(self, patience: float) -> None:
+        processes.end(self._ours(), patience)
+        processes.kill(self._ours)
+
+    def _end_remains(self, missing: list[str]) -> None:
+        """End what killed components left: it holds their ports, and runs their tasks on."""
+        mains = [self._main(name) for name in COMPONENTS if name not in missing]
+        kept = [process for main in mains for process in (main, *main.children(recursive=True))]
+        processes.kill(lambda: [process for process in self._ours() if process not in kept])
+
+    def _write_logins(self) -> None:
+        """Airflow would make passwords itself, and print them to its log."""
+        if not self.passwords_file.exists():
+            passwords = {name: secrets.token_urlsafe(12) for name in ("admin", "viewer")}
+            self._state.write("airflow/passwords.json", passwords)
+
+    def _choose_ports(self, missing: list[str]) -> None:
+        chosen: dict[str, int] = dict(self._stack()["ports"])
+        for name, port in chosen.items():
+            if _OF_PORT[name] not in missing:
+                continue
+            chosen[name] = ports.free_port(port)
+            if chosen[name] != port:
+                log.warning("port %d is taken: Airflow's %s uses %d", port, name, chosen[name])
+                if len(missing) < len(COMPONENTS):  # they were told the old port
+                    self._end_all(5)
+                    missing[:] = list(COMPONENTS)
+        self._remember(ports=chosen)
+
+    def _migrate(self) -> None:
+        version = metadata.version("apache-airflow")
+        if self._stack().get("migrated") == version:
+            return
+        log.info("making Airflow's tables")
+        done = subprocess.run(
+            [sys.executable, "-m", "airflow", "db", "migrate"],
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode != 0:
+            raise WeirError(f"`airflow db migrate` failed:\n{_tail(done.stdout + done.stderr)}")
+        self._remember(migrated=version)
+
+    def _launch(self, name: str) -> subprocess.Popen[bytes]:
+        path = self.log_file(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "airflow", name],
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us, who then stop them in order
+            )
+        self._remember(pids=self._stack()["pids"] | {name: process.pid})
+        return process
+
+    def _wait_until_healthy(self, started: dict[str, subprocess.Popen[bytes]]) -> None:
+        begun = time.time()
+        log.info("starting Airflow: %s", ", ".join(started))
+        api = self.api()
+        waiting = set(started)
+        while waiting:
+            for name, process in started.items():
+                if process.poll() is not None:
+                    raise Unavailable(
+                        f"Airflow's {name} ended while it started "
+                        f"({self.log_file(name)}):\n{_tail(self.log_file(name).read_text())}"
+                    )
+            if time.time() - begun > _PATIENCE:
+                name = sorted(waiting)[0]
+                raise Unavailable(
+                    f"Airflow's {name} is not healthy after {_PATIENCE:.0f} s "
+                    f"({self.log_file(name)}):\n{_tail(self.log_file(name).read_text())}"
+                )
+            for name in sorted(waiting - _unhealthy(api, begun)):
+                waiting.discard(name)
+                log.info("  %s: ready after %.0f s", name, time.time() - begun)
+            time.sleep(0.2)
+
+    def _make_pool(self) -> None:
+        api = self.api()
+        try:
+            api.get(f"/pools/{_POOL['name']}")
+        except NotFound:
+            api.post("/pools", _POOL)
+
+
+def _unhealthy(api: AirflowApi, since: float) -> set[str]:
+    """The components that don't work; a heartbeat from before `since` was another process's."""
+    try:
+        answer = api.health()
+    except WeirError:
+        return set(COMPONENTS)
+    unhealthy = set()
+    for name, place in COMPONENTS.items():
+        status = answer.get(place[0] if place else "metadatabase") or {}
+        beat = status.get(place[1]) if place else None
+        stale = place and (beat is None or datetime.fromisoformat(beat).timestamp() < since)
+        if status.get("status") != "healthy" or stale:
+            unhealthy.add(name)
+    return unhealthy
+
+
+def _tail(text: str, lines: int = 30) -> str:
+    return "\n".join(text.splitlines()[-lines:])

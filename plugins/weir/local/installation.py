@@ -1,0 +1,61 @@
+"""One local installation: a state folder, its Postgres with Weir's schema, and its Airflow."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from weir import migrate
+from weir.local import logins, processes
+from weir.local.airflow_environment import REPOSITORY, weir_environment
+from weir.local.airflow_stack import AirflowStack
+from weir.local.embedded_postgres import EmbeddedPostgres
+
+
+class Installation:
+    """Everything below `state`. Each start finds what already runs; nothing starts by itself."""
+
+    def __init__(
+        self, state: Path, *, dags: Path = REPOSITORY / "dags", durable: bool = True
+    ) -> None:
+        self.postgres = EmbeddedPostgres(state, durable=durable)
+        self.state = self.postgres.state.path
+        self.airflow = AirflowStack(self.postgres.state, dags)
+
+    def start(self) -> None:
+        """Start all of it; if that fails or is interrupted, stop what was started."""
+        with self._undone_if_it_fails():
+            self.start_postgres()
+            self.start_airflow()
+
+    def start_postgres(self) -> None:
+        """Start Postgres, with the schema `weir` up to date and all logins."""
+        with self._undone_if_it_fails():
+            self.postgres.start()
+            with self.postgres.state.lock("logins"):
+                logins.make_owners(self.postgres)
+                migrate.upgrade(self.postgres.dsn("weir", "weir_owner"))
+                logins.make_users(self.postgres)
+
+    def start_airflow(self) -> None:
+        """Start Airflow and wait until it works; `start_postgres` comes first."""
+        self.airflow.start()
+
+    def stop(self) -> None:
+        """End everything; the data stays."""
+        with processes.uninterrupted():
+            self.airflow.stop()
+            self.postgres.stop()
+
+    def environment(self) -> dict[str, str]:
+        """The variables that a process (a spark-submit by hand, a psql) needs beside its own."""
+        return weir_environment(self.postgres.state)
+
+    @contextmanager
+    def _undone_if_it_fails(self) -> Iterator[None]:
+        before = self.postgres.running()
+        try:
+            yield
+        except BaseException:
+            if not before:  # Airflow needs Postgres, so nothing of it ran either
+                self.stop()
+            raise

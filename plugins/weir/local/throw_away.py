@@ -1,0 +1,40 @@
+"""A Postgres for a test: fast, without care for crashes, and gone afterwards whatever happens."""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from weir.local import logins
+from weir.local.embedded_postgres import EmbeddedPostgres
+
+# Reads until the other end of its input is closed, which the kernel does however we end.
+_REAPER = """
+cat >/dev/null
+if pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null); then
+    kill -QUIT "$pid"
+    while kill -0 "$pid" 2>/dev/null && [ -e "$1/data/postmaster.pid" ]; do sleep 0.05; done
+fi
+rm -rf "$1" "$2"
+"""
+
+
+@contextmanager
+def throw_away_postgres() -> Iterator[EmbeddedPostgres]:
+    """A server with empty databases `weir` and `airflow` and their owners, for one `with`."""
+    folder = Path(tempfile.mkdtemp(prefix="weir-"))
+    postgres = EmbeddedPostgres(folder, durable=False)
+    reaper = subprocess.Popen(
+        ["/bin/sh", "-c", _REAPER, "sh", str(postgres.home), str(folder)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for us: the reaper is told by the end of its input
+        cwd="/",
+    )
+    try:
+        postgres.start()
+        logins.make_owners(postgres)
+        yield postgres
+    finally:
+        postgres.remove()
+        reaper.communicate()

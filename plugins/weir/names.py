@@ -1,0 +1,66 @@
+"""Names of streams, reader groups and columns: validated before they become paths or SQL."""
+
+import re
+from typing import NamedTuple
+
+from weir.errors import InvalidInput
+
+PART = r"[a-z0-9][a-z0-9_-]{0,62}"
+STREAM_PATTERN = rf"^{PART}/{PART}$"
+READER_GROUP_PATTERN = rf"^{PART}$"
+RULE = "lower-case letters, digits, '_' and '-', beginning with a letter or digit, at most 63"
+REJECTED = ".rejected"
+
+# Python's `$` also matches before a final newline, so names are matched whole.
+_STREAM = re.compile(rf"({PART})/({PART}(?:\.rejected)?)")
+_GROUP = re.compile(PART)
+_RESERVED_COLUMNS = {"_segment", "_offset", "_clock", "_metadata"}
+
+
+class StreamName(NamedTuple):
+    """`scope/name`; the name of a reserved stream ends in `.rejected`."""
+
+    scope: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.scope}/{self.name}"
+
+    @property
+    def rejected(self) -> "StreamName":
+        """The reserved stream that holds this stream's rejected rows."""
+        return StreamName(self.scope, self.name + REJECTED)
+
+
+def stream_name(text: str, *, reserved: bool = True) -> StreamName:
+    """Parse `scope/stream`; `reserved=False` refuses the `<stream>.rejected` form (to create one).
+
+    Raises InvalidInput with the rule.
+    """
+    match = _STREAM.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise InvalidInput(f"{text!r} is not a stream name: write scope/stream, each part {RULE}.")
+    if match[2].endswith(REJECTED) and not reserved:
+        raise InvalidInput(f"{text!r} is reserved for rejected rows; choose a name without a dot.")
+    return StreamName(match[1], match[2])
+
+
+def reader_group_name(text: str) -> str:
+    """The name of a reader group, unchanged. Raises InvalidInput with the rule."""
+    if not isinstance(text, str) or _GROUP.fullmatch(text) is None:
+        raise InvalidInput(f"{text!r} is not a reader group's name: use {RULE} characters.")
+    return text
+
+
+def check_user_columns(columns: list[str]) -> None:
+    """Refuse columns whose names Weir keeps for itself, in any case of letters."""
+    for column in columns:
+        lower = column.lower()
+        if lower.startswith("_weir") or lower in _RESERVED_COLUMNS:
+            raise InvalidInput(
+                f"column {column!r} has a reserved name: columns may not begin with _weir nor be "
+                f"called {', '.join(sorted(_RESERVED_COLUMNS))}; rename it."
+            )
+    duplicates = {c for c in columns if [d.lower() for d in columns].count(c.lower()) > 1}
+    if duplicates:
+        raise InvalidInput(f"column {sorted(duplicates)[0]!r} occurs twice; rename one of them.")

@@ -1,0 +1,112 @@
+"""The bounds of a batch. Pure: what a reader may read next, given its positions and the graph.
+
+A batch runs on through a sealed segment into a successor when every predecessor of it that the
+group has not passed is read to its end in the same batch (the merge barrier otherwise).
+"""
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from weir.segment import Segment
+from weir.stream_cut import FUTURE, StreamCut
+
+
+@dataclass(frozen=True)
+class SegmentState:
+    """A segment as it is now: its end is its tail, or its final size once it is sealed."""
+
+    segment: Segment
+    end: int
+    sealed_epoch: int | None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Read a segment from one offset up to another (exclusive)."""
+
+    stream_id: int
+    segment_id: int
+    start: int
+    end: int
+    completes: bool  # the segment is sealed and `end` is its end
+
+    def json(self) -> dict[str, int | bool]:
+        """As it is recorded in the batch."""
+        return {"stream": self.stream_id, "segment": self.segment_id, "from": self.start,
+                "to": self.end, "completes": self.completes}  # fmt: skip
+
+    @classmethod
+    def of(cls, value: Mapping[str, int]) -> "Bound":
+        """From its recorded form."""
+        return cls(value["stream"], value["segment"], value["from"], value["to"],
+                   bool(value["completes"]))  # fmt: skip
+
+
+def successors(state: SegmentState, graph: Sequence[SegmentState]) -> list[SegmentState]:
+    """The segments that took the place of a sealed one."""
+    return [
+        other
+        for other in graph
+        if other.segment.epoch == state.sealed_epoch and other.segment.overlaps(state.segment)
+    ]
+
+
+def readable_until(until: StreamCut | None, state: SegmentState) -> int:
+    """How far a segment may be read, when a run stops at the cut `until`."""
+    if until is None:
+        return state.end
+    if state.segment in until.offsets:
+        limit = until.offsets[state.segment]
+        return 0 if limit is FUTURE else min(state.end, limit)
+    return 0 if until.contains(state.segment) else state.end
+
+
+def bounds_of_stream(
+    stream_id: int,
+    owned: Mapping[Segment, int],
+    waiting: Sequence[Segment],
+    graph: Sequence[SegmentState],
+    until: StreamCut | None,
+    cap: Callable[[Segment, int, int], int],
+) -> list[Bound]:
+    """What a reader that owns the positions `owned` may read of one stream.
+
+    `waiting`: segments of the group that this batch does not read (other readers' and future
+    ones). `cap(segment, start, end)` gives the end that the budget allows.
+    """
+    states = {state.segment: state for state in graph}
+    unfinished = set(waiting) | set(owned)
+    queue = [(segment.segment_id, segment, start) for segment, start in owned.items()]
+    heapq.heapify(queue)
+    queued = set(owned)
+    bounds = []
+    while queue:
+        _, segment, start = heapq.heappop(queue)
+        state = states[segment]
+        if any(o.segment_id < segment.segment_id and o.overlaps(segment) for o in unfinished):
+            continue
+        limit = max(start, readable_until(until, state))
+        end = cap(segment, start, limit)
+        completes = state.sealed_epoch is not None and end == state.end
+        if end > start or completes:
+            bounds.append(Bound(stream_id, segment.segment_id, start, end, completes))
+        if not completes:
+            unfinished.add(segment)
+            continue
+        unfinished.discard(segment)
+        for successor in successors(state, graph):
+            if successor.segment not in queued:
+                queued.add(successor.segment)
+                unfinished.discard(successor.segment)  # it may wait there as a future one
+                heapq.heappush(queue, (successor.segment.segment_id, successor.segment, 0))
+    return bounds
+
+
+def share_budget(wants: Mapping[Segment, int], budget: int) -> dict[Segment, int]:
+    """Divide a budget of events over segments: nobody gets more than it wants, the rest is even."""
+    left, shares = budget, {}
+    for i, (segment, want) in enumerate(sorted(wants.items(), key=lambda item: item[1])):
+        shares[segment] = min(want, max(1, left // (len(wants) - i)))
+        left = max(0, left - shares[segment])
+    return shares

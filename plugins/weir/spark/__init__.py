@@ -1,0 +1,1 @@
+"""Streams as Spark DataFrames: appending, reading, consuming. Imports no airflow."""

@@ -1,0 +1,114 @@
+"""Append rows to a stream: files first, pointer last (PDP-24 on Parquet and Postgres)."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from weir.controller.commit import Staged, commit
+from weir.controller.transactions import Attempt, Committed, abort, begin, ping
+from weir.garbage import installation_id
+from weir.names import StreamName
+from weir.settings import Settings
+from weir.spark.inputs import Inputs, read_inputs
+from weir.spark.rejected import check_rejected, stage_rejected
+from weir.spark.stage import Say, ranked, stage
+from weir.storage import Database
+from weir.warehouse import claim
+
+log = logging.getLogger("weir.append")
+
+
+@dataclass(frozen=True)
+class Appender:
+    """What every append of an installation needs."""
+
+    spark: SparkSession
+    database: Database
+    settings: Settings
+    source: str  # who appends: DAG run and task, or a program's name
+    say: Say = log.info
+
+    def append_files(
+        self, name: StreamName, inputs: Inputs, *, append_again: bool = False
+    ) -> Committed:
+        """Append files as one transaction; the same files again append nothing.
+
+        Raises Conflict for a file that another transaction holds, or that changed since it was
+        appended; BadRows with the count and an example.
+        """
+        opened = begin(
+            self.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id,
+            fingerprint=inputs.fingerprint, lease=self.settings.transaction_lease,
+            source=self.source, inputs=inputs.files, append_again=append_again,
+        )  # fmt: skip
+        if isinstance(opened, Committed):
+            self.say(
+                f"nothing appended: transaction {opened.transaction_number} of {name} holds these "
+                f"files already ({opened.events:,} events)"
+            )
+            return opened
+        staged = self.stage(
+            opened, lambda: read_inputs(self.spark, inputs, opened.fields), inputs.place
+        )
+        return self.commit(staged)
+
+    def append_frame(
+        self, name: StreamName, frame: DataFrame, *, writer_id: str, batch_id: str
+    ) -> Committed:
+        """Append a DataFrame in the order of its partitions.
+
+        `writer_id` and `batch_id` are its identity: a retry appends nothing twice.
+        """
+        opened = self.begin_frame(name, writer_id, batch_id)
+        if isinstance(opened, Committed):
+            return opened
+        return self.commit(self.stage_frame(opened, frame))
+
+    def begin_frame(self, name: StreamName, writer_id: str, batch_id: str) -> Attempt | Committed:
+        """Open a transaction for a DataFrame."""
+        return begin(
+            self.database, name, writer_id=writer_id, batch_id=batch_id, fingerprint="frame",
+            lease=self.settings.transaction_lease, source=self.source,
+        )  # fmt: skip
+
+    def stage_frame(self, attempt: Attempt, frame: DataFrame) -> list[Staged]:
+        """Write a DataFrame for an open transaction: the appends to commit together."""
+        return self.stage(attempt, lambda: ranked(frame), lambda seq: ("", seq))
+
+    def stage(
+        self,
+        attempt: Attempt,
+        rows: Callable[[], DataFrame],
+        place: Callable[[int], tuple[str, int]],
+    ) -> list[Staged]:
+        """Write an attempt, and its rejected rows if there are any; whatever fails aborts it."""
+        opened = [attempt]
+        lease, longest = self.settings.transaction_lease, self.settings.transaction_max
+        try:
+            claim(self.settings.warehouse, installation_id(self.database))
+            with self.database.keep_alive(
+                lambda c: [ping(c, one, lease, longest) for one in opened], every=lease / 3
+            ):
+                staged = stage(
+                    self.spark, self.settings.warehouse, attempt, rows(), self.say
+                )
+                if not staged.rejected:
+                    return [staged]
+                check_rejected(self.spark, self.settings, staged, place)
+                return [staged, stage_rejected(self, staged, place, opened)]
+        except Exception:
+            for one in opened:
+                abort(self.database, one)
+            raise
+
+    def commit(self, staged: list[Staged]) -> Committed:
+        """Commit staged appends as one change; returns the first."""
+        committed = commit(self.database, *staged)[0]
+        self.say(
+            f"committed {committed.events:,} events in {committed.files} files "
+            f"({committed.bytes:,} bytes) to {committed.stream}"
+            + (f"; {committed.rejected:,} rows rejected" if committed.rejected else "")
+        )
+        return committed

@@ -1,0 +1,75 @@
+"""SQL expressions that users give (a routing key): parsed by Spark's own parser and checked.
+
+Whoever may trigger a DAG may not thereby run code or read the machine: only columns, literals,
+operators and deterministic built-in functions from a list are accepted.
+"""
+
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+
+from weir.errors import InvalidInput
+
+FUNCTIONS = frozenset(
+    """abs bigint bin boolean btrim ceil ceiling char_length character_length coalesce concat
+    concat_ws crc32 date date_format date_trunc day dayofmonth dayofweek dayofyear decimal double
+    element_at float floor format_number get_json_object greatest hex hour if ifnull initcap int
+    isnotnull isnull lcase least left length lower lpad ltrim md5 minute mod month nullif nvl nvl2
+    pmod quarter regexp_extract regexp_replace replace right round rpad rtrim second sha sha1 sha2
+    sign smallint split split_part string struct substr substring substring_index timestamp tinyint
+    to_date to_json to_timestamp translate trim trunc ucase unix_date unix_seconds upper weekofyear
+    xxhash64 year""".split()
+)
+_NODES = frozenset(
+    """UnresolvedAttribute UnresolvedExtractValue Literal Cast Add Subtract Multiply Divide
+    Remainder IntegralDivide UnaryMinus UnaryPositive And Or Not EqualTo EqualNullSafe LessThan
+    LessThanOrEqual GreaterThan GreaterThanOrEqual IsNull IsNotNull In CaseWhen Like RLike
+    UnresolvedFunction Substring Concat StringTrim StringTrimLeft StringTrimRight Extract""".split()
+)
+
+
+def check_expression(text: str, what: str) -> list[str]:
+    """The columns that an expression uses. Needs a JVM, but no session.
+
+    Raises InvalidInput naming what is not allowed, or how it can't be parsed.
+    """
+    if not text.strip():
+        raise InvalidInput(f"the {what} is empty; name a column, or write a SQL expression.")
+    SparkContext._ensure_initialized()  # type: ignore[no-untyped-call]  # pyspark's own way to the JVM
+    jvm: Any = SparkContext._jvm
+    parser = jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser()
+    try:
+        tree = parser.parseExpression(text)
+    except Py4JJavaError as error:
+        first = str(error.java_exception.getMessage()).strip().splitlines()[0]
+        raise InvalidInput(f"the {what} {text!r} is not a SQL expression: {first}") from None
+    columns: list[str] = []
+    _walk(tree, text, what, columns)
+    if not columns:
+        raise InvalidInput(f"the {what} {text!r} uses no column; every event would be the same.")
+    return columns
+
+
+def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
+    kind = node.getClass().getSimpleName()
+    if kind not in _NODES:
+        raise InvalidInput(
+            f"the {what} {text!r} uses {kind}, which is not allowed: use columns, literals, "
+            "operators and plain functions."
+        )
+    if kind == "UnresolvedAttribute":
+        columns.append(node.name())
+    if kind == "UnresolvedFunction":
+        name = ".".join(_each(node.nameParts())).lower()
+        if name not in FUNCTIONS:
+            raise InvalidInput(
+                f"the {what} {text!r} calls {name}(), which is not among the functions that are "
+                "allowed (deterministic and built in)."
+            )
+    for child in _each(node.children()):
+        _walk(child, text, what, columns)
+
+
+def _each(sequence: Any) -> list[Any]:
+    return [sequence.apply(i) for i in range(sequence.length())]

@@ -1,0 +1,279 @@
+"""Input files as a DataFrame in which every row has its rank: (index of the file, row in it).
+
+Spark packs file splits by size, so files given as Jan, Feb, Mar come out as Mar, Feb, Jan. Here
+neighbouring small files are read by one task and sorted by rank, a large file is split as usual,
+and the parts are put one after the other: every task holds one contiguous run of ranks.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from weir.controller.transactions import InputFile
+from weir.errors import InvalidInput
+from weir.schema import Field, same_type, show
+from weir.spark.routing import SEQ
+from weir.warehouse import below_root, filesystem, spark_path
+
+FORMATS = ("parquet", "csv", "json")
+MALFORMED = "_weir_malformed"  # the text of a row that could not be parsed, else null
+FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33  # of the rank: file, block of a split text file, row
+_LEAST, _MOST = 4 << 20, 128 << 20  # bytes that one task reads, about
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Files to append, in the order given, with what identifies them."""
+
+    root: str
+    files: tuple[InputFile, ...]
+    format: str
+    options: dict[str, str]
+    modified: tuple[str, ...]
+
+    @property
+    def batch_id(self) -> str:
+        """A hash of the ordered paths below the input root: the same files are the same batch."""
+        return hashlib.sha256(json.dumps([f.path for f in self.files]).encode()).hexdigest()[:32]
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of sizes and times: changed files are another input."""
+        seen = [[f.bytes for f in self.files], self.modified, self.format, self.options]
+        return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
+
+    def place(self, seq: int) -> tuple[str, int]:
+        """The file and the row in it (for a split text file: in its block) of a rank."""
+        return self.files[seq >> (BLOCK_BITS + ROW_BITS)].path, seq & ((1 << ROW_BITS) - 1)
+
+
+def find_inputs(
+    paths: Sequence[str], roots: Sequence[str], format_: str, options: dict[str, str]
+) -> Inputs:
+    """The files that the paths name (a folder: all files in it, by name), checked.
+
+    Raises InvalidInput for a path outside the roots, one that doesn't exist, an empty list.
+    """
+    if format_ not in FORMATS:
+        raise InvalidInput(f"the format is {format_!r}; use one of {', '.join(FORMATS)}.")
+    if not paths:
+        raise InvalidInput("no input file is named; give at least one path.")
+    found: list[tuple[str, int, str]] = []
+    root = ""
+    for given in paths:
+        this_root, relative = below_root(given.strip(), roots, "input path")
+        if root and this_root != root:
+            raise InvalidInput("all files of one append must lie below the same input root.")
+        root = this_root
+        found += _look(root, relative)
+    if len({path for path, _, _ in found}) < len(found):
+        raise InvalidInput("a file is named twice; name each file once.")
+    if len(found) >= 1 << FILE_BITS:
+        raise InvalidInput(f"{len(found)} files are too many for one append; use {1 << FILE_BITS}.")
+    return Inputs(
+        root,
+        tuple(InputFile(path, size) for path, size, _ in found),
+        format_,
+        options,
+        tuple(modified for _, _, modified in found),
+    )
+
+
+def _look(root: str, relative: str) -> list[tuple[str, int, str]]:
+    system, base = filesystem(root)
+    info = system.get_file_info(f"{base}/{relative}")
+    if info.type == fs.FileType.NotFound:
+        raise InvalidInput(f"the input file {relative!r} does not exist below {root}.")
+    infos = [info]
+    if info.type == fs.FileType.Directory:
+        listed = system.get_file_info(fs.FileSelector(info.path))
+        infos = sorted((i for i in listed if i.type == fs.FileType.File), key=lambda i: i.path)
+        infos = [i for i in infos if not i.base_name.startswith((".", "_"))]
+        if not infos:
+            raise InvalidInput(f"the input folder {relative!r} below {root} has no file in it.")
+    return [(i.path[len(base) + 1 :], i.size, str(i.mtime_ns)) for i in infos]
+
+
+def read_inputs(spark: SparkSession, inputs: Inputs, known: list[Field] | None) -> DataFrame:
+    """The rows of the files with their rank (`_weir_seq`), one contiguous run of ranks per task.
+
+    `known`: the stream's schema, if it has one. Text formats have `_weir_malformed`, too.
+    """
+    schema = _schema(spark, inputs, known)
+    target = max(
+        _LEAST,
+        min(_MOST, sum(f.bytes for f in inputs.files) // spark.sparkContext.defaultParallelism),
+    )
+    groups: list[list[int]] = []
+    size = target
+    for i, file in enumerate(inputs.files):
+        if size + file.bytes > target or file.bytes >= target:
+            groups.append([])
+            size = 0
+        groups[-1].append(i)
+        size += file.bytes
+    parts = [_read_group(spark, inputs, group, schema) for group in groups]
+    return reduce(DataFrame.union, parts)
+
+
+def _read_group(
+    spark: SparkSession, inputs: Inputs, group: list[int], schema: StructType
+) -> DataFrame:
+    paths = [spark_path(inputs.root, inputs.files[i].path) for i in group]
+    reader = spark.read.schema(schema).options(**inputs.options)
+    if inputs.format == "csv":
+        reader = reader.option("header", True).option("enforceSchema", True)
+    if inputs.format != "parquet":
+        reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED)
+    frame = reader.format(inputs.format).load(paths)
+    columns = [F.col(f"`{name}`") for name in schema.fieldNames()]
+    if len(group) == 1:
+        return frame.select(*columns, _rank(inputs, F.lit(group[0])).alias(SEQ))
+    # One task reads them all, in whatever order; sorting by rank restores the order given.
+    index = spark.createDataFrame(
+        [(_normal(spark, path), i) for path, i in zip(paths, group, strict=True)],
+        "_weir_path string, _weir_file long",
+    )
+    frame = frame.select(*columns, F.col("_metadata.file_path").alias("_weir_file_path"),
+                         *_place_columns(inputs))  # fmt: skip
+    joined = frame.join(
+        F.broadcast(index), _one_slash(F.col("_weir_file_path")) == F.col("_weir_path"), "left"
+    )
+    file = F.coalesce(
+        F.col("_weir_file"), F.raise_error(F.concat(F.lit("unknown input file "), "_weir_file_path"))
+    ).cast("long")
+    ranked = joined.select(*columns, _rank_of(file, inputs).alias(SEQ))
+    return ranked.coalesce(1).sortWithinPartitions(SEQ)
+
+
+def _place_columns(inputs: Inputs) -> list[Column]:
+    if inputs.format == "parquet":
+        return [F.col("_metadata.row_index").alias("_weir_row")]
+    return [
+        F.col("_metadata.file_block_start").alias("_weir_block"),
+        F.monotonically_increasing_id().alias("_weir_id"),
+    ]
+
+
+def _rank_of(file: Column, inputs: Inputs) -> Column:
+    if inputs.format == "parquet":
+        row = F.col("_weir_row")
+    else:
+        row = _text_row(F.col("_weir_block"), F.col("_weir_id"))
+    return F.shiftleft(file, BLOCK_BITS + ROW_BITS) + row
+
+
+def _rank(inputs: Inputs, file: Column) -> Column:
+    if inputs.format == "parquet":
+        row = F.col("_metadata.row_index")
+    else:
+        row = _text_row(F.col("_metadata.file_block_start"), F.monotonically_increasing_id())
+    return F.shiftleft(file.cast("long"), BLOCK_BITS + ROW_BITS) + row
+
+
+def _text_row(block_start: Column, running_id: Column) -> Column:
+    # Blocks of a split file are at least 4 MiB; the running number of a task goes up within each.
+    block = F.shiftleft(F.shiftright(block_start, 22), ROW_BITS)
+    return block + running_id.bitwiseAND(F.lit((1 << ROW_BITS) - 1))
+
+
+def _normal(spark: SparkSession, path: str) -> str:
+    jvm: Any = spark._jvm
+    text = str(jvm.org.apache.hadoop.fs.Path(path).toUri().toString())
+    return "file:/" + text[5:].lstrip("/") if text.startswith("file:") else text
+
+
+def _one_slash(path: Column) -> Column:
+    # Spark writes file:/x or file:///x, depending on how the path was built.
+    return F.regexp_replace(path, "^file:/+", "file:/")
+
+
+def _schema(spark: SparkSession, inputs: Inputs, known: list[Field] | None) -> StructType:
+    paths = [spark_path(inputs.root, file.path) for file in inputs.files]
+    if inputs.format == "parquet":
+        return _parquet_schema(spark, inputs, paths)
+    if inputs.format == "csv":
+        header = _csv_header(inputs)
+    if known is not None:
+        by_name = {field["name"]: field for field in known}
+        names = header if inputs.format == "csv" else list(by_name)
+        text = {"type": "string", "nullable": True, "metadata": {}}
+        struct = StructType.fromJson(
+            {
+                "type": "struct",
+                "fields": [by_name.get(name, {**text, "name": name}) for name in names],
+            }
+        )
+    else:
+        reader = spark.read.options(**inputs.options)
+        if inputs.format == "csv":
+            struct = reader.option("header", True).option("inferSchema", True).csv(paths).schema
+        else:
+            struct = reader.json(paths).schema
+        struct = StructType([f for f in struct.fields if f.name != "_corrupt_record"])
+    return StructType([*struct.fields, StructField(MALFORMED, StringType())])
+
+
+def _parquet_schema(spark: SparkSession, inputs: Inputs, paths: list[str]) -> StructType:
+    """The columns of all files; a file that lacks one has nulls there."""
+    system, base = filesystem(inputs.root)
+
+    def footer(path: str) -> pyarrow.Schema:
+        try:
+            with system.open_input_file(f"{base}/{path}") as source:
+                return pq.read_schema(source).remove_metadata()
+        except pyarrow.ArrowInvalid as error:
+            raise InvalidInput(f"the input file {path!r} is not a Parquet file: {error}.") from None
+
+    with ThreadPoolExecutor(16) as pool:
+        footers = list(pool.map(footer, [file.path for file in inputs.files]))
+    fields: dict[str, tuple[StructField, str]] = {}
+    seen: list[pyarrow.Schema] = []
+    for i, schema in enumerate(footers):
+        if any(schema.equals(other) for other in seen):
+            continue
+        seen.append(schema)
+        for field in spark.read.options(**inputs.options).parquet(paths[i]).schema.fields:
+            before, origin = fields.setdefault(field.name, (field, inputs.files[i].path))
+            if not same_type(before.dataType.jsonValue(), field.dataType.jsonValue()):
+                raise InvalidInput(
+                    f"column {field.name!r} is {show(field.dataType.jsonValue())} in "
+                    f"{inputs.files[i].path!r} but {show(before.dataType.jsonValue())} in "
+                    f"{origin!r}; append files of different types after casting one of them."
+                )
+    return StructType([field for field, _ in fields.values()])
+
+
+def _csv_header(inputs: Inputs) -> list[str]:
+    """The columns of the files' first lines, which must be the same in all of them."""
+    import csv
+
+    system, base = filesystem(inputs.root)
+    separator = inputs.options.get("sep", inputs.options.get("delimiter", ","))
+
+    def first_line(path: str) -> list[str]:
+        with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
+            start = source.read(1 << 16).decode("utf-8-sig", errors="replace")
+        lines = start.splitlines()
+        return next(csv.reader(lines[:1], delimiter=separator), []) if lines else []
+
+    with ThreadPoolExecutor(16) as pool:
+        headers = list(pool.map(first_line, [file.path for file in inputs.files]))
+    for file, header in zip(inputs.files, headers, strict=True):
+        if not header or header != headers[0]:
+            raise InvalidInput(
+                f"the first line of {file.path!r} ({', '.join(header[:5])}) is not the same header "
+                f"as in {inputs.files[0].path!r} ({', '.join(headers[0][:5])})."
+            )
+    return headers[0]

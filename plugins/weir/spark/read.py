@@ -1,0 +1,251 @@
+"""Read a stream natively: Spark scans exactly the files that the metadata names.
+
+`_segment`, `_offset` and `_clock` are computed from constants per file: the names of a file's
+folders (which Spark reads as partition columns) index arrays that the plan carries. Nothing is
+joined, and nothing but the order that was asked for is sorted; no order needs a shuffle.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from weir.controller.locks import read_stream
+from weir.controller.reads import FileSlice, schema_by_id, slices_of_stream
+from weir.errors import InvalidInput
+from weir.names import StreamName
+from weir.schema import Field
+from weir.settings import Settings
+from weir.spark.routing import SEGMENT, SEQ, TASK
+from weir.spark.session import setting
+from weir.spark.stage import quoted
+from weir.storage import Database
+from weir.warehouse import spark_path
+
+ORDERS = ("segment", "stream", "none")
+TRANSACTION, ATTEMPT = "_weir_tx", "_weir_attempt"
+_FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*?\.?c(\d+)\.")
+_TASKS_PER_CORE = 4  # reading tasks that an ordered read is divided into
+
+
+def read_stream_frame(
+    spark: SparkSession,
+    database: Database,
+    settings: Settings,
+    name: StreamName,
+    *,
+    order: str = "segment",
+) -> DataFrame:
+    """All events of a stream from its head to its tail now, with `_segment`, `_offset`, `_clock`.
+
+    `order`: "segment": the rows of a segment in one task, by offset, and segments that follow one
+    another in the same task, so that the events of a key are in order; "stream": write order (by
+    clock and rank) over the whole DataFrame; "none": as files come, the fastest.
+    """
+
+    def plan(connection: object) -> tuple[int, list[FileSlice], list[Field]]:
+        stream = read_stream(connection, name)  # type: ignore[arg-type]  # a Connection
+        fields = schema_by_id(connection, stream.stream_id)  # type: ignore[arg-type]  # the same
+        return stream.stream_id, slices_of_stream(connection, stream.stream_id), fields or []  # type: ignore[arg-type]  # the same
+
+    stream_id, slices, fields = database.transaction(plan)
+    return frame_of(spark, settings.warehouse, stream_id, slices, fields, order=order)
+
+
+def frame_of(
+    spark: SparkSession,
+    warehouse: str,
+    stream_id: int,
+    slices: Sequence[FileSlice],
+    fields: list[Field],
+    *,
+    order: str,
+) -> DataFrame:
+    """The rows of the slices in the order asked for (see `read_stream_frame`)."""
+    if order not in ORDERS:
+        raise InvalidInput(f"order is {order!r}; use one of {', '.join(ORDERS)}.")
+    schema = StructType.fromJson({"type": "struct", "fields": fields})
+    if not slices:
+        extra = [StructField(n, LongType()) for n in ("_segment", "_offset", "_clock")]
+        return spark.createDataFrame([], StructType([*schema.fields, *extra]))
+
+    def scan(part: Sequence[FileSlice], sort_by: Callable[..., list[Column]] | None) -> DataFrame:
+        return _scan(spark, spark_path(warehouse, str(stream_id)), warehouse, part, schema, sort_by)
+
+    if order == "none":
+        return scan(slices, None)
+    parts = _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    if order == "segment":
+        groups = _pack(_chains(slices), parts)
+        frames = [scan(group, _by_segment) for group in groups]
+    else:
+        frames = [scan(group, _by_rank) for group in _runs(slices, parts)]
+    return reduce(DataFrame.union, frames)
+
+
+def _scan(
+    spark: SparkSession,
+    base: str,
+    warehouse: str,
+    slices: Sequence[FileSlice],
+    schema: StructType,
+    sort_by: Callable[..., list[Column]] | None,
+) -> DataFrame:
+    """One native scan; with `sort_by` it is one task, sorted."""
+    folders = [
+        StructField(SEQ, LongType()),
+        StructField(TRANSACTION, IntegerType()),
+        StructField(ATTEMPT, IntegerType()),
+        StructField(SEGMENT, LongType()),
+        StructField(TASK, IntegerType()),
+    ]
+    # Listing by a Spark job, as Spark does beyond 32 paths, costs more than it saves here.
+    with setting(spark, {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}):
+        frame = (
+            spark.read.schema(StructType([*schema.fields, *folders]))
+            .option("basePath", base)
+            .parquet(*[spark_path(warehouse, s.path) for s in slices])
+        )
+    constants = _Constants(slices)
+    row = F.col("_metadata.row_index")
+    offset = constants.of([s.start_offset for s in slices]) + row
+    # Where all files are of one segment or commit, that constant needs no array.
+    segment = constants.of([s.segment_id for s in slices])
+    clock = constants.of([s.clock for s in slices])
+    if not all(s.whole for s in slices):
+        frame = frame.where(
+            (row >= constants.of([s.first_row for s in slices]))
+            & (row < constants.of([s.end_row for s in slices]))
+        )
+    columns = [
+        *quoted(schema.fieldNames()),
+        segment.alias("_segment"),
+        offset.alias("_offset"),
+        clock.alias("_clock"),
+    ]
+    if sort_by is None:
+        return frame.select(*columns)
+    keys = [
+        key.alias(f"_weir_sort{i}")
+        for i, key in enumerate(sort_by(slices, constants, offset, clock))
+    ]
+    ordered = frame.select(*columns, *keys).coalesce(1)
+    ordered = ordered.sortWithinPartitions(*[f"_weir_sort{i}" for i in range(len(keys))])
+    return ordered.select(*quoted(schema.fieldNames()), "_segment", "_offset", "_clock")
+
+
+class _Constants:
+    """Constants per file, found from the transaction and task in the names of its folders.
+
+    The task number alone names the folder within its transaction, so a slot per (transaction,
+    task) is an index; a folder with several files has them numbered in the files' names.
+    """
+
+    def __init__(self, slices: Sequence[FileSlice]) -> None:
+        found = []
+        for s in slices:
+            match = _FOLDERS.search(s.path)
+            if match is None:
+                raise InvalidInput(f"{s.path} is not the path of a data file.")
+            found.append((int(match[1]), int(match[2]), int(match[3])))
+        self._pieces = 1 + max(piece for _, _, piece in found)
+        self._first = min(transaction for transaction, _, _ in found)
+        tasks: dict[int, list[int]] = {}
+        for transaction, task, _ in found:
+            tasks.setdefault(transaction, []).append(task)
+        self._base = [0] * (1 + max(tasks) - self._first)
+        slots = 0
+        for transaction in sorted(tasks):
+            low, high = min(tasks[transaction]), max(tasks[transaction])
+            self._base[transaction - self._first] = slots - low
+            slots += high - low + 1
+        self._slots = [
+            (self._base[transaction - self._first] + task) * self._pieces + piece
+            for transaction, task, piece in found
+        ]
+
+    def _slot(self) -> Column:
+        base = constant_array(self._base)[F.col(TRANSACTION) - F.lit(self._first)]
+        slot = base.cast("int") + F.col(TASK)
+        if self._pieces > 1:
+            piece = F.regexp_extract("_metadata.file_name", r"\.?c(\d+)\.", 1).cast("int")
+            slot = slot * F.lit(self._pieces) + piece
+        return slot
+
+    def of(self, values: Sequence[int]) -> Column:
+        """The value of the file a row is in; `values` in the order of the slices."""
+        if len(set(values)) == 1:
+            return F.lit(values[0]).cast("long")
+        array = [0] * (1 + max(self._slots))
+        for slot, value in zip(self._slots, values, strict=True):
+            array[slot] = value
+        return constant_array(array)[self._slot()]
+
+
+def constant_array(values: Iterable[int]) -> Column:
+    """A constant array of longs, as one literal whatever its length (Spark folds it)."""
+    return F.split(F.lit(",".join(map(str, values))), ",").cast("array<bigint>")
+
+
+def _by_segment(
+    slices: Sequence[FileSlice], constants: _Constants, offset: Column, _clock: Column
+) -> list[Column]:
+    # One long to sort by: Spark sorts a single long by radix. Segments in the order of their ids.
+    rank = {segment: i for i, segment in enumerate(sorted({s.segment_id for s in slices}))}
+    if len(rank) == 1:
+        return [offset]
+    first = {i: min(s.start_offset for s in slices if rank[s.segment_id] == i) for i in rank.values()}
+    room = 1 + max(s.start_offset + s.events - first[rank[s.segment_id]] for s in slices)
+    if room * len(rank) >= 1 << 63:
+        return [constants.of([s.segment_id for s in slices]), offset]
+    place = constants.of([rank[s.segment_id] * room - first[rank[s.segment_id]] for s in slices])
+    return [place + offset]
+
+
+def _by_rank(
+    slices: Sequence[FileSlice], constants: _Constants, _offset: Column, clock: Column
+) -> list[Column]:
+    if len({s.clock for s in slices}) == 1:
+        return [F.col(SEQ)]
+    return [clock, F.col(SEQ)]
+
+
+def _chains(slices: Sequence[FileSlice]) -> list[list[FileSlice]]:
+    """The slices by segment; segments whose ranges overlap (one follows the other) together."""
+    chains: list[tuple[float, float, list[FileSlice]]] = []
+    for s in sorted(slices, key=lambda s: s.key_low):
+        if chains and s.key_low < chains[-1][1]:
+            low, high, members = chains[-1]
+            chains[-1] = (low, max(high, s.key_high), [*members, s])
+        else:
+            chains.append((s.key_low, s.key_high, [s]))
+    return [members for _, _, members in chains]
+
+
+def _pack(units: list[list[FileSlice]], parts: int) -> list[list[FileSlice]]:
+    """At most `parts` groups of whole units, about equal in events."""
+    groups: list[tuple[int, list[FileSlice]]] = [(0, []) for _ in range(min(parts, len(units)))]
+    for unit in sorted(units, key=lambda u: -sum(s.events for s in u)):
+        least = min(range(len(groups)), key=lambda i: groups[i][0])
+        events, members = groups[least]
+        groups[least] = (events + sum(s.events for s in unit), [*members, *unit])
+    return [members for _, members in groups]
+
+
+def _runs(slices: Sequence[FileSlice], parts: int) -> list[list[FileSlice]]:
+    """Consecutive runs in write order, about `parts` of them; cut where no file spans the cut."""
+    wanted = max(1, sum(s.events for s in slices) // parts)
+    runs: list[list[FileSlice]] = []
+    last = (-1, -1)
+    events = wanted
+    for s in sorted(slices, key=lambda s: (s.clock, s.first_seq)):
+        if events >= wanted and (s.clock, s.first_seq) > last:
+            runs.append([])
+            events = 0
+        runs[-1].append(s)
+        events += s.events
+        last = max(last, (s.clock, s.last_seq))
+    return runs

@@ -1,0 +1,102 @@
+"""Rows that do not become events: refused with the count and an example, or kept in the reserved
+stream `<stream>.rejected`, committed together with the events: rows in = events + rejected."""
+
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from weir.controller.commit import Staged
+from weir.controller.streams import create_in
+from weir.controller.transactions import Attempt, Committed, begin
+from weir.errors import BadRows, Conflict, InvariantViolation
+from weir.settings import Settings
+from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS
+from weir.spark.routing import SEQ
+from weir.spark.stage import quoted, stage
+from weir.warehouse import spark_path
+
+if TYPE_CHECKING:
+    from weir.spark.append import Appender
+
+FIELDS = [
+    {"name": name, "type": kind, "nullable": True, "metadata": {}}
+    for name, kind in [("row", "string"), ("source", "string"), ("place", "long"),
+                       ("reason", "string")]
+]  # fmt: skip
+MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"
+Place = Callable[[int], tuple[str, int]]
+
+
+def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, place: Place) -> None:
+    """Raises BadRows with the count and an example, unless the stream quarantines such rows."""
+    rows = _read(spark, settings, staged)
+    attempt = staged.attempt
+    for bad, policy, option in (
+        (BAD_ROW, attempt.on_bad_rows, "on_bad_rows"),
+        (MISSING_KEY, attempt.on_missing_key, "on_missing_key"),
+    ):
+        these = rows.where(F.col("reason") == bad)
+        if policy == "fail" and (count := these.count()):
+            example = these.orderBy(SEQ).first()
+            assert example is not None  # it was just counted
+            source, number = place(example[SEQ])
+            where = f"{source!r}, row {number}" if source else f"row {number}"
+            raise BadRows(
+                f"{count} of the rows {'have no routing key' if bad == MISSING_KEY else bad} for "
+                f"stream {attempt.stream} ({where}: {str(example['row'])[:200]}); nothing was "
+                f"appended. Mend them, or create the stream with {option}=quarantine."
+            )
+
+
+def stage_rejected(
+    appender: "Appender", staged: Staged, place: Place, opened: list[Attempt]
+) -> Staged:
+    """Write the rejected rows for `<stream>.rejected`, which is made when it is first needed."""
+    main = staged.attempt
+    name = main.stream.rejected
+    with contextlib.suppress(Conflict):  # it exists
+        appender.database.transaction(
+            lambda c: create_in(c, name, "source", 1, "spread", "fail", True, FIELDS, "rejected")
+        )
+    attempt = begin(
+        appender.database, name, writer_id=f"rejected by {main.stream_id}",
+        batch_id=str(main.transaction_number), fingerprint="rejected",
+        lease=appender.settings.transaction_lease, source=appender.source,
+    )  # fmt: skip
+    if isinstance(attempt, Committed):  # it is committed with the events or not at all
+        raise InvariantViolation(f"the rejected rows of {main.stream} were committed without them.")
+    opened.append(attempt)
+    files = [place(i << (BLOCK_BITS + ROW_BITS))[0] for i in _files(staged)]
+    rows = _read(appender.spark, appender.settings, staged)
+    source = F.array(*[F.lit(file) for file in files])[
+        F.shiftright(SEQ, BLOCK_BITS + ROW_BITS).cast("int")
+    ]
+    if not files[0]:  # rows of a DataFrame have no file
+        source = F.lit(appender.source)
+    rows = rows.select(
+        "row", source.alias("source"),
+        F.col(SEQ).bitwiseAND(F.lit((1 << ROW_BITS) - 1)).alias("place"), "reason", SEQ,
+    )  # fmt: skip
+    return stage(appender.spark, appender.settings.warehouse, attempt, rows, appender.say)
+
+
+def _files(staged: Staged) -> range:
+    return range((max(f.last_seq for f in staged.rejected_files) >> (BLOCK_BITS + ROW_BITS)) + 1)
+
+
+def _read(spark: SparkSession, settings: Settings, staged: Staged) -> DataFrame:
+    """The rejected rows as they lie in the attempt's folder: text, reason and rank."""
+    paths = [spark_path(settings.warehouse, file.path) for file in staged.rejected_files]
+    frame = spark.read.parquet(*paths)
+    user = quoted([name for name in frame.columns if name not in (SEQ, MALFORMED)])
+    row = F.to_json(F.struct(*user))
+    if MALFORMED in frame.columns:
+        malformed = F.col(MALFORMED).isNotNull()
+        row = F.when(malformed, F.col(MALFORMED)).otherwise(row)
+        reason = F.when(malformed, F.lit(BAD_ROW)).otherwise(F.lit(MISSING_KEY))
+    else:
+        reason = F.lit(MISSING_KEY)
+    return frame.select(row.alias("row"), reason.alias("reason"), SEQ).coalesce(1).orderBy(SEQ)

@@ -1,0 +1,159 @@
+"""The only module that opens a database connection.
+
+Each change of state is one call of `Database.transaction`: a function that is given a connection,
+does everything in it, and may be called again. It is called again after a lost connection, also
+one lost at COMMIT, so what it does must be idempotent by identity: a request id, a transaction's
+attempt, a batch's token. Errors are told apart by SQLSTATE, never by their text.
+"""
+
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import psycopg2
+import sqlalchemy
+from sqlalchemy import Connection, event, exc
+
+from weir.errors import Unavailable
+from weir.settings import Settings
+
+T = TypeVar("T")
+log = logging.getLogger("weir.storage")
+
+# What libpq sends at the start of a session. Times are UTC everywhere; a lock is waited for a
+# minute at most, so that a stuck session turns into a retry and a log line, not into silence.
+_SESSION = "-c search_path=weir -c timezone=UTC -c lock_timeout=60s -c default_transaction_isolation=read\\ committed"
+_SOON = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
+_PERMANENT = re.compile(r"FATAL:(?!.*(starting up|shutting down|recovery|too many|remaining conn))")
+
+
+class Database:
+    """Connections to one Postgres. Cheap to make; connects when first used; not for forked use."""
+
+    def __init__(self, dsn: str, *, patience: float, connect_patience: float) -> None:
+        self._dsn = dsn
+        self._patience = patience
+        self._connect_patience = connect_patience
+        self._connected = False
+        self.engine = sqlalchemy.create_engine(
+            "postgresql+psycopg2://", creator=self._connect, pool_size=4, pool_use_lifo=True
+        )
+
+    @classmethod
+    def of(cls, settings: Settings, *, reader: bool = False) -> "Database":
+        """The installation's database; `reader`: by the login that may only read views."""
+        service_file = settings.state / "pg_service.conf"
+        if "PGSERVICEFILE" not in os.environ and service_file.is_file():
+            os.environ["PGSERVICEFILE"] = str(service_file)
+            os.environ.setdefault("PGPASSFILE", str(settings.state / "pgpass"))
+        return cls(
+            settings.database_reader if reader else settings.database,
+            patience=settings.outage_patience,
+            connect_patience=settings.connect_patience,
+        )
+
+    def _connect(self) -> Any:
+        connection = psycopg2.connect(
+            self._dsn,
+            options=_SESSION,
+            connect_timeout=10,
+            keepalives_idle=30,
+            tcp_user_timeout=60_000,
+            application_name="weir",
+        )
+        self._connected = True
+        return connection
+
+    def transaction(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in one transaction and commit it; again if the connection was lost.
+
+        Raises Unavailable when Postgres stays away longer than the patience, and whatever `work`
+        raises (after a rollback).
+        """
+        waiting_since: float | None = None
+        pause = 0.1
+        while True:
+            try:
+                with self.engine.begin() as connection:
+                    result = work(connection)
+                if waiting_since is not None:
+                    log.warning("Postgres is back after %.0f s", time.monotonic() - waiting_since)
+                return result
+            except exc.DBAPIError as error:
+                state = getattr(error.orig, "pgcode", None)
+                if state in _SOON:
+                    log.info("retrying after SQLSTATE %s", state)
+                elif not _is_outage(error, state):
+                    raise
+                now = time.monotonic()
+                waiting_since = waiting_since or now
+                patience = self._patience if self._connected else self._connect_patience
+                reason = str(error.orig).strip().splitlines()[0]
+                if _PERMANENT.search(reason) or now - waiting_since > patience:
+                    raise Unavailable(
+                        f"the database ({self.describe()}) can't be reached: {reason}"
+                    ) from None
+                log.warning("waiting for Postgres (%.0f s): %s", now - waiting_since, reason)
+                time.sleep(pause)
+                pause = min(pause * 2, 5.0)
+
+    def describe(self) -> str:
+        """The connection string without anything secret."""
+        shown = re.sub(r"(password=)('[^']*'|\S+)", r"\1***", self._dsn)
+        return re.sub(r"(://[^:/@]+):[^@]*@", r"\1:***@", shown)
+
+    def dispose(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    def keep_alive(self, renew: Callable[[Connection], object], every: float) -> "KeepAlive":
+        """A context in which `renew` runs in a transaction of its own every so many seconds."""
+        return KeepAlive(self, renew, every)
+
+
+class KeepAlive:
+    """Renews a lease from a thread while the work goes on; what `renew` raises is kept in `lost`."""
+
+    def __init__(self, database: Database, renew: Callable[[Connection], object], every: float):
+        self._database, self._renew, self._every = database, renew, every
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="weir-lease", daemon=True)
+        self.lost: Exception | None = None
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every):
+            try:
+                self._database.transaction(self._renew)
+            except Exception as error:  # kept for the caller: a thread has nobody to raise it to
+                self.lost = error
+                log.warning("the lease could not be renewed: %s", error)
+                return
+
+    def __enter__(self) -> "KeepAlive":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(timeout=1.0)
+
+
+def count_statements(database: Database) -> "list[str]":
+    """A list to which every statement sent from now on is appended (for tests and benchmarks)."""
+    statements: list[str] = []
+
+    @event.listens_for(database.engine, "before_cursor_execute")
+    def _note(_c: Any, _cur: Any, statement: str, *_rest: Any) -> None:
+        statements.append(statement)
+
+    return statements
+
+
+def _is_outage(error: exc.DBAPIError, state: str | None) -> bool:
+    if state is None:  # no answer from the server: refused, reset, or closed in between
+        return error.connection_invalidated or isinstance(error.orig, psycopg2.OperationalError)
+    return state[:2] == "08" or state[:4] == "57P0" or state == "25006"

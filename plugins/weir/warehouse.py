@@ -1,0 +1,83 @@
+"""Where data lies: paths below the warehouse and below the configured roots.
+
+`<warehouse>/<stream id>/_weir_tx=<n>/_weir_attempt=<n>/_weir_segment=<id>/_weir_task=<n>/*.parquet`:
+each attempt has a folder that nobody else writes to.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+from weir.errors import InvalidInput, InvariantViolation
+
+MARK = "_weir_installation"
+
+
+def attempt_folder(stream_id: int, transaction_number: int, attempt: int) -> str:
+    """The folder of one attempt, below the warehouse, ending in a slash."""
+    return f"{stream_id}/_weir_tx={transaction_number}/_weir_attempt={attempt}/"
+
+
+def filesystem(root: str) -> tuple[fs.FileSystem, str]:
+    """pyarrow's file system for a root (a local path or a URI) and the root's path in it."""
+    if "://" not in root:
+        return fs.LocalFileSystem(), root.rstrip("/")
+    uri = root.replace("s3a://", "s3://", 1)
+    found, path = fs.FileSystem.from_uri(uri)
+    return found, path.rstrip("/")
+
+
+def spark_path(root: str, relative: str = "") -> str:
+    """A path below a root as Spark takes it: always a URI."""
+    base = root if "://" in root else "file://" + root
+    return f"{base.rstrip('/')}/{relative}" if relative else base
+
+
+def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
+    """The root and the path below it that `given` names: relative to the first root, or absolute.
+
+    Links are followed first, so that a link inside a root can't lead out of it. Raises InvalidInput
+    naming the roots.
+    """
+    roots = list(roots)
+    if not given or not roots or "\0" in given:
+        raise InvalidInput(f"the {what} {given!r} is not a path below a configured root.")
+    for root in roots:
+        if "://" in root or "://" in given:
+            parts = PurePosixPath(urlsplit(given).path).parts
+            prefix = root.rstrip("/") + "/"
+            if given.startswith(prefix) and ".." not in parts:
+                return root.rstrip("/"), given[len(prefix) :]
+            continue
+        real_root = os.path.realpath(root)
+        real = os.path.realpath(os.path.join(real_root, given))
+        if real.startswith(real_root + os.sep):
+            return real_root, os.path.relpath(real, real_root)
+    raise InvalidInput(
+        f"the {what} {given!r} is outside the configured roots ({', '.join(roots)}); move it below "
+        "one of them, or add its folder to weir.toml."
+    )
+
+
+def claim(root: str, installation_id: str) -> None:
+    """Write the installation's id into a new warehouse; check it in one that has an id.
+
+    Raises InvariantViolation when the warehouse belongs to another database.
+    """
+    files, base = filesystem(root)
+    path = f"{base}/{MARK}"
+    if files.get_file_info(path).type == fs.FileType.NotFound:
+        files.create_dir(base, recursive=True)
+        with files.open_output_stream(path) as out:
+            out.write(installation_id.encode())
+        return
+    with files.open_input_stream(path) as stream:
+        found = stream.read().decode().strip()
+    if found != installation_id:
+        raise InvariantViolation(
+            f"the warehouse {root} belongs to installation {found}, but this database is "
+            f"{installation_id}: check the settings `warehouse` and `database`; nothing was touched."
+        )

@@ -1,0 +1,10 @@
+-- A segment's id is creation epoch << 32 | number; people write number.epoch.
+CREATE FUNCTION weir.segment_name(segment_id bigint) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (segment_id & 4294967295) || '.' || (segment_id >> 32);
+COMMENT ON FUNCTION weir.segment_name(bigint) IS 'number.epoch of a segment id.';
+
+CREATE FUNCTION weir.segment_id(segment_name text) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN split_part(segment_name, '.', 2)::bigint << 32 | split_part(segment_name, '.', 1)::bigint;
+COMMENT ON FUNCTION weir.segment_id(text) IS 'The id of a segment written number.epoch.';

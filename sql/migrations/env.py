@@ -1,0 +1,8 @@
+"""Alembic's entry: one migration at a time on one connection that `weir.migrate` opened."""
+
+from alembic import context
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, version_table_schema="weir", transactional_ddl=True)
+with context.begin_transaction():
+    context.run_migrations()

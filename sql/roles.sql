@@ -1,0 +1,24 @@
+-- Least privilege: jobs change rows but no table; people and dashboards read views only.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'weir_jobs') THEN
+        CREATE ROLE weir_jobs NOLOGIN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'weir_reader') THEN
+        CREATE ROLE weir_reader NOLOGIN;
+    END IF;
+END $$;
+REVOKE ALL ON SCHEMA weir FROM PUBLIC;
+GRANT USAGE ON SCHEMA weir TO weir_jobs, weir_reader;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir TO weir_jobs;
+REVOKE INSERT, UPDATE, DELETE ON weir.installation, weir.alembic_version FROM weir_jobs;
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA weir FROM PUBLIC;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir TO weir_jobs, weir_reader;
+DO $$
+DECLARE
+    view text;
+BEGIN
+    FOR view IN SELECT format('weir.%I', viewname) FROM pg_views WHERE schemaname = 'weir' LOOP
+        EXECUTE 'GRANT SELECT ON ' || view || ' TO weir_reader';
+    END LOOP;
+END $$;

@@ -1,0 +1,83 @@
+CREATE VIEW weir.streams AS
+SELECT s.scope || '/' || s.name AS stream, s.state, s.created_at, s.routing_key, s.on_missing_key,
+       s.on_bad_rows, s.retain_by_consumption, s.current_epoch, s.head, weir.tail_cut(s.stream_id) AS tail,
+       weir.clock_time(s.last_clock) AS last_clock, tail_size.events AS events_appended,
+       tail_size.events - head_size.events AS events_retained,
+       tail_size.bytes - head_size.bytes AS bytes_retained, s.stream_id
+FROM weir.stream s
+CROSS JOIN LATERAL weir.size_till(s.stream_id, weir.tail_cut(s.stream_id)) tail_size
+CROSS JOIN LATERAL weir.size_till(s.stream_id, s.head) head_size
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.streams IS 'Each stream with its configuration, head, tail and sizes.';
+
+CREATE VIEW weir.epochs AS
+SELECT s.scope || '/' || s.name AS stream, e.epoch, e.reference_epoch, e.cause,
+       weir.clock_time(e.created_at) AS created_at, e.splits, e.merges, e.sealed_events,
+       e.sealed_bytes, e.request_id
+FROM weir.epoch e JOIN weir.stream s USING (stream_id)
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.epochs IS 'The generations of each stream''s segments, and what made them.';
+
+CREATE VIEW weir.segments AS
+SELECT s.scope || '/' || s.name AS stream, weir.segment_name(g.segment_id) AS segment, g.key_low,
+       g.key_high, g.creation_epoch, g.sealed_epoch, coalesce(t.tail_offset, g.events) AS events,
+       coalesce(t.tail_bytes, g.bytes) AS bytes, g.sealed_epoch IS NULL AS active, g.segment_id
+FROM weir.segment g
+JOIN weir.stream s USING (stream_id)
+LEFT JOIN weir.segment_tail t USING (stream_id, segment_id)
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.segments IS 'All segments, with their key ranges, epochs and sizes.';
+
+CREATE VIEW weir.transactions AS
+SELECT s.scope || '/' || s.name AS stream, t.transaction_number, t.state, t.attempt, t.epoch,
+       t.writer_id, t.batch_id, t.source, t.opened_at, t.lease_until, t.ended_at,
+       weir.clock_time(t.clock) AS clock, t.events, t.bytes, t.files, t.rejected
+FROM weir.transaction t JOIN weir.stream s USING (stream_id)
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.transactions IS 'Every append, with what became of it.';
+
+CREATE VIEW weir.input_files AS
+SELECT s.scope || '/' || s.name AS stream, i.path, i.bytes, i.transaction_number, t.state
+FROM weir.transaction_input i
+JOIN weir.transaction t USING (stream_id, transaction_number)
+JOIN weir.stream s USING (stream_id)
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.input_files IS 'Which input file was appended by which transaction.';
+
+CREATE VIEW weir.data_files AS
+SELECT s.scope || '/' || s.name AS stream, weir.segment_name(f.segment_id) AS segment,
+       f.start_offset, f.events, f.bytes, f.transaction_number, f.path
+FROM weir.data_file f JOIN weir.stream s USING (stream_id);
+COMMENT ON VIEW weir.data_files IS 'The Parquet files that hold the events now.';
+
+CREATE VIEW weir.time_indexes AS
+SELECT s.scope || '/' || s.name AS stream, weir.segment_name(i.segment_id) AS segment,
+       i.start_offset, i.events, i.bytes, weir.clock_time(i.clock) AS clock, i.transaction_number
+FROM weir.time_index i JOIN weir.stream s USING (stream_id)
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.time_indexes IS 'Which offsets of which segment were committed when.';
+
+CREATE VIEW weir.retention_set AS
+SELECT s.scope || '/' || s.name AS stream, c.recorded_at, weir.clock_time(c.clock) AS clock, c.cut,
+       c.events, c.bytes
+FROM weir.stream_cut c JOIN weir.stream s USING (stream_id)
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.retention_set IS 'The recorded stream cuts.';
+
+CREATE VIEW weir.retention_decisions AS
+SELECT s.scope || '/' || s.name AS stream, d.decided_at, d.rule, d.reason, d.head, d.bound, d.cut,
+       d.held_by, d.events, d.bytes
+FROM weir.retention_decision d JOIN weir.stream s USING (stream_id)
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.retention_decisions IS 'What retention decided, and why.';
+
+CREATE VIEW weir.garbage_files AS
+SELECT g.root, g.path, s.scope || '/' || s.name AS stream, g.reason, g.bytes, g.dead_at
+FROM weir.garbage g LEFT JOIN weir.stream s USING (stream_id);
+COMMENT ON VIEW weir.garbage_files IS 'Files that nothing refers to any more and that are not deleted yet.';
+
+CREATE VIEW weir.job_runs AS
+SELECT dag_id, run_id, task_id, map_index, try_number, job, arguments, state, started_at,
+       updated_at, progress, report, error
+FROM weir.job_run;
+COMMENT ON VIEW weir.job_runs IS 'What each job did.';

@@ -1,0 +1,76 @@
+CREATE VIEW weir.reader_groups AS
+SELECT g.name AS reader_group, g.subscriber, g.generation, g.on_gap, g.created_at, g.moved_at,
+       (SELECT string_agg(s.scope || '/' || s.name, ', ' ORDER BY s.scope, s.name)
+        FROM weir.reader_group_stream gs JOIN weir.stream s USING (stream_id)
+        WHERE gs.group_id = g.group_id) AS streams,
+       (SELECT count(*) FROM weir.reader r WHERE r.group_id = g.group_id) AS readers
+FROM weir.reader_group g;
+COMMENT ON VIEW weir.reader_groups IS 'The reader groups.';
+
+CREATE VIEW weir.positions AS
+SELECT g.name AS reader_group, s.scope || '/' || s.name AS stream,
+       weir.segment_name(p.segment_id) AS segment, p.state, p.next_offset, p.reader_id, p.batch_id
+FROM weir.reader_group_segment p
+JOIN weir.reader_group g USING (group_id)
+JOIN weir.stream s USING (stream_id);
+COMMENT ON VIEW weir.positions IS 'Where each group stands in each segment.';
+
+-- Lag is the clock of the tail less the clock of the last commit before the position, which is the
+-- age of the first unread event at the tail; zero when there is nothing to read. What lies below
+-- the head can't be read any more: it is lost, not unread.
+CREATE VIEW weir.lag AS
+SELECT g.name AS reader_group, s.scope || '/' || s.name AS stream, p.cut AS position,
+       greatest(tail_size.events - greatest(at.events, head_size.events), 0) AS unread_events,
+       greatest(tail_size.bytes - greatest(at.bytes, head_size.bytes), 0) AS unread_bytes,
+       gs.lost_events + greatest(head_size.events - at.events, 0) AS lost_events,
+       CASE WHEN unread.clock IS NULL THEN interval '0'
+            ELSE (s.last_clock - unread.clock) * interval '1 microsecond' END AS lag
+FROM weir.reader_group_stream gs
+JOIN weir.reader_group g USING (group_id)
+JOIN weir.stream s USING (stream_id)
+CROSS JOIN LATERAL (SELECT weir.group_cut(gs.group_id, gs.stream_id) AS cut) p
+CROSS JOIN LATERAL weir.size_till(gs.stream_id, p.cut) at
+CROSS JOIN LATERAL weir.size_till(gs.stream_id, s.head) head_size
+CROSS JOIN LATERAL weir.size_till(gs.stream_id, weir.tail_cut(gs.stream_id)) tail_size
+LEFT JOIN LATERAL (
+    SELECT min(first.clock) AS clock
+    FROM weir.reader_group_segment q
+    CROSS JOIN LATERAL (
+        SELECT i.clock FROM weir.time_index i
+        WHERE i.stream_id = q.stream_id AND i.segment_id = q.segment_id
+          AND i.start_offset + i.events > coalesce(q.next_offset, 0)
+        ORDER BY i.start_offset LIMIT 1) first
+    WHERE q.group_id = gs.group_id AND q.stream_id = gs.stream_id) unread ON true;
+COMMENT ON VIEW weir.lag IS 'What each group has not read yet: events, bytes and time; and what it lost.';
+
+CREATE VIEW weir.readers AS
+SELECT g.name AS reader_group, r.reader_id, r.token, r.joined_at, r.lease_until,
+       r.lease_until < clock_timestamp() AS lapsed,
+       (SELECT count(*) FROM weir.reader_group_segment p
+        WHERE p.group_id = r.group_id AND p.reader_id = r.reader_id) AS segments
+FROM weir.reader r JOIN weir.reader_group g USING (group_id);
+COMMENT ON VIEW weir.readers IS 'The readers that have joined, and how much each owns.';
+
+CREATE VIEW weir.batches AS
+SELECT g.name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, b.attempt, b.events,
+       b.bytes, b.opened_at, b.committed_at, b.outputs, b.bounds
+FROM weir.reader_batch b JOIN weir.reader_group g USING (group_id);
+COMMENT ON VIEW weir.batches IS 'What was read at once, and what became of it.';
+
+CREATE VIEW weir.parquet_outputs AS
+SELECT g.name AS reader_group, b.batch_id, b.committed_at, o.value ->> 'output' AS output,
+       o.value ->> 'path' AS path
+FROM weir.reader_batch b
+JOIN weir.reader_group g USING (group_id)
+CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
+WHERE b.state = 'committed' AND o.value ->> 'kind' = 'parquet';
+COMMENT ON VIEW weir.parquet_outputs IS 'The Parquet folders that count: exactly one attempt per batch and output.';
+
+CREATE VIEW weir.checkpoints AS
+SELECT g.name AS reader_group, c.name AS checkpoint, c.kind, c.created_at, c.published,
+       s.scope || '/' || s.name AS stream, entry.value AS cut
+FROM weir.checkpoint c
+JOIN weir.reader_group g USING (group_id)
+CROSS JOIN LATERAL jsonb_each(c.cuts) entry
+LEFT JOIN weir.stream s ON s.stream_id = entry.key::bigint;
+COMMENT ON VIEW weir.checkpoints IS 'The checkpoints of each group, one row per stream.';

@@ -1,0 +1,152 @@
+"""Stream cuts by example, and how people and JSON write them."""
+
+import pytest
+
+from weir.errors import InvalidInput
+from weir.segment import Segment, segment_id
+from weir.stream_cut import (
+    FUTURE,
+    Offset,
+    Order,
+    StreamCut,
+    check_valid,
+    compare,
+    initial,
+    join,
+    meet,
+    read_entries,
+    read_text,
+)
+
+# The stream of all examples: a and b were merged to d, and d was split into m1 and m2.
+A, B = Segment(segment_id(0, 0), 0.0, 0.5), Segment(segment_id(1, 0), 0.5, 1.0)
+D = Segment(segment_id(2, 1), 0.0, 1.0)
+M1, M2 = Segment(segment_id(3, 2), 0.0, 0.5), Segment(segment_id(4, 2), 0.5, 1.0)
+ALL = {s.segment_id: s for s in (A, B, D, M1, M2)}
+
+
+def test_cut_lists_its_segments_by_id_with_future_as_a_word() -> None:
+    cut = StreamCut({D: FUTURE, A: 12})
+    assert list(cut.to_json().items()) == [("0.0", 12), ("2.1", "future")]
+    assert cut.to_text() == "0.0=12, 2.1=future"
+    assert cut.present == {A: 12}
+    assert cut.future == [D]
+
+
+def test_cut_is_not_changed_by_what_it_was_made_from_nor_through_its_offsets() -> None:
+    listing: dict[Segment, Offset] = {A: 0, B: 0}
+    cut = StreamCut(listing)
+    listing[A] = 7
+    assert cut == initial([B, A])
+    with pytest.raises(TypeError):
+        cut.offsets[A] = 7  # type: ignore[index]
+    with pytest.raises(AttributeError):
+        cut.offsets = {}  # type: ignore[misc]
+
+
+def test_seams_are_the_keys_where_the_front_changes() -> None:
+    assert StreamCut({D: 5}).seams == []
+    assert StreamCut({A: 3, D: FUTURE}).seams == [(0.5, A.segment_id, D.segment_id)]
+    assert StreamCut({B: 3, D: FUTURE}).seams == [(0.5, B.segment_id, D.segment_id)]
+
+
+def test_end_of_a_sealed_segment_comes_before_the_beginning_of_its_successors() -> None:
+    end, beginning = StreamCut({D: 5}), StreamCut({M1: 0, M2: 0})
+    assert compare(end, beginning) is Order.BEFORE
+    assert compare(beginning, end) is Order.EQUAL_OR_AFTER
+
+
+def test_cut_with_a_future_segment_is_at_itself() -> None:
+    cut = StreamCut({A: 3, D: FUTURE})
+    assert compare(cut, cut) is Order.EQUAL_OR_AFTER
+
+
+def test_cuts_that_wait_for_different_predecessors_join_at_the_beginning_of_the_successor() -> None:
+    left, right = StreamCut({A: 3, D: FUTURE}), StreamCut({B: 1, D: FUTURE})
+    assert compare(left, right) is Order.OVERLAPS
+    assert join(left, right) == StreamCut({D: 0})
+    assert meet([left, right]) == StreamCut({A: 3, B: 1})
+
+
+def test_there_is_no_lower_bound_of_nothing() -> None:
+    with pytest.raises(InvalidInput, match="no lower bound of no stream cuts"):
+        meet([])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{}", "the stream cut is empty"),
+        ("0.0=6, 1.0=0", "offset 6 does not exist in segment 0.0: .* between 0 and its end, 5"),
+        ("0.0=1, 1.0=0, 2.1=0", "2.1 has an offset but overlaps 0.0"),
+        ("0.0=1, 2.1=0", "2.1 has an offset but overlaps 0.0"),
+        ("0.0=1, 2.1=future, 4.2=0", "4.2 has an offset but overlaps 2.1"),
+        ("0.0=1, 1.0=future", "1.0 is listed as future but no listed segment comes before it"),
+        ("2.1=future", "2.1 is listed as future but no listed"),
+        ("0.0=1", r"no segment of the stream cut holds the keys \[0.5, 1.0\)"),
+        ("1.0=1, 4.2=future", r"holds the keys \[0.0, 0.5\)"),
+        ("0.0=3, 4.2=0", "2.1 comes after 0.0, which is unread, and before 4.2"),
+        ("1.0=3, 3.2=0", "2.1 comes after 1.0, which is unread, and before 3.2"),
+    ],
+)
+def test_invalid_cut_is_refused_with_the_segment_and_the_reason(text: str, reason: str) -> None:
+    cut = StreamCut.parse(text, ALL)
+    with pytest.raises(InvalidInput, match=reason):
+        check_valid(cut, ALL.values(), dict.fromkeys(ALL, 5))
+
+
+def test_negative_offset_is_refused_wherever_it_comes_from() -> None:
+    with pytest.raises(InvalidInput, match=r"offset -1 does not exist in segment 2\.1"):
+        check_valid(StreamCut({D: -1}), [], dict.fromkeys(ALL, 5))
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "None is not a stream cut"),
+        ([["0.0", 1]], "is not a stream cut"),
+        ({"0": 1}, "'0' is not a segment"),
+        ({0: 1}, "0 is not a segment"),
+        ({"7.3": 1}, "the stream has no segment 7.3"),
+        ({"0.0": -1}, "segment 0.0 has offset -1"),
+        ({"0.0": True}, "segment 0.0 has offset True"),
+        ({"0.0": 1.0}, "segment 0.0 has offset 1.0"),
+        ({"0.0": "1"}, "segment 0.0 has offset '1'"),
+        ({"0.0": "Future"}, "segment 0.0 has offset 'Future'"),
+        ({"0.0": None}, "segment 0.0 has offset None"),
+    ],
+)
+def test_what_is_not_the_json_of_a_cut_is_refused(value: object, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        StreamCut.from_json(value, ALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "'' is not an entry"),
+        ("0.0=1,", "'' is not an entry"),
+        ("0.0=1 1.0=2", "'0.0=1 1.0=2' is not an entry"),
+        ("0.0", "'0.0' is not an entry"),
+        ("0.0=1=2", "'0.0=1=2' is not an entry"),
+        ("0.0=-1", "segment 0.0 has offset '-1'"),
+        ("0.0=1_0", "segment 0.0 has offset '1_0'"),
+        pytest.param("0.0=" + "9" * 5000, "segment 0.0 has offset", id="endless offset"),
+        ("0.0=1, 0.0=2", "^the stream cut lists '0.0' twice"),
+        ('{"0.0": 1, "0.0": 2}', "^the stream cut lists '0.0' twice"),
+        ('{"0.0": 1', "not valid JSON"),
+        pytest.param('{"0.0": ' + "9" * 5000 + "}", "not valid JSON", id="endless number"),
+        pytest.param('{"0.0": ' + "[" * 100_000, "not valid JSON", id="endless nesting"),
+        ("0.0=1, 7.3=2", "the stream has no segment 7.3"),
+    ],
+)
+def test_what_is_not_the_text_of_a_cut_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        StreamCut.parse(text, ALL)
+
+
+def test_spaces_in_the_text_do_not_matter() -> None:
+    expected = {A.segment_id: 3, D.segment_id: FUTURE}
+    assert read_text(" 0.0 = 3 ,\n2.1=future ") == expected
+    assert read_text(' {"0.0": 3, "2.1": "future"}') == expected
+    assert read_entries({"2.1": "future", "0.0": 3}) == expected
