@@ -1,9 +1,11 @@
 """Deleting files: only what this database knows to be dead, after the grace period."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pyarrow import fs
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from weir.storage import Database
 from weir.warehouse import claim, filesystem
@@ -46,20 +48,22 @@ def sweep(database: Database, warehouse: str, grace_period: float) -> dict[str, 
         for row in rows:
             _delete(row.root or warehouse, row.path)
         if rows:
-            database.transaction(
-                lambda c, gone=rows: c.execute(
-                    text(
-                        """DELETE FROM garbage g USING unnest(CAST(:roots AS text[]),
-                            CAST(:paths AS text[])) AS d (root, path)
-                        WHERE g.root = d.root AND g.path = d.path"""
-                    ),
-                    {"roots": [r.root for r in gone], "paths": [r.path for r in gone]},
-                )
-            )
+            database.transaction(partial(_forget, gone=rows))
         files += len(rows)
         bytes_ += sum(row.bytes for row in rows)
         if len(rows) < AT_ONCE:
             return {"deleted": files, "bytes": bytes_}
+
+
+def _forget(connection: Connection, gone: Sequence[Any]) -> None:
+    connection.execute(
+        text(
+            """DELETE FROM garbage g USING unnest(CAST(:roots AS text[]), CAST(:paths AS text[]))
+                AS d (root, path)
+            WHERE g.root = d.root AND g.path = d.path"""
+        ),
+        {"roots": [row.root for row in gone], "paths": [row.path for row in gone]},
+    )
 
 
 def _delete(root: str, path: str) -> None:

@@ -33,7 +33,9 @@ def upgrade(dsn: str) -> None:
     Raises Unavailable when it can't be reached. One transaction: all or nothing.
     """
     engine = sqlalchemy.create_engine(
-        "postgresql+psycopg2://", creator=lambda: psycopg2.connect(dsn), poolclass=sqlalchemy.NullPool
+        "postgresql+psycopg2://",
+        creator=lambda: psycopg2.connect(dsn),
+        poolclass=sqlalchemy.NullPool,
     )
     try:
         with engine.begin() as connection:

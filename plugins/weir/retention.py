@@ -6,6 +6,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -41,7 +42,11 @@ def decide(
         return Decision(None, "no_rule", "the stream has no retention rule", None, ())
     if not subscribers:
         return Decision(
-            None, "no_rule", "no subscriber reads the stream, so nothing counts as consumed", None, ()
+            None,
+            "no_rule",
+            "no subscriber reads the stream, so nothing counts as consumed",
+            None,
+            (),
         )
     released = {name: join(cut, head) for name, cut in subscribers.items()}
     bound = meet(released.values())
@@ -61,7 +66,11 @@ def decide(
             held_by,
         )
     return Decision(
-        bound, "consumed", f"all subscribers are past it; held by {', '.join(held_by)}", bound, held_by
+        bound,
+        "consumed",
+        f"all subscribers are past it; held by {', '.join(held_by)}",
+        bound,
+        held_by,
     )
 
 
@@ -79,7 +88,7 @@ def retain(database: Database, *, dry_run: bool = False) -> list[dict[str, Any]]
     for stream_id, stream in streams:
         try:
             reports.append(
-                database.transaction(lambda c, s=stream_id: _retain_one(c, s, dry_run))
+                database.transaction(partial(_retain_one, stream_id=stream_id, dry_run=dry_run))
             )
         except WeirError as error:
             reports.append({"stream": stream, "error": str(error)})

@@ -26,7 +26,10 @@ log = logging.getLogger("weir.storage")
 
 # What libpq sends at the start of a session. Times are UTC everywhere; a lock is waited for a
 # minute at most, so that a stuck session turns into a retry and a log line, not into silence.
-_SESSION = "-c search_path=weir -c timezone=UTC -c lock_timeout=60s -c default_transaction_isolation=read\\ committed"
+_SESSION = (
+    "-c search_path=weir -c timezone=UTC -c lock_timeout=60s "
+    "-c default_transaction_isolation=read\\ committed"
+)
 _SOON = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
 _PERMANENT = re.compile(r"FATAL:(?!.*(starting up|shutting down|recovery|too many|remaining conn))")
 
@@ -116,9 +119,11 @@ class Database:
 
 
 class KeepAlive:
-    """Renews a lease from a thread while the work goes on; what `renew` raises is kept in `lost`."""
+    """Renews a lease from a thread while work goes on; what `renew` raises is kept in `lost`."""
 
-    def __init__(self, database: Database, renew: Callable[[Connection], object], every: float):
+    def __init__(
+        self, database: Database, renew: Callable[[Connection], object], every: float
+    ) -> None:
         self._database, self._renew, self._every = database, renew, every
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="weir-lease", daemon=True)

@@ -132,7 +132,7 @@ class StreamCut:
 
     @property
     def seams(self) -> list[Seam]:
-        """The keys at which the front changes, ascending: where `check_valid` looks for gaps."""
+        """The keys at which the front changes, ascending: where a segment may be left out."""
         front = self._front
         return [
             Seam(key, *sorted((left.segment_id, right.segment_id)))
@@ -207,7 +207,7 @@ def meet(cuts: Iterable[StreamCut]) -> StreamCut:
     if not cuts:
         raise InvalidInput("there is no lower bound of no stream cuts; give at least one.")
     front = _Front.of({segment for cut in cuts for segment in cut.offsets})
-    # Who is the front of the bound over its whole range is present in a cut: nobody waits there.
+    # A segment that is whole here waits for nothing in any cut, so those that list it read it.
     return StreamCut(
         {
             segment: min(_offsets_of(segment, cuts)) if whole else FUTURE
@@ -221,8 +221,8 @@ def join(a: StreamCut, b: StreamCut) -> StreamCut:
     keys = sorted({*a._front.keys, *b._front.keys})
     fronts = [_Front.of(cut.offsets, keys).owners for cut in (a, b)]
     newer = [max(x, y) if x and y else None for x, y in zip(*fronts, strict=True)]
-    # Two cuts may wait for different predecessors of a segment, each past the other's: then both
-    # list it as future, and it can be read from its beginning.
+    # Each cut may wait for a predecessor that the other has passed. Then both list their common
+    # successor as future, and in the join it is read from its beginning.
     return StreamCut(
         {
             segment: max(_offsets_of(segment, (a, b)), default=0) if whole else FUTURE
@@ -236,8 +236,8 @@ def check_valid(cut: StreamCut, later: Iterable[Segment], ends: Mapping[int, int
 
     `later` are the stream's segments created between the oldest and the newest epoch of the cut,
     inclusive. Of these only the ones that straddle a seam matter (`key_low < seam.key < key_high`
-    and `older_id < id < newer_id`), so that giving just those is enough. `ends` has, by id of a
-    present segment, its tail or final size.
+    and `older_id < id < newer_id`), so that giving just those is enough. `ends` has the tail or
+    final size of each present segment, by id.
     """
     if not cut.offsets:
         raise InvalidInput("the stream cut is empty; list the segments to read next.")

@@ -1,7 +1,7 @@
 """Where data lies: paths below the warehouse and below the configured roots.
 
-`<warehouse>/<stream id>/_weir_tx=<n>/_weir_attempt=<n>/_weir_segment=<id>/_weir_task=<n>/*.parquet`:
-each attempt has a folder that nobody else writes to.
+`<stream id>/_weir_tx=<n>/_weir_attempt=<n>/_weir_segment=<id>/_weir_task=<n>/*.parquet` below the
+warehouse: each attempt has a folder that nobody else writes to.
 """
 
 import os
@@ -79,5 +79,5 @@ def claim(root: str, installation_id: str) -> None:
     if found != installation_id:
         raise InvariantViolation(
             f"the warehouse {root} belongs to installation {found}, but this database is "
-            f"{installation_id}: check the settings `warehouse` and `database`; nothing was touched."
+            f"{installation_id}: check the settings warehouse and database; nothing was touched."
         )

@@ -1,4 +1,4 @@
-"""Streams, epochs, segments, append transactions, stream cuts and truncation (Pravega's controller).
+"""Streams, epochs, segments, append transactions, cuts and truncation (Pravega's controller).
 
 Each public operation is one Postgres transaction that first locks the rows of the streams it
 changes. What only reads takes a connection.

@@ -156,15 +156,16 @@ def _roll(
 ) -> int:
     first = stream.current_epoch + 1
     origin = segments_at(connection, stream.stream_id, epoch)
-    references = dict(
-        connection.execute(
+    references: dict[int, int] = {
+        row.epoch: row.reference_epoch
+        for row in connection.execute(
             text(
                 """SELECT epoch, reference_epoch FROM epoch
                 WHERE stream_id = :s AND epoch = ANY(:epochs)"""
             ),
             {"s": stream.stream_id, "epochs": [epoch, stream.current_epoch]},
-        ).all()
-    )
+        )
+    }
     copies = [_copy(segment, first) for segment in origin]
     current = [tail.segment for tail in active]
     old, new = _ranges(current), _ranges(origin)

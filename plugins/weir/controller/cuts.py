@@ -9,9 +9,7 @@ from weir.segment import Segment, parse_segment_name
 from weir.stream_cut import StreamCut, check_valid
 
 
-def load_cuts(
-    connection: Connection, stream_id: int, *cuts: Mapping[str, Any]
-) -> list[StreamCut]:
+def load_cuts(connection: Connection, stream_id: int, *cuts: Mapping[str, Any]) -> list[StreamCut]:
     """Cuts in their JSON form as values, one statement for all. Raises InvalidInput."""
     ids = {parse_segment_name(name) for cut in cuts for name in cut}
     rows = connection.execute(
@@ -26,7 +24,7 @@ def load_cuts(
 
 
 def check_cut(connection: Connection, stream_id: int, cut: StreamCut) -> None:
-    """Raises InvalidInput saying which segment and why, unless `cut` is a frontier of the stream."""
+    """Raises InvalidInput saying which segment and why, unless `cut` is a frontier."""
     epochs = [segment.epoch for segment in cut.offsets]
     rows = connection.execute(
         text(
@@ -41,6 +39,4 @@ def check_cut(connection: Connection, stream_id: int, cut: StreamCut) -> None:
             "newest": max(epochs, default=0),
         },
     ).all()
-    check_valid(
-        cut, [Segment(r[0], r[1], r[2]) for r in rows], {row[0]: row[3] for row in rows}
-    )
+    check_valid(cut, [Segment(r[0], r[1], r[2]) for r in rows], {row[0]: row[3] for row in rows})

@@ -1,10 +1,13 @@
-"""Which files hold which events: the plan of a read. One statement, whatever the number of files."""
+"""Which files hold which events: the plan of a read, one statement for any number of files."""
 
 import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
+
+from weir.controller.locks import read_stream
+from weir.names import StreamName
 
 
 class FileSlice(NamedTuple):
@@ -78,8 +81,23 @@ def slices_of_bounds(
     return [FileSlice(*row) for row in rows]
 
 
-def schema_by_id(connection: Connection, stream_id: int) -> list[dict[str, Any]] | None:
-    """The newest schema of a stream, or None before its first append."""
+def plan_of_bounds(
+    connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
+) -> tuple[list[FileSlice], list[dict[str, Any]]]:
+    """The slices between bounds and the schema to read them with."""
+    return slices_of_bounds(connection, stream_id, bounds), schema_by_id(connection, stream_id)
+
+
+def plan_of_stream(
+    connection: Connection, name: StreamName
+) -> tuple[int, list[FileSlice], list[dict[str, Any]]]:
+    """A stream's id, all its slices from head to tail, and its schema."""
+    stream_id = read_stream(connection, name).stream_id
+    return stream_id, slices_of_stream(connection, stream_id), schema_by_id(connection, stream_id)
+
+
+def schema_by_id(connection: Connection, stream_id: int) -> list[dict[str, Any]]:
+    """The newest schema of a stream; no columns before its first append."""
     fields = connection.execute(
         text(
             """SELECT fields FROM stream_schema WHERE stream_id = :s
@@ -87,4 +105,4 @@ def schema_by_id(connection: Connection, stream_id: int) -> list[dict[str, Any]]
         ),
         {"s": stream_id},
     ).scalar_one_or_none()
-    return None if fields is None else list(fields)
+    return list(fields or [])

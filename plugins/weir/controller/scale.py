@@ -1,6 +1,7 @@
 """Scale: seal some active segments and create new ones over the same ranges (PDP-32, 6.1)."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import Connection
@@ -20,11 +21,13 @@ def scale(
     name: StreamName,
     *,
     seal: Sequence[str],
-    ranges: Sequence[KeyRange] = (),
-    parts: int = 0,
+    boundaries: Sequence[float] = (),
+    parts: int = 2,
     request_id: str,
 ) -> dict[str, Any]:
-    """Replace the segments `seal` (`number.epoch`) by `ranges`, or by `parts` equal ranges.
+    """Replace the segments `seal` (`number.epoch`) by others over the same ranges.
+
+    They are divided at `boundaries`, or, where none are given, into `parts` equal ranges.
 
     A segment is meant by its number: an id whose copy is active after a roll means the copy.
     Returns the new epoch and its segments. Raises Conflict for a segment that is not active,
@@ -35,7 +38,7 @@ def scale(
         request_id,
         "scale",
         str(name),
-        {"seal": sorted(numbers), "ranges": [list(r) for r in ranges], "parts": parts},
+        {"seal": sorted(numbers), "boundaries": list(boundaries), "parts": parts},
     )
 
     def work(connection: Connection) -> dict[str, Any]:
@@ -49,7 +52,10 @@ def scale(
             copies[number].segment_id if number in copies else parse_segment_name(given)
             for number, given in zip(numbers, seal, strict=True)
         ]
-        wanted = list(ranges) or _equal_parts(active, sealed, parts)
+        blocks = merge_blocks(
+            KeyRange(s.key_low, s.key_high) for s in active if s.segment_id in sealed
+        )
+        wanted = _divide(blocks, boundaries) if boundaries else _equal_parts(blocks, parts)
         check_scale(active, sealed, wanted)
         epoch = stream.current_epoch + 1
         created = [
@@ -83,14 +89,28 @@ def scale(
     return database.transaction(work)
 
 
-def _equal_parts(active: Sequence[Segment], sealed: Sequence[int], parts: int) -> list[KeyRange]:
+def _equal_parts(blocks: Sequence[KeyRange], parts: int) -> list[KeyRange]:
     if parts < 1:
-        raise InvalidInput(f"parts is {parts}; give at least 1, or give the new ranges.")
-    chosen = [KeyRange(s.key_low, s.key_high) for s in active if s.segment_id in sealed]
-    blocks = merge_blocks(chosen)
+        raise InvalidInput(f"parts is {parts}; give at least 1, or give boundaries.")
     if len(blocks) > 1:
         raise InvalidInput(
             "the segments to replace are not neighbours, so equal parts have no meaning; "
-            "give the new ranges, or scale them one after the other."
+            "give the boundaries, or scale them one after the other."
         )
     return even_split(parts, blocks[0]) if blocks else []
+
+
+def _divide(blocks: Sequence[KeyRange], boundaries: Sequence[float]) -> list[KeyRange]:
+    """The blocks cut at the boundaries. Raises InvalidInput for one that lies inside none."""
+    for boundary in boundaries:
+        if not any(block.low < boundary < block.high for block in blocks):
+            raise InvalidInput(
+                f"boundary {boundary} does not lie inside the segments to replace "
+                f"({', '.join(map(str, blocks)) or 'none of them is active'})."
+            )
+    ranges = []
+    for block in blocks:
+        inside = sorted({b for b in boundaries if block.low < b < block.high})
+        edges = [block.low, *inside, block.high]
+        ranges += [KeyRange(low, high) for low, high in pairwise(edges)]
+    return ranges

@@ -161,7 +161,8 @@ def begin_in(
             INSERT INTO transaction_input (stream_id, path, transaction_number, bytes)
             SELECT :stream_id, f.path, :number, f.bytes
             FROM unnest(CAST(:paths AS text[]), CAST(:sizes AS bigint[])) AS f (path, bytes)
-            ON CONFLICT (stream_id, path, transaction_number) DO UPDATE SET bytes = excluded.bytes"""
+            ON CONFLICT (stream_id, path, transaction_number)
+                DO UPDATE SET bytes = excluded.bytes"""
         ),
         {
             "stream_id": stream.stream_id,
@@ -242,6 +243,14 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
         )
 
 
+def ping_all(
+    connection: Connection, attempts: Sequence[Attempt], lease: float, longest: float
+) -> None:
+    """Renew the leases of several attempts."""
+    for attempt in list(attempts):  # another thread may add to it meanwhile
+        ping(connection, attempt, lease, longest)
+
+
 def abort(database: Database, attempt: Attempt) -> bool:
     """Give up an attempt; its folder becomes garbage. False if it was no longer open."""
 
@@ -282,8 +291,8 @@ def abort_in(connection: Connection, stream_id: int, number: int, attempt: int) 
 def expire(database: Database, lease: float) -> list[dict[str, Any]]:
     """Abort the transactions whose lease has run out, each in a transaction of its own.
 
-    A lease (seconds) that lapsed less than its own length after the server's start is spared: its holder must
-    get the chance to come back.
+    One that lapsed less than one lease (seconds) after the server's start is spared: its holder
+    must get the chance to come back.
     """
     lapsed = """t.state = 'open' AND greatest(t.lease_until,
         pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()"""

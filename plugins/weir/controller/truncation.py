@@ -26,9 +26,7 @@ class Freed:
     files: int
 
 
-def truncate(
-    database: Database, name: StreamName, cut: str, *, request_id: str
-) -> dict[str, Any]:
+def truncate(database: Database, name: StreamName, cut: str, *, request_id: str) -> dict[str, Any]:
     """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON).
 
     Raises InvalidInput for a cut that is not valid or lies behind the head, saying which segment.

@@ -29,8 +29,12 @@ COMPONENTS = {
     "dag-processor": ("dag_processor", "latest_dag_processor_heartbeat"),
     "triggerer": ("triggerer", "latest_triggerer_heartbeat"),
 }
-_PORTS = {"api": 8080, "worker_log": 8793, "trigger_log": 8794}  # which of them is whose, below
-_OF_PORT = {"api": "api-server", "worker_log": "scheduler", "trigger_log": "triggerer"}
+# port: who listens there, and where if nobody else does
+_PORTS = {
+    "api": ("api-server", 8080),
+    "worker_log": ("scheduler", 8793),
+    "trigger_log": ("triggerer", 8794),
+}
 _POOL = {"name": "weir", "slots": 4, "description": "Weir's jobs", "include_deferred": False}
 _PATIENCE = 180.0  # for a slow machine that does other things; 10 s are usual
 
@@ -47,19 +51,21 @@ class AirflowStack:
         """Start what does not run, and wait until all of it works. Needs Postgres."""
         with self._state.lock("airflow"):
             missing = [name for name in COMPONENTS if not self._main(name)]
-            if not missing:
-                return
             try:
-                self._end_remains(missing)
-                self._write_logins()
-                self._choose_ports(missing)
-                self._migrate()
-                started = {name: self._launch(name) for name in missing}
-                self._wait_until_healthy(started)
+                if missing:
+                    self._end_remains(missing)
+                    self._write_logins()
+                    missing = self._choose_ports(missing)
+                    self._migrate()
+                    log.info("starting Airflow: %s", ", ".join(missing))
+                    for name in missing:
+                        self._launch(name)
+                self._wait_until_healthy()
                 self._make_pool()
             except BaseException:
-                with processes.uninterrupted():
-                    self._end_all(5)
+                if missing:
+                    with processes.uninterrupted():
+                        self._end_all(5)
                 raise
 
     def stop(self) -> None:
@@ -102,8 +108,8 @@ class AirflowStack:
         )
 
     def _stack(self) -> dict[str, Any]:
-        known = self._state.read("stack.json")
-        return {"ports": known.get("ports", _PORTS), "pids": known.get("pids", {})} | known
+        usual = {name: port for name, (_, port) in _PORTS.items()}
+        return {"ports": usual, "pids": {}} | self._state.read("stack.json")
 
     def _remember(self, **values: Any) -> None:
         self._state.write("stack.json", self._stack() | values)
@@ -132,18 +138,26 @@ class AirflowStack:
             passwords = {name: secrets.token_urlsafe(12) for name in ("admin", "viewer")}
             self._state.write("airflow/passwords.json", passwords)
 
-    def _choose_ports(self, missing: list[str]) -> None:
-        chosen: dict[str, int] = dict(self._stack()["ports"])
-        for name, port in chosen.items():
-            if _OF_PORT[name] not in missing:
-                continue
-            chosen[name] = ports.free_port(port)
+    def _choose_ports(self, missing: list[str]) -> list[str]:
+        """Free ports for what is to be started; returns what that is."""
+        known: dict[str, int] = self._stack()["ports"]
+        chosen = {
+            name: ports.free_port(port) if _PORTS[name][0] in missing else port
+            for name, port in known.items()
+        }
+        if chosen == known:
+            return missing
+        for name, port in known.items():
             if chosen[name] != port:
-                log.warning("port %d is taken: Airflow's %s uses %d", port, name, chosen[name])
-                if len(missing) < len(COMPONENTS):  # they were told the old port
-                    self._end_all(5)
-                    missing[:] = list(COMPONENTS)
+                log.warning(
+                    "port %d is taken: Airflow's %s listens on %d instead",
+                    port,
+                    _PORTS[name][0],
+                    chosen[name],
+                )
+        self._end_all(5)  # whatever still runs was told the old ports
         self._remember(ports=chosen)
+        return list(COMPONENTS)
 
     def _migrate(self) -> None:
         version = metadata.version("apache-airflow")
@@ -161,7 +175,7 @@ class AirflowStack:
             raise WeirError(f"`airflow db migrate` failed:\n{_tail(done.stdout + done.stderr)}")
         self._remember(migrated=version)
 
-    def _launch(self, name: str) -> subprocess.Popen[bytes]:
+    def _launch(self, name: str) -> None:
         path = self.log_file(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as output:
@@ -174,30 +188,34 @@ class AirflowStack:
                 start_new_session=True,  # Ctrl-C is for us, who then stop them in order
             )
         self._remember(pids=self._stack()["pids"] | {name: process.pid})
-        return process
 
-    def _wait_until_healthy(self, started: dict[str, subprocess.Popen[bytes]]) -> None:
-        begun = time.time()
-        log.info("starting Airflow: %s", ", ".join(started))
+    def _wait_until_healthy(self) -> None:
+        begun = time.monotonic()
+        next_word = 5.0
         api = self.api()
-        waiting = set(started)
-        while waiting:
-            for name, process in started.items():
-                if process.poll() is not None:
-                    raise Unavailable(
-                        f"Airflow's {name} ended while it started "
-                        f"({self.log_file(name)}):\n{_tail(self.log_file(name).read_text())}"
-                    )
-            if time.time() - begun > _PATIENCE:
-                name = sorted(waiting)[0]
+        while True:
+            mains = {name: self._main(name) for name in COMPONENTS}
+            waited = time.monotonic() - begun
+            for name, main in mains.items():
+                if main is None:
+                    raise Unavailable(f"Airflow's {name} has ended. {self._last_words(name)}")
+            unhealthy = _unhealthy(api, {name: main.create_time() for name, main in mains.items()})
+            if not unhealthy:
+                log.info("Airflow works (%.0f s)", waited)
+                return
+            if waited > _PATIENCE:
+                name = unhealthy[0]
                 raise Unavailable(
-                    f"Airflow's {name} is not healthy after {_PATIENCE:.0f} s "
-                    f"({self.log_file(name)}):\n{_tail(self.log_file(name).read_text())}"
+                    f"Airflow's {name} does not work after {waited:.0f} s. {self._last_words(name)}"
                 )
-            for name in sorted(waiting - _unhealthy(api, begun)):
-                waiting.discard(name)
-                log.info("  %s: ready after %.0f s", name, time.time() - begun)
+            if waited > next_word:
+                log.info("  waiting for %s (%.0f s)", ", ".join(unhealthy), waited)
+                next_word += 5
             time.sleep(0.2)
+
+    def _last_words(self, name: str) -> str:
+        path = self.log_file(name)
+        return f"The end of {path}:\n{_tail(path.read_text(errors='replace'))}"
 
     def _make_pool(self) -> None:
         api = self.api()
@@ -207,19 +225,19 @@ class AirflowStack:
             api.post("/pools", _POOL)
 
 
-def _unhealthy(api: AirflowApi, since: float) -> set[str]:
+def _unhealthy(api: AirflowApi, since: dict[str, float]) -> list[str]:
     """The components that don't work; a heartbeat from before `since` was another process's."""
     try:
         answer = api.health()
     except WeirError:
-        return set(COMPONENTS)
-    unhealthy = set()
+        return list(COMPONENTS)
+    unhealthy = []
     for name, place in COMPONENTS.items():
         status = answer.get(place[0] if place else "metadatabase") or {}
         beat = status.get(place[1]) if place else None
-        stale = place and (beat is None or datetime.fromisoformat(beat).timestamp() < since)
+        stale = place and (beat is None or datetime.fromisoformat(beat).timestamp() < since[name])
         if status.get("status") != "healthy" or stale:
-            unhealthy.add(name)
+            unhealthy.append(name)
     return unhealthy
 
 

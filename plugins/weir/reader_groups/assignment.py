@@ -19,7 +19,7 @@ def assign(
     batches, which move only with their batch. Every reader computes the same answer.
     """
     weight = {segment: max(1, load) for segment, load in loads.items()}
-    total = {reader: 0 for reader in readers}
+    total = dict.fromkeys(readers, 0)
     result: dict[K, str] = {}
     for segment, owner in owners.items():
         if owner in total or segment in pinned:

@@ -277,7 +277,9 @@ def _plan(
     until: dict[int, dict[str, Any]] | None,
 ) -> list[Bound]:
     ends = {(s, state.segment): state.end for s, states in graph.items() for state in states}
-    starts = {p.key: p.next_offset for p in positions if p.key in mine and p.next_offset is not None}
+    starts = {
+        p.key: p.next_offset for p in positions if p.key in mine and p.next_offset is not None
+    }
     wants = {key: ends[key] - start for key, start in starts.items()}
     left = budget
     caps: dict[tuple[int, Segment], int] = {}

@@ -106,3 +106,21 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
         except NotFound as error:
             failed.append(str(error))
     return made, failed
+
+
+def read_lag(database: Database) -> list[dict[str, Any]]:
+    """Per group and stream what is unread: events, bytes, seconds; and what was lost."""
+    rows = database.transaction(
+        lambda c: (
+            c.execute(
+                text(
+                    """SELECT reader_group, stream, unread_events, unread_bytes, lost_events,
+                    extract(epoch FROM lag)::double precision AS seconds
+                FROM lag ORDER BY reader_group, stream"""
+                )
+            )
+            .mappings()
+            .all()
+        )
+    )
+    return [dict(row) for row in rows]

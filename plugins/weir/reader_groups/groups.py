@@ -1,6 +1,5 @@
 """Create reader groups."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -102,6 +101,19 @@ def create_reader_group(
     return database.transaction(work)
 
 
+def group_streams(connection: Connection, name: str) -> list[tuple[int, str]]:
+    """The id and the name of each stream that a group reads."""
+    rows = connection.execute(
+        text(
+            """SELECT s.stream_id, s.scope || '/' || s.name FROM reader_group_stream gs
+            JOIN reader_group g USING (group_id) JOIN stream s USING (stream_id)
+            WHERE g.name = :name ORDER BY s.stream_id"""
+        ),
+        {"name": name},
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
 def group_tails(connection: Connection, name: str) -> dict[int, dict[str, Any]]:
     """Per stream id the tail of each stream of a group, as cuts: how far a run has to read."""
     rows = connection.execute(
@@ -111,4 +123,4 @@ def group_tails(connection: Connection, name: str) -> dict[int, dict[str, Any]]:
         ),
         {"name": name},
     )
-    return {row.stream_id: json.loads(json.dumps(row.tail)) for row in rows}
+    return {row.stream_id: dict(row.tail) for row in rows}

@@ -7,9 +7,13 @@ group has not passed is read to its end in the same batch (the merge barrier oth
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from weir.segment import Segment
 from weir.stream_cut import FUTURE, StreamCut
+
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True)
@@ -103,10 +107,11 @@ def bounds_of_stream(
     return bounds
 
 
-def share_budget(wants: Mapping[Segment, int], budget: int) -> dict[Segment, int]:
+def share_budget(wants: Mapping[K, int], budget: int) -> dict[K, int]:
     """Divide a budget of events over segments: nobody gets more than it wants, the rest is even."""
-    left, shares = budget, {}
-    for i, (segment, want) in enumerate(sorted(wants.items(), key=lambda item: item[1])):
-        shares[segment] = min(want, max(1, left // (len(wants) - i)))
-        left = max(0, left - shares[segment])
+    left = budget
+    shares: dict[K, int] = {}
+    for i, (key, want) in enumerate(sorted(wants.items(), key=lambda item: item[1])):
+        shares[key] = min(want, max(1, left // (len(wants) - i)))
+        left = max(0, left - shares[key])
     return shares

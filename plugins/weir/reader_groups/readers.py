@@ -4,6 +4,7 @@ A lease that has run out only permits others to take over; until one has, its ho
 that lapsed less than one lease after the server's start are spared.
 """
 
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -94,11 +95,13 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
     )
     released = []
     for (group,) in groups:
-        gone = database.transaction(
-            lambda c, name=group: release_lapsed(c, lock_group(c, name), lease=lease)
-        )
+        gone = database.transaction(partial(_expire_one, group=group, lease=lease))
         released += [{"reader_group": group, "reader": reader} for reader in gone]
     return released
+
+
+def _expire_one(connection: Connection, group: str, lease: float) -> list[str]:
+    return release_lapsed(connection, lock_group(connection, group), lease=lease)
 
 
 def release_lapsed(connection: Connection, group: LockedGroup, lease: float) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.controller.commit import Staged, commit
-from weir.controller.transactions import Attempt, Committed, abort, begin, ping
+from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
 from weir.garbage import installation_id
 from weir.names import StreamName
 from weir.settings import Settings
@@ -89,11 +89,9 @@ class Appender:
         try:
             claim(self.settings.warehouse, installation_id(self.database))
             with self.database.keep_alive(
-                lambda c: [ping(c, one, lease, longest) for one in opened], every=lease / 3
+                lambda c: ping_all(c, opened, lease, longest), every=lease / 3
             ):
-                staged = stage(
-                    self.spark, self.settings.warehouse, attempt, rows(), self.say
-                )
+                staged = stage(self.spark, self.settings.warehouse, attempt, rows(), self.say)
                 if not staged.rejected:
                     return [staged]
                 check_rejected(self.spark, self.settings, staged, place)

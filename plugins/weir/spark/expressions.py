@@ -8,6 +8,9 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
+from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
 
@@ -36,7 +39,7 @@ def check_expression(text: str, what: str) -> list[str]:
     """
     if not text.strip():
         raise InvalidInput(f"the {what} is empty; name a column, or write a SQL expression.")
-    SparkContext._ensure_initialized()  # type: ignore[no-untyped-call]  # pyspark's own way to the JVM
+    SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
     parser = jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser()
     try:
@@ -73,3 +76,19 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
 
 def _each(sequence: Any) -> list[Any]:
     return [sequence.apply(i) for i in range(sequence.length())]
+
+
+def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[str, Any]]:
+    """The columns that a user wrote as SQL, in Spark's JSON form; `used` must be among them."""
+    try:
+        struct = StructType.fromDDL(ddl)
+        if not isinstance(struct, StructType):
+            raise InvalidInput(f"{ddl!r} is one type; write columns: id BIGINT, name STRING.")
+    except (ParseException, Py4JJavaError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise InvalidInput(f"the columns {ddl!r} can't be read: {first}") from None
+    names = {name.lower() for name in struct.fieldNames()}
+    for name in used:
+        if name.replace("`", "").split(".")[0].lower() not in names:
+            raise InvalidInput(f"the routing key uses {name!r}, which is not among the columns.")
+    return list(struct.jsonValue()["fields"])

@@ -151,7 +151,8 @@ def _read_group(
         F.broadcast(index), _one_slash(F.col("_weir_file_path")) == F.col("_weir_path"), "left"
     )
     file = F.coalesce(
-        F.col("_weir_file"), F.raise_error(F.concat(F.lit("unknown input file "), "_weir_file_path"))
+        F.col("_weir_file"),
+        F.raise_error(F.concat(F.lit("unknown input file "), "_weir_file_path")),
     ).cast("long")
     ranked = joined.select(*columns, _rank_of(file, inputs).alias(SEQ))
     return ranked.coalesce(1).sortWithinPartitions(SEQ)

@@ -13,8 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from weir.controller.locks import read_stream
-from weir.controller.reads import FileSlice, schema_by_id, slices_of_stream
+from weir.controller.reads import FileSlice, plan_of_stream
 from weir.errors import InvalidInput
 from weir.names import StreamName
 from weir.schema import Field
@@ -46,12 +45,7 @@ def read_stream_frame(
     clock and rank) over the whole DataFrame; "none": as files come, the fastest.
     """
 
-    def plan(connection: object) -> tuple[int, list[FileSlice], list[Field]]:
-        stream = read_stream(connection, name)  # type: ignore[arg-type]  # a Connection
-        fields = schema_by_id(connection, stream.stream_id)  # type: ignore[arg-type]  # the same
-        return stream.stream_id, slices_of_stream(connection, stream.stream_id), fields or []  # type: ignore[arg-type]  # the same
-
-    stream_id, slices, fields = database.transaction(plan)
+    stream_id, slices, fields = database.transaction(lambda c: plan_of_stream(c, name))
     return frame_of(spark, settings.warehouse, stream_id, slices, fields, order=order)
 
 
@@ -197,7 +191,9 @@ def _by_segment(
     rank = {segment: i for i, segment in enumerate(sorted({s.segment_id for s in slices}))}
     if len(rank) == 1:
         return [offset]
-    first = {i: min(s.start_offset for s in slices if rank[s.segment_id] == i) for i in rank.values()}
+    first = {
+        i: min(s.start_offset for s in slices if rank[s.segment_id] == i) for i in rank.values()
+    }
     room = 1 + max(s.start_offset + s.events - first[rank[s.segment_id]] for s in slices)
     if room * len(rank) >= 1 << 63:
         return [constants.of([s.segment_id for s in slices]), offset]

@@ -117,7 +117,7 @@ def _write(
     tasks = routed.rdd.getNumPartitions() if len(ids) > 8 else 1
     shuffle = False
     if tasks * len(ids) > MANY_FILES:
-        plan: Any = routed._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]  # py4j
+        plan: Any = routed._jdf.queryExecution().optimizedPlan()
         size = int(plan.stats().sizeInBytes().toString())
         shuffle = size < SMALL_FILE * tasks * len(ids)
         if shuffle:

@@ -1,0 +1,16 @@
+"""### Record where a reader group stands, under a name.
+
+**Parameters.** The group and a name for the checkpoint. A subscriber's checkpoint releases what it has consumed.
+
+**On failure.** A snapshot in one transaction: it waits for nobody.
+"""
+
+from airflow.sdk import DAG
+
+from weir.airflow.forms import MANUAL, form
+from weir.airflow.operators import WeirJobOperator
+
+with DAG(
+    "weir_checkpoint_reader_group", doc_md=__doc__, params=form("checkpoint_reader_group"), **MANUAL
+):
+    WeirJobOperator(task_id="checkpoint_reader_group", job="checkpoint_reader_group")

@@ -1,0 +1,16 @@
+"""### Checkpoint every reader group that has moved.
+
+Releases the segments of readers whose lease has run out, publishes what subscribers have
+consumed, and reports the lag of every group.
+
+**On failure.** Whatever was done stays done; the next run does the rest. One stream or group that
+fails does not stop the others, and is named in the report.
+"""
+
+from airflow.sdk import DAG
+
+from weir.airflow.forms import PERIODIC
+from weir.airflow.operators import WeirJobOperator
+
+with DAG("weir_checkpoints", schedule="2-59/5 * * * *", doc_md=__doc__, **PERIODIC):
+    WeirJobOperator(task_id="checkpoints", job="checkpoints")

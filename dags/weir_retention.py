@@ -1,0 +1,18 @@
+"""### Truncate what all subscribers have consumed, and delete dead files.
+
+Each stream is decided and truncated in one transaction; each decision and its reason is in
+`weir.retention_decisions`. Files go after the grace period. `dry_run` only says what would be done.
+
+**On failure.** Whatever was done stays done; the next run does the rest. One stream or group that
+fails does not stop the others, and is named in the report.
+"""
+
+from airflow.sdk import DAG
+
+from weir.airflow.forms import PERIODIC, form
+from weir.airflow.operators import WeirJobOperator
+
+with DAG(
+    "weir_retention", schedule="*/30 * * * *", doc_md=__doc__, params=form("retention"), **PERIODIC
+):
+    WeirJobOperator(task_id="retention", job="retention")

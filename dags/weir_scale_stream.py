@@ -1,0 +1,15 @@
+"""### Split or merge segments of a stream by hand.
+
+**Parameters.** The active segments to replace (see `SELECT * FROM weir.segments WHERE active`), and how many
+equal parts, or at which boundaries. Example: `["1.0"]` and 2 parts split segment 1.0.
+
+**On failure.** One transaction: all there or not at all. Appends that run meanwhile lose nothing.
+"""
+
+from airflow.sdk import DAG
+
+from weir.airflow.forms import MANUAL, form
+from weir.airflow.operators import WeirJobOperator
+
+with DAG("weir_scale_stream", doc_md=__doc__, params=form("scale_stream"), **MANUAL):
+    WeirJobOperator(task_id="scale_stream", job="scale_stream")

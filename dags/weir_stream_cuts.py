@@ -1,0 +1,15 @@
+"""### Record the tail of every stream that has moved.
+
+The recorded cuts are the retention set. One statement for all streams.
+
+**On failure.** Whatever was done stays done; the next run does the rest. One stream or group that
+fails does not stop the others, and is named in the report.
+"""
+
+from airflow.sdk import DAG
+
+from weir.airflow.forms import PERIODIC
+from weir.airflow.operators import WeirJobOperator
+
+with DAG("weir_stream_cuts", schedule="*/5 * * * *", doc_md=__doc__, **PERIODIC):
+    WeirJobOperator(task_id="stream_cuts", job="stream_cuts")

@@ -1,0 +1,1 @@
+"""Weir in Airflow: the operator, forms and assets. Imports no pyspark."""

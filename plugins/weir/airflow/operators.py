@@ -1,0 +1,105 @@
+"""One operator for every Weir job: a PySpark job, submitted to the connection `spark_default`.
+
+The same DAG runs on local[*], a standalone cluster, YARN or Kubernetes by changing that connection.
+"""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+from weir.arguments import JOBS, parse
+from weir.errors import InvalidInput, Unavailable, WeirError
+from weir.job import RunId, read_outcome
+from weir.names import stream_name
+from weir.settings import load
+from weir.storage import Database
+
+
+def job_path(job: str) -> str:
+    """The file of a job: in spark_jobs/ of the source tree, or in the installed package."""
+    tree = Path(__file__).parents[3] / "spark_jobs" / f"{job}.py"
+    if tree.is_file():
+        return str(tree)
+    spec = importlib.util.find_spec("weir.jobs")
+    assert spec is not None, "weir-streams is installed without its jobs"
+    assert spec.submodule_search_locations
+    return str(Path(next(iter(spec.submodule_search_locations))) / f"{job}.py")
+
+
+class WeirJobOperator(SparkSubmitOperator):
+    """Run a Weir job and return its report.
+
+    :param job: a name of `weir.arguments.JOBS`, such as "ingest".
+    :param arguments: what the job takes (templated); by default the params of the DAG run, which is
+        what a form was filled in with.
+
+    A wrong argument, and whatever would fail the same way again, fails the task without a retry and
+    with one sentence; the rest is retried.
+    """
+
+    template_fields = (*SparkSubmitOperator.template_fields, "arguments")
+
+    def __init__(self, *, job: str, arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        kwargs.setdefault("name", f"weir {job}")
+        super().__init__(application=job_path(job), **kwargs)
+        self.job = job
+        self.arguments = arguments
+
+    def execute(self, context: Any) -> dict[str, Any] | None:
+        """Check the arguments, submit, and read from Postgres what the job reported."""
+        ti = context["ti"]
+        arguments = dict(context["params"]) if self.arguments is None else self.arguments
+        try:
+            parse(JOBS[self.job], arguments)
+        except InvalidInput as error:
+            raise AirflowFailException(str(error)) from None
+        self._check_connection()
+        map_index = -1 if ti.map_index is None else ti.map_index
+        run = RunId(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number)
+        self.application_args = [
+            "--run", json.dumps(run.__dict__), "--arguments", json.dumps(arguments),
+        ]  # fmt: skip
+        failed: Exception | None = None
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            failed = error
+        report = self._outcome(run, failed)
+        self._tell_assets(context, arguments)
+        return report
+
+    def _outcome(self, run: RunId, failed: Exception | None) -> dict[str, Any] | None:
+        try:
+            state, report, sentence, retryable = read_outcome(Database.of(load()), run)
+        except Unavailable as error:
+            raise AirflowException(str(error)) from None
+        except WeirError as error:
+            raise AirflowFailException(str(error)) from None
+        if failed is None and state == "succeeded":
+            return report
+        if sentence and not retryable:
+            raise AirflowFailException(sentence) from None
+        raise AirflowException(sentence or str(failed or f"the job is {state}")) from None
+
+    def _check_connection(self) -> None:
+        # SparkSubmitHook would silently fall back to YARN for a connection that does not exist.
+        try:
+            BaseHook.get_connection(self._conn_id)
+        except AirflowNotFoundException:
+            raise AirflowFailException(
+                f"there is no connection {self._conn_id!r}; create it in Admin > Connections, of "
+                "type Spark, with the master as its host."
+            ) from None
+
+    def _tell_assets(self, context: Any, arguments: dict[str, Any]) -> None:
+        """Announce the appended stream through the outlet alias: a hint for schedules."""
+        from weir.airflow.assets import APPENDED, stream_asset
+
+        if APPENDED in (self.outlets or []) and "stream" in arguments:
+            asset = stream_asset(str(stream_name(arguments["stream"])))
+            context["outlet_events"][APPENDED].add(asset)

@@ -1,0 +1,266 @@
+"""What each job takes: one description, from which come the form in the UI and the job's check.
+
+Kept free of pyspark and airflow: `weir.airflow` makes `Param`s of it, the jobs parse with it.
+"""
+
+import re
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, TypeVar, get_type_hints
+
+from weir.errors import InvalidInput
+from weir.names import READER_GROUP_PATTERN, STREAM_PATTERN
+
+A = TypeVar("A")
+SEGMENT_PATTERN = r"^\d+\.\d+$"
+FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
+
+
+def argument(title: str, description: str, default: Any = MISSING, **schema: Any) -> Any:
+    """A field of a form. `schema`: JSON schema keywords (pattern, enum, minimum, items ...)."""
+    metadata = {"title": title, "description": description, "schema": schema}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def _stream(description: str = "The stream, as scope/stream.") -> Any:
+    return argument("Stream", description, pattern=STREAM_PATTERN)
+
+
+def _reader_group(description: str = "The reader group's name.") -> Any:
+    return argument("Reader group", description, pattern=READER_GROUP_PATTERN)
+
+
+@dataclass(frozen=True)
+class CreateStream:
+    """Create a stream."""
+
+    stream: str = _stream("The name of the new stream, as scope/stream: lower-case letters, "
+                          "digits, _ and -.")  # fmt: skip
+    routing_key: str = argument(
+        "Routing key",
+        "A column, or a SQL expression over columns, whose value decides the segment. Events of "
+        "one key are read in the order they were written.",
+    )
+    segments: int = argument(
+        "Segments",
+        "How many equal ranges of the key space to begin with; more can be made later by scaling.",
+        1, minimum=1, maximum=10_000,
+    )  # fmt: skip
+    on_missing_key: str = argument(
+        "Rows without a routing key",
+        "fail: refuse the append; quarantine: put them into <stream>.rejected; spread: place them "
+        "anywhere, with no order promised.",
+        "fail", enum=["fail", "quarantine", "spread"],
+    )  # fmt: skip
+    on_bad_rows: str = argument(
+        "Rows that do not fit the schema",
+        "fail: refuse the append; quarantine: put them into <stream>.rejected.",
+        "fail", enum=["fail", "quarantine"],
+    )  # fmt: skip
+    retain_by_consumption: bool = argument(
+        "Truncate what is consumed",
+        "Delete what all subscribers have consumed. Without a subscriber nothing is deleted.",
+        True,
+    )
+    schema: str = argument(
+        "Columns",
+        "The columns as SQL, such as: id BIGINT, name STRING. Empty: as in the first append.",
+        "",
+    )
+
+
+@dataclass(frozen=True)
+class ScaleStream:
+    """Seal active segments and create new ones over the same key ranges."""
+
+    stream: str = _stream()
+    segments: list[str] = argument(
+        "Segments to replace",
+        "Active neighbours, as number.epoch (see the view weir.segments): one to split it, "
+        "several to merge or divide them anew.",
+        items={"type": "string", "pattern": SEGMENT_PATTERN}, minItems=1,
+    )  # fmt: skip
+    parts: int = argument(
+        "Equal parts", "How many new segments of equal range.", 2, minimum=1, maximum=10_000
+    )
+    boundaries: list[float] = argument(
+        "Boundaries",
+        "Instead of equal parts: where the new segments divide the key space, between 0 and 1.",
+        [], items={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TruncateStream:
+    """Delete everything before a cut."""
+
+    stream: str = _stream()
+    cut: str = argument(
+        "Cut",
+        "The new head: an offset for each segment, such as 0.0=12, 1.0=7 (see the view "
+        "weir.retention_set). Everything before it is deleted for all readers.",
+    )
+
+
+@dataclass(frozen=True)
+class CreateReaderGroup:
+    """Create a reader group."""
+
+    reader_group: str = _reader_group("The name of the new group: lower-case letters, digits, _ "
+                                      "and -.")  # fmt: skip
+    streams: list[str] = argument(
+        "Streams", "The streams it reads, as scope/stream.",
+        items={"type": "string", "pattern": STREAM_PATTERN}, minItems=1,
+    )  # fmt: skip
+    start: str = argument(
+        "Start", "head: with the oldest event there is; tail: with the next one that comes.",
+        "head", enum=["head", "tail"],
+    )  # fmt: skip
+    subscriber: bool = argument(
+        "Subscriber", "Whether events are kept until this group has consumed them.", True
+    )
+    on_gap: str = argument(
+        "When events were truncated before it read them",
+        "fail: say so and stop; skip: count them and go on at the head.",
+        "fail", enum=["fail", "skip"],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CheckpointReaderGroup:
+    """Record where a reader group stands, under a name."""
+
+    reader_group: str = _reader_group()
+    name: str = argument(
+        "Checkpoint", "A name to find it again, such as before-the-migration.",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ingest:
+    """Append files to a stream, as one transaction."""
+
+    stream: str = _stream()
+    paths: list[str] = argument(
+        "Files",
+        "Files or folders below an input root, in the order in which their rows are to be read.",
+        items={"type": "string", "minLength": 1}, minItems=1,
+    )  # fmt: skip
+    format: str = argument(
+        "Format", "What the files are; csv needs a header line, json one object per line.",
+        "parquet", enum=["parquet", "csv", "json"],
+    )  # fmt: skip
+    null_value: str = argument("Null (csv)", "What stands for null in a csv file.", "")
+    separator: str = argument(
+        "Separator (csv)", "What separates the columns of a csv file.", ",", minLength=1
+    )
+    append_again: bool = argument(
+        "Append again", "Append files that the stream holds already a second time.", False
+    )
+
+
+@dataclass(frozen=True)
+class Process:
+    """Run a function over what a reader group has not read yet, exactly once."""
+
+    reader_group: str = _reader_group()
+    function: str = argument(
+        "Function",
+        "module:function of a configured package; it takes the events as a DataFrame and returns "
+        "one, or a dictionary from output to DataFrame.",
+        pattern=FUNCTION_PATTERN,
+    )  # fmt: skip
+    outputs: list[str] = argument(
+        "Outputs",
+        "Where the result goes: stream:scope/stream, or parquet:folder below the output root.",
+        items={"type": "string", "pattern": r"^(stream|parquet):\S+$"}, minItems=1,
+    )  # fmt: skip
+    order: str = argument(
+        "Order",
+        "segment: by offset within each segment; stream: write order over all; none: fastest.",
+        "segment", enum=["segment", "stream", "none"],
+    )  # fmt: skip
+    expected_readers: int = argument(
+        "Readers", "How many tasks read this group at the same time.", 1, minimum=1, maximum=1000
+    )
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Decide for every stream what may be truncated, truncate it, and delete dead files."""
+
+    dry_run: bool = argument("Dry run", "Only say what would be done.", False)
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A job without arguments."""
+
+
+JOBS: dict[str, type[Any]] = {
+    "create_stream": CreateStream,
+    "scale_stream": ScaleStream,
+    "truncate_stream": TruncateStream,
+    "create_reader_group": CreateReaderGroup,
+    "checkpoint_reader_group": CheckpointReaderGroup,
+    "ingest": Ingest,
+    "process": Process,
+    "stream_cuts": Nothing,
+    "checkpoints": Nothing,
+    "retention": Retention,
+    "upkeep": Nothing,
+}
+
+
+def json_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
+    """The JSON schema of one argument."""
+    kind = get_type_hints(form)[known.name]
+    types = {str: "string", int: "integer", bool: "boolean", float: "number"}
+    return {"type": types.get(kind, "array"), **known.metadata["schema"]}
+
+
+def parse(form: type[A], given: dict[str, Any]) -> A:
+    """The arguments, checked. Raises InvalidInput naming the argument and what it must be."""
+    known = {f.name: f for f in fields(form)}  # type: ignore[arg-type]  # every form is a dataclass
+    for name in given:
+        if name not in known:
+            raise InvalidInput(
+                f"{name!r} is not an argument of this job; it takes {', '.join(known) or 'none'}."
+            )
+    values = {}
+    for name, one in known.items():
+        if name not in given:
+            if one.default is MISSING and one.default_factory is MISSING:
+                raise InvalidInput(f"{name!r} is missing: {one.metadata['description']}")
+            continue
+        value, schema = given[name], json_schema(form, one)
+        if not _fits(value, schema):
+            raise InvalidInput(f"{name} is {value!r}: {one.metadata['description']}")
+        values[name] = value
+    return form(**values)
+
+
+def _fits(value: Any, schema: dict[str, Any]) -> bool:
+    """Whether a value fits the few JSON schema keywords that the forms use."""
+    kinds = {"string": str, "integer": int, "boolean": bool, "number": (int, float), "array": list}
+    if not isinstance(value, kinds[schema.get("type", "string")]):  # type: ignore[arg-type]  # a type or a tuple of them
+        return False
+    if isinstance(value, bool):
+        return bool(schema["type"] == "boolean")
+    if isinstance(value, list):
+        return len(value) >= schema.get("minItems", 0) and all(
+            _fits(part, schema["items"]) for part in value
+        )
+    if isinstance(value, str):
+        return (
+            value in schema.get("enum", [value])
+            and re.fullmatch(schema.get("pattern", ".*"), value, re.DOTALL) is not None
+            and len(value) >= schema.get("minLength", 0)
+        )
+    return bool(
+        schema.get("minimum", value) <= value <= schema.get("maximum", value)
+        and schema.get("exclusiveMinimum", value - 1) < value
+        and value < schema.get("exclusiveMaximum", value + 1)
+    )

@@ -1,0 +1,172 @@
+"""A job: arguments in, library calls, a report out. Every file in spark_jobs is one.
+
+What a job did is in the table job_run: its progress while it runs, its report, or the sentence with
+which it failed. Its arguments and its output never carry a secret: it knows its database by name.
+"""
+
+import argparse
+import json
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, text
+
+from weir.arguments import JOBS, parse
+from weir.errors import WeirError
+from weir.settings import Settings, load
+from weir.storage import Database
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROGRESS_EVERY = 5.0  # seconds between two writes of the progress
+
+
+@dataclass(frozen=True)
+class RunId:
+    """Airflow's names for what is running; by hand, any unique run id."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int = -1
+    try_number: int = 1
+
+    def __str__(self) -> str:
+        mapped = f"/{self.map_index}" if self.map_index >= 0 else ""
+        return f"{self.dag_id}/{self.run_id}/{self.task_id}{mapped}"
+
+
+@dataclass
+class Job:
+    """What a job's function is given."""
+
+    name: str
+    run: RunId
+    settings: Settings
+    database: Database
+    _spark: "SparkSession | None" = field(default=None)
+    _said: float = field(default=0.0)
+
+    @property
+    def request_id(self) -> str:
+        """Identifies the request over retries: without the try number."""
+        return str(self.run)
+
+    @property
+    def spark(self) -> "SparkSession":
+        """The Spark session, made when it is first needed: most metadata jobs need none."""
+        if self._spark is None:
+            from weir.spark.session import session
+
+            self._spark = session(f"weir {self.name}")
+        return self._spark
+
+    def say(self, line: str) -> None:
+        """One line of progress: into the task's log, and now and then into job_run."""
+        print(f"weir: {line}", flush=True)
+        if time.monotonic() - self._said > PROGRESS_EVERY:
+            self._said = time.monotonic()
+            self.database.transaction(lambda c: self._update(c, "running", progress=line))
+
+    def _update(self, connection: Connection, state: str, **values: Any) -> None:
+        connection.execute(
+            text(
+                """UPDATE job_run SET state = :state, updated_at = clock_timestamp(),
+                    progress = coalesce(:progress, progress),
+                    report = CAST(:report AS jsonb), error = :error, retryable = :retryable
+                WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
+                  AND map_index = :map_index AND try_number = :try_number"""
+            ),
+            {
+                "state": state, "progress": None, "report": None, "error": None, "retryable": None,
+                **self.run.__dict__, **values,
+            },
+        )  # fmt: skip
+
+    def _start(self, connection: Connection, arguments: dict[str, Any]) -> None:
+        connection.execute(
+            text(
+                """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
+                                        arguments, state)
+                VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job,
+                        CAST(:arguments AS jsonb), 'running')
+                ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
+                    state = 'running', started_at = clock_timestamp(), error = NULL,
+                    arguments = excluded.arguments, report = NULL"""
+            ),
+            {**self.run.__dict__, "job": self.name, "arguments": json.dumps(arguments)},
+        )
+
+
+def main(
+    name: str, work: Callable[[Job, Any], dict[str, Any]], argv: Sequence[str] | None = None
+) -> int:
+    """Run a job from its command line: `--run JSON --arguments JSON`, or `--arguments` alone.
+
+    Exit status 0; 1 when trying again may help; 2 when it would fail the same way again.
+    """
+    logging.basicConfig(level=logging.INFO, format="weir: %(message)s", stream=sys.stdout)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    parser = argparse.ArgumentParser(prog=f"{name}.py", description=JOBS[name].__doc__)
+    parser.add_argument("--run", default="{}", help="dag_id, run_id, task_id ... as JSON")
+    parser.add_argument("--arguments", default="{}", help="the job's arguments as JSON")
+    given = parser.parse_args(argv)
+    by_hand = {"dag_id": "by hand", "run_id": f"{time.time():.6f}", "task_id": name}
+    job: Job | None = None
+    try:
+        settings = load()
+        arguments = json.loads(given.arguments)
+        parsed = parse(JOBS[name], arguments)
+        starting = Job(name, RunId(**{**by_hand, **json.loads(given.run)}), settings,
+                       Database.of(settings))  # fmt: skip
+        starting.database.transaction(lambda c: starting._start(c, arguments))
+        job = starting
+        report = work(job, parsed)
+        job.database.transaction(
+            lambda c: starting._update(c, "succeeded", report=json.dumps(report))
+        )
+        print(f"weir: {name}: {json.dumps(report, default=str)[:4000]}", flush=True)
+        return 0
+    except Exception as error:
+        known = isinstance(error, WeirError)
+        sentence = str(error) if known else f"{type(error).__name__}: {error}".splitlines()[0]
+        retryable = not known or bool(getattr(error, "retryable", False))
+        if not known:
+            traceback.print_exc(file=sys.stdout)
+        print(f"weir: {name} failed: {sentence}", flush=True)
+        _record_failure(job, sentence, retryable)
+        return 1 if retryable else 2
+
+
+def _record_failure(job: Job | None, sentence: str, retryable: bool) -> None:
+    if job is None:
+        return
+    try:
+        job.database.transaction(
+            lambda c: job._update(c, "failed", error=sentence, retryable=retryable)
+        )
+    except Exception as error:
+        print(f"weir: the failure could not be recorded: {error}", flush=True)
+
+
+def read_outcome(database: Database, run: RunId) -> tuple[str, dict[str, Any] | None, str, bool]:
+    """State, report, error and whether to retry, of a job that ran; ("unknown", ...) if none."""
+    row = database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT state, report, error, retryable FROM job_run WHERE dag_id = :dag_id
+                AND run_id = :run_id AND task_id = :task_id AND map_index = :map_index
+                AND try_number = :try_number"""
+            ),
+            run.__dict__,
+        ).one_or_none()
+    )
+    if row is None:
+        return "unknown", None, "", True
+    return row.state, row.report, row.error or "", row.retryable is not False

@@ -1,0 +1,20 @@
+"""Record where a reader group stands, under a name."""
+
+import sys
+from typing import Any
+
+from weir.arguments import CheckpointReaderGroup
+from weir.job import Job, main
+from weir.reader_groups.checkpoints import checkpoint
+
+
+def run(job: Job, arguments: CheckpointReaderGroup) -> dict[str, Any]:
+    """Make one checkpoint."""
+    made = checkpoint(
+        job.database, arguments.reader_group, name=arguments.name, request_id=job.request_id
+    )
+    return made or {}
+
+
+if __name__ == "__main__":
+    sys.exit(main("checkpoint_reader_group", run))

@@ -1,0 +1,25 @@
+"""Expire readers' leases, checkpoint the groups that have moved, publish, measure lag."""
+
+import sys
+from typing import Any
+
+from weir.arguments import Nothing
+from weir.job import Job, main
+from weir.reader_groups.checkpoints import checkpoint_all, read_lag
+from weir.reader_groups.readers import expire
+
+
+def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
+    """Every group in a transaction of its own."""
+    expired = expire(job.database, job.settings.reader_lease)
+    made, failed = checkpoint_all(job.database)
+    return {
+        "expired_readers": expired,
+        "checkpoints": made,
+        "failed": failed,
+        "lag": read_lag(job.database),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main("checkpoints", run))

@@ -1,0 +1,26 @@
+"""Create a reader group."""
+
+import sys
+from typing import Any
+
+from weir.arguments import CreateReaderGroup
+from weir.job import Job, main
+from weir.names import stream_name
+from weir.reader_groups.groups import create_reader_group
+
+
+def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
+    """Create one group."""
+    return create_reader_group(
+        job.database,
+        arguments.reader_group,
+        [stream_name(stream) for stream in arguments.streams],
+        start=arguments.start,
+        subscriber=arguments.subscriber,
+        on_gap=arguments.on_gap,
+        request_id=job.request_id,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("create_reader_group", run))

@@ -1,0 +1,33 @@
+"""Create a stream."""
+
+import sys
+from typing import Any
+
+from weir.arguments import CreateStream
+from weir.controller.streams import create_stream
+from weir.job import Job, main
+from weir.names import stream_name
+
+
+def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
+    """Check the routing key with Spark's own parser, then create the stream."""
+    from weir.spark.expressions import check_expression, parse_columns
+
+    name = stream_name(arguments.stream, reserved=False)
+    used = check_expression(arguments.routing_key, "routing key")
+    fields = parse_columns(job.spark, arguments.schema, used) if arguments.schema.strip() else None
+    return create_stream(
+        job.database,
+        name,
+        routing_key=arguments.routing_key,
+        segments=arguments.segments,
+        on_missing_key=arguments.on_missing_key,
+        on_bad_rows=arguments.on_bad_rows,
+        retain_by_consumption=arguments.retain_by_consumption,
+        fields=fields,
+        request_id=job.request_id,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("create_stream", run))

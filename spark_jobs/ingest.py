@@ -1,0 +1,27 @@
+"""Append files to a stream, as one transaction."""
+
+import sys
+from typing import Any
+
+from weir.arguments import Ingest
+from weir.job import Job, main
+from weir.names import stream_name
+
+
+def run(job: Job, arguments: Ingest) -> dict[str, Any]:
+    """Find the files, append them."""
+    from weir.spark.append import Appender
+    from weir.spark.inputs import find_inputs
+
+    name = stream_name(arguments.stream, reserved=False)
+    options = {}
+    if arguments.format == "csv":
+        options = {"sep": arguments.separator, "nullValue": arguments.null_value}
+    inputs = find_inputs(arguments.paths, job.settings.input_roots, arguments.format, options)
+    job.say(f"{len(inputs.files)} files, {sum(f.bytes for f in inputs.files):,} bytes, for {name}")
+    appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)
+    return appender.append_files(name, inputs, append_again=arguments.append_again).report()
+
+
+if __name__ == "__main__":
+    sys.exit(main("ingest", run))

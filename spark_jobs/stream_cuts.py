@@ -1,0 +1,17 @@
+"""Capture the tail cut of every stream that has moved."""
+
+import sys
+from typing import Any
+
+from weir.arguments import Nothing
+from weir.job import Job, main
+from weir.retention import capture
+
+
+def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
+    """One statement for all streams."""
+    return {"captured": capture(job.database)}
+
+
+if __name__ == "__main__":
+    sys.exit(main("stream_cuts", run))
