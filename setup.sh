@@ -51,12 +51,11 @@ link_java() { # macOS: Homebrew's Java is on no PATH; the Makefile puts .venv/bi
     return 1
 }
 
+good_python() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' 2>/dev/null; }
+
 find_python() {
     for python in python3 python3.11 python3.12 python3.13 python3.14; do
-        if "$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' 2>/dev/null; then
-            command -v "$python"
-            return 0
-        fi
+        good_python "$python" && command -v "$python" && return 0
     done
     return 1
 }
@@ -68,7 +67,7 @@ stamp=.venv/requirements.stamp
 unfinished=.venv/unfinished
 if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$(wanted)" ]; then
     # Half of an earlier attempt can't be told from all of it, so that one begins anew.
-    if [ -e "$unfinished" ] || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    if [ -e "$unfinished" ] || ! good_python .venv/bin/python || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
         python=$(find_python) || fail "Python 3.11 to 3.14 is needed: install it (macOS: brew install python@3.12; Debian: apt-get install python3 python3-venv)."
         say "making .venv with $python"
         mkdir -p .venv
@@ -85,8 +84,13 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$(wanted)" ]; then
     say "installing the packages of requirements.txt (1.3 GB; a minute or two) ..."
     problem=$(.venv/bin/python -m pip install --quiet --disable-pip-version-check "$uv" 2>&1) ||
         fail "pip can't install $uv; is the network, or the proxy, or PIP_INDEX_URL all right? $(echo "$problem" | grep -i error | tail -n 1)"
+    # uv does not read pip's configuration: where it names a mirror, there may be nothing else.
+    index=${PIP_INDEX_URL:-$(.venv/bin/python -m pip config get global.index-url 2>/dev/null || true)}
+    if [ -n "$index" ] && [ -z "${UV_INDEX_URL:-}${UV_DEFAULT_INDEX:-}" ]; then
+        export UV_DEFAULT_INDEX="$index"
+    fi
     .venv/bin/uv pip install --quiet --python .venv/bin/python -r requirements.txt ||
-        fail "the packages can't be installed; the lines above say why (network? proxy? UV_INDEX_URL? disk?)."
+        fail "the packages can't be installed; the lines above say why (network? proxy? UV_DEFAULT_INDEX? disk?)."
     wanted >"$stamp.new"
     mv "$stamp.new" "$stamp"
     rm -f "$unfinished"

@@ -12,6 +12,8 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, text
@@ -102,6 +104,12 @@ class Job:
             ),
             {**self.run.__dict__, "job": self.name, "arguments": json.dumps(arguments)},
         )
+
+
+def job_path(job: str) -> str:
+    """The file of a job: in spark_jobs/ of the source tree, or in the installed package."""
+    tree = Path(__file__).parents[2] / "spark_jobs" / f"{job}.py"
+    return str(tree if tree.is_file() else resources.files("weir.jobs") / f"{job}.py")
 
 
 def main(

@@ -3,9 +3,7 @@
 The same DAG runs on local[*], a standalone cluster, YARN or Kubernetes by changing that connection.
 """
 
-import importlib.util
 import json
-from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -14,21 +12,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from weir.arguments import JOBS, parse
 from weir.errors import InvalidInput, Unavailable, WeirError
-from weir.job import RunId, read_outcome
+from weir.job import RunId, job_path, read_outcome
 from weir.names import stream_name
 from weir.settings import load
 from weir.storage import Database
-
-
-def job_path(job: str) -> str:
-    """The file of a job: in spark_jobs/ of the source tree, or in the installed package."""
-    tree = Path(__file__).parents[3] / "spark_jobs" / f"{job}.py"
-    if tree.is_file():
-        return str(tree)
-    spec = importlib.util.find_spec("weir.jobs")
-    assert spec is not None, "weir-streams is installed without its jobs"
-    assert spec.submodule_search_locations
-    return str(Path(next(iter(spec.submodule_search_locations))) / f"{job}.py")
 
 
 class WeirJobOperator(SparkSubmitOperator):

@@ -25,8 +25,9 @@ def weir_environment(state: StateFolder) -> dict[str, str]:
         "NO_PROXY": _without_proxy(),
         "no_proxy": _without_proxy(),
     }
-    if "WEIR_CONFIG" in os.environ:
-        environ["WEIR_CONFIG"] = os.path.abspath(os.environ["WEIR_CONFIG"])
+    # By name: a task may run in another folder than we do.
+    if "WEIR_CONFIG" in os.environ or Path("weir.toml").is_file():
+        environ["WEIR_CONFIG"] = os.path.abspath(os.environ.get("WEIR_CONFIG", "weir.toml"))
     known = settings.load(dict(os.environ) | environ)
     folders = [str(REPOSITORY / "plugins"), *known.function_path]
     environ["PYTHONPATH"] = os.pathsep.join(folders)

@@ -71,8 +71,7 @@ def unprivileged_user() -> pwd.struct_passwd:
             "make that user, or run this as an ordinary user."
         )
     made = subprocess.run(
-        ["useradd", "--system", "--no-create-home", "--home-dir", str(COMMON)]
-        + ["--shell", "/usr/sbin/nologin", _USER],
+        ["useradd", "--system", "--home-dir", str(COMMON), "--shell", "/usr/sbin/nologin", _USER],
         capture_output=True,
         text=True,
     )

@@ -97,12 +97,20 @@ class EmbeddedPostgres:
         file = str(self.state.path / name).replace("\\", "\\\\").replace("'", "\\'")
         return f"host=127.0.0.1 port={self.port} dbname={database} user={user} passfile='{file}'"
 
-    def psql(self, sql: str, database: str = "postgres") -> str:
-        """Run SQL as the superuser and return what it prints."""
-        command = [str(binaries.wheel() / "bin" / "psql"), "-X", "-q", "-A", "-t"]
-        command += ["-v", "ON_ERROR_STOP=1", "-f", "-", self.dsn(database, "postgres")]
-        environ = {"PATH": os.defpath, "LC_ALL": "C"}  # nobody's PGOPTIONS
-        done = subprocess.run(command, input=sql, env=environ, capture_output=True, text=True)
+    def psql(self, sql: str, **variables: str) -> str:
+        """Run SQL as the superuser, with :'variables' as psql has them; returns what it prints."""
+        settings = "".join(
+            "\\set {} '{}'\n".format(name, value.replace("\\", "\\\\").replace("'", "\\'"))
+            for name, value in variables.items()
+        )
+        program = [str(binaries.wheel() / "bin" / "psql"), "-XqAt", "-v", "ON_ERROR_STOP=1"]
+        done = subprocess.run(
+            [*program, "-f", "-", self.dsn("postgres", "postgres")],
+            input=settings + sql,  # not by -v: arguments can be seen by everybody
+            env={"PATH": os.defpath, "LC_ALL": "C"},  # nobody's PGOPTIONS
+            capture_output=True,
+            text=True,
+        )
         if done.returncode != 0:
             raise WeirError(f"Postgres refused to be set up: {done.stderr.strip()}")
         return done.stdout.strip()

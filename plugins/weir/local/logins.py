@@ -22,24 +22,26 @@ SERVICES = {
 
 def make_owners(postgres: EmbeddedPostgres) -> None:
     """The databases and their owners, and the files; before the migration. May be repeated."""
+    _make_login(postgres, "weir_owner")
+    _make_login(postgres, "airflow")
+    _make_database(postgres, "weir", owner="weir_owner")
+    _make_database(postgres, "airflow", owner="airflow")
     postgres.psql(
-        _login(postgres, "weir_owner", "CREATEROLE")
-        + _login(postgres, "airflow")
-        + _database("weir", "weir_owner")
-        + _database("airflow", "airflow")
-        + "REVOKE ALL ON DATABASE weir, airflow, postgres FROM PUBLIC;\n"
+        "ALTER ROLE weir_owner CREATEROLE;"  # the migration makes the group roles
+        "REVOKE ALL ON DATABASE weir, airflow, postgres FROM PUBLIC;"
     )
     write_files(postgres)
 
 
 def make_users(postgres: EmbeddedPostgres) -> None:
     """The logins in the group roles that the migration makes; after it. May be repeated."""
+    _make_login(postgres, "weir_app")
+    _make_login(postgres, "weir_view")
     postgres.psql(
-        _login(postgres, "weir_app")
-        + _login(postgres, "weir_view")
-        + "GRANT CONNECT, TEMPORARY ON DATABASE weir TO weir_jobs;\n"
-        + "GRANT CONNECT ON DATABASE weir TO weir_reader;\n"
-        + "GRANT weir_jobs TO weir_app;\nGRANT weir_reader TO weir_view;\n"
+        "GRANT CONNECT, TEMPORARY ON DATABASE weir TO weir_jobs;"
+        "GRANT CONNECT ON DATABASE weir TO weir_reader;"
+        "GRANT weir_jobs TO weir_app;"
+        "GRANT weir_reader TO weir_view;"
     )
 
 
@@ -48,30 +50,37 @@ def write_files(postgres: EmbeddedPostgres) -> None:
     state = postgres.state
     services = "".join(
         f"[{service}]\nhost=127.0.0.1\nport={postgres.port}\ndbname={database}\nuser={user}\n"
-        f"passfile={state.path / 'pgpass'}\n\n"
+        f"passfile={state.path / 'pgpass'}\nconnect_timeout=10\n\n"
         for service, (database, user) in SERVICES.items()
     )
     passwords = "".join(
-        ":".join(map(_escaped, ("127.0.0.1", "*", database, user, state.secret(user)))) + "\n"
-        for database, user in SERVICES.values()
+        ":".join(map(_escaped, ("127.0.0.1", "*", "*", user, state.secret(user)))) + "\n"
+        for _, user in SERVICES.values()
     )
     state.write_text("pgpass", passwords)
     state.write_text("pg_service.conf", services)
 
 
-def _login(postgres: EmbeddedPostgres, name: str, rights: str = "") -> str:
-    verifier = scram_verifier(postgres.state.secret(name))
-    return (
-        f"SELECT 'CREATE ROLE {name}' WHERE NOT EXISTS"
-        f" (SELECT FROM pg_roles WHERE rolname = '{name}') \\gexec\n"
-        f"ALTER ROLE {name} LOGIN {rights} PASSWORD '{verifier}';\n"
+def _make_login(postgres: EmbeddedPostgres, name: str) -> None:
+    postgres.psql(
+        """
+        SELECT format('CREATE ROLE %I', :'name')
+        WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'name') \\gexec
+        ALTER ROLE :"name" LOGIN PASSWORD :'verifier';
+        """,
+        name=name,
+        verifier=scram_verifier(postgres.state.secret(name)),
     )
 
 
-def _database(name: str, owner: str) -> str:
-    return (
-        f"SELECT 'CREATE DATABASE {name} OWNER {owner}' WHERE NOT EXISTS"
-        f" (SELECT FROM pg_database WHERE datname = '{name}') \\gexec\n"
+def _make_database(postgres: EmbeddedPostgres, name: str, owner: str) -> None:
+    postgres.psql(
+        """
+        SELECT format('CREATE DATABASE %I OWNER %I', :'name', :'owner')
+        WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'name') \\gexec
+        """,
+        name=name,
+        owner=owner,
     )
 
 

@@ -12,7 +12,6 @@ from typing import TypeVar
 from weir.segment import Segment
 from weir.stream_cut import FUTURE, StreamCut
 
-
 K = TypeVar("K")
 
 

@@ -64,7 +64,7 @@ def renew(connection: Connection, group: str, reader_id: str, token: int, lease:
         raise Fenced(replaced(group, reader_id))
 
 
-def leave(database: Database, group: str, reader_id: str, token: int) -> None:
+def leave(database: Database, group: str, reader_id: str, token: int, lease: float) -> None:
     """Leave: segments are free for others, and an open batch is free to be taken over at once."""
 
     def work(connection: Connection) -> None:
@@ -77,7 +77,7 @@ def leave(database: Database, group: str, reader_id: str, token: int) -> None:
             ),
             parameters,
         )
-        release_lapsed(connection, locked, lease=0.0)
+        release_lapsed(connection, locked, lease)
 
     database.transaction(work)
 

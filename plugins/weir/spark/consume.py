@@ -89,7 +89,7 @@ class Consumer:
                         raise alive.lost
         finally:
             with contextlib.suppress(Exception):  # the lease runs out by itself
-                leave(app.database, self.group, self.reader_id, token)
+                leave(app.database, self.group, self.reader_id, token, lease)
         return {
             "reader_group": self.group,
             "batches": batches,

@@ -6,7 +6,7 @@ joined, and nothing but the order that was asked for is sorted; no order needs a
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,7 +18,7 @@ from weir.errors import InvalidInput
 from weir.names import StreamName
 from weir.schema import Field
 from weir.settings import Settings
-from weir.spark.routing import SEGMENT, SEQ, TASK
+from weir.spark.routing import SEGMENT, SEQ, TASK, constant_array
 from weir.spark.session import setting
 from weir.spark.stage import quoted
 from weir.storage import Database
@@ -177,11 +177,6 @@ class _Constants:
         for slot, value in zip(self._slots, values, strict=True):
             array[slot] = value
         return constant_array(array)[self._slot()]
-
-
-def constant_array(values: Iterable[int]) -> Column:
-    """A constant array of longs, as one literal whatever its length (Spark folds it)."""
-    return F.split(F.lit(",".join(map(str, values))), ",").cast("array<bigint>")
 
 
 def _by_segment(

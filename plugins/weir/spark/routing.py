@@ -5,7 +5,7 @@ seed 42, so that any language agrees.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -22,20 +22,23 @@ def routing_steps(key: Column) -> Column:
     return F.shiftrightunsigned(F.xxhash64(key), 11)
 
 
-def segment_ordinal(steps: Column, segments: Sequence[Segment]) -> Column:
-    """Which of `segments` (sorted by range, tiling [0, 1)) a position falls into: a bisection."""
+def segment_ordinal(steps: str, segments: Sequence[Segment]) -> Column:
+    """Which of `segments` (sorted by range, tiling [0, 1)) the column `steps` falls into.
 
-    def bisect(low: int, high: int) -> Column:
+    A bisection, handed to Spark as one text: a call per node would take longer than it saves.
+    """
+
+    def bisect(low: int, high: int) -> str:
         if high - low == 1:
-            return F.lit(low)
+            return str(low)
         middle = (low + high) // 2
         # position < key_low, exactly: the right side may fall between two steps.
         boundary = math.ceil(segments[middle].key_low * _STEPS)
-        return F.when(steps < F.lit(boundary), bisect(low, middle)).otherwise(bisect(middle, high))
+        return f"if({steps} < {boundary}L, {bisect(low, middle)}, {bisect(middle, high)})"
 
-    return bisect(0, len(segments))
+    return F.expr(bisect(0, len(segments)))
 
 
-def pick(values: Sequence[int], index: Column) -> Column:
-    """The value at a position of a constant array."""
-    return F.array(*[F.lit(value) for value in values])[index]
+def constant_array(values: Iterable[int]) -> Column:
+    """A constant array of longs, as one literal whatever its length (Spark folds it)."""
+    return F.split(F.lit(",".join(map(str, values))), ",").cast("array<bigint>")

@@ -27,7 +27,7 @@ from weir.spark.routing import (
     SEGMENT,
     SEQ,
     TASK,
-    pick,
+    constant_array,
     routing_steps,
     segment_ordinal,
 )
@@ -97,9 +97,7 @@ def _route(attempt: Attempt, frame: DataFrame) -> tuple[list[int], DataFrame]:
         rejected = rejected | F.col(MALFORMED).isNotNull()
     routed = routed.withColumn("_weir_steps", steps).withColumn(
         "_weir_ordinal",
-        F.when(rejected, F.lit(len(segments))).otherwise(
-            segment_ordinal(F.col("_weir_steps"), segments)
-        ),
+        F.when(rejected, F.lit(len(segments))).otherwise(segment_ordinal("_weir_steps", segments)),
     )
     return [*(s.segment_id for s in segments), REJECTED_SEGMENT], routed
 
@@ -128,7 +126,10 @@ def _write(
     task = F.spark_partition_id() * F.lit(len(ids)) + F.col("_weir_ordinal")
     counted = Observation()
     out = routed.select(
-        *kept, F.col(SEQ), pick(ids, F.col("_weir_ordinal")).alias(SEGMENT), task.alias(TASK)
+        *kept,
+        F.col(SEQ),
+        constant_array(ids)[F.col("_weir_ordinal")].alias(SEGMENT),
+        task.alias(TASK),
     ).observe(counted, F.count(F.lit(1)).alias("rows"))
     open_files = len(ids) + 1
     if shuffle or open_files > OPEN_FILES:

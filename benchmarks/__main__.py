@@ -1,0 +1,39 @@
+"""`python -m benchmarks [--figure NAME] [--size small|full]`: every figure, a JSON line each.
+
+The exit status is not 0 if a figure is beyond its limit. Notes go to standard error.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import data_path, overhead
+from benchmarks.setting import bench_setting
+
+
+def main() -> int:
+    """Measure the figures whose name begins as asked."""
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("--figure", default="", help="only figures whose name begins so")
+    parser.add_argument("--size", default="small", choices=["", "small", "full"])
+    given = parser.parse_args()
+    ok = True
+    found = False
+    with (
+        tempfile.TemporaryDirectory(prefix="weir-bench-") as folder,
+        bench_setting(Path(folder), full=given.size == "full") as setting,
+    ):
+        for area in (data_path, overhead):
+            for name, make in area.FIGURES.items():
+                if name.startswith(given.figure):
+                    found = True
+                    ok &= make(setting).measure()
+    if not found:
+        print(f"there is no figure {given.figure!r}", file=sys.stderr)
+        return 2
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

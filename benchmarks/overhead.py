@@ -1,0 +1,44 @@
+"""What a Weir task costs that finds nothing to do, beside the least job Spark can run."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.figure import Figure
+from benchmarks.setting import Setting
+from weir import local
+from weir.job import job_path
+
+
+def task_overhead(setting: Setting) -> Figure:
+    """A weir_* job beside a bare spark-submit."""
+    environment = {
+        **os.environ,
+        "WEIR_STATE": str(setting.folder),
+        "WEIR_DATABASE": setting.dsn,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_CONF_DIR": str(Path(local.__file__).parent / "spark-conf"),
+        "PYSPARK_PYTHON": sys.executable,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+
+    def submit(job: str) -> None:
+        subprocess.run(
+            ["spark-submit", "--master", "local[2]", job],
+            env=environment,
+            check=True,
+            capture_output=True,
+        )
+
+    return Figure(
+        "task_overhead",
+        "weir_checkpoints with nothing to do beside a bare spark-submit of a job that starts a "
+        "session and counts one row",
+        lambda: submit(job_path("checkpoints")),
+        lambda: submit(str(Path(__file__).with_name("empty_job.py"))),
+        limit=1.3,
+    )
+
+
+FIGURES = {"task_overhead": task_overhead}

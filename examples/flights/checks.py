@@ -1,0 +1,145 @@
+"""What must be true at the end of the demo, each as one function over plain tables.
+
+Tables are pandas DataFrames. `flights` is the input in the order of its appends, with `source_row`
+(where each flight stands in the csv). `trace` is what the consumer's function received: `batch`,
+`received` (the place in the order in which rows came), `source_row`, `tailnum`, `_segment`,
+`_offset`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+STATISTICS = ["flights", "departed", "dep_delay", "arrived", "arr_delay"]
+BY = ["carrier", "day"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked, whether it holds, and the numbers that show it."""
+
+    what: str
+    ok: bool
+    found: str
+
+    def __str__(self) -> str:
+        return f"{'ok    ' if self.ok else 'FAILED'}  {self.what}: {self.found}"
+
+
+def equal(what: str, **counts: int) -> Check:
+    """Whether all counts are the same; their names say what was counted (`_` is a blank)."""
+    found = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items())
+    return Check(what, len(set(counts.values())) == 1, found)
+
+
+def each_flight_once(flights: pd.DataFrame, trace: pd.DataFrame) -> Check:
+    """Whether the function received every flight of the input, and each of them once."""
+    times = trace["source_row"].value_counts()
+    expected = set(flights["source_row"])
+    missing = expected - set(times.index)
+    foreign = set(times.index) - expected
+    repeated = times[times > 1]
+    found = f"{len(expected):,} in, {len(trace):,} read"
+    for rows, problem in ((missing, "missing"), (foreign, "not of the input"),
+                          (set(repeated.index), "more than once")):  # fmt: skip
+        if rows:
+            found += f"; {len(rows):,} {problem}, such as the flight of row {min(rows)}"
+    return Check("every flight was read, once", not (missing or foreign or len(repeated)), found)
+
+
+def order_per_key(flights: pd.DataFrame, trace: pd.DataFrame) -> Check:
+    """Whether the flights of each aircraft came in the order in which they were appended.
+
+    Those without a tail number have no key, and no order was promised for them.
+    """
+    appended = pd.Series(range(len(flights)), index=flights["source_row"])
+    keyed = trace[trace["tailnum"].notna()].sort_values(["batch", "received"])
+    place = keyed["source_row"].map(appended)
+    before = place.groupby(keyed["tailnum"]).shift()
+    wrong = keyed[place <= before]
+    found = f"{keyed['tailnum'].nunique():,} aircraft, {len(keyed):,} flights"
+    if len(wrong):
+        one = wrong.iloc[0]
+        found += (
+            f"; {len(wrong):,} came too late, such as the flight of row {one['source_row']} of "
+            f"{one['tailnum']} (batch {one['batch']}, offset {one['_offset']})"
+        )
+    return Check("the flights of each aircraft came in order", wrong.empty, found)
+
+
+def offsets_in_order(trace: pd.DataFrame) -> Check:
+    """Whether each segment's events came as 0, 1, 2 ...: none left out, none twice, in order."""
+    ordered = trace.sort_values(["batch", "received"])
+    place = ordered.groupby("_segment").cumcount()
+    wrong = ordered[place != ordered["_offset"]]
+    found = f"{ordered['_segment'].nunique()} segments, {len(ordered):,} offsets"
+    if len(wrong):
+        one = wrong.iloc[0]
+        found += (
+            f"; event {place[wrong.index[0]]} of segment {one['_segment']} had offset "
+            f"{one['_offset']}"
+        )
+    return Check("each segment was read from offset 0 without a gap", wrong.empty, found)
+
+
+def statistics_of(flights: pd.DataFrame) -> pd.DataFrame:
+    """The delays per carrier and day computed from the input, without any of Weir."""
+    day = pd.to_datetime(flights[["year", "month", "day"]]).dt.date
+    by = flights.assign(day=day).groupby(BY)
+    return by.agg(
+        flights=("source_row", "size"),
+        departed=("dep_delay", "count"),
+        dep_delay=("dep_delay", "sum"),
+        arrived=("arr_delay", "count"),
+        arr_delay=("arr_delay", "sum"),
+    ).astype("int64")
+
+
+def added_up(parts: pd.DataFrame) -> pd.DataFrame:
+    """The partial statistics of all batches, added up per carrier and day."""
+    return parts.groupby(BY)[STATISTICS].sum().astype("int64")
+
+
+def same_statistics(where: str, flights: pd.DataFrame, parts: pd.DataFrame) -> Check:
+    """Whether the partial statistics found in `where` add up to those of the input."""
+    expected, found = statistics_of(flights), added_up(parts)
+    both = expected.join(found, how="outer", lsuffix=" expected", rsuffix=" found")
+    differs = [both[f"{name} expected"] != both[f"{name} found"] for name in STATISTICS]
+    wrong = both[pd.concat(differs, axis=1).any(axis=1)]
+    said = f"{len(parts):,} parts, {len(found):,} carrier-days"
+    if len(wrong):
+        carrier, day = wrong.index[0]
+        said += f"; {len(wrong):,} differ, such as {carrier} on {day}"
+    return Check(f"the statistics in {where} add up to the input's", wrong.empty, said)
+
+
+def quarantined(rows: int, without_key: int, events: int, rejected: int) -> Check:
+    """Whether rows in = events + quarantined, and just those without a key were quarantined."""
+    return Check(
+        "rows in = events + quarantined",
+        rows == events + rejected and rejected == without_key,
+        f"{rows:,} = {events:,} + {rejected:,} ({without_key:,} rows have no tail number)",
+    )
+
+
+def files_gone(truncated: Iterable[Path]) -> Check:
+    """Whether the files of what was truncated are no longer on disk."""
+    paths = list(truncated)
+    left = [path for path in paths if path.exists()]
+    found = f"{len(paths)} files were, {len(left)} are"
+    if left:
+        found += f", such as {left[0]}"
+    return Check("the files of what was truncated are gone", bool(paths) and not left, found)
+
+
+def files_are_those_listed(warehouse: Path, listed: Iterable[str]) -> Check:
+    """Whether the Parquet files on disk are those that the metadata names, no more, no less."""
+    named = set(listed)
+    there = {str(path.relative_to(warehouse)) for path in warehouse.rglob("*.parquet")}
+    found = f"{len(there)} on disk, {len(named)} listed"
+    for paths, problem in ((there - named, "only on disk"), (named - there, "missing")):
+        if paths:
+            found += f"; {len(paths)} {problem}, such as {min(paths)}"
+    return Check("the files on disk are those that the metadata lists", there == named, found)

@@ -1,0 +1,339 @@
+"""The demo: a year of flights through a stream, from nothing (`make demo`).
+
+Everything happens through Airflow's DAGs, triggered over its REST API as the UI does it; every task
+is a PySpark job. It has a state folder of its own (WEIR_STATE, default .weir-demo), begins anew
+each time, and leaves that state: `make up STATE=.weir-demo` opens it.
+"""
+
+import logging
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from flights import checks
+from flights.checks import Check
+from flights.input import Input, write_input
+from flights.report import Views, draw, report
+from flights.runs import Run, Runs
+from weir.errors import Conflict, WeirError
+from weir.local.airflow_environment import REPOSITORY
+from weir.local.installation import Installation
+from weir.local.state_folder import StateFolder
+from weir.settings import load
+from weir.storage import Database
+
+FLIGHTS, DEPARTURES, DELAYS = "nyc/flights", "nyc/departures", "nyc/delays"
+FUNCTION = "flights.delays:partial_statistics"
+# What the demo's installation has that others don't: what is truncated is deleted at once.
+ENVIRONMENT = {"WEIR_GRACE_PERIOD": "0", "WEIR_CONFIG": str(REPOSITORY / "weir.toml")}
+LOCK = "demo.lock"  # tells a state folder that the demo made from one with somebody's streams
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the story came to."""
+
+    checks: list[Check]
+    report: str
+    picture: Path
+
+
+class Story:
+    """The story, chapter by chapter. Airflow and Postgres run; ENVIRONMENT is in os.environ."""
+
+    def __init__(self, installation: Installation, *, every: int = 1) -> None:
+        """`every`: take only every n-th flight."""
+        settings = load(dict(os.environ) | installation.environment())
+        self.warehouse = Path(settings.warehouse)
+        self.output = Path(settings.output_roots[0])
+        self.picture = installation.state / "demo" / "nyc-flights.svg"
+        self.input: Input = write_input(Path(settings.input_roots[0]), every)
+        self.database = Database(
+            installation.postgres.dsn("weir", "weir_view"), patience=30.0, connect_patience=30.0
+        )
+        self.views = Views(self.database)
+        self.runs = Runs(installation.airflow.api(), self.database, _say)
+        self.checks: list[Check] = []
+
+    def tell(self) -> Told:
+        """All of it. Raises WeirError when a run ends otherwise than it should."""
+        _say(f"{len(self.input.flights):,} flights in {len(self.input.files)} files, one per month")
+        # Scheduled every half an hour, retention would sometimes be earlier than the story has it.
+        with self.runs.paused("weir_retention"):
+            self.create()
+            self.append_and_scale()
+            self.consume("the first half of the year")
+            self.retain()
+            self.second_half()
+        self.check()
+        draw(self.views, FLIGHTS, self.picture, datetime.now(UTC))
+        text = report(self.views, FLIGHTS, self.warehouse)
+        self.database.dispose()
+        return Told(self.checks, text, self.picture)
+
+    def create(self) -> None:
+        """Three streams, two reader groups."""
+        self.runs.chapter("Create streams and reader groups")
+        self.runs.together(
+            _create_stream(FLIGHTS, "tailnum", 4, "spread"),
+            _create_stream(DEPARTURES, "tailnum", 1, "quarantine"),
+            _create_stream(DELAYS, "carrier", 1, "fail"),
+        )
+        self.runs.together(
+            _create_group("delays", subscriber=True), _create_group("audit", subscriber=False)
+        )
+
+    def append_and_scale(self) -> None:
+        """January to June, with a split after March; what must not be appended is not."""
+        self.runs.chapter("Append months, and split a segment in the middle")
+        _, departures = self.runs.together(
+            self._ingest(1, 2, "January and February"),
+            Run("weir_ingest", {"stream": DEPARTURES, "paths": [self.input.csv_file],
+                                "format": "csv", "null_value": "NA"},
+                f"January as csv -> {DEPARTURES}", _appended),
+        )  # fmt: skip
+        _, again = self.runs.together(
+            self._ingest(3, 3, "March"), self._ingest(1, 2, "January and February again")
+        )
+        largest = self.views.rows(
+            """SELECT segment FROM segments WHERE stream = :s AND active
+            ORDER BY events DESC LIMIT 1""",
+            s=FLIGHTS,
+        )[0].segment
+        held = {"stream": FLIGHTS, "paths": self.input.paths(2, 2) + self.input.paths(4, 4)}
+        _, refused = self.runs.together(
+            Run("weir_scale_stream", {"stream": FLIGHTS, "segments": [largest], "parts": 2},
+                f"split segment {largest}, which has most events", _scaled),
+            Run("weir_ingest", held, "February once more, with April", fails=True),
+        )  # fmt: skip
+        self.runs.together(self._ingest(4, 6, "April to June"))
+
+        self.checks += [
+            checks.quarantined(
+                self.input.csv_rows, self.input.csv_rows_without_key,
+                departures.report["events"], departures.report["rejected"],
+            ),
+            Check("the same files again append nothing", again.report["repeated"] is True,
+                  f"transaction {again.report['transaction_number']} had appended them"),
+            Check("a file that another append holds is refused by name",
+                  repr(held["paths"][0]) in refused.error, f"named {held['paths'][0]!r}"),
+        ]  # fmt: skip
+
+    def consume(self, what: str) -> None:
+        """Run the function over all that is there."""
+        self.runs.chapter("Consume it, exactly once: delays per carrier and day")
+        self.runs.together(
+            Run("weir_process",
+                {"reader_group": "delays", "function": FUNCTION,
+                 "outputs": [f"stream:{DELAYS}", "parquet:delays", "parquet:received"]},
+                f"{what} -> {DELAYS} and Parquet", _processed),
+        )  # fmt: skip
+
+    def retain(self) -> None:
+        """What the subscriber has consumed goes; July, which it has not, stays."""
+        self.runs.chapter("Truncate what is consumed; July, which is not, stays")
+        consumed = self.views.files(FLIGHTS)
+        self.runs.together(
+            self._ingest(7, 7, "July"),
+            Run("weir_checkpoints", {}, "publish what delays has consumed", _checkpointed),
+        )
+        with self.runs.unpaused("weir_retention"):
+            self.runs.together(
+                Run("weir_stream_cuts", {}, "record the tails", _captured),
+                Run("weir_retention", {"dry_run": False}, "truncate and delete", _truncated),
+            )
+        stream = self.views.stream(FLIGHTS)
+        kept = len([path for path in self.views.files(FLIGHTS) if (self.warehouse / path).exists()])
+        self.checks += [
+            checks.equal("what was consumed was truncated",
+                         consumed=self.views.consumed("delays"),
+                         truncated=stream.events_appended - stream.events_retained,
+                         from_January_to_June=self.input.rows(1, 6)),
+            checks.files_gone(self.warehouse / path for path in consumed),
+            checks.equal("what was not consumed stayed",
+                         retained=stream.events_retained, in_July=self.input.rows(7, 7)),
+            checks.equal("and so did its files",
+                         listed=len(self.views.files(FLIGHTS)), on_disk=kept),
+        ]  # fmt: skip
+
+    def second_half(self) -> None:
+        """August to December; the group goes on where it stood."""
+        self.runs.chapter("Append the rest of the year")
+        self.runs.together(self._ingest(8, 12, "August to December"))
+        self.consume("the second half of the year")
+        self.runs.together(
+            Run("weir_stream_cuts", {}, "record the tails", _captured),
+            Run("weir_checkpoints", {}, "publish what delays has consumed", _checkpointed),
+        )
+
+    def check(self) -> None:
+        """Every flight accounted for: counts, order, results, files."""
+        self.runs.chapter("Check what came of it")
+        flights = self.input.flights
+        stream = self.views.stream(FLIGHTS)
+        trace = self.views.output("delays", "received", self.output)
+        in_parquet = self.views.output("delays", "delays", self.output)
+        in_stream = self.views.events(DELAYS, self.warehouse, [*checks.BY, *checks.STATISTICS])
+        departures = [self.views.stream(name) for name in (DEPARTURES, f"{DEPARTURES}.rejected")]
+        audit = self.views.rows(
+            "SELECT unread_events, lost_events FROM lag WHERE reader_group = 'audit'"
+        )[0]
+        later = self.views.rows(
+            """SELECT DISTINCT epoch FROM transactions JOIN input_files
+            USING (stream, transaction_number)
+            WHERE stream = :s AND path = ANY(:paths) AND transactions.state = 'committed'""",
+            s=FLIGHTS, paths=self.input.paths(4, 12),
+        )  # fmt: skip
+        listed = [path for row in self.views.rows("SELECT stream FROM streams")
+                  for path in self.views.files(row.stream)]  # fmt: skip
+        self.checks += [
+            checks.equal("every flight is accounted for", in_the_input=len(flights),
+                         appended=stream.events_appended, consumed=self.views.consumed("delays"),
+                         received_by_the_function=len(trace)),
+            checks.each_flight_once(flights, trace),
+            checks.order_per_key(flights, trace),
+            checks.offsets_in_order(trace),
+            checks.same_statistics(f"stream {DELAYS}", flights, in_stream),
+            checks.same_statistics("Parquet", flights, in_parquet),
+            checks.equal("what was quarantined is in a stream of its own",
+                         rows=self.input.csv_rows,
+                         events_and_rejected=sum(s.events_appended for s in departures)),
+            Check("appends after the split went to the new epoch",
+                  [row.epoch for row in later] == [1],
+                  "April to December: epoch " + ", ".join(str(row.epoch) for row in later)),
+            checks.equal("audit lost what was truncated, as it is no subscriber",
+                         lost=audit.lost_events, from_January_to_June=self.input.rows(1, 6)),
+            checks.equal("audit has the rest to read", unread=audit.unread_events,
+                         retained=stream.events_retained,
+                         from_July_to_December=self.input.rows(7, 12)),
+            checks.files_are_those_listed(self.warehouse, listed),
+        ]  # fmt: skip
+
+    def _ingest(self, first: int, last: int, what: str) -> Run:
+        form = {"stream": FLIGHTS, "paths": self.input.paths(first, last)}
+        return Run("weir_ingest", form, f"{what} -> {FLIGHTS}", _appended)
+
+
+def _create_stream(stream: str, key: str, segments: int, on_missing_key: str) -> Run:
+    form = {"stream": stream, "routing_key": key, "segments": segments,
+            "on_missing_key": on_missing_key}  # fmt: skip
+    return Run("weir_create_stream", form, f"{stream}, routing key {key}",
+               lambda _: f"{segments} segment{'s' if segments > 1 else ''}")  # fmt: skip
+
+
+def _create_group(group: str, *, subscriber: bool) -> Run:
+    form = {"reader_group": group, "streams": [FLIGHTS], "subscriber": subscriber}
+    return Run("weir_create_reader_group", form, f"{group} on {FLIGHTS}",
+               lambda _: "a subscriber" if subscriber else "not a subscriber")  # fmt: skip
+
+
+def _appended(report: dict[str, Any]) -> str:
+    if report["repeated"]:
+        return "nothing appended, they are there"
+    rejected = f", {report['rejected']:,} quarantined" if report["rejected"] else ""
+    return f"{report['events']:,} events{rejected}"
+
+
+def _scaled(report: dict[str, Any]) -> str:
+    created = " and ".join(name for name, _, _ in report["created"])
+    return f"epoch {report['epoch']} with {created}"
+
+
+def _processed(report: dict[str, Any]) -> str:
+    count = len(report["batches"])
+    return f"{report['events']:,} events in {count} batch{'es' if count > 1 else ''}"
+
+
+def _checkpointed(report: dict[str, Any]) -> str:
+    return ", ".join(c["checkpoint"] for c in report["checkpoints"]) or "nothing has moved"
+
+
+def _captured(report: dict[str, Any]) -> str:
+    return f"{len(report['captured'])} streams moved"
+
+
+def _truncated(report: dict[str, Any]) -> str:
+    events = sum(decision.get("events", 0) for decision in report["decisions"])
+    return f"{events:,} events truncated, {report['deleted']['deleted']} files deleted"
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def run(installation: Installation) -> bool:
+    """Tell the story to the user; returns whether all checks hold."""
+    _say("Starting Postgres and Airflow ...")
+    installation.start()
+    story = Story(installation)
+    _say(f"Airflow's UI: {installation.airflow.url} (passwords: "
+         f"{installation.airflow.passwords_file})")  # fmt: skip
+    told = story.tell()
+    _say(f"\n{told.report}\n\nChecks")
+    for check in told.checks:
+        _say(f"  {check}")
+    failed = sum(not check.ok for check in told.checks)
+    _say(f"\nPicture of the stream: {told.picture}")
+    _say(f"{failed} of {len(told.checks)} checks FAILED." if failed
+         else f"All {len(told.checks)} checks hold.")  # fmt: skip
+    return not failed
+
+
+@contextmanager
+def begun_anew(state: Path) -> Iterator[Installation]:
+    """A new installation in `state`, stopped at the end, in place of what an earlier demo left.
+
+    Raises Conflict for a folder with anything in it that the demo didn't make.
+    """
+    if state.exists() and any(state.iterdir()) and not (state / LOCK).is_file():
+        raise Conflict(
+            f"{state} was not made by the demo, which would remove all that is in it: choose "
+            "another folder with STATE=."
+        )
+    with StateFolder(state).lock(LOCK.removesuffix(".lock")):
+        installation = Installation(state)
+        installation.stop()
+        installation.postgres.remove()
+        for path in state.iterdir():
+            if path.name == LOCK:  # last, so that a removal that is interrupted can go on
+                continue
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        installation = Installation(state)
+        try:
+            yield installation
+        finally:
+            installation.stop()
+
+
+def main() -> int:
+    """The command line; 0 if all checks hold."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stdout)
+    logging.getLogger("weir").setLevel(logging.INFO)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: what was started is stopped
+        signal.signal(number, signal.default_int_handler)
+    os.environ.setdefault("WEIR_STATE", ".weir-demo")
+    state = Path(os.environ["WEIR_STATE"]).absolute()
+    os.environ.update(ENVIRONMENT)
+    try:
+        with begun_anew(state) as installation:
+            holds = run(installation)
+            _say("Stopping Airflow and Postgres ...")
+        _say(f"The state is kept: `make up STATE={state}` opens it.")
+        return 0 if holds else 1
+    except WeirError as error:
+        _say(f"The demo failed: {error}")
+    except KeyboardInterrupt:
+        _say("Interrupted.")
+        return 130
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

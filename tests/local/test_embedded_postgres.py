@@ -1,0 +1,234 @@
+"""The embedded server: what a crash, a second start or a busy machine may do to it."""
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from weir.errors import Conflict
+from weir.local import logins, processes
+from weir.local.embedded_postgres import EmbeddedPostgres
+
+
+@pytest.fixture
+def postgres(tmp_path: Path) -> Iterator[EmbeddedPostgres]:
+    """A server whose state lies in a folder that nobody else may enter; not started yet."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    server = EmbeddedPostgres(closed / "state", durable=False)
+    yield server
+    server.remove()
+
+
+def test_data_survive_stop_and_start(postgres: EmbeddedPostgres) -> None:
+    postgres.start()
+    postgres.psql("CREATE TABLE kept AS SELECT 42 AS n")
+    port = postgres.port
+    postgres.stop()
+    postgres.stop()
+    assert not postgres.running()
+    postgres.start()
+    assert (postgres.psql("SELECT n FROM kept"), postgres.port) == ("42", port)
+
+
+def test_a_second_start_finds_the_first(postgres: EmbeddedPostgres) -> None:
+    postgres.start()
+    started = postgres.psql("SELECT pg_postmaster_start_time()")
+    EmbeddedPostgres(postgres.state.path).start()
+    assert postgres.psql("SELECT pg_postmaster_start_time()") == started
+
+
+def test_a_killed_server_recovers_on_its_port(postgres: EmbeddedPostgres) -> None:
+    postgres.start()
+    postgres.psql("CREATE TABLE kept AS SELECT 42 AS n; CHECKPOINT")
+    port = postgres.port
+    postgres.kill()
+    assert not postgres.running()
+    assert not processes.working_in(postgres.home / "data")
+    postgres.start()
+    assert (postgres.psql("SELECT n FROM kept"), postgres.port) == ("42", port)
+
+
+def test_a_pid_that_is_another_process_by_now_does_not_stop_the_start(
+    postgres: EmbeddedPostgres,
+) -> None:
+    postgres.start()
+    pid_file = postgres.home / "data" / "postmaster.pid"
+    lines = pid_file.read_text().split("\n")
+    postgres.kill()
+    owner = postgres.home.stat()
+    other = subprocess.Popen(["sleep", "60"], user=owner.st_uid, group=owner.st_gid)
+    try:
+        pid_file.write_text("\n".join([str(other.pid), *lines[1:]]))
+        assert not postgres.running()
+        postgres.start()
+        assert postgres.psql("SELECT 1") == "1"
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_orphaned_backends_do_not_stop_the_start(postgres: EmbeddedPostgres) -> None:
+    postgres.start()
+    pid = int((postgres.home / "data" / "postmaster.pid").read_text().split("\n")[0])
+    backends = psutil.Process(pid).children()
+    for backend in backends:
+        backend.suspend()  # else they notice that the postmaster is gone, and follow it
+    psutil.Process(pid).kill()
+    postgres.start()
+    assert postgres.psql("SELECT 1") == "1"
+    assert not [backend for backend in backends if processes._alive(backend)]
+
+
+def test_an_interrupted_initdb_is_done_again(postgres: EmbeddedPostgres) -> None:
+    (postgres.home / "data.new" / "base").mkdir(parents=True)
+    postgres.state.write("postgres.json", {"home": str(postgres.home)})
+    postgres.start()
+    assert postgres.psql("SELECT 1") == "1"
+
+
+def test_two_starts_at_once_make_one_server(postgres: EmbeddedPostgres) -> None:
+    code = (
+        "import sys; from pathlib import Path;"
+        "from weir.local.embedded_postgres import EmbeddedPostgres;"
+        "p = EmbeddedPostgres(Path(sys.argv[1]), durable=False); p.start();"
+        "print(p.psql('SELECT pg_postmaster_start_time()'))"
+    )
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code, str(postgres.state.path)]
+    starts = [
+        subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    said = [start.communicate(timeout=60)[0] for start in starts]
+    assert said[0] == said[1] != ""
+
+
+def test_a_taken_port_is_replaced_and_named(
+    postgres: EmbeddedPostgres, caplog: pytest.LogCaptureFixture
+) -> None:
+    postgres.start()
+    before = postgres.port
+    postgres.stop()
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", before))
+        other.listen()
+        postgres.start()
+        logins.make_owners(postgres)
+    assert postgres.port != before
+    assert f"port {before} is taken" in caplog.text
+    assert f"port={postgres.port}\n" in (postgres.state.path / "pg_service.conf").read_text()
+    assert postgres.psql("SELECT 1") == "1"
+
+
+def test_no_folder_above_is_opened_and_no_file_either(postgres: EmbeddedPostgres) -> None:
+    above = [postgres.state.path.parent, *postgres.state.path.parent.parents, Path("/var/lib")]
+    before = {path: stat.S_IMODE(path.stat().st_mode) for path in above}
+    postgres.start()
+    logins.make_owners(postgres)
+    assert {path: stat.S_IMODE(path.stat().st_mode) for path in above} == before
+    for name in ("pgpass", "postgres.pgpass", "secrets.json"):
+        assert stat.S_IMODE((postgres.state.path / name).stat().st_mode) == 0o600
+
+
+def test_it_never_runs_as_root(postgres: EmbeddedPostgres) -> None:
+    postgres.start()
+    running = processes.working_in(postgres.home / "data")
+    assert running
+    assert all(process.uids().effective != 0 for process in running)
+
+
+def test_it_listens_on_localhost_only_and_asks_for_a_password(postgres: EmbeddedPostgres) -> None:
+    postgres.start()
+    listening = {
+        connection.laddr.ip
+        for process in processes.working_in(postgres.home / "data")
+        for connection in process.net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening == {"127.0.0.1"}
+    rules = (postgres.home / "data" / "pg_hba.conf").read_text().splitlines()
+    methods = {rule.split()[-1] for rule in rules if rule.split() and not rule.startswith("#")}
+    assert methods == {"scram-sha-256"}
+
+
+def test_no_password_is_an_argument_of_a_process_or_in_the_log(postgres: EmbeddedPostgres) -> None:
+    seen: set[str] = set()
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            for process in psutil.process_iter():
+                try:
+                    seen.add(" ".join(process.cmdline()))
+                except psutil.Error:
+                    continue
+            time.sleep(0.005)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        postgres.start()
+        logins.make_owners(postgres)
+    finally:
+        done.set()
+        watcher.join()
+    assert any("initdb" in command for command in seen)  # else nothing was watched
+    log = (postgres.home / "server.log").read_text()
+    secrets = postgres.state.read("secrets.json")
+    assert set(secrets) >= {"postgres", "weir_owner", "weir_app", "airflow"}
+    for secret in secrets.values():
+        assert secret not in log
+        assert not [command for command in seen if secret in command]
+
+
+def test_a_locale_that_this_machine_does_not_have_is_no_matter(
+    postgres: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "xx_XX.UTF-8")
+    postgres.start()
+    assert postgres.psql("SHOW server_encoding") == "UTF8"
+    assert postgres.psql("SELECT upper('grün')") == "GRÜN"
+
+
+def test_the_users_own_postgres_settings_are_no_matter(
+    postgres: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGOPTIONS", "-c nonsense=1")
+    monkeypatch.setenv("PGSSLMODE", "require")
+    monkeypatch.setenv("PGDATA", "/nowhere")
+    postgres.start()
+    assert postgres.psql("SELECT 1") == "1"
+
+
+def test_lost_data_are_not_silently_replaced(postgres: EmbeddedPostgres) -> None:
+    postgres.start()
+    postgres.remove()
+    with pytest.raises(Conflict, match="is gone"):
+        postgres.start()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="otherwise the data go with the state folder")
+def test_a_state_folder_deleted_by_hand_leaves_its_data_aside(
+    postgres: EmbeddedPostgres, caplog: pytest.LogCaptureFixture
+) -> None:
+    postgres.start()
+    for path in postgres.state.path.iterdir():
+        path.unlink()
+    postgres.start()  # under the same path: another installation
+    [aside] = postgres.home.parent.glob(f"{postgres.home.name}-*")
+    try:
+        assert str(aside) in caplog.text
+        assert (aside / "data" / "PG_VERSION").is_file()
+        assert len([p for p in processes.working_in(postgres.home / "data") if p.ppid() == 1]) <= 1
+    finally:
+        subprocess.run(["rm", "-rf", str(aside)], check=True)

@@ -1,0 +1,79 @@
+"""The logins: who gets in where, with nothing but the two files of the state folder."""
+
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+import sqlalchemy
+
+from weir import migrate
+from weir.local import logins
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.local.throw_away import throw_away_postgres
+from weir.settings import Settings
+from weir.storage import Database
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedPostgres]:
+    with throw_away_postgres() as postgres:
+        migrate.upgrade(postgres.dsn("weir", "weir_owner"))
+        logins.make_users(postgres)
+        yield postgres
+
+
+@pytest.mark.parametrize(("reader", "login"), [(False, "weir_app"), (True, "weir_view")])
+def test_the_default_settings_reach_the_database(
+    server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch, reader: bool, login: str
+) -> None:
+    for name, file in (("PGSERVICEFILE", "pg_service.conf"), ("PGPASSFILE", "pgpass")):
+        monkeypatch.setenv(name, str(server.state.path / file))
+    database = Database.of(Settings(state=server.state.path), reader=reader)
+    whoami = sqlalchemy.text("SELECT current_user, current_database()")
+    try:
+        found = database.transaction(lambda connection: connection.execute(whoami).one())
+    finally:
+        database.dispose()
+    assert tuple(found) == (login, "weir")
+
+
+@pytest.mark.parametrize(
+    ("database", "user"),
+    [
+        ("airflow", "weir_app"),
+        ("airflow", "weir_view"),
+        ("airflow", "weir_owner"),
+        ("weir", "airflow"),
+        ("postgres", "weir_app"),
+    ],
+)
+def test_a_login_gets_into_its_own_database_only(
+    server: EmbeddedPostgres, database: str, user: str
+) -> None:
+    with pytest.raises(psycopg2.OperationalError, match="permission denied for database"):
+        psycopg2.connect(server.dsn(database, user))
+
+
+def test_the_views_login_is_no_jobs_login(server: EmbeddedPostgres) -> None:
+    connection = psycopg2.connect(server.dsn("weir", "weir_view"))
+    try:
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            connection.cursor().execute("SET ROLE weir_jobs")
+    finally:
+        connection.close()
+
+
+def test_a_wrong_password_is_refused(server: EmbeddedPostgres) -> None:
+    with pytest.raises(psycopg2.OperationalError, match="password authentication failed"):
+        psycopg2.connect(server.dsn("weir", "weir_app"), password="guessed")
+
+
+def test_it_may_be_repeated(server: EmbeddedPostgres) -> None:
+    logins.make_owners(server)
+    logins.make_users(server)
+    psycopg2.connect(server.dsn("weir", "weir_app")).close()
+    psycopg2.connect(server.dsn("airflow", "airflow")).close()
+
+
+def test_a_field_of_the_password_file_is_escaped() -> None:
+    assert logins._escaped(r"a:b\c") == r"a\:b\\c"

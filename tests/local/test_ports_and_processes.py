@@ -1,0 +1,80 @@
+"""Finding free ports, and finding and ending processes by what they carry."""
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from weir.local import ports, processes
+
+
+def test_a_port_is_taken_while_somebody_listens() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        taken = listener.getsockname()[1]
+        assert not ports.is_free(taken)
+        assert ports.free_port(taken) != taken
+    assert ports.free_port(taken) == taken
+
+
+def test_a_listener_on_all_interfaces_takes_the_port_too() -> None:
+    with socket.socket() as listener:
+        listener.bind(("0.0.0.0", 0))  # noqa: S104
+        listener.listen()
+        assert not ports.is_free(listener.getsockname()[1])
+
+
+@pytest.fixture
+def family() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A process that ignores SIGTERM, with a child in another session."""
+    mark = secrets.token_hex(8)
+    script = "trap '' TERM; setsid sleep 60 & echo ready; while true; do sleep 1; done"
+    process = subprocess.Popen(
+        ["bash", "-c", script], env=os.environ | {"WEIR_TEST": mark}, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield mark, process
+    processes.kill(lambda: processes.carrying("WEIR_TEST", mark))
+    process.communicate()
+
+
+def test_whoever_carries_the_mark_is_found_and_ended(
+    family: tuple[str, subprocess.Popen[bytes]],
+) -> None:
+    mark, process = family
+    found = processes.carrying("WEIR_TEST", mark)
+    assert process.pid in {one.pid for one in found}
+    assert len(found) >= 2
+    processes.end(found, 0.3)
+    left = processes.carrying("WEIR_TEST", mark)
+    assert process.pid in {one.pid for one in left}
+    processes.kill(lambda: processes.carrying("WEIR_TEST", mark))
+    assert processes.carrying("WEIR_TEST", mark) == []
+    # Nobody has asked for its exit status yet: it is a zombie, and counts as gone.
+    assert psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_processes_are_found_by_their_folder(tmp_path: Path) -> None:
+    sleeper = subprocess.Popen(["sleep", "60"], cwd=tmp_path)
+    try:
+        assert [one.pid for one in processes.working_in(tmp_path)] == [sleeper.pid]
+        assert processes.working_in(tmp_path / "other") == []
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_cleaning_up_is_not_interrupted() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with processes.uninterrupted():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,212 @@
+"""What the tests of the data path share: an installation, and a second way to know what it holds."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from sqlalchemy import text
+
+from tests.spark.xxh64 import position
+from weir.controller.scale import scale
+from weir.controller.streams import create_stream
+from weir.controller.transactions import Committed
+from weir.controller.truncation import truncate
+from weir.names import StreamName, stream_name
+from weir.reader_groups.groups import create_reader_group
+from weir.settings import Settings
+from weir.spark.append import Appender
+from weir.spark.consume import Consumer, Output
+from weir.spark.inputs import find_inputs
+from weir.spark.read import read_stream_frame
+from weir.spark.session import setting
+from weir.storage import Database
+
+_ids = itertools.count()
+PLACE = ["_segment", "_offset", "_clock"]
+
+
+@dataclass
+class Installation:
+    """A database, a warehouse and a Spark session."""
+
+    spark: SparkSession
+    database: Database
+    settings: Settings
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def appender(self) -> Appender:
+        """As a job has it; what it says is kept."""
+        return Appender(self.spark, self.database, self.settings, "test", self.said.append)
+
+    @property
+    def input(self) -> str:
+        """The input root."""
+        return self.settings.input_roots[0]
+
+    def query(self, sql: str, **parameters: Any) -> list[Any]:
+        """Rows of the metadata."""
+        return list(
+            self.database.transaction(lambda c: c.execute(text(sql), parameters).all())
+        )
+
+    def value(self, sql: str, **parameters: Any) -> Any:
+        """The one value of a query."""
+        ((value,),) = self.query(sql, **parameters)
+        return value
+
+    def create(
+        self, name: str = "s/events", key: str = "k", segments: int = 4, **options: Any
+    ) -> StreamName:
+        """A new stream."""
+        stream = stream_name(name)
+        create_stream(
+            self.database, stream, routing_key=key, segments=segments,
+            request_id=f"create {next(_ids)}", **options,
+        )  # fmt: skip
+        return stream
+
+    def group(self, *streams: StreamName, name: str = "readers", **options: Any) -> str:
+        """A new reader group."""
+        create_reader_group(
+            self.database, name, streams, request_id=f"group {next(_ids)}", **options
+        )
+        return name
+
+    def ingest(
+        self,
+        stream: StreamName,
+        paths: Sequence[str],
+        format_: str = "parquet",
+        append_again: bool = False,
+        **options: str,
+    ) -> Committed:
+        """Append files, as the job does."""
+        inputs = find_inputs(paths, self.settings.input_roots, format_, options)
+        return self.appender.append_files(stream, inputs, append_again=append_again)
+
+    def append(
+        self, stream: StreamName, frame: DataFrame | pd.DataFrame | list[Any], batch: str = ""
+    ) -> Committed:
+        """Append a DataFrame, or rows (k, n), under a new identity unless one is given."""
+        if isinstance(frame, list):
+            frame = self.spark.createDataFrame(frame, "k string, n long")
+        elif isinstance(frame, pd.DataFrame):
+            frame = self.spark.createDataFrame(frame)
+        return self.appender.append_frame(
+            stream, frame, writer_id="test", batch_id=batch or f"batch {next(_ids)}"
+        )
+
+    def scale(self, stream: StreamName, seal: Sequence[str], **options: Any) -> dict[str, Any]:
+        """Scale under a new request."""
+        return scale(self.database, stream, seal=seal, request_id=f"scale {next(_ids)}", **options)
+
+    def truncate(self, stream: StreamName, cut: str) -> dict[str, Any]:
+        """Truncate under a new request."""
+        return truncate(self.database, stream, cut, request_id=f"truncate {next(_ids)}")
+
+    def frame(self, stream: StreamName, order: str = "segment") -> DataFrame:
+        """The stream as a DataFrame."""
+        return read_stream_frame(self.spark, self.database, self.settings, stream, order=order)
+
+    def read(
+        self, stream: StreamName, order: str = "segment", columns: Sequence[str] = ()
+    ) -> pd.DataFrame:
+        """All events, in the order in which the tasks give them."""
+        frame = self.frame(stream, order)
+        if columns:
+            frame = frame.select(*columns, *PLACE)
+        return to_pandas(frame)
+
+    def consumer(self, group: str, function: Any, *outputs: str, **options: Any) -> Consumer:
+        """A consumer; its reader is `reader` unless it is named."""
+        options = {"reader_id": "reader", **options}
+        parsed = tuple(Output.parse(o, self.settings.output_roots) for o in outputs)
+        return Consumer(
+            appender=self.appender, group=group, function=function, outputs=parsed, **options
+        )
+
+    def facts(self, stream: StreamName) -> pd.DataFrame:
+        """What the metadata and the files say, by pyarrow alone: each event with its place.
+
+        Ordered by segment and offset; `_range` is its segment's key range, `_weir_seq` its rank.
+        """
+        rows = self.query(
+            """SELECT f.path, f.segment_id, f.start_offset, f.events, t.clock, s.key_low, s.key_high
+            FROM data_file f JOIN segment s USING (stream_id, segment_id)
+            JOIN transaction t USING (stream_id, transaction_number)
+            JOIN stream USING (stream_id)
+            WHERE scope || '/' || name = :name ORDER BY f.segment_id, f.start_offset""",
+            name=str(stream),
+        )
+        parts = []
+        for row in rows:
+            path = f"{self.settings.warehouse}/{row.path}"
+            table = pq.ParquetFile(path).read()
+            assert table.num_rows == row.events, row.path
+            table = _plain(table)
+            part = table.to_pandas()
+            part["_segment"] = row.segment_id
+            part["_offset"] = range(row.start_offset, row.start_offset + row.events)
+            part["_clock"] = row.clock
+            part["_range"] = [(row.key_low, row.key_high)] * row.events
+            parts.append(part)
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+    def check(self, stream: StreamName, key: str | None = "k", read: bool = True) -> pd.DataFrame:
+        """Everything that must hold of a stream whatever was done to it; returns its facts.
+
+        Each file's rows are in the order of their ranks, offsets have no gap, each key lies in its
+        segment, and Spark reads just these events in each of the orders.
+        """
+        facts = self.facts(stream)
+        if facts.empty:
+            assert self.frame(stream).collect() == []
+            return facts
+        for _, one in facts.groupby("_segment"):
+            steps = one["_offset"].diff().dropna()
+            assert (steps == 1).all(), "offsets have a gap"
+        by_commit = facts.groupby(["_segment", "_clock"])["_weir_seq"]
+        assert (by_commit.diff().dropna() > 0).all(), "a commit is not in the order of its ranks"
+        if key is not None:
+            for value, (low, high) in zip(facts[key], facts["_range"], strict=True):
+                assert value is None or low <= position(value) < high, (value, low, high)
+        if read:
+            for order in ("segment", "stream", "none"):
+                self.check_read(stream, facts, order)
+        return facts
+
+    def check_read(self, stream: StreamName, facts: pd.DataFrame, order: str) -> None:
+        """Spark's rows are these, each with its place, in the order that was asked for."""
+        read = self.read(stream, order)
+        user = [c for c in read.columns if c not in PLACE]
+        wanted = facts[[*[c for c in user if c in facts], *PLACE, "_weir_seq"]]
+        found = read.sort_values(["_segment", "_offset"], ignore_index=True)
+        same = wanted.reindex(columns=read.columns)
+        pd.testing.assert_frame_equal(found, same, check_dtype=False)
+        if order == "stream":
+            by = facts.sort_values(["_clock", "_weir_seq"])
+            assert list(zip(read["_segment"], read["_offset"], strict=True)) == list(
+                zip(by["_segment"], by["_offset"], strict=True)
+            ), "not in write order"
+        if order == "segment":
+            assert (read.groupby("_segment")["_offset"].diff().dropna() > 0).all()
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Timestamps in microseconds, as Spark gives them."""
+    for i, one in enumerate(table.schema):
+        if pa.types.is_timestamp(one.type):
+            table = table.set_column(i, one.name, table.column(i).cast(pa.timestamp("us")))
+    return table
+
+
+def to_pandas(frame: DataFrame) -> pd.DataFrame:
+    """By Arrow: the rows in the order of the partitions, then of their rows."""
+    with setting(frame.sparkSession, {"spark.sql.execution.arrow.pyspark.enabled": "true"}):
+        return frame.toPandas()
