@@ -30,8 +30,13 @@ class Check:
 
 def equal(what: str, **counts: int) -> Check:
     """Whether all counts are the same; their names say what was counted (`_` is a blank)."""
-    found = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items())
-    return Check(what, len(set(counts.values())) == 1, found)
+    same = len(set(counts.values())) == 1
+    names = [name.replace("_", " ") for name in counts]
+    if same:
+        found = f"{next(iter(counts.values())):,} {', '.join(names[:-1])} and {names[-1]}"
+    else:
+        found = ", ".join(f"{count:,} {n}" for n, count in zip(names, counts.values(), strict=True))
+    return Check(what, same, found)
 
 
 def each_flight_once(flights: pd.DataFrame, trace: pd.DataFrame) -> Check:

@@ -252,7 +252,8 @@ def _processed(report: dict[str, Any]) -> str:
 
 
 def _checkpointed(report: dict[str, Any]) -> str:
-    return ", ".join(c["checkpoint"] for c in report["checkpoints"]) or "nothing has moved"
+    groups = " and ".join(checkpoint["reader_group"] for checkpoint in report["checkpoints"])
+    return f"{groups} moved" if groups else "nothing has moved since the last"
 
 
 def _captured(report: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Starting DAG runs over Airflow's REST API, as its UI does, and waiting for what they report."""
 
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from weir.errors import NotFound, Unavailable, WeirError
 from weir.local.airflow_api import AirflowApi
 from weir.storage import Database
 
+INDENT = 35  # columns before what is said about a run
 PATIENCE = 300.0  # seconds for one run; 10 are usual
 
 
@@ -115,7 +117,9 @@ class Runs:
         if (state == "failed") != run.fails:
             why = self._api.failure(run.dag, run_id) if state == "failed" else "it did not fail"
             raise WeirError(f"{run.dag} ({run.about}) ended with {state}: {ended.error}\n{why}")
-        outcome = f"refused: {ended.error}" if run.fails else run.outcome(report)
+        outcome = "refused, as it should be:" if run.fails else run.outcome(report)
         name = run.dag.removeprefix("weir_")
-        self._say(f"      {seconds:4.1f} s  {name:19} {run.about}: {outcome}")
+        self._say(f"      {seconds:4.1f} s  {name:19}  {run.about}: {outcome}")
+        for line in textwrap.wrap(ended.error, 100 - INDENT, break_long_words=False):
+            self._say(" " * INDENT + line)
         return ended

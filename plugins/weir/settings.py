@@ -30,9 +30,7 @@ class Settings:
     reader_lease: float = 120.0  # a reader that has not renewed for this long may be replaced
     outage_patience: float = 900.0  # how long to wait for Postgres to come back
     connect_patience: float = 30.0  # how long to wait for the first connection
-    batch_events: int = 10_000_000  # soft bounds of one batch
-    batch_bytes: int = 2_000_000_000
-    batch_files: int = 5_000
+    batch_events: int = 10_000_000  # about how much one batch reads at most
 
 
 def load(environ: dict[str, str] | None = None) -> Settings:

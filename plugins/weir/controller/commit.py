@@ -20,7 +20,7 @@ from weir.controller.transactions import Attempt, Committed, check_inputs
 from weir.errors import Fenced, InvariantViolation
 from weir.key_space import KeyRange, splits_and_merges
 from weir.schema import Field, combine
-from weir.segment import Segment, segment_id
+from weir.segment import Segment, segment_id, segment_name
 from weir.storage import Database
 from weir.warehouse import attempt_folder
 
@@ -103,6 +103,12 @@ def _commit_one(connection: Connection, stream: LockedStream, staged: Staged) ->
     active = active_segments(connection, stream.stream_id)
     written = {file.segment_id for file in staged.files}
     sources = {s.segment_id: s for s in attempt.segments if s.segment_id in written}
+    if unknown := written - sources.keys():
+        raise InvariantViolation(
+            f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
+            f"{stream.name} wrote to segment {segment_name(min(unknown))}, which is not one of its "
+            "epoch's; nothing was committed."
+        )
     targets = {
         source.segment_id: tail
         for source in sources.values()

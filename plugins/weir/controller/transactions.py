@@ -219,24 +219,37 @@ def check_inputs(
 def ping(connection: Connection, attempt: Attempt, lease: float, longest: float) -> None:
     """Renew the lease (seconds), but not beyond `longest` seconds after the attempt began.
 
-    Raises Fenced when the attempt may not go on.
+    Raises Fenced when the attempt may not go on. Once it is committed there is nothing to renew:
+    the thread that pings may come a moment later than the commit.
     """
-    row = connection.execute(
+    parameters = {
+        "stream_id": attempt.stream_id,
+        "number": attempt.transaction_number,
+        "attempt": attempt.attempt,
+        "lease": lease,
+        "longest": longest,
+    }
+    renewed = connection.execute(
         text(
-            """UPDATE transaction SET lease_until = clock_timestamp() + :lease * interval '1 second'
+            """UPDATE transaction SET lease_until = least(
+                clock_timestamp() + :lease * interval '1 second',
+                opened_at + :longest * interval '1 second')
             WHERE stream_id = :stream_id AND transaction_number = :number AND attempt = :attempt
               AND state = 'open'
               AND opened_at + :longest * interval '1 second' > clock_timestamp()"""
         ),
-        {
-            "stream_id": attempt.stream_id,
-            "number": attempt.transaction_number,
-            "attempt": attempt.attempt,
-            "lease": lease,
-            "longest": longest,
-        },
+        parameters,
     )
-    if row.rowcount == 0:
+    if renewed.rowcount > 0:
+        return
+    committed = connection.execute(
+        text(
+            """SELECT FROM transaction WHERE stream_id = :stream_id
+            AND transaction_number = :number AND attempt = :attempt AND state = 'committed'"""
+        ),
+        parameters,
+    )
+    if committed.rowcount == 0:
         raise Fenced(
             f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
             f"{attempt.stream} was taken over or aborted, or ran longer than {longest:.0f} s."

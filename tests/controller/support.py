@@ -1,0 +1,162 @@
+"""Streams of invented files: appends as the controller sees them, without Spark, without bytes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from sqlalchemy import text
+
+from weir.controller.commit import Staged, StagedFile, commit
+from weir.controller.scale import scale
+from weir.controller.streams import create_stream
+from weir.controller.transactions import Attempt, Committed, InputFile, begin
+from weir.controller.truncation import truncate
+from weir.names import StreamName, stream_name
+from weir.segment import parse_segment_name, segment_name
+from weir.storage import Database
+
+FIELDS = [{"name": "key", "type": "string", "nullable": True, "metadata": {}}]
+BYTES_PER_EVENT = 10
+_numbers = count(1)
+
+
+def unique(prefix: str) -> str:
+    """A name that no other test of this run uses."""
+    return f"{prefix}-{next(_numbers)}"
+
+
+def rows(database: Database, sql: str, **parameters: Any) -> list[Any]:
+    """The rows of a query in a transaction of its own."""
+    return database.transaction(lambda c: list(c.execute(text(sql), parameters)))
+
+
+def run(database: Database, sql: str, **parameters: Any) -> int:
+    """A statement that changes something; how many rows it touched."""
+    return database.transaction(lambda c: int(c.execute(text(sql), parameters).rowcount))
+
+
+@dataclass
+class Lane:
+    """One stream, and short ways to do to it what jobs do."""
+
+    database: Database
+    name: StreamName
+    stream_id: int
+    committed: list[Committed] = field(default_factory=list)
+
+    @classmethod
+    def made(
+        cls, database: Database, segments: int = 2, name: str | None = None, **options: Any
+    ) -> "Lane":
+        chosen = stream_name(name or f"test/{unique('stream')}")
+        made = create_stream(
+            database, chosen, routing_key="key", segments=segments, request_id=unique("create"),
+            **options,
+        )  # fmt: skip
+        return cls(database, chosen, made["stream_id"])
+
+    def begin(
+        self, batch: str | None = None, *, writer: str = "writer", fingerprint: str = "print",
+        lease: float = 600.0, inputs: Sequence[str] = (), append_again: bool = False,
+        source: str = "dag/run/task",
+    ) -> Attempt | Committed:  # fmt: skip
+        files = [InputFile(path, 1) for path in inputs]
+        return begin(
+            self.database, self.name, writer_id=writer, batch_id=batch or unique("batch"),
+            fingerprint=fingerprint, lease=lease, source=source, inputs=files,
+            append_again=append_again,
+        )  # fmt: skip
+
+    def opened(self, batch: str | None = None, **options: Any) -> Attempt:
+        """A transaction that is known not to be committed."""
+        attempt = self.begin(batch, **options)
+        assert isinstance(attempt, Attempt)
+        return attempt
+
+    def commit(self, attempt: Attempt, written: Mapping[str, int | Sequence[int]]) -> Committed:
+        [done] = commit(self.database, staged(attempt, written))
+        return done
+
+    def append(self, written: Mapping[str, int | Sequence[int]], **options: Any) -> Committed:
+        """`written`: per segment how many events, or how many in each of its files."""
+        return self.commit(self.opened(**options), written)
+
+    def scale(self, *seal: str, request_id: str | None = None, **how: Any) -> list[str]:
+        """The names of the new segments."""
+        done = scale(
+            self.database, self.name, seal=seal, request_id=request_id or unique("scale"), **how
+        )
+        return [name for name, _, _ in done["created"]]
+
+    def truncate(self, cut: str, request_id: str | None = None) -> dict[str, Any]:
+        return truncate(
+            self.database, self.name, cut, request_id=request_id or unique("truncate")
+        )
+
+    def rows(self, sql: str, **parameters: Any) -> list[Any]:
+        """The rows of a query that names the stream `:s`."""
+        return rows(self.database, sql, s=self.stream_id, **parameters)
+
+    def value(self, sql: str, **parameters: Any) -> Any:
+        [[value]] = self.rows(sql, **parameters)
+        return value
+
+    def active(self) -> list[str]:
+        """The active segments in the order of their keys."""
+        return [
+            segment_name(row.segment_id)
+            for row in self.rows(
+                """SELECT segment_id FROM segment_tail JOIN segment USING (stream_id, segment_id)
+                WHERE stream_id = :s ORDER BY key_low"""
+            )
+        ]
+
+    def tail(self) -> dict[str, int]:
+        return dict(self.value("SELECT tail_cut(:s)"))
+
+    def head(self) -> dict[str, Any]:
+        return dict(self.value("SELECT head FROM stream WHERE stream_id = :s"))
+
+    def sizes(self) -> dict[str, int]:
+        """The events of every segment there ever was."""
+        return {
+            segment_name(row.segment_id): row.events
+            for row in self.rows(
+                """SELECT g.segment_id, coalesce(t.tail_offset, g.events) AS events FROM segment g
+                LEFT JOIN segment_tail t USING (stream_id, segment_id)
+                WHERE stream_id = :s ORDER BY segment_id"""
+            )
+        }
+
+    def files(self, segment: str | None = None) -> list[Any]:
+        """What data_file says, by segment and offset."""
+        found = self.rows(
+            """SELECT segment_id, start_offset, events, path, transaction_number
+            FROM data_file WHERE stream_id = :s ORDER BY segment_id, start_offset"""
+        )
+        return [r for r in found if segment in (None, segment_name(r.segment_id))]
+
+    def order_in(self, segment: str) -> list[int]:
+        """The transactions whose files a segment holds, by offset."""
+        return [row.transaction_number for row in self.files(segment)]
+
+    def epochs(self) -> list[Any]:
+        return self.rows("SELECT * FROM epoch WHERE stream_id = :s ORDER BY epoch")
+
+
+def staged(attempt: Attempt, written: Mapping[str, int | Sequence[int]]) -> Staged:
+    """What an attempt would have written: per segment how many events, or those of each file."""
+    files = []
+    rank = 0
+    for segment, sizes in written.items():
+        segment_id = parse_segment_name(segment)
+        for i, events in enumerate([sizes] if isinstance(sizes, int) else sizes):
+            path = f"{attempt.folder}_weir_segment={segment_id}/_weir_task={i}/part.parquet"
+            files.append(
+                StagedFile(
+                    segment_id, path, events, events * BYTES_PER_EVENT, rank, rank + events - 1
+                )
+            )
+            rank += events
+    return Staged(attempt, tuple(files), FIELDS)

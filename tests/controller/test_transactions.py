@@ -1,0 +1,295 @@
+"""Append transactions: identity, attempts, fencing, leases."""
+
+import pytest
+
+from tests.controller.support import Lane, rows, run, staged
+from weir.controller.commit import commit
+from weir.controller.transactions import Attempt, Committed, abort, expire, ping
+from weir.errors import Conflict, Fenced, InvariantViolation, NotFound
+from weir.names import stream_name
+from weir.storage import Database
+
+
+@pytest.fixture
+def lane(database: Database) -> Lane:
+    return Lane.made(database)
+
+
+def pinged(lane: Lane, attempt: Attempt, lease: float = 60.0, longest: float = 3600.0) -> None:
+    lane.database.transaction(lambda c: ping(c, attempt, lease, longest))
+
+
+def state(lane: Lane, number: int = 1) -> str:
+    return str(
+        lane.value(
+            "SELECT state FROM transaction WHERE stream_id = :s AND transaction_number = :n",
+            n=number,
+        )
+    )
+
+
+def lapse(lane: Lane) -> None:
+    """Let the leases of all open transactions run out."""
+    run(lane.database, "UPDATE transaction SET lease_until = opened_at - interval '1 day'")
+
+
+def garbage(lane: Lane) -> dict[str, str]:
+    return {row.path: row.reason for row in lane.rows("SELECT path, reason FROM garbage")}
+
+
+def test_attempt_is_given_the_active_segments_and_a_folder_of_its_own(lane: Lane) -> None:
+    first, second = lane.opened("a"), lane.opened("b")
+    assert [s.name for s in first.segments] == ["0.0", "1.0"]
+    assert [(s.key_low, s.key_high) for s in first.segments] == [(0.0, 0.5), (0.5, 1.0)]
+    assert first.folder == f"{lane.stream_id}/_weir_tx=1/_weir_attempt=1/"
+    assert second.folder == f"{lane.stream_id}/_weir_tx=2/_weir_attempt=1/"
+
+
+def test_nothing_is_visible_before_the_commit(lane: Lane) -> None:
+    lane.opened()
+    assert lane.tail() == {"0.0": 0, "1.0": 0}
+    assert lane.files() == []
+
+
+def test_commit_gives_files_their_offsets_in_the_order_of_their_rows(lane: Lane) -> None:
+    done = lane.append({"0.0": [3, 4], "1.0": 5})
+    lane.append({"0.0": 2})
+    assert (done.events, done.files, done.bytes, done.rolled, done.repeated) == (
+        12, 3, 120, False, False,
+    )  # fmt: skip
+    assert lane.tail() == {"0.0": 9, "1.0": 5}
+    assert [(f.start_offset, f.events) for f in lane.files("0.0")] == [(0, 3), (3, 4), (7, 2)]
+    assert lane.order_in("0.0") == [1, 1, 2]
+
+
+def test_time_index_has_one_entry_per_commit_and_segment(lane: Lane) -> None:
+    done = lane.append({"0.0": [3, 4], "1.0": 5})
+    again = lane.append({"0.0": 2})
+    entries = lane.rows(
+        """SELECT segment_id, start_offset, events, start_byte, bytes, clock FROM time_index
+        WHERE stream_id = :s ORDER BY segment_id, start_offset"""
+    )
+    assert [tuple(e) for e in entries] == [
+        (0, 0, 7, 0, 70, done.clock),
+        (0, 7, 2, 70, 20, again.clock),
+        (1, 0, 5, 0, 50, done.clock),
+    ]
+    assert done.clock < again.clock
+
+
+def test_files_are_placed_by_rank_whatever_order_they_are_reported_in(lane: Lane) -> None:
+    written = staged(lane.opened(), {"0.0": [3, 4, 5]})
+    shuffled = type(written)(written.attempt, tuple(reversed(written.files)), written.fields)
+    commit(lane.database, shuffled)
+    assert [f.events for f in lane.files("0.0")] == [3, 4, 5]
+
+
+def test_files_that_interleave_are_refused_and_nothing_is_committed(lane: Lane) -> None:
+    written = staged(lane.opened(), {"0.0": [3, 4]})
+    first, second = written.files
+    overlapping = type(second)(*[*second.__dict__.values()][:4], first.last_seq, second.last_seq)
+    with pytest.raises(InvariantViolation, match="interleave"):
+        commit(lane.database, type(written)(written.attempt, (first, overlapping), written.fields))
+    assert (lane.tail(), state(lane)) == ({"0.0": 0, "1.0": 0}, "open")
+
+
+def test_an_append_without_rows_is_committed(lane: Lane) -> None:
+    done = lane.append({})
+    assert (done.events, done.files, state(lane)) == (0, 0, "committed")
+    assert lane.tail() == {"0.0": 0, "1.0": 0}
+
+
+def test_a_file_of_a_segment_that_the_attempt_does_not_know_is_refused(lane: Lane) -> None:
+    attempt = lane.opened()
+    with pytest.raises(InvariantViolation, match="7\\.0"):
+        lane.commit(attempt, {"0.0": 1, "7.0": 1})
+    assert (lane.tail(), state(lane)) == ({"0.0": 0, "1.0": 0}, "open")
+
+
+def test_beginning_a_committed_batch_returns_its_result_and_appends_nothing(lane: Lane) -> None:
+    done = lane.append({"0.0": 3}, batch="monday")
+    again = lane.begin("monday")
+    assert isinstance(again, Committed)
+    assert again.repeated
+    assert (again.transaction_number, again.clock, again.events, again.bytes, again.files) == (
+        done.transaction_number, done.clock, 3, 30, 1,
+    )  # fmt: skip
+    assert lane.tail() == {"0.0": 3, "1.0": 0}
+
+
+def test_committing_twice_is_harmless(lane: Lane) -> None:
+    attempt = lane.opened()
+    first = lane.commit(attempt, {"0.0": 3})
+    second = lane.commit(attempt, {"0.0": 3})
+    assert second.repeated
+    assert (second.clock, second.events) == (first.clock, 3)
+    assert lane.tail() == {"0.0": 3, "1.0": 0}
+    assert len(lane.files()) == 1
+
+
+def test_beginning_an_open_batch_takes_it_over_and_fences_the_attempt_before(lane: Lane) -> None:
+    orphan = lane.opened("monday")
+    mine = lane.opened("monday")
+    assert (mine.transaction_number, mine.attempt) == (orphan.transaction_number, 2)
+    assert mine.folder != orphan.folder
+    with pytest.raises(Fenced, match="taken over"):
+        pinged(lane, orphan)
+    with pytest.raises(Fenced, match="held by attempt 2"):
+        lane.commit(orphan, {"0.0": 3})
+    assert lane.tail() == {"0.0": 0, "1.0": 0}
+    pinged(lane, mine)
+    lane.commit(mine, {"0.0": 4})
+    assert lane.tail() == {"0.0": 4, "1.0": 0}
+    with pytest.raises(Fenced):
+        lane.commit(orphan, {"0.0": 3})
+    assert lane.tail() == {"0.0": 4, "1.0": 0}
+
+
+def test_an_attempt_that_took_over_sees_the_epoch_of_now(lane: Lane) -> None:
+    lane.opened("monday")
+    lane.scale("0.0")
+    mine = lane.opened("monday")
+    assert [s.name for s in mine.segments] == ["2.1", "3.1", "1.0"]
+    assert not lane.commit(mine, {"2.1": 1, "3.1": 1}).rolled
+
+
+def test_an_aborted_batch_starts_anew_under_another_attempt(lane: Lane) -> None:
+    first = lane.opened("monday", fingerprint="old")
+    assert abort(lane.database, first)
+    assert not abort(lane.database, first)
+    with pytest.raises(Fenced, match="aborted"):
+        lane.commit(first, {"0.0": 3})
+    with pytest.raises(Fenced):
+        pinged(lane, first)
+    second = lane.opened("monday", fingerprint="new")
+    assert second.attempt == 2
+    assert second.transaction_number == first.transaction_number
+    with pytest.raises(Fenced):
+        lane.commit(first, {"0.0": 3})
+    lane.commit(second, {"0.0": 4})
+    assert lane.tail() == {"0.0": 4, "1.0": 0}
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_the_same_batch_with_another_input_is_refused(lane: Lane, done: bool) -> None:
+    attempt = lane.opened("monday", fingerprint="100 bytes")
+    if done:
+        lane.commit(attempt, {"0.0": 1})
+    with pytest.raises(Conflict, match="with another input"):
+        lane.begin("monday", fingerprint="200 bytes")
+    if not done:  # and the attempt was not fenced by the refusal
+        lane.commit(attempt, {"0.0": 1})
+
+
+def test_batches_of_different_writers_are_different_batches(lane: Lane) -> None:
+    lane.append({"0.0": 1}, batch="monday", writer="a")
+    lane.append({"0.0": 1}, batch="monday", writer="b")
+    assert lane.tail() == {"0.0": 2, "1.0": 0}
+
+
+def test_an_unknown_stream_is_named(database: Database) -> None:
+    lane = Lane(database, stream_name("no/such"), 0)
+    with pytest.raises(NotFound, match="there is no stream no/such"):
+        lane.begin()
+
+
+def test_an_aborted_attempt_and_all_before_it_become_garbage(lane: Lane) -> None:
+    lane.opened("monday")
+    second = lane.opened("monday")
+    assert garbage(lane) == {}
+    abort(lane.database, second)
+    assert garbage(lane) == {
+        f"{lane.stream_id}/_weir_tx=1/_weir_attempt=1/": "aborted",
+        f"{lane.stream_id}/_weir_tx=1/_weir_attempt=2/": "aborted",
+    }
+
+
+def test_a_fenced_attempt_becomes_garbage_with_the_commit_and_the_committed_one_never(
+    lane: Lane,
+) -> None:
+    lane.opened("monday")
+    lane.commit(lane.opened("monday"), {"0.0": 1})
+    assert garbage(lane) == {f"{lane.stream_id}/_weir_tx=1/_weir_attempt=1/": "fenced"}
+
+
+def test_aborting_after_the_commit_or_after_a_take_over_does_nothing(lane: Lane) -> None:
+    orphan = lane.opened("monday")
+    mine = lane.opened("monday")
+    assert not abort(lane.database, orphan)
+    lane.commit(mine, {"0.0": 1})
+    assert not abort(lane.database, mine)
+    assert state(lane) == "committed"
+    assert f"{lane.stream_id}/_weir_tx=1/_weir_attempt=2/" not in garbage(lane)
+
+
+def test_a_ping_renews_the_lease(lane: Lane) -> None:
+    attempt = lane.opened(lease=5.0)
+    pinged(lane, attempt, lease=500.0)
+    left = lane.value(
+        """SELECT extract(epoch FROM lease_until - clock_timestamp())::float
+        FROM transaction WHERE stream_id = :s"""
+    )
+    assert 490 < left <= 500
+
+
+def test_a_ping_after_its_own_commit_is_harmless(lane: Lane) -> None:
+    # The thread that renews leases may come a moment after the commit.
+    attempt = lane.opened()
+    lane.commit(attempt, {"0.0": 1})
+    pinged(lane, attempt)
+
+
+def test_after_the_longest_time_a_ping_is_refused_and_the_lease_never_reaches_beyond_it(
+    lane: Lane,
+) -> None:
+    attempt = lane.opened()
+    pinged(lane, attempt, lease=500.0, longest=100.0)
+    beyond = lane.value(
+        """SELECT lease_until <= opened_at + interval '100 s' FROM transaction
+        WHERE stream_id = :s"""
+    )
+    assert beyond
+    run(lane.database, "UPDATE transaction SET opened_at = opened_at - interval '101 s'")
+    with pytest.raises(Fenced, match="longer than 100 s"):
+        pinged(lane, attempt, lease=500.0, longest=100.0)
+    assert state(lane) == "open"
+
+
+def test_a_lease_that_ran_out_forbids_nothing_until_somebody_aborts(lane: Lane) -> None:
+    attempt = lane.opened()
+    lapse(lane)
+    pinged(lane, attempt)
+    lapse(lane)
+    lane.commit(attempt, {"0.0": 3})
+    assert lane.tail() == {"0.0": 3, "1.0": 0}
+    assert expire(lane.database, 0.0) == []
+
+
+def test_expiry_aborts_what_lapsed_and_leaves_the_rest(lane: Lane) -> None:
+    dead = lane.opened("dead", source="dag/run/dead")
+    lapse(lane)
+    alive = lane.opened("alive")
+    assert expire(lane.database, 0.0) == [
+        {"stream": str(lane.name), "transaction": 1, "source": "dag/run/dead"}
+    ]
+    assert (state(lane, 1), state(lane, 2)) == ("aborted", "open")
+    assert list(garbage(lane)) == [dead.folder]
+    with pytest.raises(Fenced):
+        lane.commit(dead, {"0.0": 3})
+    lane.commit(alive, {"0.0": 1})
+    assert expire(lane.database, 0.0) == []
+
+
+def test_expiry_spares_what_lapsed_less_than_a_lease_after_the_server_started(lane: Lane) -> None:
+    attempt = lane.opened()
+    lapse(lane)
+    [[age]] = rows(
+        lane.database,
+        "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float",
+    )
+    # With a lease longer than the server has been running its holder still has time ...
+    assert expire(lane.database, age + 60.0) == []
+    pinged(lane, attempt)
+    lapse(lane)
+    # ... with a shorter one it has had its chance.
+    assert len(expire(lane.database, age)) == 1

@@ -1,0 +1,237 @@
+"""What the containers of docker-compose.yaml do at their start, done here: secrets, logins, schema.
+
+The scripts are those of the file; only the places are others (/run/secrets, the host `postgres`).
+"""
+
+import json
+import re
+import stat
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+import yaml
+
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.local.throw_away import throw_away_postgres
+
+REPOSITORY = Path(__file__).parents[1]
+COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yaml").read_text())
+DOCKERFILE: str = COMPOSE["x-weir"]["build"]["dockerfile_inline"]
+LOGINS: str = COMPOSE["configs"]["logins"]["content"]
+
+
+def make_secrets(folder: Path) -> Path:
+    """The secrets, made by the very commands that .env.example shows."""
+    example = (REPOSITORY / ".env.example").read_text()
+    lines = re.findall(r"^#   (.*)$", example[: example.index("WEIR_SECRETS=")], re.M)
+    script = textwrap.dedent("\n".join(lines))
+    subprocess.run(["/bin/sh", "-euc", script], cwd=folder, check=True)
+    return folder / "secrets"
+
+
+def image_file(path: str) -> str:
+    """A file that the Dockerfile writes, as it is in the image."""
+    found = re.search(
+        rf"^COPY [^\n]*<<'EOF' {re.escape(path)}\n(.*?)^EOF$", DOCKERFILE, re.M | re.S
+    )
+    assert found is not None
+    return found[1].replace("$$", "$")
+
+
+@dataclass
+class Deployment:
+    """A Postgres after `logins`, and a folder that stands for the containers' file systems."""
+
+    postgres: EmbeddedPostgres
+    secrets: Path
+    folder: Path
+
+    def container(self, service: str) -> tuple[Path, dict[str, str]]:
+        """The entry script and the environment of a service, beside its own secrets only."""
+        root = self.folder / service
+        (root / "secrets").mkdir(parents=True, exist_ok=True)
+        for name in COMPOSE["services"][service]["secrets"]:
+            (root / "secrets" / name).write_bytes((self.secrets / name).read_bytes())
+        services = image_file("/etc/weir/pg_service.conf")
+        address = f"host=127.0.0.1\nport={self.postgres.port}"
+        (root / "pg_service.conf").write_text(services.replace("host=postgres", address))
+        entry = image_file("/usr/local/bin/weir-entry").replace("postgres:*", "127.0.0.1:*")
+        (root / "entry").write_text(entry.replace("/run/secrets", str(root / "secrets")))
+        environ = {
+            name: str(value)
+            .replace("/dev/shm", str(root))  # noqa: S108  # the container's, in memory
+            .replace("/run/secrets", str(root / "secrets"))
+            .replace("/etc/weir", str(root))
+            for name, value in COMPOSE["services"][service]["environment"].items()
+            if not str(value).startswith("${")
+        }
+        return root / "entry", environ | {
+            "PYTHONPATH": str(REPOSITORY / "plugins"),
+            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+            "AIRFLOW_HOME": str(root / "airflow"),
+        }
+
+    def run(self, service: str, *command: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command as in a container of the service."""
+        entry, environ = self.container(service)
+        words = ["/bin/sh", str(entry), *command]
+        return subprocess.run(words, cwd=REPOSITORY, env=environ, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("compose")
+    secrets = make_secrets(folder)
+    with throw_away_postgres() as postgres:
+        postgres.psql(  # the new volume's server has nothing of this
+            "DROP DATABASE weir; DROP DATABASE airflow; DROP ROLE weir_owner; DROP ROLE airflow;"
+            " GRANT CONNECT ON DATABASE postgres TO PUBLIC;"
+        )
+        for _ in range(2):  # at every `up`
+            postgres.psql(LOGINS.replace("/run/secrets", str(secrets)))
+        yield Deployment(postgres, secrets, folder)
+
+
+@pytest.fixture(scope="module")
+def migrated(deployment: Deployment) -> Deployment:
+    for _ in range(2):
+        done = deployment.run("migrate", *COMPOSE["services"]["migrate"]["command"])
+        assert done.returncode == 0, done.stdout + done.stderr
+    return deployment
+
+
+def connect(deployment: Deployment, login: str, database: str = "weir") -> Any:
+    return psycopg2.connect(
+        host="127.0.0.1",
+        port=deployment.postgres.port,
+        dbname=database,
+        user=login,
+        password=(deployment.secrets / login).read_text().strip(),
+    )
+
+
+def test_the_example_makes_every_secret_in_a_closed_folder(tmp_path: Path) -> None:
+    secrets = make_secrets(tmp_path)
+    assert {path.name for path in secrets.iterdir()} == set(COMPOSE["secrets"])
+    assert stat.S_IMODE(secrets.stat().st_mode) == 0o700
+    values = {path.name: path.read_text().strip() for path in secrets.iterdir()}
+    assert len(set(values.values())) == len(values)
+    assert all(len(value) >= 44 for value in values.values())
+    assert set(json.loads(values["airflow_auth"])) == {"admin", "viewer"}
+
+
+def test_the_schema_is_migrated_by_an_owner_that_is_no_superuser(migrated: Deployment) -> None:
+    with connect(migrated, "weir_owner") as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT rolsuper, rolcreaterole FROM pg_roles WHERE rolname = current_user")
+        assert cursor.fetchone() == (False, False)
+        cursor.execute("SELECT count(*) FROM weir.stream")
+        assert cursor.fetchone() == (0,)
+
+
+def test_a_job_finds_the_database_by_its_name_alone(migrated: Deployment) -> None:
+    done = migrated.run(
+        "scheduler",
+        "python",
+        "-c",
+        "from sqlalchemy import text; from weir.settings import load; "
+        "from weir.storage import Database; "
+        "print(Database.of(load()).transaction(lambda c: c.execute(text("
+        "'SELECT current_user, count(*) FROM stream')).one()))",
+    )
+    assert "('weir_app', 0)" in done.stdout, done.stderr
+
+
+def test_jobs_may_change_rows_and_no_tables(migrated: Deployment) -> None:
+    with connect(migrated, "weir_app") as connection, connection.cursor() as cursor:
+        cursor.execute("DELETE FROM weir.stream")
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            cursor.execute("DROP TABLE weir.stream")
+
+
+def test_readers_see_views_and_no_tables(migrated: Deployment) -> None:
+    with connect(migrated, "weir_view") as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM weir.streams")
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            cursor.execute("SELECT * FROM weir.stream")
+
+
+@pytest.mark.parametrize(
+    ("login", "database"), [("airflow", "weir"), ("weir_app", "airflow"), ("weir_view", "postgres")]
+)
+def test_no_login_enters_the_others_database(
+    migrated: Deployment, login: str, database: str
+) -> None:
+    with pytest.raises(psycopg2.OperationalError, match="permission denied for database"):
+        connect(migrated, login, database)
+
+
+def test_airflow_reaches_its_database_and_reads_its_secrets(deployment: Deployment) -> None:
+    done = deployment.run(
+        "api-server",
+        "python",
+        "-c",
+        "from airflow.configuration import conf; from airflow.utils.db import check; check(); "
+        "from cryptography.fernet import Fernet; Fernet(conf.get('core', 'fernet_key')); "
+        "print(conf.get('api_auth', 'jwt_secret').strip(), conf.get('api', 'secret_key').strip()); "
+        "import json; print(sorted(json.load(open(conf.get("
+        "'core', 'simple_auth_manager_passwords_file'), 'r+'))))",
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    secrets = [(deployment.secrets / name).read_text().strip() for name in ("jwt", "api")]
+    assert said[-2:] == [" ".join(secrets), "['admin', 'viewer']"]
+
+
+def test_files_with_passwords_are_for_one_user_and_hold_no_more_than_needed(
+    deployment: Deployment,
+) -> None:
+    root = deployment.container("scheduler")[0].parent
+    done = deployment.run("scheduler", "env")
+    lines = (root / "pgpass").read_text().splitlines()
+    assert [line.split(":")[3] for line in lines] == ["airflow", "weir_app"]
+    spark = root / "spark-conf" / "spark-defaults.conf"
+    password = (deployment.secrets / "spark").read_text().strip()
+    assert f"\nspark.authenticate.secret {password}\n" in spark.read_text()
+    assert "\nspark.sql.session.timeZone     UTC\n" in spark.read_text()
+    for path in (root / "pgpass", spark):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    for path in deployment.secrets.iterdir():
+        assert path.read_text().strip() not in done.stdout, "a password is in the environment"
+
+
+@pytest.mark.parametrize("secret", ["weir_app", "spark"])
+def test_an_empty_secret_is_named_and_nothing_starts(
+    deployment: Deployment, tmp_path: Path, secret: str
+) -> None:
+    empty = tmp_path / "secrets"
+    empty.mkdir()
+    for path in deployment.secrets.iterdir():
+        (empty / path.name).write_bytes(b"" if path.name == secret else path.read_bytes())
+    done = Deployment(deployment.postgres, empty, tmp_path).run("scheduler", "echo", "started")
+    assert done.returncode != 0
+    assert f"weir: the secret {secret} is empty or can't be read" in done.stderr
+    assert "started" not in done.stdout
+
+
+def test_a_password_with_colons_and_backslashes_works(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    for path in deployment.secrets.iterdir():
+        (secrets / path.name).write_bytes(path.read_bytes())
+    (secrets / "weir_owner").write_text("a:b\\c'd\n")
+    deployment.postgres.psql(LOGINS.replace("/run/secrets", str(secrets)))
+    try:
+        changed = Deployment(deployment.postgres, secrets, tmp_path)
+        done = changed.run("migrate", "python", "-m", "weir.migrate")
+        assert done.returncode == 0, done.stderr
+    finally:
+        deployment.postgres.psql(LOGINS.replace("/run/secrets", str(deployment.secrets)))
