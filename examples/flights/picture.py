@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
-from itertools import pairwise
 
 WIDTH, HEIGHT = 1040, 600
 LEFT, RIGHT, TOP, BOTTOM = 70, 24, 100, 88
@@ -197,6 +196,6 @@ def active(segments: Sequence[Segment], epoch: int) -> list[Segment]:
         key=lambda s: s.key_low,
     )  # fmt: skip
     bounds = [0.0, *(s.key_high for s in found)]
-    if bounds[-1] != 1.0 or any(a.key_high != b.key_low for a, b in pairwise(found)):
+    if bounds[-1] != 1.0 or [s.key_low for s in found] != bounds[:-1]:
         raise ValueError(f"the segments of epoch {epoch} do not tile the key space: {found}")
     return found

@@ -8,7 +8,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, TypeVar, get_type_hints
 
 from weir.errors import InvalidInput
-from weir.names import READER_GROUP_PATTERN, STREAM_PATTERN
+from weir.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, STREAM_PATTERN
 
 A = TypeVar("A")
 SEGMENT_PATTERN = r"^\d+\.\d+$"
@@ -23,8 +23,10 @@ def argument(title: str, description: str, default: Any = MISSING, **schema: Any
     return field(default=default, metadata=metadata)
 
 
-def _stream(description: str = "The stream, as scope/stream.") -> Any:
-    return argument("Stream", description, pattern=STREAM_PATTERN)
+def _stream(
+    description: str = "The stream, as scope/stream.", pattern: str = STREAM_PATTERN
+) -> Any:
+    return argument("Stream", description, pattern=pattern)
 
 
 def _reader_group(description: str = "The reader group's name.") -> Any:
@@ -95,7 +97,7 @@ class ScaleStream:
 class TruncateStream:
     """Delete everything before a cut."""
 
-    stream: str = _stream()
+    stream: str = _stream(pattern=READABLE_STREAM_PATTERN)
     cut: str = argument(
         "Cut",
         "The new head: an offset for each segment, such as 0.0=12, 1.0=7 (see the view "
@@ -111,7 +113,7 @@ class CreateReaderGroup:
                                       "and -.")  # fmt: skip
     streams: list[str] = argument(
         "Streams", "The streams it reads, as scope/stream.",
-        items={"type": "string", "pattern": STREAM_PATTERN}, minItems=1,
+        items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, minItems=1,
     )  # fmt: skip
     start: str = argument(
         "Start", "head: with the oldest event there is; tail: with the next one that comes.",

@@ -39,7 +39,12 @@ class Conflict(WeirError):
 
 
 class Fenced(WeirError):
-    """Somebody else holds the transaction or the batch now; whatever was written is garbage."""
+    """Somebody else holds the transaction or the batch now; whatever was written is garbage.
+
+    Asking anew is right: it finds what the other one did, or goes on from there.
+    """
+
+    retryable = True
 
 
 class Truncated(WeirError):

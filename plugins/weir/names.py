@@ -7,6 +7,7 @@ from weir.errors import InvalidInput
 
 PART = r"[a-z0-9][a-z0-9_-]{0,62}"
 STREAM_PATTERN = rf"^{PART}/{PART}$"
+READABLE_STREAM_PATTERN = rf"^{PART}/{PART}(\.rejected)?$"
 READER_GROUP_PATTERN = rf"^{PART}$"
 RULE = "lower-case letters, digits, '_' and '-', beginning with a letter or digit, at most 63"
 REJECTED = ".rejected"

@@ -1,8 +1,10 @@
 """Streams of invented files: appends as the controller sees them, without Spark, without bytes."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import count
+from threading import Barrier
 from typing import Any
 
 from sqlalchemy import text
@@ -36,6 +38,21 @@ def run(database: Database, sql: str, **parameters: Any) -> int:
     return database.transaction(lambda c: int(c.execute(text(sql), parameters).rowcount))
 
 
+def at_once(*works: Callable[[], Any]) -> list[Any]:
+    """Run things in threads that start together; the result of each, or what it raised."""
+    barrier = Barrier(len(works))
+
+    def begun(work: Callable[[], Any]) -> Any:
+        barrier.wait(timeout=30)
+        try:
+            return work()
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return [one.result(timeout=60) for one in [pool.submit(begun, w) for w in works]]
+
+
 @dataclass
 class Lane:
     """One stream, and short ways to do to it what jobs do."""
@@ -43,7 +60,6 @@ class Lane:
     database: Database
     name: StreamName
     stream_id: int
-    committed: list[Committed] = field(default_factory=list)
 
     @classmethod
     def made(
@@ -90,9 +106,7 @@ class Lane:
         return [name for name, _, _ in done["created"]]
 
     def truncate(self, cut: str, request_id: str | None = None) -> dict[str, Any]:
-        return truncate(
-            self.database, self.name, cut, request_id=request_id or unique("truncate")
-        )
+        return truncate(self.database, self.name, cut, request_id=request_id or unique("truncate"))
 
     def rows(self, sql: str, **parameters: Any) -> list[Any]:
         """The rows of a query that names the stream `:s`."""

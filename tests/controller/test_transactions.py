@@ -1,5 +1,7 @@
 """Append transactions: identity, attempts, fencing, leases."""
 
+from typing import Any
+
 import pytest
 
 from tests.controller.support import Lane, rows, run, staged
@@ -8,11 +10,6 @@ from weir.controller.transactions import Attempt, Committed, abort, expire, ping
 from weir.errors import Conflict, Fenced, InvariantViolation, NotFound
 from weir.names import stream_name
 from weir.storage import Database
-
-
-@pytest.fixture
-def lane(database: Database) -> Lane:
-    return Lane.made(database)
 
 
 def pinged(lane: Lane, attempt: Attempt, lease: float = 60.0, longest: float = 3600.0) -> None:
@@ -30,11 +27,21 @@ def state(lane: Lane, number: int = 1) -> str:
 
 def lapse(lane: Lane) -> None:
     """Let the leases of all open transactions run out."""
-    run(lane.database, "UPDATE transaction SET lease_until = opened_at - interval '1 day'")
+    run(
+        lane.database,
+        "UPDATE transaction SET lease_until = opened_at - interval '1 day' WHERE stream_id = :s",
+        s=lane.stream_id,
+    )
+
+
+def expired(lane: Lane, lease: float = 0.0) -> list[dict[str, Any]]:
+    """What expiry aborts of this stream."""
+    return [one for one in expire(lane.database, lease) if one["stream"] == str(lane.name)]
 
 
 def garbage(lane: Lane) -> dict[str, str]:
-    return {row.path: row.reason for row in lane.rows("SELECT path, reason FROM garbage")}
+    found = lane.rows("SELECT path, reason FROM garbage WHERE stream_id = :s")
+    return {row.path: row.reason for row in found}
 
 
 def test_attempt_is_given_the_active_segments_and_a_folder_of_its_own(lane: Lane) -> None:
@@ -187,8 +194,8 @@ def test_batches_of_different_writers_are_different_batches(lane: Lane) -> None:
     assert lane.tail() == {"0.0": 2, "1.0": 0}
 
 
-def test_an_unknown_stream_is_named(database: Database) -> None:
-    lane = Lane(database, stream_name("no/such"), 0)
+def test_an_unknown_stream_is_named(shared_database: Database) -> None:
+    lane = Lane(shared_database, stream_name("no/such"), 0)
     with pytest.raises(NotFound, match="there is no stream no/such"):
         lane.begin()
 
@@ -249,7 +256,11 @@ def test_after_the_longest_time_a_ping_is_refused_and_the_lease_never_reaches_be
         WHERE stream_id = :s"""
     )
     assert beyond
-    run(lane.database, "UPDATE transaction SET opened_at = opened_at - interval '101 s'")
+    run(
+        lane.database,
+        "UPDATE transaction SET opened_at = opened_at - interval '101 s' WHERE stream_id = :s",
+        s=lane.stream_id,
+    )
     with pytest.raises(Fenced, match="longer than 100 s"):
         pinged(lane, attempt, lease=500.0, longest=100.0)
     assert state(lane) == "open"
@@ -262,22 +273,20 @@ def test_a_lease_that_ran_out_forbids_nothing_until_somebody_aborts(lane: Lane) 
     lapse(lane)
     lane.commit(attempt, {"0.0": 3})
     assert lane.tail() == {"0.0": 3, "1.0": 0}
-    assert expire(lane.database, 0.0) == []
+    assert expired(lane) == []
 
 
 def test_expiry_aborts_what_lapsed_and_leaves_the_rest(lane: Lane) -> None:
     dead = lane.opened("dead", source="dag/run/dead")
     lapse(lane)
     alive = lane.opened("alive")
-    assert expire(lane.database, 0.0) == [
-        {"stream": str(lane.name), "transaction": 1, "source": "dag/run/dead"}
-    ]
+    assert expired(lane) == [{"stream": str(lane.name), "transaction": 1, "source": "dag/run/dead"}]
     assert (state(lane, 1), state(lane, 2)) == ("aborted", "open")
     assert list(garbage(lane)) == [dead.folder]
     with pytest.raises(Fenced):
         lane.commit(dead, {"0.0": 3})
     lane.commit(alive, {"0.0": 1})
-    assert expire(lane.database, 0.0) == []
+    assert expired(lane) == []
 
 
 def test_expiry_spares_what_lapsed_less_than_a_lease_after_the_server_started(lane: Lane) -> None:
@@ -288,8 +297,8 @@ def test_expiry_spares_what_lapsed_less_than_a_lease_after_the_server_started(la
         "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float",
     )
     # With a lease longer than the server has been running its holder still has time ...
-    assert expire(lane.database, age + 60.0) == []
+    assert expired(lane, age + 60.0) == []
     pinged(lane, attempt)
     lapse(lane)
     # ... with a shorter one it has had its chance.
-    assert len(expire(lane.database, age)) == 1
+    assert len(expired(lane, age)) == 1

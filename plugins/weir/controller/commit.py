@@ -8,7 +8,7 @@ committed before the roll comes first, then the transaction's events, then what 
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from sqlalchemy import Connection, text
@@ -70,75 +70,168 @@ def commit_in(
     connection: Connection, locked: Sequence[LockedStream], staged: Sequence[Staged]
 ) -> list[Committed]:
     """The same in a transaction that has locked the streams."""
-    streams = {stream.stream_id: stream for stream in locked}
-    return [_commit_one(connection, streams[s.attempt.stream_id], s) for s in staged]
+    done: dict[int, Committed] = {}
+    for stream in locked:
+        commits = _Commits(connection, stream)
+        for i, one in enumerate(staged):
+            if one.attempt.stream_id == stream.stream_id:
+                done[i] = commits.add(one)
+        commits.end_roll()
+    return [done[i] for i in range(len(staged))]
 
 
-def _commit_one(connection: Connection, stream: LockedStream, staged: Staged) -> Committed:
-    attempt = staged.attempt
-    row = connection.execute(
-        text(
-            """SELECT state, attempt, epoch, clock, events, rejected, bytes, files, append_again,
-                array(SELECT path FROM transaction_input i WHERE i.stream_id = t.stream_id
-                      AND i.transaction_number = t.transaction_number) AS inputs
-            FROM transaction t WHERE stream_id = :s AND transaction_number = :n"""
-        ),
-        {"s": attempt.stream_id, "n": attempt.transaction_number},
-    ).one()
-    if row.attempt != attempt.attempt or row.state == "aborted":
-        now = "aborted" if row.state == "aborted" else f"held by attempt {row.attempt}"
-        raise Fenced(
-            f"transaction {attempt.transaction_number} of stream {stream.name} is {now}; attempt "
-            f"{attempt.attempt} may not commit it, and what it wrote will be deleted."
-        )
-    if row.state == "committed":
+class _Commits:
+    """The commits of one call to one stream, one after the other.
+
+    Those of one epoch that follow each other share a roll: once the copies of their epoch's
+    segments are the active ones, they are appended like any other.
+    """
+
+    def __init__(self, connection: Connection, stream: LockedStream) -> None:
+        self._connection = connection
+        self._stream = stream  # kept up to date: nobody else changes what is locked
+        self._rolling: _Roll | None = None
+
+    def add(self, staged: Staged) -> Committed:
+        connection, attempt = self._connection, staged.attempt
+        row = connection.execute(
+            text(
+                """SELECT state, attempt, epoch, clock, events, rejected, bytes, files,
+                    append_again,
+                    array(SELECT path FROM transaction_input i WHERE i.stream_id = t.stream_id
+                          AND i.transaction_number = t.transaction_number) AS inputs
+                FROM transaction t WHERE stream_id = :s AND transaction_number = :n"""
+            ),
+            {"s": attempt.stream_id, "n": attempt.transaction_number},
+        ).one()
+        name = str(self._stream.name)
+        if row.attempt != attempt.attempt or row.state == "aborted":
+            now = "aborted" if row.state == "aborted" else f"held by attempt {row.attempt}"
+            raise Fenced(
+                f"transaction {attempt.transaction_number} of stream {name} is {now}; attempt "
+                f"{attempt.attempt} may not commit it, and what it wrote will be deleted."
+            )
+        if row.state == "committed":
+            return Committed(
+                name, attempt.transaction_number, row.clock, row.events, row.rejected,
+                row.bytes, row.files, repeated=True,
+            )  # fmt: skip
+        self._stream.must_be_active()
+        _check_segments(staged, name)
+        if not row.append_again:
+            check_inputs(connection, self._stream, attempt.transaction_number, row.inputs)
+        self._stream = _widen(connection, self._stream, staged.fields)
+        if self._rolling is not None and self._rolling.origin != row.epoch:
+            self.end_roll()
+        active = active_segments(connection, self._stream.stream_id)
+        targets = _targets(staged, active)
+        if targets is None:
+            self._start_roll(row.epoch, active, attempt.transaction_number)
+            active = active_segments(connection, self._stream.stream_id)
+            targets = _targets(staged, active)
+            assert targets is not None, "the copies have the ranges of the attempt's segments"
+        clock = tick(connection, self._stream)
+        _place(connection, staged, targets, clock, self._stream.schema_version)
         return Committed(
-            str(stream.name), attempt.transaction_number, row.clock, row.events, row.rejected,
-            row.bytes, row.files, repeated=True,
-        )  # fmt: skip
-    stream.must_be_active()
-    if not row.append_again:
-        check_inputs(connection, stream, attempt.transaction_number, row.inputs)
-    version = _widen(connection, stream, staged.fields)
-    active = active_segments(connection, stream.stream_id)
-    written = {file.segment_id for file in staged.files}
-    sources = {s.segment_id: s for s in attempt.segments if s.segment_id in written}
-    if unknown := written - sources.keys():
+            name,
+            attempt.transaction_number,
+            clock,
+            sum(file.events for file in staged.files),
+            staged.rejected,
+            sum(file.bytes for file in staged.files),
+            len(staged.files),
+            rolled=self._rolling is not None,
+        )
+
+    def _start_roll(self, origin: int, active: Sequence[Tail], number: int) -> None:
+        """Make copies of an earlier epoch's segments the active ones."""
+        connection, stream = self._connection, self._stream
+        references: dict[int, int] = {
+            row.epoch: row.reference_epoch
+            for row in connection.execute(
+                text(
+                    """SELECT epoch, reference_epoch FROM epoch
+                    WHERE stream_id = :s AND epoch = ANY(:epochs)"""
+                ),
+                {"s": stream.stream_id, "epochs": [origin, stream.current_epoch]},
+            )
+        }
+        self._rolling = _Roll(
+            origin,
+            [tail.segment for tail in active],
+            references[stream.current_epoch],
+            f"transaction {number}",
+        )
+        self._copy(segments_at(connection, stream.stream_id, origin), active, references[origin])
+
+    def end_roll(self) -> None:
+        """Seal the copies, and make copies of what was active before the roll active again."""
+        if (roll := self._rolling) is not None:
+            active = active_segments(self._connection, self._stream.stream_id)
+            self._copy(roll.before, active, roll.reference)
+            self._rolling = None
+
+    def _copy(self, originals: Sequence[Segment], active: Sequence[Tail], reference: int) -> None:
+        assert self._rolling is not None
+        epoch = self._stream.current_epoch + 1
+        sealed = [tail.segment for tail in active]
+        next_epoch(
+            self._connection,
+            self._stream,
+            epoch=epoch,
+            reference_epoch=reference,
+            clock=tick(self._connection, self._stream),
+            seal=[segment.segment_id for segment in sealed],
+            create=[Segment(segment_id(s.number, epoch), s.key_low, s.key_high) for s in originals],
+            splits_and_merges=splits_and_merges(_ranges(sealed), _ranges(originals)),
+            cause="roll",
+            request_id=self._rolling.request_id,
+            next_segment_number=self._stream.next_segment_number,
+        )
+        self._stream = replace(self._stream, current_epoch=epoch)
+
+
+@dataclass(frozen=True)
+class _Roll:
+    """A roll that has begun: the epoch it duplicates, and what to return to."""
+
+    origin: int
+    before: Sequence[Segment]
+    reference: int
+    request_id: str
+
+
+def _check_segments(staged: Staged, name: str) -> None:
+    attempt = staged.attempt
+    known = {segment.segment_id for segment in attempt.segments}
+    if unknown := {file.segment_id for file in staged.files} - known:
         raise InvariantViolation(
             f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
-            f"{stream.name} wrote to segment {segment_name(min(unknown))}, which is not one of its "
-            "epoch's; nothing was committed."
+            f"{name} wrote to segment {segment_name(min(unknown))}, which its epoch does not "
+            "have; nothing was committed."
         )
+
+
+def _targets(staged: Staged, active: Sequence[Tail]) -> dict[int, Tail] | None:
+    """Per segment that was written to the active one it lies inside; None if one lies in none."""
+    written = {file.segment_id for file in staged.files}
     targets = {
         source.segment_id: tail
-        for source in sources.values()
+        for source in staged.attempt.segments
+        if source.segment_id in written
         for tail in active
         if tail.segment.key_low <= source.key_low and source.key_high <= tail.segment.key_high
     }
-    if len(targets) == len(written):
-        clock = tick(connection, stream)
-        _place(connection, staged, targets, clock, version)
-        rolled = False
-    else:
-        clock = _roll(connection, stream, staged, row.epoch, active, version)
-        rolled = True
-    return Committed(
-        str(stream.name),
-        attempt.transaction_number,
-        clock,
-        sum(file.events for file in staged.files),
-        staged.rejected,
-        sum(file.bytes for file in staged.files),
-        len(staged.files),
-        rolled,
-    )
+    return targets if len(targets) == len(written) else None
 
 
-def _widen(connection: Connection, stream: LockedStream, fields: list[Field]) -> int:
+def _widen(connection: Connection, stream: LockedStream, fields: list[Field]) -> LockedStream:
+    """Add the columns that are new, as the next version of the schema."""
     current = schema_of(connection, stream)
     wanted = combine(str(stream.name), current, fields)
     if wanted == current:
-        return stream.schema_version
+        return stream
+    version = stream.schema_version + 1
     connection.execute(
         text(
             """WITH made AS (
@@ -147,71 +240,9 @@ def _widen(connection: Connection, stream: LockedStream, fields: list[Field]) ->
             )
             UPDATE stream SET schema_version = :v WHERE stream_id = :s"""
         ),
-        {"s": stream.stream_id, "v": stream.schema_version + 1, "fields": json.dumps(wanted)},
+        {"s": stream.stream_id, "v": version, "fields": json.dumps(wanted)},
     )
-    return stream.schema_version + 1
-
-
-def _roll(
-    connection: Connection,
-    stream: LockedStream,
-    staged: Staged,
-    epoch: int,
-    active: Sequence[Tail],
-    version: int,
-) -> int:
-    first = stream.current_epoch + 1
-    origin = segments_at(connection, stream.stream_id, epoch)
-    references: dict[int, int] = {
-        row.epoch: row.reference_epoch
-        for row in connection.execute(
-            text(
-                """SELECT epoch, reference_epoch FROM epoch
-                WHERE stream_id = :s AND epoch = ANY(:epochs)"""
-            ),
-            {"s": stream.stream_id, "epochs": [epoch, stream.current_epoch]},
-        )
-    }
-    copies = [_copy(segment, first) for segment in origin]
-    current = [tail.segment for tail in active]
-    old, new = _ranges(current), _ranges(origin)
-    request = f"transaction {staged.attempt.transaction_number}"
-    clock = tick(connection, stream, 3)  # the first epoch, the commit, the second epoch
-    next_epoch(
-        connection,
-        stream,
-        epoch=first,
-        reference_epoch=references[epoch],
-        clock=clock,
-        seal=[segment.segment_id for segment in current],
-        create=copies,
-        splits_and_merges=splits_and_merges(old, new),
-        cause="roll",
-        request_id=request,
-        next_segment_number=stream.next_segment_number,
-    )
-    targets = {
-        segment.segment_id: Tail(copy, 0, 0) for segment, copy in zip(origin, copies, strict=True)
-    }
-    _place(connection, staged, targets, clock + 1, version)
-    next_epoch(
-        connection,
-        stream,
-        epoch=first + 1,
-        reference_epoch=references[stream.current_epoch],
-        clock=clock + 2,
-        seal=[copy.segment_id for copy in copies],
-        create=[_copy(segment, first + 1) for segment in current],
-        splits_and_merges=splits_and_merges(new, old),
-        cause="roll",
-        request_id=request,
-        next_segment_number=stream.next_segment_number,
-    )
-    return clock + 1
-
-
-def _copy(segment: Segment, epoch: int) -> Segment:
-    return Segment(segment_id(segment.number, epoch), segment.key_low, segment.key_high)
+    return replace(stream, schema_version=version)
 
 
 def _ranges(segments: Sequence[Segment]) -> list[KeyRange]:

@@ -5,7 +5,7 @@ result when it is committed, and takes it over under a new attempt when it is no
 before is fenced from then on (its orphaned driver may still live).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -80,15 +80,21 @@ def begin(
     source: str,
     inputs: Sequence[InputFile] = (),
     append_again: bool = False,
+    guard: Callable[[Connection], None] | None = None,
 ) -> Attempt | Committed:
     """Open a transaction in the current epoch, or take it over; Committed if it is done already.
 
-    `lease` in seconds. Raises Conflict when the same identity has another fingerprint, or when
-    another committed transaction holds one of the files (unless `append_again`).
+    `lease` in seconds. `guard` is called in the same transaction and may refuse by raising: whoever
+    was itself taken over must not take over.
+
+    Raises Conflict when the same identity has another fingerprint, or when another committed
+    transaction holds one of the files (unless `append_again`).
     """
 
     def work(connection: Connection) -> Attempt | Committed:
         stream = lock_stream(connection, name)
+        if guard is not None:
+            guard(connection)
         return begin_in(
             connection, stream, writer_id=writer_id, batch_id=batch_id, fingerprint=fingerprint,
             lease=lease, source=source, inputs=inputs, append_again=append_again,

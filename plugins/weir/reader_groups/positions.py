@@ -72,19 +72,16 @@ def read_graph(connection: Connection, group: LockedGroup) -> dict[int, list[Seg
     return graph
 
 
-def enter_successors(
-    connection: Connection,
-    group: LockedGroup,
-    positions: Sequence[Position],
-    bounds: Sequence[Bound],
-    graph: dict[int, list[SegmentState]],
-    reader_id: str,
+def advance(
+    connection: Connection, group: LockedGroup, bounds: Sequence[Bound], reader_id: str
 ) -> None:
     """Move the positions to the ends of `bounds`; completed segments give way to successors.
 
     A segment is ready when nothing of the group that is unread lies before it: no position of a
     smaller id overlaps it.
     """
+    positions = read_positions(connection, group)
+    graph = read_graph(connection, group)
     states = {(s, st.segment.segment_id): st for s, all_ in graph.items() for st in all_}
     moved = {(b.stream_id, b.segment_id): b.end for b in bounds if not b.completes}
     done = {(b.stream_id, b.segment_id) for b in bounds if b.completes}

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
+from sqlalchemy import Connection
 
 from weir.controller.commit import Staged, commit
 from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
 from weir.garbage import installation_id
 from weir.names import StreamName
 from weir.settings import Settings
-from weir.spark.inputs import Inputs, read_inputs
+from weir.spark.inputs import Inputs, read_inputs, reading
 from weir.spark.rejected import check_rejected, stage_rejected
 from weir.spark.stage import Say, ranked, stage
 from weir.storage import Database
@@ -49,9 +50,10 @@ class Appender:
                 f"files already ({opened.events:,} events)"
             )
             return opened
-        staged = self.stage(
-            opened, lambda: read_inputs(self.spark, inputs, opened.fields), inputs.place
-        )
+        with reading(self.spark, inputs):
+            staged = self.stage(
+                opened, lambda: read_inputs(self.spark, inputs, opened.fields), inputs.place
+            )
         return self.commit(staged)
 
     def append_frame(
@@ -66,11 +68,17 @@ class Appender:
             return opened
         return self.commit(self.stage_frame(opened, frame))
 
-    def begin_frame(self, name: StreamName, writer_id: str, batch_id: str) -> Attempt | Committed:
+    def begin_frame(
+        self,
+        name: StreamName,
+        writer_id: str,
+        batch_id: str,
+        guard: Callable[[Connection], None] | None = None,
+    ) -> Attempt | Committed:
         """Open a transaction for a DataFrame."""
         return begin(
             self.database, name, writer_id=writer_id, batch_id=batch_id, fingerprint="frame",
-            lease=self.settings.transaction_lease, source=self.source,
+            lease=self.settings.transaction_lease, source=self.source, guard=guard,
         )  # fmt: skip
 
     def stage_frame(self, attempt: Attempt, frame: DataFrame) -> list[Staged]:

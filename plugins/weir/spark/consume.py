@@ -16,9 +16,9 @@ from sqlalchemy import Connection
 from weir.controller.commit import Staged
 from weir.controller.reads import plan_of_bounds
 from weir.controller.transactions import Attempt, Committed, abort, ping_all
-from weir.errors import Fenced, InvalidInput, InvariantViolation
+from weir.errors import Fenced, InvalidInput, InvariantViolation, Truncated
 from weir.names import stream_name
-from weir.reader_groups.batches import Batch, commit_batch, open_batch
+from weir.reader_groups.batches import Batch, check_held, commit_batch, open_batch
 from weir.reader_groups.groups import group_streams, group_tails
 from weir.reader_groups.outputs import write_manifest
 from weir.reader_groups.readers import join, leave, renew
@@ -44,7 +44,7 @@ class Output:
         """Raises InvalidInput for another kind, a bad name or a path outside the roots."""
         kind, _, name = text.partition(":")
         if kind == "stream":
-            return cls(kind, str(stream_name(name)))
+            return cls(kind, str(stream_name(name, reserved=False)))
         if kind == "parquet":
             root, path = below_root(name, roots, "output path")
             return cls(kind, name, root, path)
@@ -62,6 +62,11 @@ class Consumer:
     outputs: tuple[Output, ...]
     order: str = "segment"
     expected_readers: int = 1
+
+    def __post_init__(self) -> None:
+        names = [output.name for output in self.outputs]
+        if len(set(names)) < len(names):
+            raise InvalidInput(f"an output is named twice ({', '.join(names)}); name each once.")
 
     def run(self) -> dict[str, Any]:
         """Read up to the tail as it is now, batch after batch; returns what was done."""
@@ -107,7 +112,8 @@ class Consumer:
             f"batch {batch.batch_id} of {self.group}: {batch.events:,} events of "
             f"{len(batch.bounds)} segments, attempt {batch.attempt}"
         )
-        events = self._events(batch)
+        lost: dict[int, int] = {}
+        events = self._events(batch, lost)
         staged: list[Staged] = []
         published: list[dict[str, Any]] = []
         kept: list[DataFrame] = []
@@ -119,7 +125,7 @@ class Consumer:
                     published.append(self._write_parquet(batch, output, frame))
             committed = commit_batch(
                 app.database, batch, lease=app.settings.reader_lease, staged=staged,
-                outputs=published,
+                outputs=published, lost=lost,
             )  # fmt: skip
         except Exception:
             for attempt in opened:
@@ -140,8 +146,12 @@ class Consumer:
         app.say(f"batch {batch.batch_id} of {self.group} committed")
         return report
 
-    def _events(self, batch: Batch) -> dict[str, DataFrame]:
-        """Per stream of the group the events between the batch's bounds."""
+    def _events(self, batch: Batch, lost: dict[int, int]) -> dict[str, DataFrame]:
+        """Per stream of the group the events between the batch's bounds.
+
+        Events that were truncated after the batch was opened are counted in `lost`, if the group
+        skips gaps; else Truncated is raised.
+        """
         app = self.appender
         frames = {}
         for stream_id, name in app.database.transaction(lambda c: group_streams(c, self.group)):
@@ -156,10 +166,16 @@ class Consumer:
             found = sum(s.end_row - s.first_row for s in slices)
             wanted = sum(end - start for _, start, end in bounds)
             if found != wanted:
-                raise InvariantViolation(
-                    f"batch {batch.batch_id} of group {self.group} has {wanted} events of stream "
-                    f"{name}, but the files hold {found} of them."
+                lost[stream_id] = wanted - found
+                gap = (
+                    f"{wanted - found} of {wanted} events of stream {name} in batch "
+                    f"{batch.batch_id} of group {self.group} were truncated after it was opened"
                 )
+                if batch.on_gap == "fail":
+                    raise Truncated(
+                        f"{gap}; create the group with on_gap=skip to go on without them."
+                    )
+                app.say(gap)
             frames[name] = frame_of(
                 app.spark, app.settings.warehouse, stream_id, slices, fields,
                 order=self.order,
@@ -192,7 +208,10 @@ class Consumer:
         self, batch: Batch, output: Output, frame: DataFrame, opened: list[Attempt]
     ) -> list[Staged]:
         attempt = self.appender.begin_frame(
-            stream_name(output.name), f"group {self.group}", str(batch.batch_id)
+            stream_name(output.name),
+            f"group {self.group}",
+            str(batch.batch_id),
+            guard=partial(check_held, batch=batch),
         )
         if isinstance(attempt, Committed):  # both are one transaction, so this can't be
             raise InvariantViolation(

@@ -5,31 +5,39 @@ neighbouring small files are read by one task and sorted by rank, a large file i
 and the parts are put one after the other: every task holds one contiguous run of ranks.
 """
 
+import csv
 import hashlib
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import pyarrow
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
+from weir.names import check_user_columns
 from weir.schema import Field, same_type, show
+from weir.spark.frames import EXACT_PATHS, one_after_another, quoted
 from weir.spark.routing import SEQ
+from weir.spark.session import setting
 from weir.warehouse import below_root, filesystem, spark_path
 
 FORMATS = ("parquet", "csv", "json")
 MALFORMED = "_weir_malformed"  # the text of a row that could not be parsed, else null
 FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33  # of the rank: file, block of a split text file, row
 _LEAST, _MOST = 4 << 20, 128 << 20  # bytes that one task reads, about
+# Times without a zone mean UTC, in every session; quotes in a csv file are doubled, as RFC 4180 has
+# it and all but Spark write it.
+_READING = {"timeZone": "UTC", "escape": '"', **EXACT_PATHS}
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,12 @@ class Inputs:
         seen = [[f.bytes for f in self.files], self.modified, self.format, self.options]
         return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
 
+    @property
+    def block_shift(self) -> int:
+        """Blocks of a split text file are numbered by their first byte, without so many bits."""
+        largest = max(file.bytes for file in self.files)
+        return max(22, (largest >> BLOCK_BITS).bit_length())
+
     def place(self, seq: int) -> tuple[str, int]:
         """The file and the row in it (for a split text file: in its block) of a rank."""
         return self.files[seq >> (BLOCK_BITS + ROW_BITS)].path, seq & ((1 << ROW_BITS) - 1)
@@ -63,7 +77,8 @@ def find_inputs(
 ) -> Inputs:
     """The files that the paths name (a folder: all files in it, by name), checked.
 
-    Raises InvalidInput for a path outside the roots, one that doesn't exist, an empty list.
+    Raises InvalidInput for a path outside the roots, one that doesn't exist or that Spark would
+    not read, an empty list.
     """
     if format_ not in FORMATS:
         raise InvalidInput(f"the format is {format_!r}; use one of {', '.join(FORMATS)}.")
@@ -76,7 +91,7 @@ def find_inputs(
         if root and this_root != root:
             raise InvalidInput("all files of one append must lie below the same input root.")
         root = this_root
-        found += _look(root, relative)
+        found += _look(root, relative, roots)
     if len({path for path, _, _ in found}) < len(found):
         raise InvalidInput("a file is named twice; name each file once.")
     if len(found) >= 1 << FILE_BITS:
@@ -90,7 +105,7 @@ def find_inputs(
     )
 
 
-def _look(root: str, relative: str) -> list[tuple[str, int, str]]:
+def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int, str]]:
     system, base = filesystem(root)
     info = system.get_file_info(f"{base}/{relative}")
     if info.type == fs.FileType.NotFound:
@@ -102,7 +117,32 @@ def _look(root: str, relative: str) -> list[tuple[str, int, str]]:
         infos = [i for i in infos if not i.base_name.startswith((".", "_"))]
         if not infos:
             raise InvalidInput(f"the input folder {relative!r} below {root} has no file in it.")
+        for i in infos:  # a link in the folder must not lead out of the root
+            below_root(f"{root}/{i.path[len(base) + 1 :]}", roots, "input path")
+    for i in infos:
+        # Spark leaves such files out without a word, and can't open one with a colon.
+        if i.base_name.startswith((".", "_")) or i.base_name.endswith("._COPYING_"):
+            why = "files whose names begin with . or _ are hidden"
+        elif ":" in i.base_name:
+            why = "Spark can't open a file with a colon in its name"
+        else:
+            continue
+        raise InvalidInput(f"the input file {i.base_name!r} can't be read: {why}; rename it.")
     return [(i.path[len(base) + 1 :], i.size, str(i.mtime_ns)) for i in infos]
+
+
+def reading(spark: SparkSession, inputs: Inputs) -> AbstractContextManager[None]:
+    """Settings under which `read_inputs` and its action must run: the rank of a row of a split text
+    file tells blocks apart, so they must not be smaller than that."""
+    conf: Any = spark._jsparkSession.sessionState().conf()
+    least = 1 << inputs.block_shift
+    return setting(
+        spark,
+        {
+            "spark.sql.files.maxPartitionBytes": str(max(least, conf.filesMaxPartitionBytes())),
+            "spark.sql.files.openCostInBytes": str(max(least, conf.filesOpenCostInBytes())),
+        },
+    )
 
 
 def read_inputs(spark: SparkSession, inputs: Inputs, known: list[Field] | None) -> DataFrame:
@@ -116,28 +156,28 @@ def read_inputs(spark: SparkSession, inputs: Inputs, known: list[Field] | None) 
         min(_MOST, sum(f.bytes for f in inputs.files) // spark.sparkContext.defaultParallelism),
     )
     groups: list[list[int]] = []
-    size = target
+    size = 0
     for i, file in enumerate(inputs.files):
-        if size + file.bytes > target or file.bytes >= target:
+        if not groups or size + file.bytes > target or file.bytes >= target:
             groups.append([])
             size = 0
         groups[-1].append(i)
         size += file.bytes
     parts = [_read_group(spark, inputs, group, schema) for group in groups]
-    return reduce(DataFrame.union, parts)
+    return one_after_another(parts)
 
 
 def _read_group(
     spark: SparkSession, inputs: Inputs, group: list[int], schema: StructType
 ) -> DataFrame:
     paths = [spark_path(inputs.root, inputs.files[i].path) for i in group]
-    reader = spark.read.schema(schema).options(**inputs.options)
+    reader = spark.read.schema(schema).options(**{**_READING, **inputs.options})
     if inputs.format == "csv":
         reader = reader.option("header", True).option("enforceSchema", True)
     if inputs.format != "parquet":
         reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED)
     frame = reader.format(inputs.format).load(paths)
-    columns = [F.col(f"`{name}`") for name in schema.fieldNames()]
+    columns = quoted(schema.fieldNames())
     if len(group) == 1:
         return frame.select(*columns, _rank(inputs, F.lit(group[0])).alias(SEQ))
     # One task reads them all, in whatever order; sorting by rank restores the order given.
@@ -171,7 +211,7 @@ def _rank_of(file: Column, inputs: Inputs) -> Column:
     if inputs.format == "parquet":
         row = F.col("_weir_row")
     else:
-        row = _text_row(F.col("_weir_block"), F.col("_weir_id"))
+        row = _text_row(inputs, F.col("_weir_block"), F.col("_weir_id"))
     return F.shiftleft(file, BLOCK_BITS + ROW_BITS) + row
 
 
@@ -179,13 +219,15 @@ def _rank(inputs: Inputs, file: Column) -> Column:
     if inputs.format == "parquet":
         row = F.col("_metadata.row_index")
     else:
-        row = _text_row(F.col("_metadata.file_block_start"), F.monotonically_increasing_id())
+        row = _text_row(
+            inputs, F.col("_metadata.file_block_start"), F.monotonically_increasing_id()
+        )
     return F.shiftleft(file.cast("long"), BLOCK_BITS + ROW_BITS) + row
 
 
-def _text_row(block_start: Column, running_id: Column) -> Column:
-    # Blocks of a split file are at least 4 MiB; the running number of a task goes up within each.
-    block = F.shiftleft(F.shiftright(block_start, 22), ROW_BITS)
+def _text_row(inputs: Inputs, block_start: Column, running_id: Column) -> Column:
+    # The running number of a task goes up within each block; see `reading` for the blocks.
+    block = F.shiftleft(F.shiftright(block_start, inputs.block_shift), ROW_BITS)
     return block + running_id.bitwiseAND(F.lit((1 << ROW_BITS) - 1))
 
 
@@ -201,32 +243,37 @@ def _one_slash(path: Column) -> Column:
 
 
 def _schema(spark: SparkSession, inputs: Inputs, known: list[Field] | None) -> StructType:
+    """The columns of the files; those of text files have the types that the stream knows."""
+    reader = spark.read.options(**{**_READING, **inputs.options})
     paths = [spark_path(inputs.root, file.path) for file in inputs.files]
+    types = {field["name"]: field for field in known or []}
     if inputs.format == "parquet":
-        return _parquet_schema(spark, inputs, paths)
-    if inputs.format == "csv":
-        header = _csv_header(inputs)
-    if known is not None:
-        by_name = {field["name"]: field for field in known}
-        names = header if inputs.format == "csv" else list(by_name)
-        text = {"type": "string", "nullable": True, "metadata": {}}
-        struct = StructType.fromJson(
-            {
-                "type": "struct",
-                "fields": [by_name.get(name, {**text, "name": name}) for name in names],
-            }
-        )
-    else:
-        reader = spark.read.options(**inputs.options)
-        if inputs.format == "csv":
-            struct = reader.option("header", True).option("inferSchema", True).csv(paths).schema
+        struct = _parquet_schema(reader, inputs, paths)
+    elif inputs.format == "csv":
+        names = _csv_header(inputs)
+        if known is None:
+            found = reader.option("header", True).option("inferSchema", True).csv(paths).schema
+            struct = StructType(
+                [StructField(n, f.dataType) for n, f in zip(names, found.fields, strict=True)]
+            )
         else:
-            struct = reader.json(paths).schema
-        struct = StructType([f for f in struct.fields if f.name != "_corrupt_record"])
+            text = {"type": "string", "nullable": True, "metadata": {}}
+            struct = _struct([types.get(name, {**text, "name": name}) for name in names])
+    else:
+        found = reader.option("columnNameOfCorruptRecord", MALFORMED).json(paths).schema
+        names = [name for name in found.fieldNames() if name != MALFORMED]
+        struct = _struct([types.get(name, found[name].jsonValue()) for name in names])
+    check_user_columns(struct.fieldNames())
+    if inputs.format == "parquet":
+        return struct
     return StructType([*struct.fields, StructField(MALFORMED, StringType())])
 
 
-def _parquet_schema(spark: SparkSession, inputs: Inputs, paths: list[str]) -> StructType:
+def _struct(fields: list[Field]) -> StructType:
+    return StructType.fromJson({"type": "struct", "fields": fields})
+
+
+def _parquet_schema(reader: DataFrameReader, inputs: Inputs, paths: list[str]) -> StructType:
     """The columns of all files; a file that lacks one has nulls there."""
     system, base = filesystem(inputs.root)
 
@@ -234,7 +281,7 @@ def _parquet_schema(spark: SparkSession, inputs: Inputs, paths: list[str]) -> St
         try:
             with system.open_input_file(f"{base}/{path}") as source:
                 return pq.read_schema(source).remove_metadata()
-        except pyarrow.ArrowInvalid as error:
+        except (pyarrow.ArrowInvalid, OSError) as error:
             raise InvalidInput(f"the input file {path!r} is not a Parquet file: {error}.") from None
 
     with ThreadPoolExecutor(16) as pool:
@@ -245,7 +292,14 @@ def _parquet_schema(spark: SparkSession, inputs: Inputs, paths: list[str]) -> St
         if any(schema.equals(other) for other in seen):
             continue
         seen.append(schema)
-        for field in spark.read.options(**inputs.options).parquet(paths[i]).schema.fields:
+        check_user_columns(schema.names)
+        try:
+            found = reader.parquet(paths[i]).schema.fields
+        except AnalysisException as error:
+            raise InvalidInput(
+                f"Spark can't read {inputs.files[i].path!r}: {str(error).strip().splitlines()[0]}"
+            ) from None
+        for field in found:
             before, origin = fields.setdefault(field.name, (field, inputs.files[i].path))
             if not same_type(before.dataType.jsonValue(), field.dataType.jsonValue()):
                 raise InvalidInput(
@@ -258,10 +312,11 @@ def _parquet_schema(spark: SparkSession, inputs: Inputs, paths: list[str]) -> St
 
 def _csv_header(inputs: Inputs) -> list[str]:
     """The columns of the files' first lines, which must be the same in all of them."""
-    import csv
-
     system, base = filesystem(inputs.root)
-    separator = inputs.options.get("sep", inputs.options.get("delimiter", ","))
+    given = inputs.options.get("sep", inputs.options.get("delimiter", ","))
+    separator = "\t" if given == r"\t" else given
+    if len(separator) != 1:
+        raise InvalidInput(rf"the separator is {given!r}; use one character, or \t for a tab.")
 
     def first_line(path: str) -> list[str]:
         with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
@@ -272,9 +327,11 @@ def _csv_header(inputs: Inputs) -> list[str]:
     with ThreadPoolExecutor(16) as pool:
         headers = list(pool.map(first_line, [file.path for file in inputs.files]))
     for file, header in zip(inputs.files, headers, strict=True):
-        if not header or header != headers[0]:
+        if not header:
+            raise InvalidInput(f"the file {file.path!r} has no header line.")
+        if header != headers[0]:
             raise InvalidInput(
                 f"the first line of {file.path!r} ({', '.join(header[:5])}) is not the same header "
                 f"as in {inputs.files[0].path!r} ({', '.join(headers[0][:5])})."
             )
-    return headers[0]
+    return [name or f"_c{i}" for i, name in enumerate(headers[0])]

@@ -7,7 +7,6 @@ joined, and nothing but the order that was asked for is sorted; no order needs a
 
 import re
 from collections.abc import Callable, Sequence
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,15 +17,16 @@ from weir.errors import InvalidInput
 from weir.names import StreamName
 from weir.schema import Field
 from weir.settings import Settings
+from weir.spark.frames import EXACT_PATHS, one_after_another, quoted
 from weir.spark.routing import SEGMENT, SEQ, TASK, constant_array
 from weir.spark.session import setting
-from weir.spark.stage import quoted
 from weir.storage import Database
 from weir.warehouse import spark_path
 
 ORDERS = ("segment", "stream", "none")
 TRANSACTION, ATTEMPT = "_weir_tx", "_weir_attempt"
-_FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*?\.?c(\d+)\.")
+_PIECE = r"\.c(\d+)\."  # in a file's name: which of the files that the task wrote for the segment
+_FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*{_PIECE}")
 _TASKS_PER_CORE = 4  # reading tasks that an ordered read is divided into
 
 
@@ -77,7 +77,7 @@ def frame_of(
         frames = [scan(group, _by_segment) for group in groups]
     else:
         frames = [scan(group, _by_rank) for group in _runs(slices, parts)]
-    return reduce(DataFrame.union, frames)
+    return one_after_another(frames)
 
 
 def _scan(
@@ -100,7 +100,7 @@ def _scan(
     with setting(spark, {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}):
         frame = (
             spark.read.schema(StructType([*schema.fields, *folders]))
-            .option("basePath", base)
+            .options(basePath=base, **EXACT_PATHS)
             .parquet(*[spark_path(warehouse, s.path) for s in slices])
         )
     constants = _Constants(slices)
@@ -165,7 +165,7 @@ class _Constants:
         base = constant_array(self._base)[F.col(TRANSACTION) - F.lit(self._first)]
         slot = base.cast("int") + F.col(TASK)
         if self._pieces > 1:
-            piece = F.regexp_extract("_metadata.file_name", r"\.?c(\d+)\.", 1).cast("int")
+            piece = F.regexp_extract("_metadata.file_name", _PIECE, 1).cast("int")
             slot = slot * F.lit(self._pieces) + piece
         return slot
 

@@ -13,9 +13,10 @@ from weir.controller.streams import create_in
 from weir.controller.transactions import Attempt, Committed, begin
 from weir.errors import BadRows, Conflict, InvariantViolation
 from weir.settings import Settings
+from weir.spark.frames import EXACT_PATHS, quoted
 from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS
 from weir.spark.routing import SEQ
-from weir.spark.stage import quoted, stage
+from weir.spark.stage import stage
 from weir.warehouse import spark_path
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _files(staged: Staged) -> range:
 def _read(spark: SparkSession, settings: Settings, staged: Staged) -> DataFrame:
     """The rejected rows as they lie in the attempt's folder: text, reason and rank."""
     paths = [spark_path(settings.warehouse, file.path) for file in staged.rejected_files]
-    frame = spark.read.parquet(*paths)
+    frame = spark.read.options(**EXACT_PATHS).parquet(*paths)
     user = quoted([name for name in frame.columns if name not in (SEQ, MALFORMED)])
     row = F.to_json(F.struct(*user))
     if MALFORMED in frame.columns:

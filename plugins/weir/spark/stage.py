@@ -20,6 +20,7 @@ from weir.controller.transactions import Attempt
 from weir.errors import BadRows, InvariantViolation
 from weir.schema import Field, merge
 from weir.spark.expressions import check_expression
+from weir.spark.frames import quoted
 from weir.spark.inputs import MALFORMED
 from weir.spark.progress import watched
 from weir.spark.routing import (
@@ -184,13 +185,8 @@ def read_footers(warehouse: str, folder: str) -> list[StagedFile]:
 def _check_key(attempt: Attempt, columns: Sequence[str]) -> None:
     known = {column.lower() for column in columns}
     for name in check_expression(attempt.routing_key, "routing key"):
-        if name.replace("`", "").split(".")[0].lower() not in known:
+        if name.lower() not in known:
             raise BadRows(
                 f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the "
                 f"rows have no column {name!r} (they have {', '.join(list(columns)[:8])})."
             )
-
-
-def quoted(names: Sequence[str]) -> list[Column]:
-    """Columns by their exact names, whatever characters they have."""
-    return [F.col("`" + name.replace("`", "``") + "`") for name in names]

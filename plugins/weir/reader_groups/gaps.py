@@ -1,0 +1,72 @@
+"""Positions below the head: events that were truncated before the group read them."""
+
+import json
+
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import LockedGroup
+from weir.errors import Truncated
+from weir.stream_cut import at_or_before, join
+
+
+def skip_gaps(connection: Connection, group: LockedGroup) -> None:
+    """Positions below the head: refuse, or move them to the head and count what was lost."""
+    rows = connection.execute(
+        text(
+            """SELECT gs.stream_id, s.scope || '/' || s.name AS stream, s.head,
+                      group_cut(gs.group_id, gs.stream_id) AS cut
+            FROM reader_group_stream gs JOIN stream s USING (stream_id)
+            WHERE gs.group_id = :g AND NOT EXISTS (
+                SELECT FROM reader_group_segment p WHERE p.group_id = gs.group_id
+                AND p.stream_id = gs.stream_id AND p.batch_id IS NOT NULL)"""
+        ),
+        {"g": group.group_id},
+    ).all()
+    for row in rows:
+        head, cut = load_cuts(connection, row.stream_id, row.head, row.cut)
+        if at_or_before(head, cut):
+            continue
+        beyond = join(cut, head)
+        lost = connection.execute(
+            text(
+                """SELECT n.events - o.events FROM size_till(:s, CAST(:new AS jsonb)) n,
+                size_till(:s, CAST(:old AS jsonb)) o"""
+            ),
+            {"s": row.stream_id, "new": json.dumps(beyond.to_json()), "old": json.dumps(row.cut)},
+        ).scalar_one()
+        if group.on_gap == "fail":
+            raise Truncated(
+                f"{lost} events of stream {row.stream} were truncated before group {group.name} "
+                f"read them (it stands at {cut.to_text()}, the head is {head.to_text()}); create "
+                "the group with on_gap=skip to go on at the head, or another group from the head."
+            )
+        connection.execute(
+            text(
+                """WITH counted AS (
+                    UPDATE reader_group_stream SET lost_events = lost_events + :lost
+                    WHERE group_id = :g AND stream_id = :s
+                ), entries AS (
+                    SELECT * FROM cut_entries(CAST(:cut AS jsonb))
+                ), passed AS (
+                    DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = :s
+                    AND segment_id NOT IN (SELECT segment_id FROM entries)
+                )
+                INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state,
+                                                  next_offset)
+                SELECT :g, :s, segment_id,
+                       CASE WHEN event_offset IS NULL THEN 'future' ELSE 'unassigned' END,
+                       event_offset FROM entries
+                ON CONFLICT (group_id, stream_id, segment_id) DO UPDATE SET
+                    state = CASE WHEN excluded.state = 'unassigned'
+                                 AND reader_group_segment.state = 'assigned'
+                            THEN 'assigned' ELSE excluded.state END,
+                    next_offset = excluded.next_offset"""
+            ),
+            {
+                "lost": lost,
+                "g": group.group_id,
+                "s": row.stream_id,
+                "cut": json.dumps(beyond.to_json()),
+            },
+        )

@@ -1,0 +1,71 @@
+"""A file is appended once: what another committed batch holds is refused by name."""
+
+import pytest
+
+from tests.controller.support import Lane
+from weir.controller.transactions import Attempt, Committed, abort
+from weir.errors import Conflict
+
+
+def test_a_file_that_another_committed_batch_holds_is_refused_at_begin(lane: Lane) -> None:
+    lane.append({"0.0": 1}, batch="first", inputs=["jan.csv", "feb.csv"], source="dag/run/one")
+    with pytest.raises(Conflict, match=r"file 'feb\.csv' .* transaction 1 of dag/run/one"):
+        lane.begin("second", inputs=["feb.csv", "mar.csv"])
+    assert lane.value("SELECT count(*) FROM transaction WHERE stream_id = :s") == 1
+
+
+def test_of_two_open_at_once_with_one_file_the_second_to_commit_is_refused(lane: Lane) -> None:
+    first = lane.opened("first", inputs=["jan.csv"])
+    second = lane.opened("second", inputs=["jan.csv", "feb.csv"])
+    lane.commit(second, {"0.0": 2})
+    with pytest.raises(Conflict, match=r"file 'jan\.csv' is in stream"):
+        lane.commit(first, {"0.0": 1})
+    assert lane.tail() == {"0.0": 2, "1.0": 0}
+
+
+def test_append_again_appends_its_rows_a_second_time(lane: Lane) -> None:
+    lane.append({"0.0": 1}, batch="first", inputs=["jan.csv"])
+    lane.append({"0.0": 1}, batch="second", inputs=["jan.csv"], append_again=True)
+    assert lane.tail() == {"0.0": 2, "1.0": 0}
+    with pytest.raises(Conflict, match="transaction 1 of"):
+        lane.begin("third", inputs=["jan.csv"])
+
+
+def test_append_again_counts_for_its_own_batch_only(lane: Lane) -> None:
+    again = lane.opened("again", inputs=["jan.csv"], append_again=True)
+    plain = lane.opened("plain", inputs=["jan.csv"])
+    lane.commit(again, {"0.0": 1})
+    with pytest.raises(Conflict):
+        lane.commit(plain, {"0.0": 1})
+
+
+def test_the_same_batch_returns_its_result_whatever_it_holds(lane: Lane) -> None:
+    lane.append({"0.0": 1}, batch="first", inputs=["jan.csv"])
+    assert isinstance(lane.begin("first", inputs=["jan.csv"]), Committed)
+
+
+def test_files_of_open_and_aborted_batches_are_not_held(lane: Lane) -> None:
+    aborted = lane.opened("aborted", inputs=["jan.csv"])
+    abort(lane.database, aborted)
+    lane.opened("open", inputs=["jan.csv"])
+    assert isinstance(lane.begin("third", inputs=["jan.csv"]), Attempt)
+
+
+def test_an_attempt_with_fewer_files_gives_the_others_up(lane: Lane) -> None:
+    abort(lane.database, lane.opened("monday", inputs=["jan.csv", "feb.csv"]))
+    lane.append({"0.0": 1}, batch="monday", inputs=["jan.csv"])
+    assert isinstance(lane.begin("other", inputs=["feb.csv"]), Attempt)
+
+
+def test_streams_hold_files_independently(lane: Lane) -> None:
+    other = Lane.made(lane.database)
+    lane.append({"0.0": 1}, inputs=["jan.csv"])
+    other.append({"0.0": 1}, inputs=["jan.csv"])
+    assert other.tail() == {"0.0": 1, "1.0": 0}
+
+
+def test_a_thousand_files_are_held(lane: Lane) -> None:
+    names = [f"{i}.csv" for i in range(1000)]
+    lane.append({"0.0": 1}, inputs=names)
+    with pytest.raises(Conflict, match=r"'999\.csv'"):
+        lane.begin("second", inputs=["new.csv", "999.csv"])

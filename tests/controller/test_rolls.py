@@ -1,0 +1,192 @@
+"""Appends that began in an earlier epoch: nothing is lost, and each key keeps its order."""
+
+from functools import partial
+
+from tests.controller.support import Lane, at_once
+from weir.controller.transactions import Committed
+from weir.segment import parse_segment_name
+
+
+def ranges(lane: Lane, *names: str) -> list[tuple[float, float]]:
+    found = lane.rows(
+        """SELECT key_low, key_high FROM segment WHERE stream_id = :s
+        AND segment_id = ANY(:ids) ORDER BY key_low""",
+        ids=[parse_segment_name(name) for name in names],
+    )
+    return [tuple(row) for row in found]
+
+
+def sealed_in(lane: Lane, name: str) -> int | None:
+    epoch: int | None = lane.value(
+        "SELECT sealed_epoch FROM segment WHERE stream_id = :s AND segment_id = :id",
+        id=parse_segment_name(name),
+    )
+    return epoch
+
+
+def test_append_begun_before_a_split_rolls(lane: Lane) -> None:
+    late = lane.opened()
+    before = lane.append({"0.0": 5, "1.0": 1})
+    lane.scale("0.0")
+    after = lane.append({"2.1": 3, "3.1": 4})
+    done = lane.commit(late, {"0.0": 7, "1.0": 2})
+    assert done.rolled
+    assert (done.events, done.clock > after.clock > before.clock) == (9, True)
+    # 0.0 -> 2.1 and 3.1 -> its copy 0.2, which holds the late events -> copies 2.3 and 3.3.
+    assert lane.sizes() == {
+        "0.0": 5, "1.0": 1, "2.1": 3, "3.1": 4, "0.2": 7, "1.2": 2, "2.3": 0, "3.3": 0, "1.3": 0,
+    }  # fmt: skip
+    assert lane.active() == ["2.3", "3.3", "1.3"]
+    assert [sealed_in(lane, s) for s in ("0.0", "1.0", "2.1", "3.1", "0.2", "1.2", "2.3")] == [
+        1, 2, 2, 2, 3, 3, None,
+    ]  # fmt: skip
+    assert ranges(lane, "2.3", "3.3", "1.3") == ranges(lane, "2.1", "3.1", "1.0")
+    assert ranges(lane, "0.2", "1.2") == ranges(lane, "0.0", "1.0")
+
+
+def test_epochs_of_a_roll_are_duplicates_around_the_commit_in_time(lane: Lane) -> None:
+    late = lane.opened()
+    lane.scale("0.0")
+    done = lane.commit(late, {"0.0": 7})
+    epochs = lane.epochs()
+    assert [(e.epoch, e.reference_epoch, e.cause) for e in epochs] == [
+        (0, 0, "create"),
+        (1, 1, "scale"),
+        (2, 0, "roll"),
+        (3, 1, "roll"),
+    ]
+    times = [e.created_at for e in epochs]
+    assert times == sorted(set(times))
+    assert times[2] < done.clock < times[3]
+    # One split, undone by the duplicate of epoch 0 (a merge), and done again.
+    assert [(e.splits, e.merges) for e in epochs] == [(0, 0), (1, 0), (1, 1), (2, 1)]
+    assert [(e.sealed_events, e.sealed_bytes) for e in epochs] == [(0, 0), (0, 0), (0, 0), (7, 70)]
+
+
+def test_new_segments_after_a_roll_get_numbers_never_used_before(lane: Lane) -> None:
+    late = lane.opened()
+    lane.scale("0.0")
+    lane.commit(late, {"0.0": 7})
+    assert lane.scale("1.3") == ["4.4", "5.4"]
+
+
+def test_order_per_key_is_old_then_transaction_then_later(lane: Lane) -> None:
+    late = lane.opened()
+    before = lane.append({"0.0": 1})
+    lane.scale("0.0")
+    between = lane.append({"2.1": 1})
+    rolled = lane.commit(late, {"0.0": 1})
+    later = lane.append({"2.3": 1})
+    chain = [n for segment in ("0.0", "2.1", "0.2", "2.3") for n in lane.order_in(segment)]
+    assert chain == [d.transaction_number for d in (before, between, rolled, later)]
+    assert before.clock < between.clock < rolled.clock < later.clock
+
+
+def test_append_that_wrote_only_to_segments_that_live_on_does_not_roll(lane: Lane) -> None:
+    late = lane.opened()
+    lane.scale("0.0")
+    assert not lane.commit(late, {"1.0": 2}).rolled
+    assert lane.tail() == {"1.0": 2, "2.1": 0, "3.1": 0}
+
+
+def test_after_rolls_alone_segments_are_matched_by_number(lane: Lane) -> None:
+    first, second = lane.opened(), lane.opened()
+    lane.scale("0.0")
+    third = lane.opened()
+    assert lane.commit(first, {"0.0": 1}).rolled
+    # `third` began in epoch 1, of which epoch 3 is a copy: it appends to 2.3 in place of 2.1.
+    assert not lane.commit(third, {"2.1": 4, "1.0": 2}).rolled
+    assert lane.tail() == {"2.3": 4, "3.3": 0, "1.3": 2}
+    # `second` began in epoch 0, whose copy 2 is sealed: another roll.
+    assert lane.commit(second, {"0.0": 1}).rolled
+
+
+def test_append_begun_before_a_merge_goes_to_the_merged_segment(lane: Lane) -> None:
+    late = lane.opened()
+    lane.append({"0.0": 1, "1.0": 1})
+    [merged] = lane.scale("0.0", "1.0", parts=1)
+    lane.append({merged: 1})
+    done = lane.commit(late, {"0.0": [2, 3], "1.0": 4})
+    assert not done.rolled
+    assert lane.tail() == {merged: 10}
+    assert [(f.start_offset, f.events) for f in lane.files(merged)] == [
+        (0, 1), (1, 2), (3, 3), (6, 4),
+    ]  # fmt: skip
+    entries = lane.rows(
+        "SELECT start_offset, events FROM time_index WHERE stream_id = :s AND segment_id = :m "
+        "ORDER BY 1",
+        m=parse_segment_name(merged),
+    )
+    assert [tuple(e) for e in entries] == [(0, 1), (1, 9)]
+
+
+def test_append_begun_before_a_split_that_was_merged_again_does_not_roll(lane: Lane) -> None:
+    late = lane.opened()
+    halves = lane.scale("0.0")
+    [whole] = lane.scale(*halves, parts=1)
+    assert not lane.commit(late, {"0.0": 2}).rolled
+    assert lane.tail()[whole] == 2
+
+
+def test_where_a_boundary_moved_only_what_lies_across_it_rolls(lane: Lane) -> None:
+    inside, across = lane.opened(), lane.opened()
+    left, right = lane.scale("0.0", "1.0", boundaries=[0.4])
+    assert not lane.commit(inside, {"1.0": 2}).rolled  # [0.5, 1) lies inside [0.4, 1)
+    assert lane.tail() == {left: 0, right: 2}
+    assert lane.commit(across, {"0.0": 2}).rolled
+
+
+def test_roll_of_a_roll(lane: Lane) -> None:
+    first, second = lane.opened(), lane.opened()
+    lane.scale("0.0")
+    on_copy_of_one = lane.opened()
+    lane.commit(first, {"0.0": 1})  # epochs 2 (of 0) and 3 (of 1)
+    on_three = lane.opened()
+    lane.scale("2.3")  # epoch 4
+    for attempt, written, origin in [
+        (on_three, {"2.3": 2}, 1),  # began in a duplicate of epoch 1
+        (on_copy_of_one, {"2.1": 3}, 1),
+        (second, {"0.0": 4}, 0),
+    ]:
+        last = lane.epochs()[-1]
+        assert lane.commit(attempt, written).rolled
+        new = lane.epochs()[last.epoch + 1 :]
+        assert [(e.reference_epoch, e.reference_epoch <= e.epoch) for e in new] == [
+            (origin, True),
+            (4, True),
+        ]
+    sizes = lane.sizes()
+    assert (sizes["2.5"], sizes["2.7"], sizes["0.9"]) == (2, 3, 4)
+    assert lane.active() == ["4.10", "5.10", "3.10", "1.10"]
+
+
+def test_late_append_is_found_between_its_neighbours_in_every_later_cut(lane: Lane) -> None:
+    late = lane.opened()
+    lane.append({"0.0": 5, "1.0": 1})
+    lane.scale("0.0")
+    lane.commit(late, {"0.0": 7})
+    lane.append({"2.3": 2})
+    for cut, events in [
+        ('{"0.0": 5, "1.0": 1}', 6),
+        ('{"2.1": 0, "3.1": 0, "1.0": 1}', 6),
+        ('{"0.2": 0, "1.2": 0}', 6),
+        ('{"0.2": 7, "1.2": 0}', 13),
+        ('{"2.3": 1, "3.3": 0, "1.3": 0}', 14),
+    ]:
+        size = lane.value("SELECT events FROM size_till(:s, CAST(:cut AS jsonb))", cut=cut)
+        assert size == events
+
+
+def test_two_appends_racing_with_a_split_lose_nothing(lane: Lane) -> None:
+    for _ in range(5):
+        low, *_ = lane.active()
+        first, second = lane.opened(), lane.opened()
+        before = sum(lane.sizes().values())
+        outcomes = at_once(
+            partial(lane.commit, first, {low: [10, 5]}),
+            partial(lane.commit, second, {low: [10, 5]}),
+            partial(lane.scale, low),
+        )
+        assert [type(outcome) for outcome in outcomes] == [Committed, Committed, list]
+        assert sum(lane.sizes().values()) == before + 30
+        assert sum(file.events for file in lane.files()) == before + 30
