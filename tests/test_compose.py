@@ -13,44 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
-import yaml
 
+from tests.compose_file import (
+    COMPOSE,
+    DOCKERFILE,
+    ENTRY,
+    EXAMPLE,
+    FILE,
+    IMAGE_FILES,
+    RAW,
+    REPOSITORY,
+    REQUIRED,
+    SERVICES,
+    VARIABLE,
+)
 from weir.local import binaries
 from weir.settings import Settings
 
-REPOSITORY = Path(__file__).parents[1]
-FILE = REPOSITORY / "docker-compose.yaml"
-EXAMPLE = (REPOSITORY / ".env.example").read_text()
-RAW: dict[str, Any] = yaml.safe_load(FILE.read_text())
-VARIABLE = re.compile(r"\$(?:(\$)|\{(\w+)(?::([-?])([^}]*))?\})")
 AIRFLOW_SETTING = re.compile(r"AIRFLOW__[A-Z_]+?__[A-Z_]+")
-REQUIRED = {"WEIR_SECRETS": "secrets", "AIRFLOW_AUTH_MANAGER": "chosen"}
-
-
-def interpolated(value: Any, environ: dict[str, str]) -> Any:
-    """The value as Compose makes it of the variables."""
-    if isinstance(value, dict):
-        return {key: interpolated(part, environ) for key, part in value.items()}
-    if isinstance(value, list):
-        return [interpolated(part, environ) for part in value]
-    if not isinstance(value, str):
-        return value
-
-    def replace(match: re.Match[str]) -> str:
-        escaped, name, sign, text = match.groups()
-        if escaped:
-            return "$"
-        if sign == "-":
-            return environ.get(name) or text
-        assert environ.get(name), f"{name} is not set: {text}"
-        return environ[name]
-
-    return VARIABLE.sub(replace, value)
-
-
-COMPOSE: dict[str, Any] = interpolated(RAW, REQUIRED)
-SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-DOCKERFILE: str = COMPOSE["x-weir"]["build"]["dockerfile_inline"]
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -63,12 +43,6 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(part)
     elif isinstance(value, str):
         yield value
-
-
-def image_files() -> dict[str, str]:
-    """The files that the Dockerfile writes itself, by their path in the image."""
-    found = re.findall(r"^COPY [^\n]*<<'EOF' (\S+)\n(.*?)^EOF$", DOCKERFILE, re.M | re.S)
-    return dict(found)
 
 
 def commands(service: dict[str, Any]) -> list[list[str]]:
@@ -156,11 +130,9 @@ def test_the_image_is_built_of_files_that_exist() -> None:
         assert (REPOSITORY / source).exists(), source
     entry = re.search(r'^ENTRYPOINT \["(\S+)"\]$', DOCKERFILE, re.M)
     assert entry is not None
-    assert f"/usr/local/bin/{entry[1]}" in image_files()
+    assert f"/usr/local/bin/{entry[1]}" == ENTRY
     assert (REPOSITORY / "plugins/weir/local/spark-conf").is_dir()
-    subprocess.run(
-        ["/bin/sh", "-n"], input=image_files()["/usr/local/bin/weir-entry"], text=True, check=True
-    )
+    subprocess.run(["/bin/sh", "-n"], input=IMAGE_FILES[ENTRY], text=True, check=True)
 
 
 def test_every_program_exists() -> None:

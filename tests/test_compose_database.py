@@ -4,11 +4,9 @@ The scripts are those of the file; only the places are others (/run/secrets, the
 """
 
 import json
-import re
 import stat
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,33 +14,20 @@ from typing import Any
 
 import psycopg2
 import pytest
-import yaml
 
+from tests.compose_file import (
+    COMPOSE,
+    IMAGE_FILES,
+    REPOSITORY,
+    SERVICES,
+    environment_of,
+    make_secrets,
+    write_entry,
+)
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 
-REPOSITORY = Path(__file__).parents[1]
-COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yaml").read_text())
-DOCKERFILE: str = COMPOSE["x-weir"]["build"]["dockerfile_inline"]
 LOGINS: str = COMPOSE["configs"]["logins"]["content"]
-
-
-def make_secrets(folder: Path) -> Path:
-    """The secrets, made by the very commands that .env.example shows."""
-    example = (REPOSITORY / ".env.example").read_text()
-    lines = re.findall(r"^#   (.*)$", example[: example.index("WEIR_SECRETS=")], re.M)
-    script = textwrap.dedent("\n".join(lines))
-    subprocess.run(["/bin/sh", "-euc", script], cwd=folder, check=True)
-    return folder / "secrets"
-
-
-def image_file(path: str) -> str:
-    """A file that the Dockerfile writes, as it is in the image."""
-    found = re.search(
-        rf"^COPY [^\n]*<<'EOF' {re.escape(path)}\n(.*?)^EOF$", DOCKERFILE, re.M | re.S
-    )
-    assert found is not None
-    return found[1].replace("$$", "$")
 
 
 @dataclass
@@ -56,23 +41,12 @@ class Deployment:
     def container(self, service: str) -> tuple[Path, dict[str, str]]:
         """The entry script and the environment of a service, beside its own secrets only."""
         root = self.folder / service
-        (root / "secrets").mkdir(parents=True, exist_ok=True)
-        for name in COMPOSE["services"][service]["secrets"]:
-            (root / "secrets" / name).write_bytes((self.secrets / name).read_bytes())
-        services = image_file("/etc/weir/pg_service.conf")
+        entry = write_entry(service, root, self.secrets)
+        entry.write_text(entry.read_text().replace("postgres:*", "127.0.0.1:*"))
         address = f"host=127.0.0.1\nport={self.postgres.port}"
-        (root / "pg_service.conf").write_text(services.replace("host=postgres", address))
-        entry = image_file("/usr/local/bin/weir-entry").replace("postgres:*", "127.0.0.1:*")
-        (root / "entry").write_text(entry.replace("/run/secrets", str(root / "secrets")))
-        environ = {
-            name: str(value)
-            .replace("/dev/shm", str(root))  # noqa: S108  # the container's, in memory
-            .replace("/run/secrets", str(root / "secrets"))
-            .replace("/etc/weir", str(root))
-            for name, value in COMPOSE["services"][service]["environment"].items()
-            if not str(value).startswith("${")
-        }
-        return root / "entry", environ | {
+        services = IMAGE_FILES["/etc/weir/pg_service.conf"].replace("host=postgres", address)
+        (root / "pg_service.conf").write_text(services)
+        return entry, environment_of(service, root) | {
             "PYTHONPATH": str(REPOSITORY / "plugins"),
             "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
             "AIRFLOW_HOME": str(root / "airflow"),
@@ -102,7 +76,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
 @pytest.fixture(scope="module")
 def migrated(deployment: Deployment) -> Deployment:
     for _ in range(2):
-        done = deployment.run("migrate", *COMPOSE["services"]["migrate"]["command"])
+        done = deployment.run("migrate", *SERVICES["migrate"]["command"])
         assert done.returncode == 0, done.stdout + done.stderr
     return deployment
 

@@ -124,8 +124,8 @@ wrong = {}
 for name in json.load(sys.stdin):
     try:
         runpy.run_path(name) if os.sep in name else importlib.import_module(name)
-    except ImportError as error:
-        wrong[name] = str(error)
+    except Exception as error:
+        wrong[name] = repr(error)
 print(json.dumps(wrong))
 """
 

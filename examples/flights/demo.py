@@ -300,24 +300,30 @@ def begun_anew(state: Path) -> Iterator[Installation]:
 
     Raises Conflict for a folder with anything in it that the demo didn't make.
     """
-    if state.exists() and any(state.iterdir()) and not (state / LOCK).is_file():
+    made_before = (state / LOCK).is_file()
+    if not made_before and state.exists() and any(state.iterdir()):
         raise Conflict(
             f"{state} was not made by the demo, which would remove all that is in it: choose "
             "another folder with STATE=."
         )
     with StateFolder(state).lock(LOCK.removesuffix(".lock")):
-        installation = Installation(state)
-        installation.stop()
-        installation.postgres.remove()
-        for path in state.iterdir():
-            if path.name == LOCK:  # last, so that a removal that is interrupted can go on
-                continue
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        if made_before:
+            _remove(Installation(state))
         installation = Installation(state)
         try:
             yield installation
         finally:
             installation.stop()
+
+
+def _remove(installation: Installation) -> None:
+    installation.stop()
+    installation.postgres.remove()
+    for path in installation.state.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != LOCK:  # stays, so that a removal that is interrupted can go on
+            path.unlink()
 
 
 def main() -> int:

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-import psycopg2
 import pytest
 
-from tests.controller.support import Lane
+from tests.controller.support import Lane, database_for_many
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.storage import Database
 
@@ -13,17 +12,8 @@ from weir.storage import Database
 @pytest.fixture(scope="package")
 def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
     """A migrated database, as a job sees it, with the streams of many tests."""
-    connection = psycopg2.connect(postgres_server.dsn("postgres", "postgres"))
-    connection.autocommit = True
-    with connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE controller TEMPLATE weir OWNER weir_owner")
-        cursor.execute("GRANT CONNECT ON DATABASE controller TO weir_app, weir_view")
-    connection.close()
-    opened = Database(
-        postgres_server.dsn("controller", "weir_app"), patience=60.0, connect_patience=10.0
-    )
-    yield opened
-    opened.dispose()
+    with database_for_many(postgres_server, "controller") as database:
+        yield database
 
 
 @pytest.fixture

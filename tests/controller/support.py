@@ -1,12 +1,14 @@
 """Streams of invented files: appends as the controller sees them, without Spark, without bytes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from threading import Barrier
 from typing import Any
 
+import psycopg2
 from sqlalchemy import text
 
 from weir.controller.commit import Staged, StagedFile, commit
@@ -14,6 +16,7 @@ from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, Committed, InputFile, begin
 from weir.controller.truncation import truncate
+from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.names import StreamName, stream_name
 from weir.segment import parse_segment_name, segment_name
 from weir.storage import Database
@@ -26,6 +29,20 @@ _numbers = count(1)
 def unique(prefix: str) -> str:
     """A name that no other test of this run uses."""
     return f"{prefix}-{next(_numbers)}"
+
+
+@contextmanager
+def database_for_many(server: EmbeddedPostgres, name: str) -> Iterator[Database]:
+    """A fresh copy of the migrated database, for the tests of a folder."""
+    connection = psycopg2.connect(server.dsn("postgres", "postgres"))
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name} TEMPLATE weir OWNER weir_owner")
+        cursor.execute(f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view")
+    connection.close()
+    opened = Database(server.dsn(name, "weir_app"), patience=60.0, connect_patience=10.0)
+    yield opened
+    opened.dispose()
 
 
 def rows(database: Database, sql: str, **parameters: Any) -> list[Any]:

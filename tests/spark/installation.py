@@ -1,4 +1,4 @@
-"""What the tests of the data path share: an installation, and a second way to know what it holds."""
+"""What tests of the data path share: an installation, and a second way to know what it holds."""
 
 import itertools
 from collections.abc import Sequence
@@ -51,9 +51,7 @@ class Installation:
 
     def query(self, sql: str, **parameters: Any) -> list[Any]:
         """Rows of the metadata."""
-        return list(
-            self.database.transaction(lambda c: c.execute(text(sql), parameters).all())
-        )
+        return list(self.database.transaction(lambda c: c.execute(text(sql), parameters).all()))
 
     def value(self, sql: str, **parameters: Any) -> Any:
         """The one value of a query."""

@@ -1,6 +1,7 @@
 """Events of a key are read in the order (file as given, row in the file), however Spark splits."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions as F
 
 from tests.spark.installation import Installation
+from weir.controller.transactions import Attempt, InputFile
 from weir.errors import InvariantViolation
-from weir.spark.inputs import find_inputs, read_inputs
+from weir.spark.inputs import BLOCK_BITS, Inputs, find_inputs, read_inputs
 from weir.spark.session import setting
 
 KEYS = 40
@@ -26,10 +27,10 @@ def write(folder: Path, name: str, number: int, rows: int, format_: str) -> str:
     random = np.random.default_rng(number)
     table = pa.table(
         {
-            "k": [f"key {i}" for i in random.integers(0, KEYS, rows)],
+            "k": pa.array([f"key {i}" for i in random.integers(0, KEYS, rows)], pa.string()),
             "file": np.full(rows, number),
             "row": np.arange(rows),
-            "payload": [random.bytes(120).hex() for _ in range(rows)],
+            "payload": pa.array([random.bytes(120).hex() for _ in range(rows)], pa.string()),
         }
     )
     path = folder / f"{name}.{format_}"
@@ -57,9 +58,7 @@ def test_files_of_very_different_size_are_read_in_the_order_given(
 ) -> None:
     stream = weir.create(segments=3)
     root = Path(weir.input)
-    paths = [
-        write(root, name, i, rows, format_) for i, (name, rows) in enumerate(SIZES.items())
-    ]
+    paths = [write(root, name, i, rows, format_) for i, (name, rows) in enumerate(SIZES.items())]
     inputs = find_inputs(paths, weir.settings.input_roots, format_, {})
     with setting(weir.spark, {"spark.sql.files.maxPartitionBytes": split}):
         tasks = read_inputs(weir.spark, inputs, None).rdd.getNumPartitions()
@@ -69,3 +68,70 @@ def test_files_of_very_different_size_are_read_in_the_order_given(
     assert_input_order(facts, list(SIZES.values()))
     for order in ("segment", "stream"):
         assert_input_order(weir.read(stream, order, ["k", "file", "row"]), list(SIZES.values()))
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_text_files_smaller_than_a_block_stay_in_order_when_spark_would_split_them(
+    weir: Installation, format_: str
+) -> None:
+    # One task reads all of them. Were they split, their blocks could not be told apart by rank.
+    stream = weir.create(segments=2)
+    sizes = [4_000, 5_000, 4_500]
+    paths = [
+        write(Path(weir.input), name, i, rows, format_)
+        for i, (name, rows) in enumerate(zip("cab", sizes, strict=True))
+    ]
+    with setting(weir.spark, {"spark.sql.files.maxPartitionBytes": "700k"}):
+        weir.ingest(stream, paths, format_)
+    assert_input_order(weir.check(stream, read=False), sizes)
+
+
+@pytest.mark.parametrize("format_", ["parquet", "csv"])
+def test_many_small_files_are_read_in_the_order_given(weir: Installation, format_: str) -> None:
+    stream = weir.create(segments=5)
+    random = np.random.default_rng(7)
+    sizes = [0, *(int(n) for n in random.integers(0, 60, 60)), 0]
+    names = [f"{name:03}" for name in random.permutation(len(sizes))]
+    paths = [
+        write(Path(weir.input), name, i, rows, format_)
+        for i, (name, rows) in enumerate(zip(names, sizes, strict=True))
+    ]
+    committed = weir.ingest(stream, paths, format_)
+    assert committed.events == sum(sizes)
+    assert committed.files <= 5, "small files make small files"
+    assert_input_order(weir.check(stream), sizes)
+
+
+def test_dataframe_is_read_in_the_order_of_its_partitions(weir: Installation) -> None:
+    stream = weir.create(segments=3)
+    frame = weir.spark.createDataFrame(
+        [(f"key {n % 7}", n) for n in range(1_000)], "k string, n long"
+    ).repartition(5)
+    given = [row.n for row in frame.collect()]
+    weir.append(stream, frame)
+    facts = weir.check(stream)
+    assert facts.sort_values("_weir_seq")["n"].tolist() == given
+
+
+def test_files_whose_ranks_interleave_are_refused_and_nothing_is_committed(
+    weir: Installation,
+) -> None:
+    stream = weir.create(segments=1)
+    opened = weir.appender.begin_frame(stream, "test", "interleaving")
+    assert isinstance(opened, Attempt)
+    frame = weir.spark.range(100).selectExpr("cast(id as string) as k", "id as n")
+    (staged,) = weir.appender.stage_frame(opened, frame.repartition(2))
+    one, other = sorted(staged.files, key=lambda f: f.first_seq)
+    bent = replace(staged, files=(one, replace(other, first_seq=one.last_seq)))
+    with pytest.raises(InvariantViolation, match="interleave"):
+        weir.appender.commit([bent])
+    assert weir.check(stream).empty
+    assert weir.appender.commit([staged]).events == 100, "the attempt is still open"
+
+
+@pytest.mark.parametrize("size", [1, 4 << 20, (64 << 30) - 1, 64 << 30, 100 << 30, 5 << 40])
+def test_blocks_of_a_text_file_of_any_size_have_numbers_of_their_own(size: int) -> None:
+    inputs = Inputs("", (InputFile("small", 7), InputFile("large", size)), "csv", {}, ())
+    last_block = (size - 1) >> inputs.block_shift
+    assert last_block < 1 << BLOCK_BITS
+    assert inputs.block_shift >= 22

@@ -15,10 +15,12 @@ RETRIES: dict[str, Any] = {
     "retry_exponential_backoff": 2.0,
     "max_retry_delay": timedelta(minutes=5),
 }
-# A DAG that people trigger: several runs may go on at once; Postgres keeps them apart.
+# A DAG that people trigger: several runs may go on at once; Postgres keeps them apart. Unpaused,
+# because a run of a paused one that is triggered over the API waits for ever, and says nothing.
 MANUAL: dict[str, Any] = {
     "schedule": None,
     "catchup": False,
+    "is_paused_upon_creation": False,
     "tags": ["weir", "manual"],
     "default_args": {**RETRIES, "owner": "weir"},
 }

@@ -7,7 +7,6 @@ import argparse
 import json
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -80,24 +79,21 @@ def psql(installation: Installation, arguments: list[str]) -> int:
 
 
 def clean(installation: Installation, yes: bool) -> int:
-    """Stop everything and delete it: streams, metadata, Airflow's history."""
-    state, home = installation.state, installation.postgres.home
+    """Stop everything and delete it, streams included; asks first."""
+    state = installation.state
     if not state.exists():
         print(f"There is no {state}.")
         return 0
     if not (state / "postgres.lock").is_file():
         raise InvalidInput(f"{state} is no state folder of Weir: nothing was removed.")
-    folders = [state] if home.is_relative_to(state) else [state, home]
-    named = " and ".join(str(folder) for folder in folders)
+    named = " and ".join(map(str, installation.folders()))
     if not yes:
         if not sys.stdin.isatty():
             raise InvalidInput(f"YES=1 (or --yes) is needed to remove {named}.")
         if input(f"Remove {named} with all streams in it? [y/N] ").strip().lower() != "y":
             print("Nothing was removed.")
             return 1
-    installation.stop()
-    for folder in folders:
-        shutil.rmtree(folder)
+    installation.remove()
     print(f"Removed {named}.")
     return 0
 

@@ -22,6 +22,8 @@ from weir.local.state_folder import StateFolder
 log = logging.getLogger("weir.local")
 
 _PORT = 15432
+# Of its programs. Nothing of ours: no PGOPTIONS, no LANG that names a locale we don't have.
+_ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",  # whose path must be short, and which Java can't use
@@ -44,6 +46,8 @@ class EmbeddedPostgres:
     def start(self) -> None:
         """Start the server, or find it running. Makes its data folder the first time."""
         with self.state.lock("postgres"):
+            if os.geteuid() == 0 and not self.state.read("postgres.json"):
+                self._set_aside()
             if not self.running():
                 if not self._data.exists():
                     self._make_data()
@@ -95,9 +99,12 @@ class EmbeddedPostgres:
         """How libpq connects: without the password, with the name of the file that holds it."""
         name = "postgres.pgpass" if user == "postgres" else "pgpass"
         file = str(self.state.path / name).replace("\\", "\\\\").replace("'", "\\'")
-        return f"host=127.0.0.1 port={self.port} dbname={database} user={user} passfile='{file}'"
+        return (
+            f"host=127.0.0.1 port={self.port} dbname={database} user={user} passfile='{file}'"
+            " sslmode=disable gssencmode=disable"
+        )
 
-    def psql(self, sql: str, **variables: str) -> str:
+    def psql(self, sql: str, database: str = "postgres", **variables: str) -> str:
         """Run SQL as the superuser, with :'variables' as psql has them; returns what it prints."""
         settings = "".join(
             "\\set {} '{}'\n".format(name, value.replace("\\", "\\\\").replace("'", "\\'"))
@@ -105,9 +112,9 @@ class EmbeddedPostgres:
         )
         program = [str(binaries.wheel() / "bin" / "psql"), "-XqAt", "-v", "ON_ERROR_STOP=1"]
         done = subprocess.run(
-            [*program, "-f", "-", self.dsn("postgres", "postgres")],
+            [*program, "-f", "-", self.dsn(database, "postgres")],
             input=settings + sql,  # not by -v: arguments can be seen by everybody
-            env={"PATH": os.defpath, "LC_ALL": "C"},  # nobody's PGOPTIONS
+            env=_ENVIRONMENT,
             capture_output=True,
             text=True,
         )
@@ -121,15 +128,13 @@ class EmbeddedPostgres:
 
     def _make_data(self) -> None:
         """`initdb` in a folder of another name, so that one that was interrupted is never used."""
-        recorded = self.state.read("postgres.json")
-        if recorded.get("made"):
+        if self.state.read("postgres.json").get("made"):
             raise Conflict(
                 f"the database of {self.state.path} is gone: {self._data} does not exist. "
                 "`make clean` (with STATE=) removes the rest."
             )
         home = self.home
         if os.geteuid() == 0:
-            self._set_aside(home, recorded)
             self.state.write("postgres.json", {"home": str(home)})
             binaries.make_common_folder(home)
             user = binaries.unprivileged_user()
@@ -141,9 +146,7 @@ class EmbeddedPostgres:
         settings = _SETTINGS if self._durable else _SETTINGS | _FAST
         new = home / "data.new"
         shutil.rmtree(new, ignore_errors=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=home
-        ) as file:  # mode 0600, read by the server's user
+        with tempfile.NamedTemporaryFile("w", dir=home) as file:  # its mode is 0600
             file.write(password)
             file.flush()
             if (owner := self._owner()) is not None:
@@ -157,14 +160,14 @@ class EmbeddedPostgres:
         new.rename(self._data)
         self.state.write("postgres.json", self.state.read("postgres.json") | {"made": True})
 
-    def _set_aside(self, home: Path, recorded: dict[str, Any]) -> None:
+    def _set_aside(self) -> None:
         """Move away what a state folder that was deleted by hand left behind under this name."""
-        if recorded or not home.exists():
-            return
-        processes.kill(lambda: processes.working_in(home / "data"))
-        aside = home.with_name(f"{home.name}-{time.strftime('%Y%m%dT%H%M%S')}")
-        home.rename(aside)
-        log.warning("an earlier %s was deleted; its database is now in %s", self.state.path, aside)
+        home = self.home
+        if home.exists():
+            self._kill()
+            aside = home.with_name(f"{home.name}-{time.strftime('%Y%m%dT%H%M%S')}")
+            home.rename(aside)
+            log.warning("%s was deleted once; its database is now in %s", self.state.path, aside)
 
     def _launch(self) -> None:
         known = self.state.read("postgres.json")
@@ -191,8 +194,8 @@ class EmbeddedPostgres:
     def _wait_until_ready(self) -> None:
         """Also for one that another process started and did not see through."""
         end = time.monotonic() + 600
-        ready = str(binaries.wheel() / "bin" / "pg_isready")
-        while subprocess.run([ready, "-q", "-h", "127.0.0.1", "-p", str(self.port)]).returncode:
+        ready = [str(binaries.wheel() / "bin" / "pg_isready"), "-q", "-h", "127.0.0.1"]
+        while subprocess.run([*ready, "-p", str(self.port)], env=_ENVIRONMENT).returncode:
             if time.monotonic() > end or not self.running():
                 raise Unavailable(f"Postgres does not answer on port {self.port}; see {self._log}.")
             time.sleep(0.1)
@@ -229,8 +232,7 @@ class EmbeddedPostgres:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.home,
-                # Nothing of ours: LANG may name a locale that this machine does not have.
-                env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
+                env=_ENVIRONMENT,
                 **identity,
             )
             if done.returncode != 0:

@@ -1,5 +1,6 @@
 """One local installation: a state folder, its Postgres with Weir's schema, and its Airflow."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +46,17 @@ class Installation:
         with processes.uninterrupted():
             self.airflow.stop()
             self.postgres.stop()
+
+    def folders(self) -> list[Path]:
+        """Where its data lie: the state folder and, for root, the database's beside it."""
+        home = self.postgres.home
+        return [self.state] if home.is_relative_to(self.state) else [self.state, home]
+
+    def remove(self) -> None:
+        """Stop everything and delete it: streams, metadata, Airflow's history."""
+        self.stop()
+        for folder in self.folders():
+            shutil.rmtree(folder, ignore_errors=True)
 
     def environment(self) -> dict[str, str]:
         """The variables that a process (a spark-submit by hand, a psql) needs beside its own."""

@@ -50,7 +50,8 @@ def write_files(postgres: EmbeddedPostgres) -> None:
     state = postgres.state
     services = "".join(
         f"[{service}]\nhost=127.0.0.1\nport={postgres.port}\ndbname={database}\nuser={user}\n"
-        f"passfile={state.path / 'pgpass'}\nconnect_timeout=10\n\n"
+        f"passfile={state.path / 'pgpass'}\n"
+        "sslmode=disable\ngssencmode=disable\nconnect_timeout=10\n\n"
         for service, (database, user) in SERVICES.items()
     )
     passwords = "".join(

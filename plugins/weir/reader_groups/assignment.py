@@ -22,7 +22,7 @@ def assign(
     total = dict.fromkeys(readers, 0)
     result: dict[K, str] = {}
     for segment, owner in owners.items():
-        if owner in total or segment in pinned:
+        if owner in readers or segment in pinned:
             result[segment] = owner
             total[owner] = total.get(owner, 0) + weight[segment]
     if not readers:
@@ -35,14 +35,15 @@ def assign(
         total[reader] += weight[segment]
     while True:
         least = min(readers, key=lambda r: (total[r], r))
+        # From the most loaded reader first, else a reader that joins would set others moving too.
         moves = [
-            (max(total[owner] - weight[s], total[least] + weight[s]), rank[s], s)
+            (-total[owner], max(total[owner] - weight[s], total[least] + weight[s]), rank[s], s)
             for s, owner in result.items()
             if s not in pinned and owner != least and total[owner] - total[least] > weight[s]
         ]
         if not moves:
             return result
-        _, _, segment = min(moves, key=lambda move: move[:2])
+        segment = min(moves, key=lambda move: move[:3])[3]
         total[result[segment]] -= weight[segment]
         total[least] += weight[segment]
         result[segment] = least

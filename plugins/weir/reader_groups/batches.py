@@ -48,7 +48,7 @@ def open_batch(
         resumed = _resume(connection, locked, reader_id, token, lease)
         if resumed is not None:
             return resumed
-        release_lapsed(connection, locked, lease)
+        release_lapsed(connection, locked, lease, alive=reader_id)
         skip_gaps(connection, locked)
         return open_new(connection, locked, reader_id, token, budget, until, expected_readers)
 
@@ -117,8 +117,8 @@ def commit_batch(
 ) -> list[Committed]:
     """Move the positions to the batch's bounds and publish its outputs, in one transaction.
 
-    `staged`: appends to Weir streams; `outputs`: what else counts (Parquet attempts); `lost`: events
-    per stream id that were truncated after the batch was opened. The same
+    `staged`: appends to Weir streams; `outputs`: what else counts (Parquet attempts); `lost`:
+    events per stream id that were truncated after the batch was opened. The same
     again is harmless. Raises Fenced when the batch was taken over: nothing of it is published.
     """
 

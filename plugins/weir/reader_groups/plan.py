@@ -5,11 +5,13 @@ group has not passed is read to its end in the same batch (the merge barrier oth
 """
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from weir.segment import Segment
+from weir.key_space import KeyRange, covers
+from weir.segment import Segment, segment_id
 from weir.stream_cut import FUTURE, StreamCut
 
 K = TypeVar("K")
@@ -32,7 +34,7 @@ class Bound:
     segment_id: int
     start: int
     end: int
-    completes: bool  # the segment is sealed and `end` is its end
+    completes: bool  # the segment is sealed, `end` is its end, and its successors are known
 
     def json(self) -> dict[str, int | bool]:
         """As it is recorded in the batch."""
@@ -47,12 +49,14 @@ class Bound:
 
 
 def successors(state: SegmentState, graph: Sequence[SegmentState]) -> list[SegmentState]:
-    """The segments that took the place of a sealed one."""
-    return [
-        other
-        for other in graph
-        if other.segment.epoch == state.sealed_epoch and other.segment.overlaps(state.segment)
-    ]
+    """The segments that took the place of a sealed one. `graph` is in the order of the ids."""
+    if state.sealed_epoch is None:
+        return []
+    first, past = (
+        bisect_left(graph, segment_id(0, epoch), key=lambda other: other.segment.segment_id)
+        for epoch in (state.sealed_epoch, state.sealed_epoch + 1)
+    )
+    return [other for other in graph[first:past] if other.segment.overlaps(state.segment)]
 
 
 def readable_until(until: StreamCut | None, state: SegmentState) -> int:
@@ -87,22 +91,32 @@ def bounds_of_stream(
     while queue:
         _, segment, start = heapq.heappop(queue)
         state = states[segment]
-        if any(o.segment_id < segment.segment_id and o.overlaps(segment) for o in unfinished):
+        # What is owned is present: nothing unread lies before it.
+        if segment not in owned and any(
+            other.segment_id < segment.segment_id and other.overlaps(segment)
+            for other in unfinished
+        ):
+            unfinished.add(segment)  # it waits, and what comes after it waits for it
             continue
         limit = max(start, readable_until(until, state))
         end = cap(segment, start, limit)
-        completes = state.sealed_epoch is not None and end == state.end
+        following = [other.segment for other in successors(state, graph)]
+        # A sealed segment is left only for successors that are in sight, all of them.
+        completes = end == state.end and covers(
+            [KeyRange(other.key_low, other.key_high) for other in following],
+            KeyRange(segment.key_low, segment.key_high),
+        )
         if end > start or completes:
             bounds.append(Bound(stream_id, segment.segment_id, start, end, completes))
         if not completes:
             unfinished.add(segment)
             continue
         unfinished.discard(segment)
-        for successor in successors(state, graph):
-            if successor.segment not in queued:
-                queued.add(successor.segment)
-                unfinished.discard(successor.segment)  # it may wait there as a future one
-                heapq.heappush(queue, (successor.segment.segment_id, successor.segment, 0))
+        for successor in following:
+            if successor not in queued:
+                queued.add(successor)
+                unfinished.discard(successor)  # it may wait there as a future one
+                heapq.heappush(queue, (successor.segment_id, successor, 0))
     return bounds
 
 

@@ -43,7 +43,10 @@ def read_positions(connection: Connection, group: LockedGroup) -> list[Position]
 
 
 def read_graph(connection: Connection, group: LockedGroup) -> dict[int, list[SegmentState]]:
-    """Per stream the segments from the group's oldest position on, by id, up to a limit."""
+    """Per stream the segments from the group's oldest position on, by id, up to a limit.
+
+    The segments at the positions are among them, and their successors: there is always a way on.
+    """
     rows = connection.execute(
         text(
             """SELECT gs.stream_id, s.segment_id, s.key_low, s.key_high, s.sealed_epoch, s.ends_at
@@ -59,8 +62,13 @@ def read_graph(connection: Connection, group: LockedGroup) -> dict[int, list[Seg
             UNION
             SELECT p.stream_id, n.segment_id, n.key_low, n.key_high, n.sealed_epoch,
                    coalesce(t.tail_offset, n.events)
-            FROM reader_group_segment p JOIN segment n USING (stream_id, segment_id)
-            LEFT JOIN segment_tail t USING (stream_id, segment_id)
+            FROM reader_group_segment p JOIN segment s USING (stream_id, segment_id)
+            JOIN segment n ON n.stream_id = s.stream_id AND (n.segment_id = s.segment_id
+                OR n.segment_id >= s.sealed_epoch::bigint << 32
+                   AND n.segment_id < (s.sealed_epoch + 1)::bigint << 32
+                   AND n.key_low < s.key_high AND n.key_high > s.key_low)
+            LEFT JOIN segment_tail t
+                ON t.stream_id = n.stream_id AND t.segment_id = n.segment_id
             WHERE p.group_id = :g
             ORDER BY 1, 2"""
         ),

@@ -104,16 +104,20 @@ def _expire_one(connection: Connection, group: str, lease: float) -> list[str]:
     return release_lapsed(connection, lock_group(connection, group), lease=lease)
 
 
-def release_lapsed(connection: Connection, group: LockedGroup, lease: float) -> list[str]:
+def release_lapsed(
+    connection: Connection, group: LockedGroup, lease: float, alive: str | None = None
+) -> list[str]:
     """In a transaction that has locked the group: free what lapsed readers own.
 
-    One with an open batch stays, with the batch, until another takes the batch over whole.
+    One with an open batch stays, with the batch, until another takes the batch over whole. `alive`:
+    who asks; it is there, however late.
     """
     rows = connection.execute(
         text(
             f"""WITH gone AS (
                 SELECT reader_id FROM reader r WHERE group_id = :group_id
                 AND (lease_until = '-infinity' OR {LAPSED})
+                AND reader_id IS DISTINCT FROM CAST(:alive AS text)
             ), freed AS (
                 UPDATE reader_group_segment SET state = 'unassigned', reader_id = NULL
                 WHERE group_id = :group_id AND batch_id IS NULL
@@ -125,7 +129,7 @@ def release_lapsed(connection: Connection, group: LockedGroup, lease: float) -> 
                               AND b.state = 'open' AND b.reader_id = r.reader_id)
             RETURNING reader_id"""  # noqa: S608 - constant
         ),
-        {"group_id": group.group_id, "lease": lease},
+        {"group_id": group.group_id, "lease": lease, "alive": alive},
     )
     return [row.reader_id for row in rows]
 

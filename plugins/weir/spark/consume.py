@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from weir.controller.commit import Staged
 from weir.controller.reads import plan_of_bounds
-from weir.controller.transactions import Attempt, Committed, abort, ping_all
+from weir.controller.transactions import Attempt, Committed, abort, ping
 from weir.errors import Fenced, InvalidInput, InvariantViolation, Truncated
 from weir.names import stream_name
 from weir.reader_groups.batches import Batch, check_held, commit_batch, open_batch
@@ -104,7 +104,10 @@ class Consumer:
     def _renew(self, connection: Connection, token: int, opened: list[Attempt]) -> None:
         settings = self.appender.settings
         renew(connection, self.group, self.reader_id, token, settings.reader_lease)
-        ping_all(connection, opened, settings.transaction_lease, settings.transaction_max)
+        for attempt in list(opened):  # the other thread may add to it meanwhile
+            # One that is just being committed is not open any more: its commit decides.
+            with contextlib.suppress(Fenced):
+                ping(connection, attempt, settings.transaction_lease, settings.transaction_max)
 
     def _run_batch(self, batch: Batch, opened: list[Attempt]) -> dict[str, Any]:
         app = self.appender

@@ -1,0 +1,348 @@
+"""The demo, on a slice of its input, through a real Airflow; then the same stack refuses bad input,
+keeps its secrets, and runs its periodic DAGs."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flights import checks, demo
+from flights.demo import DELAYS, DEPARTURES, FLIGHTS, FUNCTION, Story, Told
+from flights.report import Views
+from flights.runs import Ended, Run, Runs
+from weir.errors import InvalidInput
+from weir.local.installation import Installation
+from weir.storage import Database
+
+EVERY = 40  # of the flights: 8,420 of them
+PERIODIC = ("weir_stream_cuts", "weir_checkpoints", "weir_retention", "weir_upkeep")
+PROCESS = {"reader_group": "delays", "function": FUNCTION, "outputs": [f"stream:{DELAYS}"]}
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """Postgres and Airflow in a temporary state folder, with the demo's settings."""
+    installation = Installation(tmp_path_factory.mktemp("weir") / "state", durable=False)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in demo.ENVIRONMENT.items():
+            patch.setenv(name, value)
+        patch.setenv("WEIR_BATCH_EVENTS", str(100_000 // EVERY))
+        try:
+            installation.start()
+            yield installation
+        finally:
+            installation.stop()
+            installation.postgres.remove()
+
+
+@pytest.fixture(scope="module")
+def story(installation: Installation) -> Story:
+    return Story(installation, every=EVERY)
+
+
+@pytest.fixture(scope="module")
+def told(story: Story) -> Told:
+    """The demo, told."""
+    return story.tell()
+
+
+# ---- the story -----------------------------------------------------------------------------------
+
+
+def test_all_checks_of_the_demo_hold(told: Told) -> None:
+    assert len(told.checks) >= 18
+    assert [str(check) for check in told.checks if not check.ok] == []
+
+
+def test_the_report_shows_what_the_issue_asks_for(told: Told, story: Story) -> None:
+    flights = len(story.input.flights)
+    for expected in (
+        "0 (create)", "1 (scale)", f"{flights:,}", "retained", "on disk", "audit", "lag",
+        "events truncated",
+    ):  # fmt: skip
+        assert expected in told.report
+    svg = told.picture.read_text()
+    assert "epoch 1" in svg
+    assert "Aug to Dec" in svg
+
+
+def test_the_checks_fail_on_what_was_really_received_if_it_is_damaged(
+    told: Told, story: Story
+) -> None:
+    trace = story.views.output("delays", "received", story.output)
+    flights = story.input.flights
+    assert checks.order_per_key(flights, trace).ok
+    key = trace["tailnum"].value_counts().index[0]
+    a, b = trace.index[trace["tailnum"] == key][:2]
+    swapped = trace.copy()
+    swapped.loc[[a, b], ["batch", "received"]] = trace.loc[[b, a], ["batch", "received"]].values
+    assert not checks.order_per_key(flights, swapped).ok
+    assert not checks.offsets_in_order(swapped).ok
+    assert not checks.each_flight_once(flights, trace.drop(a)).ok
+    assert not checks.offsets_in_order(trace.drop(a)).ok
+
+
+def test_a_consumer_had_several_batches_and_parts_were_added_up(told: Told, story: Story) -> None:
+    batches = story.views.number("SELECT count(*) FROM batches WHERE state = 'committed'")
+    assert batches >= 3
+    parts = story.views.output("delays", "delays", story.output)
+    assert parts.groupby(["carrier", "day"])["batch"].nunique().max() > 1
+
+
+def test_the_reader_login_may_read_views_only(told: Told, story: Story) -> None:
+    for statement in ("SELECT * FROM weir.stream", "DELETE FROM weir.streams",
+                      "SELECT * FROM weir.job_run", "CREATE TABLE t ()"):  # fmt: skip
+        with pytest.raises(Exception, match=r"permission denied|cannot delete"):
+            story.views.rows(statement)
+
+
+# ---- bad input -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A form that must be refused by the job, and what the sentence must say."""
+
+    dag: str
+    form: dict[str, Any]
+    says: str
+
+
+REFUSED = {
+    "unknown stream": Refused(
+        "weir_ingest", {"stream": "nyc/trains", "paths": ["flights"]},
+        r"there is no stream nyc/trains"),
+    "path outside the roots": Refused(
+        "weir_ingest", {"stream": FLIGHTS, "paths": ["flights", "/etc/passwd"]},
+        r"'/etc/passwd' is outside the configured roots"),
+    "file that does not exist": Refused(
+        "weir_ingest", {"stream": FLIGHTS, "paths": ["flights/2014-01.parquet"]},
+        r"'flights/2014-01.parquet' does not exist"),
+    "column of another type": Refused(
+        "weir_ingest", {"stream": FLIGHTS, "paths": ["bad/distance.parquet"]},
+        r"column 'distance' is string, but long in stream nyc/flights"),
+    "missing routing key": Refused(
+        "weir_ingest", {"stream": DELAYS, "paths": ["bad/carrier.parquet"]},
+        r"1 of the rows have no routing key for stream nyc/delays .*nothing was appended"),
+    "not a parquet file": Refused(
+        "weir_ingest", {"stream": FLIGHTS, "paths": ["departures/2013-01.csv"]},
+        r"'departures/2013-01.csv' is not a Parquet file"),
+    "function that is not allowed": Refused(
+        "weir_process", PROCESS | {"function": "os:system"},
+        r"'os:system' is not in a package that functions may come from \(flights\)"),
+    "output outside the roots": Refused(
+        "weir_process", PROCESS | {"outputs": ["parquet:../elsewhere"]},
+        r"'\.\./elsewhere' is outside the configured roots"),
+    "unknown reader group": Refused(
+        "weir_process", PROCESS | {"reader_group": "nobody"}, r"nobody"),
+    "expression that runs code": Refused(
+        "weir_create_stream",
+        {"stream": "nyc/evil", "routing_key": "java_method('java.lang.System', 'getenv')"},
+        r"java_method.* not among the functions"),
+    "segment that is not active": Refused(
+        "weir_scale_stream", {"stream": FLIGHTS, "segments": ["9.9"]}, r"9\.9"),
+    "cut behind the head": Refused(
+        "weir_truncate_stream", {"stream": FLIGHTS, "cut": "0.0=0, 1.0=0, 2.0=0, 3.0=0"},
+        r"head"),
+    "argument that no form has": Refused(
+        "weir_ingest", {"stream": FLIGHTS, "paths": ["flights"], "bogus": 1},
+        r"'bogus' is not an argument of this job"),
+}  # fmt: skip
+
+
+def state_of(views: Views, warehouse: Path) -> dict[str, Any]:
+    """Everything that a refused run must not have changed."""
+    queries = (
+        "SELECT stream, current_epoch, head::text, tail::text, events_appended FROM streams",
+        "SELECT reader_group, stream, segment, state, next_offset, batch_id FROM positions",
+        "SELECT reader_group, batch_id, state, attempt FROM batches",
+        "SELECT stream, transaction_number FROM transactions WHERE state IN ('open', 'committed')",
+        "SELECT stream, path FROM data_files",
+        "SELECT reader_group FROM readers",
+    )
+    return {sql: sorted(map(tuple, views.rows(sql)), key=str) for sql in queries}
+
+
+@pytest.fixture(scope="module")
+def refused(installation: Installation, story: Story, told: Told) -> dict[str, Ended]:
+    """All bad forms sent at the same time, and how their runs ended."""
+    bad = Path(installation.state / "input" / "bad")
+    bad.mkdir()
+    pq.write_table(pa.table({"tailnum": ["N1"], "distance": ["far"]}), bad / "distance.parquet")
+    pq.write_table(
+        pa.table({"carrier": pa.array([None, "UA"], pa.string()), "flights": [1, 2]}),
+        bad / "carrier.parquet",
+    )
+    before = state_of(story.views, story.warehouse)
+    runs = Runs(installation.airflow.api(), story.database, print)
+    ended = runs.together(*(Run(r.dag, r.form, what, fails=True) for what, r in REFUSED.items()))
+    assert state_of(story.views, story.warehouse) == before
+    return dict(zip(REFUSED, ended, strict=True))
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_bad_input_is_refused_with_one_sentence(
+    installation: Installation, refused: dict[str, Ended], what: str
+) -> None:
+    expected, ended = REFUSED[what], refused[what]
+    log = installation.airflow.api().failure(expected.dag, ended.run_id, lines=200)
+    # What was refused before a job was submitted is in the log only.
+    sentence = ended.error or re.search(r"AirflowFailException: (.*)", log)[1]  # type: ignore[index]  # else it fails
+    assert re.search(expected.says, sentence, re.DOTALL), sentence
+    assert "\n" not in sentence
+    assert sentence.endswith("."), "a sentence, not the repr of an exception"
+    assert sentence in log
+    tasks = installation.airflow.api().tasks(expected.dag, ended.run_id)
+    assert [task["try_number"] for task in tasks] == [1], "it would fail the same way again"
+
+
+def test_what_refused_appends_wrote_is_deleted(
+    installation: Installation, refused: dict[str, Ended], story: Story
+) -> None:
+    runs = Runs(installation.airflow.api(), story.database, print)
+    runs.together(Run("weir_upkeep", {}, "delete what is dead"))
+    listed = [row.path for row in story.views.rows("SELECT path FROM data_files")]
+    assert str(checks.files_are_those_listed(story.warehouse, listed)).startswith("ok")
+
+
+@pytest.mark.parametrize(
+    ("dag", "form"),
+    [
+        ("weir_ingest", {"stream": "nyc/../flights", "paths": ["flights"]}),
+        ("weir_ingest", {"stream": "nyc/fl'ights", "paths": ["flights"]}),
+        ("weir_ingest", {"stream": FLIGHTS, "paths": []}),
+        ("weir_ingest", {"stream": FLIGHTS, "paths": ["flights"], "format": "exe"}),
+        ("weir_ingest", {"paths": ["flights"]}),
+        ("weir_create_stream", {"stream": "../x", "routing_key": "a"}),
+        ("weir_create_stream", {"stream": 'a/"b"', "routing_key": "a"}),
+        ("weir_create_stream", {"stream": "a/b", "routing_key": "a", "segments": 0}),
+        ("weir_create_stream", {"stream": f"{DEPARTURES}.rejected", "routing_key": "a"}),
+        ("weir_create_reader_group", {"reader_group": "a'b", "streams": [FLIGHTS]}),
+        ("weir_create_reader_group", {"reader_group": "ab", "streams": ["../x"]}),
+        ("weir_scale_stream", {"stream": FLIGHTS, "segments": ["0.0; DROP TABLE"]}),
+        ("weir_scale_stream", {"stream": FLIGHTS, "segments": ["0.0"], "boundaries": [2.0]}),
+        ("weir_checkpoint_reader_group", {"reader_group": "delays", "name": "../x'"}),
+        ("weir_truncate_stream", {"stream": FLIGHTS}),
+        ("weir_process", PROCESS | {"function": "flights.delays:partial_statistics;import os"}),
+        ("weir_process", PROCESS | {"outputs": ["file:/etc/passwd"]}),
+        ("weir_process", PROCESS | {"reader_group": "../delays"}),
+    ],
+)
+def test_forms_refuse_what_cannot_be_right(
+    installation: Installation, dag: str, form: dict[str, Any]
+) -> None:
+    api = installation.airflow.api()
+    api.get(f"/dags/{dag}")
+    before = api.get(f"/dags/{dag}/dagRuns?limit=1")["total_entries"]
+    with pytest.raises(InvalidInput, match=r"Airflow answers 4\d\d"):
+        api.trigger(dag, form)
+    assert api.get(f"/dags/{dag}/dagRuns?limit=1")["total_entries"] == before
+
+
+# ---- the platform --------------------------------------------------------------------------------
+
+
+def test_airflow_loads_everything_without_an_error(installation: Installation, told: Told) -> None:
+    api = installation.airflow.api()
+    assert api.get("/importErrors")["import_errors"] == []
+    assert api.get("/plugins/importErrors")["import_errors"] == []
+    assert "weir" in [plugin["name"] for plugin in api.get("/plugins")["plugins"]]
+    files = {path.stem for path in Path(demo.REPOSITORY / "dags").glob("weir_*.py")}
+    assert {dag["dag_id"] for dag in api.get("/dags?limit=100")["dags"]} == files
+
+
+@pytest.mark.parametrize("dag", PERIODIC)
+def test_periodic_dags_are_unpaused_and_scheduled(
+    installation: Installation, told: Told, dag: str
+) -> None:
+    found = installation.airflow.api().get(f"/dags/{dag}/details")
+    assert found["is_paused"] is False
+    assert found["timetable_summary"]
+    assert found["next_dagrun_run_after"]
+    assert found["catchup"] is False
+    assert found["max_active_runs"] == 1
+
+
+def test_every_dag_says_what_it_does_and_every_field_what_it_means(
+    installation: Installation, told: Told
+) -> None:
+    api = installation.airflow.api()
+    for dag in api.get("/dags?limit=100")["dags"]:
+        details = api.get(f"/dags/{dag['dag_id']}/details")
+        assert "On failure" in details["doc_md"]
+        for name, param in (details["params"] or {}).items():
+            described = param.get("description") or param["schema"].get("description")
+            assert described, f"{dag['dag_id']}: {name}"
+
+
+def test_a_viewer_may_look_but_not_trigger(installation: Installation, told: Told) -> None:
+    viewer = installation.airflow.api("viewer")
+    assert viewer.get("/dags/weir_retention")["dag_id"] == "weir_retention"
+    for dag in ("weir_retention", "weir_ingest"):
+        with pytest.raises(InvalidInput, match="Airflow answers 403"):
+            viewer.trigger(dag, {"stream": FLIGHTS, "paths": ["flights"]})
+    with pytest.raises(InvalidInput, match="Airflow answers 403"):
+        viewer.patch("/dags/weir_retention", {"is_paused": True})
+
+
+def test_no_secret_is_in_a_log_or_in_a_table(
+    installation: Installation, told: Told, refused: dict[str, Ended]
+) -> None:
+    secrets = set(json.loads((installation.state / "secrets.json").read_text()).values())
+    secrets |= set(json.loads(installation.airflow.passwords_file.read_text()).values())
+    secrets |= {line.rsplit(":", 1)[1] for line in
+                (installation.state / "pgpass").read_text().splitlines()}  # fmt: skip
+    assert len(secrets) >= 8
+    places = {
+        str(path): path.read_text(errors="replace")
+        for folder in (installation.state / "airflow" / "logs", installation.state / "logs")
+        for path in folder.rglob("*.log")
+    }
+    assert sum("task_id=" in path for path in places) > 20
+    places["server.log"] = (installation.postgres.home / "server.log").read_text(errors="replace")
+    for database, table in (
+        ("weir", "weir.job_run"), ("weir", "weir.request"), ("weir", "weir.transaction"),
+        ("airflow", "xcom"), ("airflow", "rendered_task_instance_fields"), ("airflow", "dag_run"),
+        ("airflow", "log"), ("airflow", "serialized_dag"), ("airflow", "task_instance"),
+    ):  # fmt: skip
+        places[table] = installation.postgres.psql(f"SELECT t.* FROM {table} t", database)
+        assert places[table] or table == "xcom"
+    found = [(place, secret[:4]) for place, text in places.items()
+             for secret in secrets if secret in text]  # fmt: skip
+    assert found == []
+
+
+def test_jobs_are_submitted_with_the_name_of_the_database_only(
+    installation: Installation, told: Told
+) -> None:
+    submits = [
+        line
+        for path in (installation.state / "airflow" / "logs").rglob("attempt=1.log")
+        for line in path.read_text().splitlines()
+        if "spark-submit" in line
+    ]
+    assert submits
+    assert not [line for line in submits if re.search("password|postgres(ql)?://", line, re.I)]
+    assert "PGPASSWORD" not in os.environ
+
+
+def test_reports_come_back_to_airflow(installation: Installation, told: Told) -> None:
+    """A job's report is its task's XCom, and the same as in the view job_runs."""
+    api = installation.airflow.api()
+    database = Database(
+        installation.postgres.dsn("weir", "weir_view"), patience=10.0, connect_patience=10.0
+    )
+    rows = Views(database).rows(
+        "SELECT * FROM job_runs WHERE dag_id = 'weir_process' AND state = 'succeeded'"
+    )
+    database.dispose()
+    assert len(rows) == 2
+    for row in rows:
+        assert api.xcom(row.dag_id, row.run_id, row.task_id) == row.report

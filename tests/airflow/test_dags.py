@@ -1,0 +1,173 @@
+"""The DAGs as Airflow's DAG processor reads them, and as people and the scheduler find them."""
+
+import ast
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import BundleDagBag
+from airflow.sdk import DAG
+
+from weir.airflow.assets import APPENDED
+from weir.airflow.operators import WeirJobOperator
+from weir.arguments import JOBS
+
+FOLDER = Path(__file__).parents[2] / "dags"
+# Minutes of the hour at which they start: not all at once.
+PERIODIC = {
+    "weir_stream_cuts": "*/5 * * * *",
+    "weir_checkpoints": "2-59/5 * * * *",
+    "weir_retention": "*/30 * * * *",
+    "weir_upkeep": "17 * * * *",
+}
+# What must be filled in. All the rest has a default that refuses, keeps or says rather than loses.
+MANUAL = {
+    "weir_ingest": {"stream", "paths"},
+    "weir_process": {"reader_group", "function", "outputs"},
+    "weir_create_stream": {"stream", "routing_key"},
+    "weir_scale_stream": {"stream", "segments"},
+    "weir_truncate_stream": {"stream", "cut"},
+    "weir_create_reader_group": {"reader_group", "streams"},
+    "weir_checkpoint_reader_group": {"reader_group", "name"},
+}
+SAFE = {
+    "on_missing_key": "fail",
+    "on_bad_rows": "fail",
+    "append_again": False,
+    "subscriber": True,
+    "start": "head",
+    "on_gap": "fail",
+    "order": "segment",
+}
+
+
+@pytest.fixture(scope="module")
+def bag() -> BundleDagBag:
+    return BundleDagBag(dag_folder=str(FOLDER), bundle_path=FOLDER, bundle_name="dags-folder")
+
+
+@pytest.fixture(params=sorted(PERIODIC | MANUAL))
+def dag(bag: BundleDagBag, request: pytest.FixtureRequest) -> DAG:
+    found: DAG = bag.dags[request.param]
+    return found
+
+
+@pytest.fixture
+def task(dag: DAG) -> WeirJobOperator:
+    (task,) = dag.tasks
+    assert isinstance(task, WeirJobOperator)
+    return task
+
+
+def test_the_folder_is_read_without_errors_and_warnings(bag: BundleDagBag) -> None:
+    assert bag.import_errors == {}
+    assert bag.captured_warnings == {}
+    assert set(bag.dags) == set(PERIODIC) | set(MANUAL)
+
+
+def test_each_file_holds_the_dag_of_its_name(bag: BundleDagBag) -> None:
+    assert {Path(dag.fileloc).stem: name for name, dag in bag.dags.items()} == {
+        path.stem: path.stem for path in FOLDER.glob("*.py")
+    }
+
+
+def test_a_dag_submits_the_job_of_its_name(dag: DAG, task: WeirJobOperator) -> None:
+    assert task.job in JOBS
+    assert task.task_id == task.job
+    assert dag.dag_id == f"weir_{task.job}"
+    assert Path(task.application).stem == task.job
+    assert Path(task.application).is_file()
+    assert task.arguments is None, "the job takes what the form gives"
+    assert (APPENDED in task.outlets) == (task.job == "ingest")
+
+
+def test_a_dag_is_unpaused_because_a_run_of_a_paused_one_waits_for_ever(dag: DAG) -> None:
+    assert dag.is_paused_upon_creation is False
+    assert dag.catchup is False
+    assert "weir" in dag.tags
+
+
+def test_a_dag_is_retried_with_growing_pauses(task: WeirJobOperator) -> None:
+    assert task.retries >= 2
+    assert task.retry_delay > timedelta(0)
+    assert task.retry_exponential_backoff
+    assert task.max_retry_delay is not None
+    assert task.max_retry_delay <= timedelta(minutes=10)
+
+
+def test_a_dag_explains_itself(dag: DAG) -> None:
+    assert dag.doc_md == ast.get_docstring(ast.parse(Path(dag.fileloc).read_text()), clean=False)
+    title, *rest = dag.doc_md.strip().split("\n\n")
+    assert re.fullmatch(r"### [A-Z][^\n]*\.", title)
+    assert rest[-1].startswith("**On failure.** ")
+    assert rest[-1].endswith(".")
+    if dag.dag_id in MANUAL:
+        assert rest[0].startswith("**Parameters.** ")
+    else:
+        assert len(rest) >= 2, "what a run does is not said"
+
+
+def test_a_dag_file_only_wires(dag: DAG) -> None:
+    tree = ast.parse(Path(dag.fileloc).read_text())
+    kinds = [type(node) for node in tree.body]
+    assert set(kinds) == {ast.Expr, ast.ImportFrom, ast.With}
+    assert kinds.count(ast.With) == 1
+    logic = (
+        ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.If, ast.For, ast.While,
+        ast.Try, ast.comprehension, ast.Assign,
+    )  # fmt: skip
+    assert not [node for node in ast.walk(tree) if isinstance(node, logic)]
+
+
+@pytest.mark.parametrize("name", sorted(PERIODIC))
+def test_a_periodic_dag_runs_by_itself_one_run_at_a_time(bag: BundleDagBag, name: str) -> None:
+    dag = bag.dags[name]
+    assert dag.schedule == PERIODIC[name]
+    assert dag.max_active_runs == 1
+    assert "periodic" in dag.tags
+    (task,) = dag.tasks
+    assert task.pool == "weir"
+    assert task.execution_timeout is not None
+    assert dag.dagrun_timeout is not None
+    assert task.execution_timeout <= dag.dagrun_timeout <= timedelta(hours=6)
+    dag.params.validate()  # the scheduler fills in no form
+
+
+def test_periodic_dags_of_the_same_interval_are_staggered() -> None:
+    assert len(set(PERIODIC.values())) == len(PERIODIC)
+
+
+@pytest.mark.parametrize("name", sorted(MANUAL))
+def test_a_manual_dag_runs_when_its_form_was_filled_in(bag: BundleDagBag, name: str) -> None:
+    dag = bag.dags[name]
+    assert dag.schedule is None
+    assert "manual" in dag.tags
+    required = {name for name in dag.params if not dag.params.get_param(name).has_value}
+    assert required == MANUAL[name]
+
+
+def test_a_form_describes_every_field(dag: DAG) -> None:
+    names = list(JOBS[dag.dag_id.removeprefix("weir_")].__dataclass_fields__)
+    assert list(dag.params) == names
+    for name in names:
+        schema = dag.params.get_param(name).schema
+        assert schema["type"] in {"string", "integer", "number", "boolean", "array"}
+        assert schema["title"][0].isupper()
+        description = dag.params.get_param(name).description
+        assert description
+        assert description.endswith(".")
+        if schema["type"] == "array":
+            assert schema["items"]["type"] in {"string", "number"}
+
+
+def test_defaults_are_the_careful_choice(dag: DAG) -> None:
+    defaults: dict[str, Any] = dag.params.dump()
+    for name in SAFE.keys() & defaults.keys():
+        assert defaults[name] == SAFE[name], name
+
+
+def test_nothing_that_deletes_has_a_default(bag: BundleDagBag) -> None:
+    params = bag.dags["weir_truncate_stream"].params
+    assert not any(params.get_param(name).has_value for name in params)

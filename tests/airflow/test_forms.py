@@ -1,0 +1,150 @@
+"""What the form accepts and what the job accepts are the same, but for what Airflow can't check."""
+
+from dataclasses import MISSING, fields
+from typing import Any
+
+import pytest
+from airflow.sdk import Param
+from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.exceptions import ParamValidationError
+
+from weir.airflow.forms import form
+from weir.arguments import JOBS, parse
+from weir.errors import InvalidInput
+
+GOOD: dict[str, dict[str, Any]] = {
+    "create_stream": {"stream": "nyc/flights", "routing_key": "tailnum"},
+    "scale_stream": {"stream": "nyc/flights", "segments": ["1.0"]},
+    "truncate_stream": {"stream": "nyc/flights", "cut": "0.0=12, 1.0=7"},
+    "create_reader_group": {"reader_group": "delays", "streams": ["nyc/flights"]},
+    "checkpoint_reader_group": {"reader_group": "delays", "name": "before the migration"},
+    "ingest": {"stream": "nyc/flights", "paths": ["january.parquet"]},
+    "process": {
+        "reader_group": "delays", "function": "flights.delays:delays", "outputs": ["parquet:d"],
+    },
+    "stream_cuts": {}, "checkpoints": {}, "retention": {}, "upkeep": {},
+}  # fmt: skip
+# Tried in every field of every form.
+VALUES: list[Any] = [
+    "nyc/flights", "nyc/flights\n", "NYC/flights", "nyc", "nyc/", "/flights", "../flights",
+    "nyc/../flights", "nyc/flights/2013", "nyc/flights.rejected", "nyc/fl'ights", 'nyc/"flights"',
+    "nyc/flights; DROP TABLE stream", f"{'s' * 63}/{'s' * 63}", f"{'s' * 64}/s", "nyc/flüge",
+    "delays", "delays\n", "-delays", "_delays", "Delays", "d", "../delays", "de lays", "",
+    " ", "\0", "a:b", "a.b:c", "a.b:c\n", "a:b:c", "a b:c", "1a:b", "os:system('id')", "a..b:c",
+    "stream:nyc/x", "parquet:folder", "parquet:folder\n", "parquet:", "jdbc:x", "parquet:a b",
+    "1.0", "1.0\n", "1", "-1.0", "1.0.0", "csv", "CSV", "parquet", "fail", "spread", "head",
+    "before-the-migration", "segment", ".hidden", "a" * 200, "a" * 201, "a/b",
+    "tailnum", "x\ny", "3", "true", "None", ",", ";", "\t",
+    0, 1, 2, -1, 10_000, 10_001, 1000, 1001, 2**70, 1.5, 0.5, 0.0, 1.0, -0.5, 1e300,
+    True, False, None,
+    [], {}, [[]], ["nyc/flights"], ["nyc/flights", "nyc/flights\n"], ["nyc/flights", "../x"],
+    ["1.0"], ["1.0", "2.0"], ["1.0\n"], ["1.0", 1.0], [""], ["a.parquet", "b.parquet"], [0.5],
+    [0.25, 0.5], [0.0], [1.0], [True], [1], ["0.5"], [None], [-0.1], ["stream:nyc/x"],
+    ["parquet:folder", "stream:nyc/x"], ["parquet:"], {"stream": "nyc/flights"}, "['1.0']",
+]  # fmt: skip
+
+
+def form_accepts(job: str, given: dict[str, Any]) -> bool:
+    """Whether Airflow lets a run start with this form."""
+    params: dict[str, Param] = form(job)
+    try:
+        filled = ParamsDict(params)
+        filled.update(given)
+        filled.validate()
+    except ParamValidationError:
+        return False
+    return True
+
+
+def job_accepts(job: str, given: dict[str, Any]) -> bool:
+    """Whether the job begins to work with these arguments."""
+    try:
+        parse(JOBS[job], given)
+    except InvalidInput:
+        return False
+    return True
+
+
+def ends_with_newline(value: Any) -> bool:
+    """In the form's patterns, as Python's jsonschema reads them, `$` is also before a newline."""
+    if isinstance(value, list):
+        return any(map(ends_with_newline, value))
+    return isinstance(value, str) and value.endswith("\n")
+
+
+def whole_float(value: Any) -> bool:
+    """JSON schema knows no difference between 1 and 1.0."""
+    return isinstance(value, float) and value.is_integer()
+
+
+@pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in JOBS for f in fields(JOBS[j])])
+def test_job_and_form_agree_on_every_value(job: str, name: str) -> None:
+    accepted = 0
+    for value in VALUES:
+        given = {**GOOD[job], name: value}
+        by_form, by_job = form_accepts(job, given), job_accepts(job, given)
+        accepted += by_job
+        assert by_form or not by_job, f"the job accepts {value!r}, which the form refuses"
+        if by_form and not by_job:
+            known = ends_with_newline(value) or whole_float(value)
+            assert known, f"the form accepts {value!r}, which the job refuses"
+    assert 0 < accepted < len(VALUES)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_what_must_be_filled_in_is_enough(job: str) -> None:
+    required = {f.name for f in fields(JOBS[job])
+                if f.default is MISSING and f.default_factory is MISSING}  # fmt: skip
+    assert set(GOOD[job]) == required
+    assert form_accepts(job, GOOD[job])
+    assert job_accepts(job, GOOD[job])
+    for name in required:
+        without = {key: value for key, value in GOOD[job].items() if key != name}
+        assert not form_accepts(job, without)
+        with pytest.raises(InvalidInput, match=f"^'{name}' is missing: "):
+            parse(JOBS[job], without)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_the_forms_defaults_are_the_jobs(job: str) -> None:
+    filled = ParamsDict(form(job))
+    filled.update(GOOD[job])
+    assert parse(JOBS[job], filled.validate()) == parse(JOBS[job], GOOD[job])
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_an_unknown_key_is_refused_by_name_though_airflow_lets_it_pass(job: str) -> None:
+    given = {**GOOD[job], "bogus": 1}
+    assert form_accepts(job, given)
+    with pytest.raises(InvalidInput, match="'bogus' is not an argument of this job"):
+        parse(JOBS[job], given)
+
+
+@pytest.mark.parametrize(
+    ("job", "name", "value"),
+    [
+        ("create_stream", "stream", "nyc/flights\n"),
+        ("create_stream", "stream", "../flights"),
+        ("create_stream", "stream", 'nyc/"flights"'),
+        ("create_stream", "segments", True),
+        ("create_stream", "segments", 0),
+        ("create_stream", "segments", "4"),
+        ("create_stream", "on_missing_key", "ignore"),
+        ("create_reader_group", "streams", []),
+        ("create_reader_group", "reader_group", "a" * 64),
+        ("create_reader_group", "subscriber", "yes"),
+        ("process", "function", "os:system('id')"),
+        ("process", "outputs", ["jdbc:postgres"]),
+        ("scale_stream", "segments", ["1.0\n"]),
+        ("scale_stream", "boundaries", [0.0]),
+        ("scale_stream", "boundaries", [float("nan")]),
+        ("ingest", "paths", "january.parquet"),
+        ("checkpoint_reader_group", "name", "../escape"),
+    ],
+)
+def test_a_refusal_names_the_argument_and_the_value(job: str, name: str, value: Any) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse(JOBS[job], {**GOOD[job], name: value})
+    said = str(refused.value)
+    assert said.startswith(f"{name} is {value!r}: ")
+    assert "\n" not in said

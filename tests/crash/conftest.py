@@ -1,0 +1,26 @@
+"""An installation that this process and others work on."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.crash.jobs import write_config
+from tests.spark.installation import Installation
+from weir.settings import Settings
+from weir.storage import Database
+
+
+@pytest.fixture
+def weir(spark: SparkSession, database: Database, settings: Settings) -> Installation:
+    """An empty installation whose leases are short."""
+    return Installation(spark, database, replace(settings, reader_lease=3.0))
+
+
+@pytest.fixture
+def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same for jobs: the weir.toml that they load, here and in other processes."""
+    path = write_config(weir.settings)
+    monkeypatch.setenv("WEIR_CONFIG", str(path))
+    return path

@@ -1,0 +1,197 @@
+"""Jobs as real processes that tests stop, continue and kill; and locks that hold them in place."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+
+from tests.conftest import TestDatabase
+from weir.job import job_path
+from weir.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+CONF = ROOT / "plugins/weir/local/spark-conf"
+_runs = itertools.count()
+
+
+def wait_for(what: str, found: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """Ask again and again until the answer is true; returns it."""
+    until = time.monotonic() + seconds
+    while not (answer := found()):
+        assert time.monotonic() < until, f"waited {seconds:.0f} s in vain for {what}"
+        time.sleep(0.02)
+    return answer
+
+
+def write_config(settings: Settings, **more: Any) -> Path:
+    """A weir.toml that says the same as `settings`; returns its path."""
+    values = {
+        "state": str(settings.state), "database": settings.database,
+        "warehouse": settings.warehouse, "input_roots": list(settings.input_roots),
+        "output_roots": list(settings.output_roots), "grace_period": settings.grace_period,
+        "transaction_lease": settings.transaction_lease, "reader_lease": settings.reader_lease,
+        "function_packages": ["functions_of_tests"], **more,
+    }  # fmt: skip
+    path = settings.state / "weir.toml"
+    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()))
+    return path
+
+
+class Process:
+    """A process with all its children (Spark's JVM), by its process group."""
+
+    def __init__(self, command: list[str], config: Path, **environ: str) -> None:
+        self._said = config.parent / f"process-{next(_runs)}.log"
+        with self._said.open("w") as out:
+            self._process = subprocess.Popen(
+                command,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                cwd=ROOT,
+                env={
+                    **os.environ,
+                    "WEIR_CONFIG": str(config),
+                    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                    "PYTHONPATH": f"{ROOT}/plugins:{ROOT}:{ROOT}/tests/crash",
+                    "PYSPARK_PYTHON": sys.executable,
+                    "SPARK_CONF_DIR": str(CONF),
+                    "SPARK_LOCAL_IP": "127.0.0.1",
+                    **environ,
+                },
+            )
+
+    @property
+    def said(self) -> str:
+        """Everything it has printed."""
+        return self._said.read_text()
+
+    def _signal(self, number: int) -> None:
+        os.killpg(self._process.pid, number)
+
+    def stop(self) -> None:
+        """Freeze it, as a machine that hangs."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """SIGKILL for the whole group: nothing of it can clean up."""
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def wait(self, seconds: float = 120.0) -> int:
+        """Its exit status."""
+        return self._process.wait(seconds)
+
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """Whatever it does, it is gone afterwards."""
+        if self.running():
+            self.go_on()
+            self.kill()
+
+
+@contextmanager
+def process(command: list[str], config: Path, **environ: str) -> Iterator[Process]:
+    """A process that does not outlive the block."""
+    started = Process(command, config, **environ)
+    try:
+        yield started
+    except BaseException:
+        print(started.said)  # pytest shows it with the failure
+        raise
+    finally:
+        started.end()
+
+
+def job(
+    name: str, arguments: dict[str, Any], config: Path, run: str = "killed", **environ: str
+) -> Any:
+    """A real job, submitted as Airflow does it."""
+    run_id = {"dag_id": "weir", "run_id": run, "task_id": name}
+    command = ["spark-submit", "--master", "local[2]", job_path(name), "--run",
+               json.dumps(run_id), "--arguments", json.dumps(arguments)]  # fmt: skip
+    return process(command, config, **environ)
+
+
+@contextmanager
+def holding(dsn: str, statement: str) -> Iterator[Callable[[], bool]]:
+    """Hold the locks of a statement; gives a function that says whether somebody waits for them."""
+    connection = psycopg2.connect(dsn)
+    watcher = psycopg2.connect(dsn)
+    watcher.autocommit = True
+    connection.cursor().execute("SET search_path TO weir")
+    connection.cursor().execute(statement)
+
+    def somebody_waits() -> bool:
+        cursor = watcher.cursor()
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))",
+            (connection.info.backend_pid,),
+        )
+        (count,) = cursor.fetchone()
+        return bool(count)
+
+    try:
+        yield somebody_waits
+    finally:
+        connection.rollback()
+        connection.close()
+        watcher.close()
+
+
+def execute(dsn: str, statement: str) -> list[tuple[Any, ...]]:
+    """One statement by a connection of its own."""
+    connection = psycopg2.connect(dsn)
+    connection.autocommit = True
+    try:
+        cursor = connection.cursor()
+        cursor.execute("SET search_path TO weir")
+        cursor.execute(statement)
+        return list(cursor.fetchall()) if cursor.description else []
+    finally:
+        connection.close()
+
+
+@contextmanager
+def slow_commits(database: TestDatabase, seconds: float) -> Iterator[Callable[[], list[int]]]:
+    """Every COMMIT of an append takes so long; gives the server processes that are at it."""
+    execute(
+        database.owner_dsn,
+        f"""CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM pg_sleep({seconds}); RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON weir.transaction
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.state = 'committed')
+            EXECUTE FUNCTION be_slow();
+        GRANT EXECUTE ON FUNCTION be_slow TO PUBLIC""",
+    )
+
+    def at_commit() -> list[int]:
+        return [
+            pid
+            for (pid,) in execute(
+                database.dsn,
+                """SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+                AND wait_event = 'PgSleep'""",
+            )
+        ]
+
+    try:
+        yield at_commit
+    finally:
+        execute(database.owner_dsn, "DROP FUNCTION be_slow CASCADE")

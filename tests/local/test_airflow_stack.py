@@ -1,0 +1,95 @@
+"""What of the Airflow stack can be tried without an Airflow; the rest is in tests/acceptance."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weir.local import airflow_environment
+from weir.local.airflow_stack import AirflowStack
+from weir.local.state_folder import StateFolder
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> AirflowStack:
+    state = StateFolder(tmp_path / "state")
+    return AirflowStack(state, tmp_path / "dags")
+
+
+def test_stopping_ends_what_has_outlived_its_component(stack: AirflowStack) -> None:
+    """A spark-submit of a scheduler that was killed: another session, no parent of ours."""
+    mark = stack.environment()["WEIR_STACK_ID"]
+    orphan = subprocess.Popen(
+        ["sleep", "60"], env=os.environ | {"WEIR_STACK_ID": mark}, start_new_session=True
+    )
+    other = subprocess.Popen(["sleep", "60"], env=os.environ | {"WEIR_STACK_ID": "another"})
+    try:
+        stack.stop()
+        assert orphan.wait(timeout=1) != 0
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_remembered_pid_that_is_another_process_is_left_alone(stack: AirflowStack) -> None:
+    other = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    try:
+        stack._remember(pids={"scheduler": other.pid})
+        assert stack.running()["scheduler"] is None
+        stack.stop()
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_every_variable_of_airflow_is_a_setting_of_airflow(stack: AirflowStack) -> None:
+    code = (
+        "import json; from airflow.configuration import conf;"
+        "known = conf.configuration_description;"
+        "print(json.dumps({name: list(known[name]['options']) for name in known}))"
+    )
+    environ = stack.environment()  # in a process of its own: Airflow reads it when it is imported
+    told = subprocess.run([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE)
+    known = json.loads(told.stdout.splitlines()[-1])
+    for name in environ:
+        if name.startswith("AIRFLOW__"):
+            _, section, key = name.lower().split("__")
+            assert key in known[section], name
+
+
+def test_all_components_get_the_same_secrets_and_no_password(stack: AirflowStack) -> None:
+    first, second = stack.environment(), stack.environment()
+    assert first == second
+    assert len(first["AIRFLOW__API_AUTH__JWT_SECRET"]) >= 64
+    assert "password" not in first["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
+
+
+def test_a_clusters_connection_and_configuration_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = StateFolder(tmp_path)
+    ours = airflow_environment.weir_environment(state)
+    assert json.loads(ours["AIRFLOW_CONN_SPARK_DEFAULT"])["host"] == "local[2]"
+    assert (Path(ours["SPARK_CONF_DIR"]) / "log4j2.properties").is_file()
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "yarn"}')
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark/conf")
+    theirs = airflow_environment.weir_environment(state)
+    assert json.loads(theirs["AIRFLOW_CONN_SPARK_DEFAULT"])["host"] == "yarn"
+    assert theirs["SPARK_CONF_DIR"] == "/etc/spark/conf"
+
+
+def test_jobs_find_the_library_and_the_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEIR_FUNCTION_PATH", "/functions,/more")
+    monkeypatch.setenv("NO_PROXY", "intranet")
+    environ = airflow_environment.weir_environment(StateFolder(tmp_path))
+    folders = environ["PYTHONPATH"].split(os.pathsep)
+    assert folders == [str(airflow_environment.REPOSITORY / "plugins"), "/functions", "/more"]
+    assert environ["NO_PROXY"] == environ["no_proxy"] == "intranet,localhost,127.0.0.1"
+    assert environ["WEIR_STATE"] == str(tmp_path)

@@ -1,0 +1,90 @@
+"""`python -m weir.local`, `setup.sh` and the Makefile, as a person uses them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from weir.local.airflow_environment import REPOSITORY
+from weir.local.installation import Installation
+
+
+def weir_local(state: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environ = os.environ | {
+        "WEIR_STATE": str(state),
+        "PYTHONPATH": str(REPOSITORY / "plugins"),
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "weir.local", *arguments],
+        env=environ,
+        cwd=state.parent,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_psql_starts_the_database_for_a_moment(tmp_path: Path) -> None:
+    installation = Installation(tmp_path / "state", durable=False)
+    try:
+        done = weir_local(installation.state, "psql", "-Atc", "SELECT current_user, 'it''s'")
+        assert done.stdout == "weir_owner|it's\n"
+        address = f"host=127.0.0.1 port={installation.postgres.port} dbname=weir user=weir_owner"
+        assert address in done.stderr
+        assert str(installation.state / "pgpass") in done.stderr
+        assert installation.postgres.state.secret("weir_owner") not in done.stdout + done.stderr
+        assert not installation.postgres.running()
+
+        assert weir_local(installation.state, "status").returncode == 1
+        refused = weir_local(installation.state, "clean")
+        assert "YES=1" in refused.stderr
+        assert installation.postgres.home.exists()
+        cleaned = weir_local(installation.state, "clean", "--yes")
+        assert str(installation.state) in cleaned.stdout
+    finally:
+        home = installation.postgres.home
+        installation.remove()
+    assert not installation.state.exists()
+    assert not home.exists()
+
+
+def test_only_a_state_folder_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "precious").touch()
+    done = weir_local(tmp_path, "clean", "--yes")
+    assert done.returncode == 1
+    assert f"{tmp_path} is no state folder of Weir" in done.stderr
+    assert (tmp_path / "precious").exists()
+
+
+@pytest.mark.parametrize("command", ["down", "status", "clean"])
+def test_asking_about_nothing_makes_nothing(tmp_path: Path, command: str) -> None:
+    done = weir_local(tmp_path / "state", command)
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_setting_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "weir.toml").write_text("colour = 'red'\n")
+    done = weir_local(tmp_path / "state", "up")
+    assert done.returncode == 1
+    assert done.stderr == f"weir: {tmp_path}/weir.toml has an unknown setting 'colour'.\n"
+
+
+def test_setting_up_again_is_quiet() -> None:
+    done = subprocess.run(["./setup.sh"], cwd=REPOSITORY, capture_output=True, text=True)
+    again = subprocess.run(["./setup.sh"], cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+
+
+def test_help_lists_every_target() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert phony
+    told = subprocess.run(["make", "help"], cwd=REPOSITORY, capture_output=True, text=True).stdout
+    for target in set(phony[1].split()) - {"setup"}:
+        assert re.search(rf"^  make {target} ", told, re.MULTILINE), target

@@ -1,0 +1,170 @@
+"""Reader groups over streams of invented files: what consumers do, without Spark."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.controller.support import Lane, rows, run, unique
+from weir.controller.commit import Staged
+from weir.controller.transactions import Committed
+from weir.reader_groups.batches import Batch, commit_batch, open_batch
+from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.groups import create_reader_group, group_tails
+from weir.reader_groups.readers import join, leave, renew
+from weir.segment import Segment, segment_name
+from weir.storage import Database
+from weir.stream_cut import StreamCut, check_valid
+
+LEASE = 60.0
+ALL = 1_000_000
+
+
+@dataclass
+class Group:
+    """A reader group, and short ways to do to it what readers do."""
+
+    database: Database
+    name: str
+    lanes: tuple[Lane, ...]
+
+    @classmethod
+    def made(cls, *lanes: Lane, **options: Any) -> "Group":
+        name = unique("group")
+        create_reader_group(
+            lanes[0].database, name, [lane.name for lane in lanes], request_id=unique("create"),
+            **options,
+        )  # fmt: skip
+        return cls(lanes[0].database, name, lanes)
+
+    def reader(self, reader_id: str = "reader") -> "Reader":
+        """Join, or come back."""
+        return Reader(self, reader_id, join(self.database, self.name, reader_id, LEASE))
+
+    def rows(self, sql: str, **parameters: Any) -> list[Any]:
+        """The rows of a query that names the group `:g`."""
+        [[group_id]] = rows(
+            self.database, "SELECT group_id FROM reader_group WHERE name = :name", name=self.name
+        )
+        return rows(self.database, sql, g=group_id, **parameters)
+
+    def lapse(self, *reader_ids: str) -> None:
+        """Let the leases of readers run out, as if they had died."""
+        run(
+            self.database,
+            """UPDATE reader r SET lease_until = clock_timestamp() - interval '1 day'
+            FROM reader_group g WHERE g.group_id = r.group_id AND g.name = :name
+            AND r.reader_id = ANY(:readers) AND r.lease_until > '-infinity'""",
+            name=self.name,
+            readers=list(reader_ids),
+        )
+
+    def cut(self, lane: Lane | None = None) -> dict[str, Any]:
+        """Where the group stands in a stream."""
+        stream_id = (lane or self.lanes[0]).stream_id
+        [[cut]] = self.rows("SELECT group_cut(:g, :s)", s=stream_id)
+        return dict(cut)
+
+    def states(self, lane: Lane | None = None) -> dict[str, tuple[str, int | None, str | None]]:
+        """Per segment its state, position and owner."""
+        found = self.rows(
+            """SELECT segment_id, state, next_offset, reader_id FROM reader_group_segment
+            WHERE group_id = :g AND stream_id = :s ORDER BY segment_id""",
+            s=(lane or self.lanes[0]).stream_id,
+        )
+        return {segment_name(r.segment_id): (r.state, r.next_offset, r.reader_id) for r in found}
+
+    def owned(self, reader_id: str, lane: Lane | None = None) -> list[str]:
+        return [name for name, state in self.states(lane).items() if state[2] == reader_id]
+
+    def readers(self) -> list[str]:
+        found = self.rows("SELECT reader_id FROM reader WHERE group_id = :g ORDER BY reader_id")
+        return [row.reader_id for row in found]
+
+    def batches(self) -> list[Any]:
+        return self.rows("SELECT * FROM reader_batch WHERE group_id = :g ORDER BY batch_id")
+
+    def lost(self, lane: Lane | None = None) -> int:
+        [[lost]] = self.rows(
+            "SELECT lost_events FROM reader_group_stream WHERE group_id = :g AND stream_id = :s",
+            s=(lane or self.lanes[0]).stream_id,
+        )
+        return int(lost)
+
+    def published(self, lane: Lane | None = None) -> dict[str, Any] | None:
+        [[cut]] = self.rows(
+            "SELECT published_cut FROM reader_group_stream WHERE group_id = :g AND stream_id = :s",
+            s=(lane or self.lanes[0]).stream_id,
+        )
+        return None if cut is None else dict(cut)
+
+    def checkpoint(self, name: str | None = None, request_id: str | None = None) -> Any:
+        return checkpoint(self.database, self.name, name=name, request_id=request_id)
+
+    def tails(self) -> dict[int, dict[str, Any]]:
+        return self.database.transaction(lambda c: group_tails(c, self.name))
+
+    def check_positions(self) -> None:
+        """The positions are a frontier of each stream."""
+        for lane in self.lanes:
+            known = lane.rows(
+                """SELECT segment_id, key_low, key_high, coalesce(tail_offset, s.events) AS ends_at
+                FROM segment s LEFT JOIN segment_tail t USING (stream_id, segment_id)
+                WHERE stream_id = :s"""
+            )
+            segments = {row.segment_id: Segment(*row[:3]) for row in known}
+            ends = {row.segment_id: row.ends_at for row in known}
+            check_valid(StreamCut.from_json(self.cut(lane), segments), segments.values(), ends)
+
+
+@dataclass
+class Reader:
+    """One reader of a group, with the token it was given when it joined."""
+
+    group: Group
+    reader_id: str
+    token: int
+
+    def open(
+        self,
+        budget: int = ALL,
+        *,
+        until: dict[int, dict[str, Any]] | None = None,
+        expected: int = 1,
+        lease: float = 0.0,
+    ) -> Batch | None:
+        """`lease` 0: whoever's lease ran out may be replaced at once."""
+        return open_batch(
+            self.group.database, self.group.name, self.reader_id, self.token, lease=lease,
+            budget=budget, until=until, expected_readers=expected,
+        )  # fmt: skip
+
+    def must_open(self, budget: int = ALL, **options: Any) -> Batch:
+        batch = self.open(budget, **options)
+        assert batch is not None
+        return batch
+
+    def commit(
+        self, batch: Batch, staged: Sequence[Staged] = (), **options: Any
+    ) -> list[Committed]:
+        return commit_batch(self.group.database, batch, lease=LEASE, staged=staged, **options)
+
+    def renew(self) -> None:
+        self.group.database.transaction(
+            lambda c: renew(c, self.group.name, self.reader_id, self.token, LEASE)
+        )
+
+    def leave(self, lease: float = 3600.0) -> None:
+        leave(self.group.database, self.group.name, self.reader_id, self.token, lease)
+
+    def read_all(self, budget: int = ALL, **options: Any) -> list[tuple[str, int, int]]:
+        """Batch after batch to the end; what was read, in its order."""
+        read = []
+        while (batch := self.open(budget, **options)) is not None:
+            read += spans(batch)
+            self.commit(batch)
+        return read
+
+
+def spans(batch: Batch) -> list[tuple[str, int, int]]:
+    """What a batch reads: segment, from, to."""
+    return [(segment_name(b.segment_id), b.start, b.end) for b in batch.bounds if b.end > b.start]

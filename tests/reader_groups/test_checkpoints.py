@@ -1,0 +1,177 @@
+"""Checkpoints: where a group stands, under a name, and what that releases to retention."""
+
+import pytest
+
+from tests.controller.support import Lane, unique
+from tests.reader_groups.support import Group
+from weir.errors import Conflict, InvalidInput
+from weir.reader_groups.checkpoints import checkpoint_all, read_lag
+from weir.storage import Database
+
+
+@pytest.fixture
+def group(lane: Lane) -> Group:
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane)
+
+
+def recorded(group: Group) -> dict[str, object]:
+    found = group.rows("SELECT name, cuts FROM checkpoint WHERE group_id = :g ORDER BY created_at")
+    return {row.name: row.cuts for row in found}
+
+
+def test_a_checkpoint_records_where_the_group_stands(lane: Lane, group: Group) -> None:
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=2))
+    made = group.checkpoint("before the migration")
+    assert made == {
+        "reader_group": group.name, "checkpoint": "before the migration", "published": True,
+    }  # fmt: skip
+    assert recorded(group) == {"before the migration": {str(lane.stream_id): {"0.0": 5, "1.0": 5}}}
+
+
+def test_a_checkpoint_waits_for_nobody_and_says_what_is_committed(group: Group) -> None:
+    reader = group.reader()
+    batch = reader.must_open(budget=2)
+    group.checkpoint("while open")
+    reader.commit(batch)
+    group.checkpoint("after")
+    (before,), (after,) = (list(cuts.values()) for cuts in recorded(group).values())
+    assert (before, after) == ({"0.0": 0, "1.0": 0}, {"0.0": 5, "1.0": 5})
+
+
+def test_a_checkpoint_of_a_subscriber_releases_what_it_has_read(group: Group) -> None:
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=2))
+    assert group.published() == {"0.0": 0, "1.0": 0}
+    group.checkpoint()
+    assert group.published() == {"0.0": 5, "1.0": 5}
+
+
+def test_a_group_that_is_no_subscriber_publishes_nothing(lane: Lane) -> None:
+    group = Group.made(lane, subscriber=False)
+    lane.append({"0.0": 5})
+    group.reader().read_all()
+    assert group.checkpoint("named")["published"] is False
+    assert group.published() is None
+
+
+def test_automatic_checkpoints_are_made_only_when_something_moved(group: Group) -> None:
+    assert group.checkpoint() is None
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=2))
+    made = group.checkpoint()
+    assert made["checkpoint"].startswith("automatic-")
+    assert group.checkpoint() is None
+    reader.read_all()
+    assert group.checkpoint() is not None
+    assert group.checkpoint() is None
+    assert len(recorded(group)) == 2
+
+
+def test_a_named_checkpoint_is_made_also_when_nothing_moved(group: Group) -> None:
+    group.checkpoint("one")
+    group.checkpoint("two")
+    assert list(recorded(group)) == ["one", "two"]
+    assert group.checkpoint() is None
+
+
+def test_a_name_is_used_once(group: Group) -> None:
+    group.checkpoint("one")
+    with pytest.raises(InvalidInput, match=r"has a checkpoint 'one' already"):
+        group.checkpoint("one")
+
+
+def test_the_same_request_returns_the_same_checkpoint(group: Group) -> None:
+    request = unique("request")
+    made = group.checkpoint("one", request)
+    reader = group.reader()
+    reader.read_all()
+    assert group.checkpoint("one", request) == made
+    assert list(recorded(group).values())[0] != group.cut()
+    with pytest.raises(Conflict, match="with other arguments"):
+        group.checkpoint("two", request)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, "a\nb", "a\x00b"])
+def test_bad_names_are_refused(group: Group, name: str) -> None:
+    with pytest.raises(InvalidInput, match="is not a checkpoint's name"):
+        group.checkpoint(name)
+
+
+def test_a_checkpoint_in_the_middle_of_a_merge_lists_what_waits(lane: Lane, group: Group) -> None:
+    a, b = group.reader("a"), group.reader("b")
+    first, second = a.must_open(), b.must_open()
+    [merged] = lane.scale("0.0", "1.0", parts=1)
+    lane.append({merged: 1})
+    a.commit(first)
+    assert a.open() is None  # only the end of 0.0 was passed
+    group.checkpoint()
+    assert group.published() == {"1.0": 0, merged: "future"}
+    b.commit(second)
+
+
+def test_all_groups_that_moved_are_checkpointed(database: Database) -> None:
+    lane = Lane.made(database)
+    lane.append({"0.0": 5})
+    moved, still = Group.made(lane), Group.made(lane)
+    moved.reader().read_all()
+    made, failed = checkpoint_all(database)
+    assert [one["reader_group"] for one in made] == [moved.name]
+    assert failed == []
+    assert (recorded(still), len(recorded(moved))) == ({}, 1)
+    assert checkpoint_all(database) == ([], [])
+
+
+def lag(group: Group, lane: Lane) -> dict[str, object]:
+    [one] = [x for x in read_lag(group.database) if x["reader_group"] == group.name]
+    assert one.pop("stream") == str(lane.name)
+    del one["reader_group"]
+    return one
+
+
+def test_lag_is_what_is_unread_in_events_bytes_and_time(lane: Lane) -> None:
+    group = Group.made(lane)
+    caught_up = {"unread_events": 0, "unread_bytes": 0, "lost_events": 0, "seconds": 0}
+    assert lag(group, lane) == caught_up
+    first = lane.append({"0.0": 5})
+    last = lane.append({"1.0": 5})
+    assert lag(group, lane) == {
+        "unread_events": 10,
+        "unread_bytes": 100,
+        "lost_events": 0,
+        "seconds": pytest.approx((last.clock - first.clock) / 1e6),
+    }
+    group.reader().read_all()
+    assert lag(group, lane) == caught_up
+
+
+def test_lag_sees_what_is_unread_only_in_successors(lane: Lane, group: Group) -> None:
+    group.reader().read_all()
+    low, high = lane.scale("0.0")
+    middle = lane.scale(low)
+    first = lane.append({middle[0]: 2})
+    last = lane.append({high: 3})
+    found = lag(group, lane)
+    assert (found["unread_events"], found["lost_events"]) == (5, 0)
+    assert found["seconds"] == pytest.approx((last.clock - first.clock) / 1e6)
+
+
+def test_lag_of_a_group_ahead_of_the_head_here_and_behind_it_there(lane: Lane) -> None:
+    lane.append({"0.0": 10, "1.0": 10})
+    group = Group.made(lane, subscriber=False)
+    a, b = group.reader("a"), group.reader("b")
+    first, _ = a.must_open(), b.must_open()
+    a.commit(first)
+    assert group.cut() == {"0.0": 10, "1.0": 0}
+    lane.truncate("0.0=0, 1.0=4")
+    found = lag(group, lane)
+    assert (found["lost_events"], found["unread_events"], found["unread_bytes"]) == (4, 6, 60)
+
+
+def test_what_lies_below_the_head_is_lost_and_not_unread(lane: Lane, group: Group) -> None:
+    low, high = lane.scale("0.0")
+    lane.append({low: 2, high: 3})
+    lane.truncate(f"{low}=1, {high}=0, 1.0=4")
+    found = lag(group, lane)
+    assert (found["lost_events"], found["unread_events"]) == (15, 10)

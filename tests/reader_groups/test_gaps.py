@@ -1,0 +1,144 @@
+"""Events that were truncated before a group read them: said, or counted and skipped."""
+
+import pytest
+
+from tests.controller.support import Lane
+from tests.reader_groups.support import Group, spans
+from weir.errors import Truncated
+
+
+@pytest.fixture
+def skipping(lane: Lane) -> Group:
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane, on_gap="skip")
+
+
+@pytest.fixture
+def failing(lane: Lane) -> Group:
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane, on_gap="fail")
+
+
+def test_a_gap_is_said_with_its_count_and_nothing_moves(lane: Lane, failing: Group) -> None:
+    lane.truncate("0.0=3, 1.0=4")
+    with pytest.raises(
+        Truncated, match=r"7 events of stream .* stands at 0\.0=0, 1\.0=0, .* 0.0=3"
+    ):
+        failing.reader().open()
+    assert failing.cut() == {"0.0": 0, "1.0": 0}
+    assert (failing.lost(), failing.batches()) == (0, [])
+
+
+def test_a_gap_is_skipped_and_counted(lane: Lane, skipping: Group) -> None:
+    lane.truncate("0.0=3, 1.0=4")
+    assert skipping.reader().read_all() == [("0.0", 3, 10), ("1.0", 4, 10)]
+    assert skipping.lost() == 7
+    lane.append({"0.0": 5})
+    lane.truncate("0.0=12, 1.0=10")
+    skipping.reader().read_all()
+    assert skipping.lost() == 9
+    skipping.check_positions()
+
+
+def test_no_gap_where_the_group_is_beyond_the_head(lane: Lane, failing: Group) -> None:
+    failing.reader().read_all()
+    lane.append({"0.0": 1})
+    lane.truncate("0.0=10, 1.0=10")
+    assert failing.reader().read_all() == [("0.0", 10, 11)]
+    assert failing.lost() == 0
+
+
+def test_only_what_was_not_read_yet_counts_as_lost(lane: Lane, skipping: Group) -> None:
+    # Ahead of the head in one segment, behind it in the other.
+    a, b = skipping.reader("a"), skipping.reader("b")
+    ahead, behind = a.must_open(), b.must_open()
+    a.commit(ahead)
+    assert spans(ahead) == [("0.0", 0, 10)]
+    skipping.lapse("b")
+    lane.truncate("0.0=2, 1.0=6")
+    b = skipping.reader("b")
+    resumed = b.must_open()
+    assert resumed.bounds == behind.bounds
+    # Its files are gone from the plan: the consumer counts them when it commits.
+    b.commit(resumed, lost={lane.stream_id: 6})
+    assert skipping.lost() == 6
+    assert skipping.cut() == {"0.0": 10, "1.0": 10}
+    lane.append({"1.0": 5})
+    lane.truncate("0.0=2, 1.0=12")
+    assert skipping.reader("b").read_all() == [("1.0", 12, 15)]
+    assert skipping.lost() == 8
+
+
+def test_a_gap_over_several_segments_leads_into_their_successors(
+    lane: Lane, skipping: Group
+) -> None:
+    low, high = lane.scale("0.0")
+    [merged] = lane.scale(high, "1.0", parts=1)
+    lane.append({low: 4, merged: 6})
+    lane.truncate(f"{low}=1, {merged}=2")
+    reader = skipping.reader()
+    assert reader.read_all() == [(low, 1, 4), (merged, 2, 6)]
+    assert skipping.lost() == 20 + 1 + 2
+
+
+def test_a_gap_before_a_segment_that_waits_ends_in_the_join_of_both(
+    lane: Lane, skipping: Group
+) -> None:
+    # The group has passed 1.0 and waits with the merged segment; the head has passed 0.0.
+    a, b = skipping.reader("a"), skipping.reader("b")
+    first, second = a.must_open(), b.must_open()
+    [merged] = lane.scale("0.0", "1.0", parts=1)
+    lane.append({merged: 3})
+    b.commit(second)
+    assert spans(second) == [("1.0", 0, 10)]
+    assert b.open() is None
+    assert skipping.states()[merged] == ("future", None, None)
+    lane.truncate(f"1.0=4, {merged}=future")
+    a.commit(first, lost={lane.stream_id: 10})
+    assert skipping.reader("a").read_all() == [(merged, 0, 3)]
+    assert skipping.lost() == 10
+
+
+def test_standing_at_the_end_of_a_segment_behind_the_head_is_no_gap(
+    lane: Lane, failing: Group
+) -> None:
+    # All of 0.0 is read; the head is at the start of its successors: no event lies between.
+    failing.reader().read_all()
+    low, high = lane.scale("0.0")
+    lane.append({low: 2, high: 2})
+    lane.truncate(f"{low}=0, {high}=0, 1.0=10")
+    assert failing.cut() == {"0.0": 10, "1.0": 10}
+    assert failing.reader().read_all() == [(low, 0, 2), (high, 0, 2)]
+    assert failing.lost() == 0
+
+
+def test_a_batch_that_was_planned_before_the_truncation_still_commits(
+    lane: Lane, failing: Group
+) -> None:
+    reader = failing.reader()
+    batch = reader.must_open(budget=2)
+    lane.truncate("0.0=7, 1.0=4")
+    reader.commit(batch)  # it had read its files, which are kept while it is open
+    assert failing.cut() == {"0.0": 5, "1.0": 5}
+    with pytest.raises(Truncated, match="2 events"):
+        reader.open()
+
+
+def test_a_gap_that_opens_while_another_reader_has_a_batch_is_counted_with_the_batch(
+    lane: Lane, skipping: Group
+) -> None:
+    # The positions move together, so they stay where they are while one of them is in a batch.
+    a = skipping.reader("a")
+    first = a.must_open(budget=2, expected=2)
+    assert spans(first) == [("0.0", 0, 5)]
+    lane.truncate("0.0=2, 1.0=5")
+    b = skipping.reader("b")
+    second = b.must_open(expected=2)
+    assert spans(second) == [("1.0", 0, 10)]
+    a.commit(first)
+    b.commit(second, lost={lane.stream_id: 5})
+    b.commit(second, lost={lane.stream_id: 5})
+    assert skipping.lost() == 5
+    assert skipping.cut() == {"0.0": 5, "1.0": 10}
+    a.commit(a.must_open(), lost={lane.stream_id: 2})
+    assert skipping.lost() == 7

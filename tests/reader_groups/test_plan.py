@@ -1,0 +1,260 @@
+"""What a reader may read next: `bounds_of_stream` against what the graph of segments allows."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.test_stream_cut import Remaining, Stream, positions, seeds, streams
+from weir.reader_groups.plan import (
+    Bound,
+    SegmentState,
+    bounds_of_stream,
+    readable_until,
+    share_budget,
+    successors,
+)
+from weir.segment import Segment, segment_id, segment_name
+from weir.stream_cut import FUTURE, StreamCut, at_or_before, join
+
+
+def states(stream: Stream) -> list[SegmentState]:
+    """The segments as the database knows them."""
+    sealed: dict[Segment, int] = {}
+    for epoch, active in enumerate(stream.epochs):
+        for segment in stream.segments:
+            if segment.epoch < epoch and segment not in active:
+                sealed.setdefault(segment, epoch)
+    return [SegmentState(s, stream.sizes[s], sealed.get(s)) for s in sorted(stream.segments)]
+
+
+def everything(_segment: Segment, _start: int, end: int) -> int:
+    return end
+
+
+def named(bounds: list[Bound]) -> list[tuple[str, int, int, bool]]:
+    return [(segment_name(b.segment_id), b.start, b.end, b.completes) for b in bounds]
+
+
+def plan(
+    stream: Stream,
+    owned: dict[Segment, int],
+    waiting: list[Segment] | None = None,
+    until: StreamCut | None = None,
+) -> list[tuple[str, int, int, bool]]:
+    return named(bounds_of_stream(1, owned, waiting or [], states(stream), until, everything))
+
+
+def by_name(stream: Stream) -> dict[str, Segment]:
+    return {s.name: s for s in stream.segments}
+
+
+def test_a_batch_runs_through_a_split_into_both_successors() -> None:
+    stream = Stream(0, 8).scale(0, 4, 8)
+    [first] = stream.epochs[0]
+    assert plan(stream, {first: 0}) == [
+        ("0.0", 0, 1, True),
+        ("1.1", 0, 1, False),
+        ("2.1", 0, 1, False),
+    ]
+
+
+def test_a_merged_segment_is_read_when_all_its_predecessors_are_in_the_batch() -> None:
+    stream = Stream(0, 4, 8).scale(0, 8)
+    left, right = stream.epochs[0]
+    assert plan(stream, {left: 0, right: 1}) == [
+        ("0.0", 0, 1, True),
+        ("1.0", 1, 1, True),
+        ("2.1", 0, 1, False),
+    ]
+
+
+def test_a_merged_segment_waits_for_the_predecessor_of_another_reader() -> None:
+    stream = Stream(0, 4, 8).scale(0, 8)
+    left, right = stream.epochs[0]
+    assert plan(stream, {left: 0}, [right]) == [("0.0", 0, 1, True)]
+
+
+def test_a_merged_segment_that_waits_already_is_read_with_its_last_predecessor() -> None:
+    stream = Stream(0, 4, 8).scale(0, 8)
+    left, merged = by_name(stream)["0.0"], by_name(stream)["2.1"]
+    assert plan(stream, {left: 0}, [merged]) == [("0.0", 0, 1, True), ("2.1", 0, 1, False)]
+
+
+def test_what_comes_after_a_segment_that_waits_waits_too() -> None:
+    # 3.1 merges 0.0 and 1.0; then [0, 0.5) and 2.0 are divided anew at 0.25: 5.2 comes after 3.1
+    # and 2.0. Whoever reads 1.0 and 2.0 must not go on to 5.2: 3.1 waits for 0.0.
+    stream = Stream(0, 2, 4, 8).scale(0, 4).scale(0, 2, 8)
+    found = by_name(stream)
+    owned = {found["1.0"]: 0, found["2.0"]: 0}
+    assert plan(stream, owned, [found["0.0"]]) == [("1.0", 0, 1, True), ("2.0", 0, 1, True)]
+
+
+def test_an_empty_sealed_segment_is_passed() -> None:
+    stream = Stream(0, 8).scale(0, 4, 8)
+    [first] = stream.epochs[0]
+    stream.sizes[first] = 0
+    assert plan(stream, {first: 0})[0] == ("0.0", 0, 0, True)
+
+
+def test_nothing_is_planned_where_there_is_nothing_to_read() -> None:
+    stream = Stream(0, 4, 8)
+    assert plan(stream, dict.fromkeys(stream.active, 1)) == []
+
+
+def test_a_run_stops_at_its_cut_however_far_the_stream_goes() -> None:
+    stream = Stream(0, 4, 8).scale(0, 8)
+    left, right = stream.epochs[0]
+    until = StreamCut({left: 1, right: 0})
+    assert plan(stream, {left: 0, right: 0}, until=until) == [("0.0", 0, 1, True)]
+    merged = by_name(stream)["2.1"]
+    assert plan(stream, {left: 0, right: 0}, until=StreamCut({merged: 0})) == [
+        ("0.0", 0, 1, True),
+        ("1.0", 0, 1, True),
+    ]
+
+
+def test_a_run_whose_positions_are_beyond_its_cut_reads_nothing() -> None:
+    stream = Stream(0, 4, 8)
+    left, right = stream.active
+    assert plan(stream, {left: 1, right: 1}, until=StreamCut({left: 0, right: 0})) == []
+
+
+@given(positions(2))
+def test_readable_until_gives_the_events_before_the_cut(
+    world: tuple[Stream, list[Remaining]],
+) -> None:
+    stream, [left, _] = world
+    until = StreamCut(stream.listing(left))
+    for state in states(stream):
+        unread = [i for s, i in left if s == state.segment]
+        expected = min(unread) if unread else state.end
+        # Later segments and future ones begin after the cut.
+        assert readable_until(until, state) == expected
+
+
+@given(streams)
+def test_successors_are_the_segments_whose_predecessor_it_is(stream: Stream) -> None:
+    graph = states(stream)
+    for state in graph:
+        expected = {s for s, before in stream.predecessors.items() if state.segment in before}
+        assert {s.segment for s in successors(state, graph)} == expected
+
+
+def possible(
+    stream: Stream, left: Remaining, owned: dict[Segment, int], limit: dict[Segment, int]
+) -> dict[Segment, tuple[int, int]]:
+    """By brute force: what can be read from a frontier if only `owned` and what follows move."""
+    read: dict[Segment, tuple[int, int]] = {}
+    finished: set[Segment] = {s for s in stream.segments if s not in {t for t, _ in left}}
+    ends = {s.segment: s for s in states(stream)}
+    changed = True
+    while changed:
+        changed = False
+        for segment in stream.segments:
+            may = segment in owned or any(p in read for p in stream.predecessors[segment])
+            if segment in read or segment in finished or not may:
+                continue
+            if not stream.predecessors[segment] <= finished:
+                continue
+            start = owned.get(segment, 0)
+            end = max(start, limit[segment])
+            read[segment] = (start, end)
+            if ends[segment].sealed_epoch is not None and end == ends[segment].end:
+                finished.add(segment)
+            changed = True
+    return read
+
+
+@settings(max_examples=300)
+@given(positions(2), seeds)
+def test_a_batch_reads_all_that_the_barriers_allow_and_no_more(
+    world: tuple[Stream, list[Remaining]], seed: int
+) -> None:
+    stream, [left, other] = world
+    random = Random(seed)
+    cut = StreamCut(stream.listing(left))
+    mine = {s: o for s, o in cut.present.items() if random.random() < 0.6}
+    waiting = [s for s in cut.offsets if s not in mine]
+    graph = states(stream)
+    # Half of the runs stop somewhere ahead.
+    stop = join(StreamCut(stream.listing(other)), cut) if random.random() < 0.5 else None
+    limit = {s.segment: readable_until(stop, s) for s in graph}
+    bounds = bounds_of_stream(1, mine, waiting, graph, stop, everything)
+    expected = possible(stream, left, mine, limit)
+    ends = {s.segment: s for s in graph}
+    assert {b.segment_id: (b.start, b.end, b.completes) for b in bounds} == {
+        s.segment_id: (start, end, completes)
+        for s, (start, end) in expected.items()
+        for completes in [ends[s].sealed_epoch is not None and end == ends[s].end]
+        if end > start or completes
+    }
+    # In an order in which no event comes before one of a predecessor.
+    assert [b.segment_id for b in bounds] == sorted(b.segment_id for b in bounds)
+
+
+@settings(max_examples=200)
+@given(positions(1), seeds)
+def test_batch_after_batch_of_any_size_reads_every_event_once(
+    world: tuple[Stream, list[Remaining]], seed: int
+) -> None:
+    stream, [left] = world
+    random = Random(seed)
+    graph = states(stream)
+    while True:
+        cut = StreamCut(stream.listing(left))
+        budget = random.randint(1, 4)
+
+        def cap(_segment: Segment, start: int, end: int) -> int:
+            nonlocal budget
+            taken = min(end, start + budget)
+            budget -= taken - start
+            return taken
+
+        before = left
+        for bound in bounds_of_stream(1, cut.present, cut.future, graph, None, cap):
+            [segment] = [s for s in stream.segments if s.segment_id == bound.segment_id]
+            for i in range(bound.start, bound.end + bound.completes):
+                assert (segment, i) in stream.next_of(left)
+                left -= {(segment, i)}
+        if left == before:
+            break
+    # Only the ends of the active segments are left: they are never passed.
+    assert left == {(s, stream.sizes[s]) for s in stream.active}
+
+
+def test_a_segment_whose_successors_are_not_in_sight_is_not_left() -> None:
+    # The graph that one batch looks at is limited; what lies beyond must not be lost.
+    first = Segment(segment_id(0, 0), 0.0, 1.0)
+    left = Segment(segment_id(1, 5), 0.0, 0.5)
+    graph = [SegmentState(first, 4, 5), SegmentState(left, 2, None)]
+    assert named(bounds_of_stream(1, {first: 0}, [], graph, None, everything)) == [
+        ("0.0", 0, 4, False)
+    ]
+    assert bounds_of_stream(1, {first: 4}, [], graph, None, everything) == []
+
+
+@given(st.dictionaries(st.integers(), st.integers(1, 100), min_size=1), st.integers(0, 500))
+def test_a_budget_is_shared_evenly_and_nobody_gets_more_than_it_wants(
+    wants: dict[int, int], budget: int
+) -> None:
+    shares = share_budget(wants, budget)
+    assert set(shares) == set(wants)
+    assert all(1 <= shares[k] <= wants[k] for k in wants)
+    if budget >= len(wants):
+        assert sum(shares.values()) == min(budget, sum(wants.values()))
+        cut_short = [share for k, share in shares.items() if share < wants[k]]
+        if cut_short:  # the others have all they want, or as much
+            assert max(shares.values()) - min(cut_short) <= 1
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_future_segment_of_the_cut_holds_back_what_comes_after_it(others: int) -> None:
+    stream = Stream(0, 4, 8).scale(0, 8).scale(0, 4, 8)
+    found = by_name(stream)
+    cut = StreamCut({found["1.0"]: 0, found["2.1"]: FUTURE})
+    assert at_or_before(cut, cut)
+    waiting = [found["2.1"], *[found["3.2"]] * others]
+    expected = [("1.0", 0, 1, True), ("2.1", 0, 1, True), ("3.2", 0, 1, False)]
+    assert plan(stream, {found["1.0"]: 0}, waiting) == [*expected, ("4.2", 0, 1, False)]

@@ -1,0 +1,132 @@
+"""The life of a reader: join, renew, lapse, leave."""
+
+import pytest
+
+from tests.controller.support import Lane, rows
+from tests.reader_groups.support import Group
+from weir.errors import Fenced
+from weir.reader_groups.readers import expire
+
+
+@pytest.fixture
+def group(lane: Lane) -> Group:
+    lane.append({"0.0": [2, 3], "1.0": [2, 3]})
+    return Group.made(lane)
+
+
+def expired(group: Group, lease: float = 0.0) -> list[str]:
+    found = expire(group.database, lease)
+    return [one["reader"] for one in found if one["reader_group"] == group.name]
+
+
+def test_each_reader_gets_a_token_of_its_own(group: Group) -> None:
+    a, b = group.reader("a"), group.reader("b")
+    assert a.token < b.token
+    assert group.readers() == ["a", "b"]
+
+
+def test_coming_back_gives_a_new_token_and_fences_the_process_that_had_the_old_one(
+    group: Group,
+) -> None:
+    before = group.reader("a")
+    now = group.reader("a")
+    assert now.token > before.token
+    with pytest.raises(Fenced, match="reader 'a' of group"):
+        before.renew()
+    with pytest.raises(Fenced):
+        before.open()
+    now.renew()
+    assert now.open() is not None
+    assert group.readers() == ["a"]
+
+
+def test_a_lapsed_reader_that_nobody_replaced_goes_on(group: Group) -> None:
+    reader = group.reader()
+    batch = reader.must_open(budget=4)
+    group.lapse("reader")
+    reader.commit(batch)
+    group.lapse("reader")
+    reader.renew()
+    group.lapse("reader")
+    assert reader.open() is not None
+
+
+def test_a_commit_renews_the_lease(group: Group) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    group.lapse("reader")
+    reader.commit(batch)
+    assert expired(group) == []
+
+
+def test_expiry_frees_what_a_lapsed_reader_owns(group: Group) -> None:
+    a = group.reader("a")
+    a.commit(a.must_open(budget=4))
+    assert group.states() == {"0.0": ("assigned", 2, "a"), "1.0": ("assigned", 2, "a")}
+    assert expired(group) == []
+    group.lapse("a")
+    assert expired(group) == ["a"]
+    assert group.states() == {"0.0": ("unassigned", 2, None), "1.0": ("unassigned", 2, None)}
+    with pytest.raises(Fenced):
+        a.renew()
+    with pytest.raises(Fenced):
+        a.open()
+
+
+def test_expiry_leaves_a_reader_with_an_open_batch_to_whoever_takes_it_over(group: Group) -> None:
+    a = group.reader("a")
+    batch = a.must_open(budget=4)
+    group.lapse("a")
+    assert expired(group) == []
+    assert group.readers() == ["a"]
+    a.commit(batch)
+
+
+def test_expiry_spares_what_lapsed_less_than_a_lease_after_the_server_started(
+    group: Group,
+) -> None:
+    a = group.reader("a")
+    group.lapse("a")
+    [[age]] = rows(
+        group.database,
+        "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float",
+    )
+    assert expired(group, lease=age + 60.0) == []
+    b = group.reader("b")
+    b.open(lease=age + 60.0)
+    a.renew()
+    group.lapse("a")
+    assert expired(group, lease=age) == ["a"]
+
+
+def test_leaving_frees_the_segments(group: Group) -> None:
+    a = group.reader("a")
+    a.read_all()
+    a.leave()
+    assert group.readers() == []
+    assert group.states() == {"0.0": ("unassigned", 5, None), "1.0": ("unassigned", 5, None)}
+
+
+def test_leaving_with_an_open_batch_lets_another_have_it_at_once(group: Group) -> None:
+    a, b = group.reader("a"), group.reader("b")
+    batch = a.must_open(expected=1)
+    a.leave()
+    resumed = b.must_open(lease=3600.0)
+    assert (resumed.batch_id, resumed.bounds) == (batch.batch_id, batch.bounds)
+
+
+def test_leaving_under_an_old_token_does_nothing(group: Group) -> None:
+    before = group.reader("a")
+    now = group.reader("a")
+    before.leave()
+    assert group.readers() == ["a"]
+    now.renew()
+
+
+def test_leaving_does_not_end_readers_that_are_only_late(group: Group) -> None:
+    # Whose lease lapsed while Postgres was away is spared for a while after its start.
+    a, b = group.reader("a"), group.reader("b")
+    group.lapse("a")
+    b.leave()
+    assert group.readers() == ["a"]
+    a.renew()

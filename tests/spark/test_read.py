@@ -1,0 +1,261 @@
+"""Reading: every event with its segment, offset and clock, in the order that was asked for."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tests.spark.installation import PLACE, Installation, to_pandas
+from tests.spark.xxh64 import position
+from weir.controller.reads import plan_of_bounds, plan_of_stream
+from weir.controller.transactions import Attempt
+from weir.errors import InvalidInput
+from weir.names import StreamName
+from weir.spark import stage
+from weir.spark.read import frame_of
+
+ORDERS = ("segment", "stream", "none")
+
+
+def rows(seed: int, count: int) -> list[tuple[str, int]]:
+    """Events of thirty keys; `n` tells them apart."""
+    made = random.Random(seed)
+    return [(f"key {made.randrange(30)}", seed * 100_000 + i) for i in range(count)]
+
+
+def history(weir: Installation) -> tuple[StreamName, dict[str, list[int]]]:
+    """A stream that was split, rolled and merged; and per key what was appended, in order."""
+    stream = weir.create(segments=2)
+    committed: list[tuple[str, int]] = []
+
+    def append(seed: int, count: int) -> None:
+        committed.extend(rows(seed, count))
+        weir.append(stream, rows(seed, count))
+
+    append(1, 200)
+    append(2, 50)
+    late = weir.appender.begin_frame(stream, "test", "late")
+    assert isinstance(late, Attempt)
+    weir.scale(stream, ["0.0"], parts=3)
+    append(3, 200)
+    staged = weir.appender.stage_frame(
+        late, weir.spark.createDataFrame(rows(4, 100), "k string, n long")
+    )
+    assert weir.appender.commit(staged).rolled
+    committed.extend(rows(4, 100))
+    append(5, 100)
+    weir.scale(stream, ["1.0", "4.1"], parts=1)
+    append(6, 150)
+    per_key: dict[str, list[int]] = {}
+    for key, n in committed:
+        per_key.setdefault(key, []).append(n)
+    return stream, per_key
+
+
+def tasks_of(frame: DataFrame) -> pd.DataFrame:
+    """The rows, each with the task that reads it and its place in that task."""
+    frame = frame.withColumn("task", F.spark_partition_id())
+    found = to_pandas(frame.withColumn("at", F.monotonically_increasing_id()))
+    assert found["at"].is_monotonic_increasing
+    return found
+
+
+def test_events_have_their_place_in_every_order_after_a_split_a_roll_and_a_merge(
+    weir: Installation,
+) -> None:
+    stream, per_key = history(weir)
+    assert weir.value("SELECT count(*) FROM epoch WHERE cause = 'roll'") == 2
+    weir.check(stream)
+    for order in ("segment", "stream"):
+        read = weir.read(stream, order)
+        assert read.groupby("k")["n"].agg(list).to_dict() == per_key, order
+
+
+def test_segments_that_follow_one_another_are_in_one_task_predecessors_first(
+    weir: Installation,
+) -> None:
+    stream, per_key = history(weir)
+    read = tasks_of(weir.frame(stream, "segment"))
+    for key, one in read.groupby("k"):
+        assert one["task"].nunique() == 1, "the events of a key are read by one task"
+        assert one["n"].tolist() == per_key[key], "in the order in which they were written"
+        assert one["_segment"].is_monotonic_increasing
+    assert (read.groupby("_segment")["task"].nunique() == 1).all()
+
+
+@pytest.mark.parametrize("order", ["segment", "stream"])
+def test_an_ordered_read_is_divided_among_tasks(weir: Installation, order: str) -> None:
+    stream = weir.create(segments=4)
+    for seed in range(4):
+        weir.append(stream, rows(seed, 60))
+    read = tasks_of(weir.frame(stream, order))
+    assert read["task"].nunique() >= 4
+    assert (read.groupby("task")["_segment"].nunique() == 1).all() or order == "stream"
+
+
+def test_none_of_the_orders_needs_a_shuffle(weir: Installation) -> None:
+    stream, _ = history(weir)
+    for order in ORDERS:
+        plan = weir.frame(stream, order)._jdf.queryExecution().executedPlan().toString()
+        assert "Exchange" not in plan, order
+        assert "Join" not in plan, order
+
+
+def test_truncation_in_the_middle_of_a_file_leaves_the_rest_with_its_offsets(
+    weir: Installation,
+) -> None:
+    stream = weir.create(segments=2)
+    weir.append(stream, rows(1, 100))
+    weir.append(stream, rows(2, 100))
+    before = weir.facts(stream)
+    sizes = before.groupby("_segment").size()
+    weir.truncate(stream, f"0.0=7, 1.0={sizes[1] - 3}")
+    left = before[(before["_segment"] == 0) & (before["_offset"] >= 7)]
+    left = pd.concat([left, before[before["_segment"] == 1][-3:]], ignore_index=True)
+    for order in ORDERS:
+        weir.check_read(stream, left, order)
+
+
+def test_everything_truncated_reads_as_nothing(weir: Installation) -> None:
+    stream = weir.create(segments=1)
+    weir.append(stream, rows(1, 10))
+    weir.truncate(stream, "0.0=10")
+    for order in ORDERS:
+        frame = weir.frame(stream, order)
+        assert frame.columns == ["k", "n", *PLACE]
+        assert frame.collect() == []
+
+
+def test_a_new_stream_reads_as_nothing_and_has_the_columns_that_were_declared(
+    weir: Installation,
+) -> None:
+    bare = weir.create("s/bare")
+    assert weir.frame(bare).columns == PLACE
+    field = {"name": "k", "type": "string", "nullable": True, "metadata": {}}
+    declared = weir.create("s/declared", fields=[field])
+    for order in ORDERS:
+        frame = weir.frame(declared, order)
+        assert frame.dtypes == [("k", "string"), *((name, "bigint") for name in PLACE)]
+        assert frame.collect() == []
+
+
+def test_events_that_were_written_before_a_column_came_have_null_in_it(weir: Installation) -> None:
+    stream = weir.create(segments=2)
+    weir.append(stream, rows(1, 20))
+    frame = weir.spark.createDataFrame([("key 1", 1.5, [1])], "k string, x double, y array<int>")
+    weir.append(stream, frame)
+    facts = weir.check(stream, read=False)
+    assert len(facts) == 21
+    for order in ORDERS:
+        read = weir.frame(stream, order).orderBy("_clock").collect()
+        assert read[0].asDict().keys() == {"k", "n", "x", "y", *PLACE}
+        assert [(r.n is None, r.x, r.y) for r in read] == [(False, None, None)] * 20 + [
+            (True, 1.5, [1])
+        ]
+
+
+def test_bounds_in_the_middle_of_files_are_exact(weir: Installation) -> None:
+    stream, _ = history(weir)
+    facts = weir.facts(stream)
+    ends = facts.groupby("_segment")["_offset"].max() + 1
+    made = random.Random(11)
+    for _ in range(4):
+        bounds = []
+        for segment, end in ends.items():
+            start, stop = sorted(made.randrange(end + 1) for _ in range(2))
+            if start < stop:
+                bounds.append((int(segment), start, stop))
+        stream_id = weir.value("SELECT stream_id FROM stream")
+        slices, fields = weir.database.transaction(
+            lambda c, b=bounds, s=stream_id: plan_of_bounds(c, s, b)
+        )
+        wanted = pd.concat(
+            facts[(facts["_segment"] == s) & facts["_offset"].between(a, b - 1)]
+            for s, a, b in bounds
+        )
+        for order in ORDERS:
+            frame = frame_of(
+                weir.spark, weir.settings.warehouse, stream_id, slices, fields, order=order
+            )
+            read = to_pandas(frame)
+            assert sorted(zip(read["_segment"], read["_offset"], read["n"], strict=True)) == sorted(
+                zip(wanted["_segment"], wanted["_offset"], wanted["n"], strict=True)
+            )
+            if order == "stream":
+                assert read["_clock"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize("folder", ["with space", "per%20cent", "[1]{2}*?", "häuser#1"])
+def test_the_warehouse_may_lie_in_a_folder_of_any_name(weir: Installation, folder: str) -> None:
+    settings = replace(weir.settings, warehouse=str(Path(weir.settings.warehouse) / folder))
+    weir = Installation(weir.spark, weir.database, settings)
+    stream = weir.create(segments=2)
+    weir.append(stream, rows(1, 50))
+    assert len(weir.check(stream)) == 50
+
+
+@pytest.mark.parametrize("ending", ["0123456789ab", "00000000c42", "0000c123456"])
+def test_several_files_of_one_folder_are_told_apart_whatever_their_names_end_in(
+    weir: Installation, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Spark names a file part-<task>-<uuid>.c<number>: in a tenth of all uuids the end looks like
+    # such a number, too.
+    monkeypatch.setattr(stage, "ROWS_PER_FILE", 10)
+    stream = weir.create(segments=2)
+    opened = weir.appender.begin_frame(stream, "test", "several files")
+    assert isinstance(opened, Attempt)
+    frame = weir.spark.createDataFrame(rows(1, 95), "k string, n long").coalesce(1)
+    (staged,) = weir.appender.stage_frame(opened, frame)
+    warehouse = Path(weir.settings.warehouse)
+    files = []
+    for file in staged.files:
+        folder, name = file.path.rsplit("/", 1)
+        uuid, rest = name.split(".", 1)
+        renamed = f"{folder}/{uuid[: -len(ending)]}{ending}.{rest}"
+        (warehouse / file.path).rename(warehouse / renamed)
+        files.append(replace(file, path=renamed))
+    weir.appender.commit([replace(staged, files=tuple(files))])
+    assert len(files) > 8
+    assert max(file.events for file in files) == 10
+    assert len(weir.check(stream)) == 95
+
+
+def test_reading_refuses_an_order_that_is_not_one(weir: Installation) -> None:
+    stream = weir.create()
+    with pytest.raises(InvalidInput, match="'newest'"):
+        weir.frame(stream, "newest")
+
+
+def test_session_settings_are_as_before_after_reading_and_appending(weir: Installation) -> None:
+    stream = weir.create(segments=2)
+
+    def settings() -> dict[str, str]:
+        return {row.key: row.value for row in weir.spark.sql("SET").collect()}
+
+    before = settings()
+    weir.append(stream, rows(1, 10))
+    weir.frame(stream).collect()
+    assert settings() == before
+
+
+def test_a_segment_can_be_read_by_many_commits_at_once(weir: Installation) -> None:
+    stream = weir.create(segments=3)
+    for seed in range(12):
+        weir.append(stream, rows(seed, 9))
+    facts = weir.check(stream)
+    assert facts["_clock"].nunique() == 12
+    (_, slices, _) = weir.database.transaction(lambda c: plan_of_stream(c, stream))
+    assert {s.segment_id for s in slices} == {0, 1, 2}
+    assert all(
+        s.key_low <= position(k) < s.key_high
+        for s in slices
+        for k in [
+            facts[(facts["_segment"] == s.segment_id) & (facts["_offset"] == s.start_offset)][
+                "k"
+            ].item()
+        ]
+    )

@@ -1,0 +1,146 @@
+"""The wheel: what is in it, and that it works where nothing else is."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from weir.local import logins
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.local.throw_away import throw_away_postgres
+
+REPOSITORY = Path(__file__).parents[1]
+# What the build backend could find. It writes beside its sources, so it gets a copy of them.
+SOURCES = ("plugins", "spark_jobs", "sql", "dags", "tests", "examples", "benchmarks")
+PACKAGES = {"plugins/weir": "weir", "spark_jobs": "weir/jobs", "sql": "weir/sql"}
+
+
+def run(*command: str | Path, **options: object) -> str:
+    """What a command prints; all of it is shown when it fails."""
+    done = subprocess.run(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **options,  # type: ignore[call-overload]
+    )
+    assert done.returncode == 0, done.stdout
+    return str(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for name in SOURCES:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(REPOSITORY / name, source / name, ignore=ignored)
+    for pattern in ("pyproject.toml", "README*", "LICENSE*"):
+        for path in REPOSITORY.glob(pattern):
+            shutil.copy(path, source)
+    # With the build backend at hand no network is needed; uv's cache is the next best.
+    found = [int(d.version.split(".")[0]) for d in metadata.distributions(name="setuptools")]
+    options = ["--no-isolation"] if found and found[0] >= 80 else ["--installer", "uv"]
+    run(sys.executable, "-m", "build", "--wheel", *options, "--outdir", folder, source)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    expected = {
+        f"{target}/{path.relative_to(REPOSITORY / source)}"
+        for source, target in PACKAGES.items()
+        for path in (REPOSITORY / source).rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    assert len([name for name in expected if name.endswith(".sql")]) > 10
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert names == expected
+
+
+@dataclass
+class Elsewhere:
+    """An environment with the wheel and its `spark` extra, and a database, far from the sources."""
+
+    home: Path
+    postgres: EmbeddedPostgres
+
+    def run(self, program: str, *arguments: str | Path) -> str:
+        """Run a program of the environment, with nothing of ours in its variables."""
+        known = ("JAVA_HOME", "HOME", "TMPDIR", "LANG")
+        environ = {name: os.environ[name] for name in known if name in os.environ}
+        return run(
+            self.home / "venv" / "bin" / program,
+            *arguments,
+            cwd=self.home,
+            env=environ
+            | {
+                "PATH": f"{self.home / 'venv' / 'bin'}:{os.environ['PATH']}",
+                "PYSPARK_PYTHON": str(self.home / "venv" / "bin" / "python"),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "WEIR_DATABASE": self.postgres.dsn("weir", "weir_app"),
+                "WEIR_DATABASE_OWNER": self.postgres.dsn("weir", "weir_owner"),
+                "WEIR_STATE": str(self.home / "state"),
+            },
+        )
+
+
+@pytest.fixture(scope="module")
+def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elsewhere]:
+    home = tmp_path_factory.mktemp("elsewhere")
+    uv = Path(sys.executable).parent / "uv"
+    run(uv, "venv", "--quiet", "--python", sys.executable, home / "venv")
+    install = [uv, "pip", "install", "--quiet", "--python", home / "venv" / "bin" / "python"]
+    install += ["--constraint", REPOSITORY / "requirements.txt", f"weir-streams[spark] @ {wheel}"]
+    # What setup.sh installed is in uv's cache: hard links, and no network, if that is still there.
+    if subprocess.run([*install, "--offline"], capture_output=True).returncode != 0:
+        run(*install)
+    with throw_away_postgres() as postgres:
+        found = Elsewhere(home, postgres)
+        found.run("python", "-m", "weir.migrate")
+        logins.make_users(postgres)
+        yield found
+
+
+def test_every_module_can_be_imported_from_where_it_is_installed(elsewhere: Elsewhere) -> None:
+    said = elsewhere.run(
+        "python",
+        "-c",
+        "import importlib, pkgutil, weir\n"
+        "for found in pkgutil.walk_packages(weir.__path__, 'weir.'):\n"
+        "    if not found.name.startswith(('weir.airflow', 'weir.local', 'weir.sql.migrations')):\n"
+        "        print(importlib.import_module(found.name).__file__)\n",
+    )
+    files = said.splitlines()
+    assert len(files) > 40
+    assert all(file.startswith(f"{elsewhere.home}/venv/lib/") for file in files)
+
+
+def test_migrating_again_changes_nothing(elsewhere: Elsewhere) -> None:
+    assert "up to date" in elsewhere.run("python", "-m", "weir.migrate")
+
+
+def test_jobs_can_be_submitted_from_the_installed_package(elsewhere: Elsewhere) -> None:
+    jobs = elsewhere.home / "venv" / "lib"
+    (jobs,) = jobs.glob("python*/site-packages/weir/jobs")
+    arguments = '{"stream": "shop/orders", "routing_key": "customer", "schema": "customer STRING"}'
+    elsewhere.run("spark-submit", jobs / "create_stream.py", "--arguments", arguments)
+    elsewhere.run("spark-submit", jobs / "stream_cuts.py")
+    with (
+        psycopg2.connect(elsewhere.postgres.dsn("weir", "weir_app")) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SELECT job, state FROM weir.job_run ORDER BY started_at")
+        assert cursor.fetchall() == [("create_stream", "succeeded"), ("stream_cuts", "succeeded")]
+        cursor.execute("SELECT scope, name FROM weir.stream")
+        assert cursor.fetchall() == [("shop", "orders")]
