@@ -139,10 +139,16 @@ def files_gone(truncated: Iterable[Path]) -> Check:
     return Check("the files of what was truncated are gone", bool(paths) and not left, found)
 
 
-def files_are_those_listed(warehouse: Path, listed: Iterable[str]) -> Check:
-    """Whether the Parquet files on disk are those that the metadata names, no more, no less."""
+def files_are_those_listed(
+    warehouse: Path, listed: Iterable[str], dead: Iterable[str] = ()
+) -> Check:
+    """Whether the Parquet files on disk are those that the metadata lists, no more, no less.
+
+    `dead`: files, and folders ending in a slash, that are to be deleted; they don't count.
+    """
     named = set(listed)
     there = {str(path.relative_to(warehouse)) for path in warehouse.rglob("*.parquet")}
+    there = {path for path in there if not path.startswith(tuple(dead))}
     found = f"{len(there)} on disk, {len(named)} listed"
     for paths, problem in ((there - named, "only on disk"), (named - there, "missing")):
         if paths:

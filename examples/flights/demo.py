@@ -23,7 +23,6 @@ from flights.input import Input, write_input
 from flights.report import Views, draw, report
 from flights.runs import Run, Runs
 from weir.errors import Conflict, WeirError
-from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 from weir.local.state_folder import StateFolder
 from weir.settings import load
@@ -31,12 +30,7 @@ from weir.storage import Database
 
 FLIGHTS, DEPARTURES, DELAYS = "nyc/flights", "nyc/departures", "nyc/delays"
 FUNCTION = "flights.delays:partial_statistics"
-# The demo's own settings: what is truncated is deleted at once, and a consumer has several batches.
-ENVIRONMENT = {
-    "WEIR_GRACE_PERIOD": "0",
-    "WEIR_BATCH_EVENTS": "100000",
-    "WEIR_CONFIG": str(REPOSITORY / "weir.toml"),
-}
+SETTINGS = Path(__file__).with_name("weir.toml")
 LOCK = "demo.lock"  # tells a state folder that the demo made from one with somebody's streams
 
 
@@ -50,7 +44,7 @@ class Told:
 
 
 class Story:
-    """The story, chapter by chapter. Airflow and Postgres run; ENVIRONMENT is in os.environ."""
+    """The story, chapter by chapter. Airflow and Postgres run, with the demo's settings."""
 
     def __init__(self, installation: Installation, *, every: int = 1) -> None:
         """`every`: take only every n-th flight."""
@@ -202,8 +196,8 @@ class Story:
             WHERE stream = :s AND path = ANY(:paths) AND transactions.state = 'committed'""",
             s=FLIGHTS, paths=self.input.paths(4, 12),
         )  # fmt: skip
-        listed = [path for row in self.views.rows("SELECT stream FROM streams")
-                  for path in self.views.files(row.stream)]  # fmt: skip
+        listed = [row.path for row in self.views.rows("SELECT path FROM data_files")]
+        dead = [row.path for row in self.views.rows("SELECT path FROM garbage_files")]
         self.checks += [
             checks.equal("every flight is accounted for", in_the_input=len(flights),
                          appended=stream.events_appended, consumed=self.views.consumed("delays"),
@@ -224,7 +218,7 @@ class Story:
             checks.equal("audit has the rest to read", unread=audit.unread_events,
                          retained=stream.events_retained,
                          from_July_to_December=self.input.rows(7, 12)),
-            checks.files_are_those_listed(self.warehouse, listed),
+            checks.files_are_those_listed(self.warehouse, listed, dead),
         ]  # fmt: skip
 
     def _ingest(self, first: int, last: int, what: str) -> Run:
@@ -247,7 +241,7 @@ def _create_group(group: str, *, subscriber: bool) -> Run:
 
 def _appended(report: dict[str, Any]) -> str:
     if report["repeated"]:
-        return "nothing appended, they are there"
+        return "nothing appended, the stream has them"
     rejected = f", {report['rejected']:,} quarantined" if report["rejected"] else ""
     return f"{report['events']:,} events{rejected}"
 
@@ -280,10 +274,9 @@ def run(installation: Installation) -> bool:
     """Tell the story to the user; returns whether all checks hold."""
     _say("Starting Postgres and Airflow ...")
     installation.start()
-    story = Story(installation)
-    _say(f"Airflow's UI: {installation.airflow.url} (passwords: "
-         f"{installation.airflow.passwords_file})")  # fmt: skip
-    told = story.tell()
+    airflow = installation.airflow
+    _say(f"Airflow's UI: {airflow.url} (passwords: {airflow.passwords_file})")
+    told = Story(installation).tell()
     _say(f"\n{told.report}\n\nChecks")
     for check in told.checks:
         _say(f"  {check}")
@@ -332,9 +325,10 @@ def main() -> int:
     logging.getLogger("weir").setLevel(logging.INFO)
     for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: what was started is stopped
         signal.signal(number, signal.default_int_handler)
-    os.environ.setdefault("WEIR_STATE", ".weir-demo")
-    state = Path(os.environ["WEIR_STATE"]).absolute()
-    os.environ.update(ENVIRONMENT)
+    state = Path(os.environ.get("WEIR_STATE", ".weir-demo")).absolute()
+    for name in [name for name in os.environ if name.startswith("WEIR_")]:
+        del os.environ[name]  # settings of another installation, whose streams are not ours
+    os.environ["WEIR_CONFIG"] = str(SETTINGS)
     try:
         with begun_anew(state) as installation:
             holds = run(installation)

@@ -60,32 +60,29 @@ def draw(
     end: datetime,
 ) -> str:
     """The SVG. `epochs`: when each began; `end`: the right edge of the picture."""
-    begin = min(epochs.values())
-    seconds = max((end - begin).total_seconds(), 1.0)
-
-    def x(at: datetime) -> float:
-        return LEFT + (at - begin).total_seconds() / seconds * (WIDTH - LEFT - RIGHT)
-
-    def y(key: float) -> float:
-        return HEIGHT - BOTTOM - key * (HEIGHT - TOP - BOTTOM)
-
+    plane = _Plane(min(epochs.values()), end)
     parts = [_text(LEFT, 30, title, size=18, weight="bold")]
     parts += _legend()
     for segment in segments:
-        parts += _segment(segment, segments, epochs, head, commits, end, x, y)
-    for epoch, at in sorted(epochs.items()):
+        left = plane.x(epochs[segment.creation_epoch])
+        sealed = segment.sealed_epoch
+        right = plane.x(end if sealed is None else epochs[sealed])
+        gone = truncated(segment, head, segments)
+        parts += _segment(segment, left, right, gone, segment.name in head, commits, plane)
+    for epoch, began in sorted(epochs.items()):
+        at = plane.x(began)
         parts.append(
-            f'<line x1="{x(at):.1f}" y1="{TOP - 22}" x2="{x(at):.1f}" y2="{HEIGHT - BOTTOM + 6}" '
+            f'<line x1="{at:.1f}" y1="{TOP - 22}" x2="{at:.1f}" y2="{HEIGHT - BOTTOM + 6}" '
             'stroke="#b03030" stroke-width="1.5" stroke-dasharray="6 3"/>'
         )
-        parts.append(_text(x(at) + 4, TOP - 26, f"epoch {epoch}", fill="#b03030", weight="bold"))
-    right = LEFT - 10.0  # where the last label ended: they may not overlap
+        parts.append(_text(at + 4, TOP - 26, f"epoch {epoch}", fill="#b03030", weight="bold"))
+    taken = LEFT - 10.0  # where the last label ended: they may not overlap
     for commit in sorted(commits, key=lambda c: c.at):
-        if x(commit.at) > right:
-            parts.append(_text(x(commit.at), TOP - 8, commit.label, anchor="middle", size=12))
-            right = x(commit.at) + 7.0 * len(commit.label)
-    parts += _axes(segments, seconds, x_of=lambda s: LEFT + s / seconds * (WIDTH - LEFT - RIGHT),
-                   y=y)  # fmt: skip
+        at = plane.x(commit.at)
+        if at > taken:
+            parts.append(_text(at, TOP - 8, commit.label, anchor="middle", size=12))
+            taken = at + 7.0 * len(commit.label)
+    parts += _axes(segments, plane)
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
@@ -97,35 +94,56 @@ def draw(
     )
 
 
-def _segment(segment, segments, epochs, head, commits, end, x, y) -> list[str]:  # type: ignore[no-untyped-def]  # the arguments of draw
-    left = x(epochs[segment.creation_epoch])
-    right = x(end if segment.sealed_epoch is None else epochs[segment.sealed_epoch])
-    top, height = y(segment.key_high), y(segment.key_low) - y(segment.key_high)
+@dataclass(frozen=True)
+class _Plane:
+    """Where times and keys lie in the picture."""
+
+    begin: datetime
+    end: datetime
+
+    @property
+    def seconds(self) -> float:
+        return max((self.end - self.begin).total_seconds(), 1.0)
+
+    def x_after(self, seconds: float) -> float:
+        return LEFT + seconds / self.seconds * (WIDTH - LEFT - RIGHT)
+
+    def x(self, at: datetime) -> float:
+        return self.x_after((at - self.begin).total_seconds())
+
+    def y(self, key: float) -> float:
+        return HEIGHT - BOTTOM - key * (HEIGHT - TOP - BOTTOM)
+
+
+def _segment(
+    segment: Segment,
+    left: float,
+    right: float,
+    gone: int,
+    in_head: bool,
+    commits: Sequence[Commit],
+    plane: _Plane,
+) -> list[str]:
+    """A segment's box, from `left` to `right`; `gone`: how many of its events are truncated."""
+    top, bottom = plane.y(segment.key_high), plane.y(segment.key_low)
     colour = COLOURS[segment.creation_epoch % len(COLOURS)]
-    box = f'x="{left:.1f}" y="{top:.1f}" height="{height:.1f}"'
+    box = f'x="{left:.1f}" y="{top:.1f}" height="{bottom - top:.1f}"'
     parts = [f'<rect {box} width="{right - left:.1f}" fill="{colour}" stroke="#444"/>']
-    gone = truncated(segment, head, segments)
     if gone:
-        below = [x(c.at) + 6 for c in commits if c.ends.get(segment.name, gone + 1) <= gone]
-        whole = segment.name not in head
-        edge = right if whole else max([*below, left + 6])
-        width = edge - left
-        parts.append(f'<rect {box} width="{width:.1f}" fill="white" fill-opacity="0.55"/>')
-        parts.append(f'<rect {box} width="{width:.1f}" fill="url(#gone)" fill-opacity="0.35"/>')
-        if not whole:
-            parts.append(
-                f'<line x1="{edge:.1f}" y1="{top:.1f}" x2="{edge:.1f}" y2="{top + height:.1f}" '
-                'stroke="#222" stroke-width="4"/>'
-            )
-    for commit in commits:
-        if segment.name in commit.ends:
-            at = x(commit.at)
-            parts.append(
-                f'<line x1="{at:.1f}" y1="{top + 2:.1f}" x2="{at:.1f}" y2="{top + height - 2:.1f}" '
-                'stroke="#2b5f8f" stroke-width="2"/>'
-            )
+        below = [plane.x(c.at) + 6 for c in commits if c.ends.get(segment.name, gone + 1) <= gone]
+        edge = max([*below, left + 6]) if in_head else right
+        width = f'width="{edge - left:.1f}"'
+        parts.append(f'<rect {box} {width} fill="white" fill-opacity="0.55"/>')
+        parts.append(f'<rect {box} {width} fill="url(#gone)" fill-opacity="0.35"/>')
+        if in_head:
+            parts.append(_upright(edge, top, bottom, "#222", 4))
+    parts += [
+        _upright(plane.x(commit.at), top + 2, bottom - 2, "#2b5f8f", 2)
+        for commit in commits
+        if segment.name in commit.ends
+    ]
     # The name lies on a white ground, because lines run below it.
-    middle, label = top + height / 2 + 5, f"{segment.name}   {segment.events:,} events"
+    middle, label = (top + bottom) / 2 + 5, f"{segment.name}   {segment.events:,} events"
     wide = 8.0 * len(label) + 8
     parts.append(
         f'<rect x="{left + 12:.1f}" y="{middle - 15:.1f}" width="{wide:.0f}" height="20" rx="4" '
@@ -135,27 +153,22 @@ def _segment(segment, segments, epochs, head, commits, end, x, y) -> list[str]: 
     return parts
 
 
-def _axes(segments, seconds, x_of, y) -> list[str]:  # type: ignore[no-untyped-def]  # the scales of draw
+def _axes(segments: Sequence[Segment], plane: _Plane) -> list[str]:
     keys = sorted({0.0, 1.0} | {k for s in segments for k in (s.key_low, s.key_high)})
-    parts = [_text(LEFT - 8, y(key) + 4, f"{key:.4g}", anchor="end", size=12) for key in keys]
+    parts = [_text(LEFT - 8, plane.y(k) + 4, f"{k:.4g}", anchor="end", size=12) for k in keys]
     middle = (TOP + HEIGHT - BOTTOM) / 2
     parts.append(
         f'<text x="18" y="{middle}" transform="rotate(-90 18 {middle})" text-anchor="middle" '
         'fill="#333">key space (hash of the routing key)</text>'
     )
-    step = next((s for s in STEPS if seconds / s <= 12), STEPS[-1])
-    for second in range(0, int(seconds) + 1, step):
-        at = x_of(second)
-        parts.append(
-            f'<line x1="{at:.1f}" y1="{HEIGHT - BOTTOM}" x2="{at:.1f}" y2="{HEIGHT - BOTTOM + 6}" '
-            'stroke="#333"/>'
-        )
-        parts.append(
-            _text(at, HEIGHT - BOTTOM + 22, f"{second // 60}:{second % 60:02}", anchor="middle",
-                  size=12)
-        )  # fmt: skip
+    line = HEIGHT - BOTTOM
+    step = next((s for s in STEPS if plane.seconds / s <= 12), STEPS[-1])
+    for second in range(0, int(plane.seconds) + 1, step):
+        at, label = plane.x_after(second), f"{second // 60}:{second % 60:02}"
+        parts.append(_upright(at, line, line + 6, "#333", 1))
+        parts.append(_text(at, line + 22, label, anchor="middle", size=12))
     parts.append(
-        _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 44,
+        _text((LEFT + WIDTH - RIGHT) / 2, line + 44,
               "time since the stream was created (minutes:seconds)", anchor="middle")
     )  # fmt: skip
     return parts
@@ -178,6 +191,13 @@ def _legend() -> list[str]:
         parts.append(_text(left + 28, line, label, size=12))
         left += 60 + 7 * len(label)
     return parts
+
+
+def _upright(x: float, top: float, bottom: float, colour: str, width: int) -> str:
+    return (
+        f'<line x1="{x:.1f}" y1="{top:.1f}" x2="{x:.1f}" y2="{bottom:.1f}" stroke="{colour}" '
+        f'stroke-width="{width}"/>'
+    )
 
 
 def _text(x: float, y: float, text: str, *, size: int = 13, anchor: str = "start",

@@ -193,4 +193,5 @@ def _read(paths: Iterable[Path], columns: Sequence[str] | None = None) -> pd.Dat
     wanted = list(columns) if columns else None
     # Not as a dataset: the names of the folders are no columns here.
     tables = [pq.ParquetFile(path).read(columns=wanted) for path in paths]
-    return pa.concat_tables(tables, promote_options="default").to_pandas()
+    frame: pd.DataFrame = pa.concat_tables(tables, promote_options="default").to_pandas()
+    return frame

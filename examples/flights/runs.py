@@ -13,7 +13,7 @@ from weir.errors import NotFound, Unavailable, WeirError
 from weir.local.airflow_api import AirflowApi
 from weir.storage import Database
 
-INDENT = 35  # columns before what is said about a run
+INDENT = 36  # columns before what is said about a run
 PATIENCE = 300.0  # seconds for one run; 10 are usual
 
 
@@ -119,7 +119,7 @@ class Runs:
             raise WeirError(f"{run.dag} ({run.about}) ended with {state}: {ended.error}\n{why}")
         outcome = "refused, as it should be:" if run.fails else run.outcome(report)
         name = run.dag.removeprefix("weir_")
-        self._say(f"      {seconds:4.1f} s  {name:19}  {run.about}: {outcome}")
+        self._say(f"      {seconds:5.1f} s  {name:19}  {run.about}: {outcome}")
         for line in textwrap.wrap(ended.error, 100 - INDENT, break_long_words=False):
             self._say(" " * INDENT + line)
         return ended

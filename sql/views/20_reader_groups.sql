@@ -15,32 +15,24 @@ JOIN weir.reader_group g USING (group_id)
 JOIN weir.stream s USING (stream_id);
 COMMENT ON VIEW weir.positions IS 'Where each group stands in each segment.';
 
--- Lag is the clock of the tail less the clock of the last commit before the position, which is the
--- age of the first unread event at the tail; zero when there is nothing to read. What lies below
--- the head can't be read any more: it is lost, not unread.
+-- Lag is the clock of the tail less that of the first unread event: its age at the tail; zero when
+-- there is nothing to read. What lies below the head can't be read any more: it is lost, not unread.
 CREATE VIEW weir.lag AS
 SELECT g.name AS reader_group, s.scope || '/' || s.name AS stream, p.cut AS position,
-       greatest(tail_size.events - greatest(at.events, head_size.events), 0) AS unread_events,
-       greatest(tail_size.bytes - greatest(at.bytes, head_size.bytes), 0) AS unread_bytes,
-       gs.lost_events + greatest(head_size.events - at.events, 0) AS lost_events,
-       CASE WHEN unread.clock IS NULL THEN interval '0'
-            ELSE (s.last_clock - unread.clock) * interval '1 microsecond' END AS lag
+       tail_size.events - readable_size.events AS unread_events,
+       tail_size.bytes - readable_size.bytes AS unread_bytes,
+       gs.lost_events + readable_size.events - position_size.events AS lost_events,
+       coalesce((s.last_clock - weir.clock_after(gs.stream_id, p.readable))
+                * interval '1 microsecond', interval '0') AS lag
 FROM weir.reader_group_stream gs
 JOIN weir.reader_group g USING (group_id)
 JOIN weir.stream s USING (stream_id)
-CROSS JOIN LATERAL (SELECT weir.group_cut(gs.group_id, gs.stream_id) AS cut) p
-CROSS JOIN LATERAL weir.size_till(gs.stream_id, p.cut) at
-CROSS JOIN LATERAL weir.size_till(gs.stream_id, s.head) head_size
-CROSS JOIN LATERAL weir.size_till(gs.stream_id, weir.tail_cut(gs.stream_id)) tail_size
-LEFT JOIN LATERAL (
-    SELECT min(first.clock) AS clock
-    FROM weir.reader_group_segment q
-    CROSS JOIN LATERAL (
-        SELECT i.clock FROM weir.time_index i
-        WHERE i.stream_id = q.stream_id AND i.segment_id = q.segment_id
-          AND i.start_offset + i.events > coalesce(q.next_offset, 0)
-        ORDER BY i.start_offset LIMIT 1) first
-    WHERE q.group_id = gs.group_id AND q.stream_id = gs.stream_id) unread ON true;
+CROSS JOIN LATERAL (
+    SELECT c.cut, weir.join_cuts(gs.stream_id, c.cut, s.head) AS readable
+    FROM (SELECT weir.group_cut(gs.group_id, gs.stream_id) AS cut) c) p
+CROSS JOIN LATERAL weir.size_till(gs.stream_id, p.cut) position_size
+CROSS JOIN LATERAL weir.size_till(gs.stream_id, p.readable) readable_size
+CROSS JOIN LATERAL weir.size_till(gs.stream_id, weir.tail_cut(gs.stream_id)) tail_size;
 COMMENT ON VIEW weir.lag IS 'What each group has not read yet: events, bytes and time; and what it lost.';
 
 CREATE VIEW weir.readers AS

@@ -1,5 +1,6 @@
 """The demo's checks find what they are there to find, and its picture shows what there is."""
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +12,10 @@ import pytest
 from flights import checks, demo, picture
 from flights.checks import Check
 from flights.input import write_input
+from weir import settings
 from weir.errors import Conflict
+from weir.local.installation import Installation
+from weir.settings import Settings
 
 SEGMENTS = 3
 
@@ -153,6 +157,8 @@ def test_files(tmp_path: Path) -> None:
     assert not checks.files_gone([]).ok  # nothing was truncated at all
     assert checks.files_are_those_listed(tmp_path, ["kept.parquet"]).ok
     assert not checks.files_are_those_listed(tmp_path, []).ok
+    assert checks.files_are_those_listed(tmp_path, [], ["kept.parquet"]).ok  # about to be deleted
+    assert not checks.files_are_those_listed(tmp_path, [], ["other/"]).ok
     assert not checks.files_are_those_listed(tmp_path, ["kept.parquet", "gone.parquet"]).ok
 
 
@@ -243,3 +249,31 @@ def test_the_picture_shows_segments_epochs_and_what_was_truncated() -> None:
         e for e in root.iter("{http://www.w3.org/2000/svg}rect") if "#gone" in e.get("fill", "")
     ]
     assert len(hatched) == 2 + 1  # 0.0 up to the head, all of 1.0, and the legend
+
+
+def test_the_demo_reads_no_settings_but_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It deletes what is truncated at once: it must not come near anybody's streams."""
+    seen: list[Settings] = []
+
+    def note(installation: Installation) -> bool:
+        seen.append(settings.load(dict(os.environ) | installation.environment()))
+        return True
+
+    monkeypatch.setattr(demo, "run", note)
+    monkeypatch.setattr(demo.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    for name in ("DATABASE", "DATABASE_READER", "WAREHOUSE", "INPUT_ROOTS", "OUTPUT_ROOTS"):
+        monkeypatch.setenv(f"WEIR_{name}", "/somebody/elses")
+    monkeypatch.setenv("WEIR_STATE", str(tmp_path / "state"))
+    assert demo.main() == 0
+    state = str(tmp_path / "state")
+    assert seen[0].state == tmp_path / "state"
+    assert seen[0].database == "service=weir"
+    assert seen[0].database_reader == "service=weir_reader"
+    assert all(
+        path.startswith(state)
+        for path in (seen[0].warehouse, *seen[0].input_roots, *seen[0].output_roots)
+    )
+    assert seen[0].grace_period == 0

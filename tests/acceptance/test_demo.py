@@ -18,6 +18,7 @@ from flights.demo import DELAYS, DEPARTURES, FLIGHTS, FUNCTION, Story, Told
 from flights.report import Views
 from flights.runs import Ended, Run, Runs
 from weir.errors import InvalidInput
+from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 from weir.storage import Database
 
@@ -31,8 +32,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     """Postgres and Airflow in a temporary state folder, with the demo's settings."""
     installation = Installation(tmp_path_factory.mktemp("weir") / "state", durable=False)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in demo.ENVIRONMENT.items():
-            patch.setenv(name, value)
+        patch.setenv("WEIR_CONFIG", str(demo.SETTINGS))
         patch.setenv("WEIR_BATCH_EVENTS", str(100_000 // EVERY))
         try:
             installation.start()
@@ -254,7 +254,7 @@ def test_airflow_loads_everything_without_an_error(installation: Installation, t
     assert api.get("/importErrors")["import_errors"] == []
     assert api.get("/plugins/importErrors")["import_errors"] == []
     assert "weir" in [plugin["name"] for plugin in api.get("/plugins")["plugins"]]
-    files = {path.stem for path in Path(demo.REPOSITORY / "dags").glob("weir_*.py")}
+    files = {path.stem for path in (REPOSITORY / "dags").glob("weir_*.py")}
     assert {dag["dag_id"] for dag in api.get("/dags?limit=100")["dags"]} == files
 
 

@@ -39,7 +39,7 @@ def write_config(settings: Settings, **more: Any) -> Path:
         "warehouse": settings.warehouse, "input_roots": list(settings.input_roots),
         "output_roots": list(settings.output_roots), "grace_period": settings.grace_period,
         "transaction_lease": settings.transaction_lease, "reader_lease": settings.reader_lease,
-        "function_packages": ["functions_of_tests"], **more,
+        "function_packages": ["tests"], **more,
     }  # fmt: skip
     path = settings.state / "weir.toml"
     path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()))
@@ -62,7 +62,7 @@ class Process:
                     **os.environ,
                     "WEIR_CONFIG": str(config),
                     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-                    "PYTHONPATH": f"{ROOT}/plugins:{ROOT}:{ROOT}/tests/crash",
+                    "PYTHONPATH": f"{ROOT}/plugins:{ROOT}",
                     "PYSPARK_PYTHON": sys.executable,
                     "SPARK_CONF_DIR": str(CONF),
                     "SPARK_LOCAL_IP": "127.0.0.1",

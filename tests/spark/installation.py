@@ -174,6 +174,10 @@ class Installation:
         if key is not None:
             for value, (low, high) in zip(facts[key], facts["_range"], strict=True):
                 assert value is None or low <= position(value) < high, (value, low, high)
+            # Segments of a key follow one another in the order of their ids.
+            for value, one in facts.groupby(key):
+                order = list(zip(one["_clock"], one["_weir_seq"], strict=True))
+                assert order == sorted(order), f"{value} is not in the order of its commits"
         if read:
             for order in ("segment", "stream", "none"):
                 self.check_read(stream, facts, order)

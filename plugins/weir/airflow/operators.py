@@ -18,6 +18,11 @@ from weir.settings import load
 from weir.storage import Database
 
 
+MOVES_DATA = {"ingest", "process"}
+# A job that only changes metadata is over before the optimising compiler pays: a second saved.
+SHORT_JOB = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
+
+
 class WeirJobOperator(SparkSubmitOperator):
     """Run a Weir job and return its report.
 
@@ -33,6 +38,8 @@ class WeirJobOperator(SparkSubmitOperator):
 
     def __init__(self, *, job: str, arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
         kwargs.setdefault("name", f"weir {job}")
+        if job not in MOVES_DATA:
+            kwargs["env_vars"] = {**SHORT_JOB, **(kwargs.get("env_vars") or {})}
         super().__init__(application=job_path(job), **kwargs)
         self.job = job
         self.arguments = arguments

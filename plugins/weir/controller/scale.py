@@ -52,9 +52,10 @@ def scale(
             copies[number].segment_id if number in copies else parse_segment_name(given)
             for number, given in zip(numbers, seal, strict=True)
         ]
-        blocks = merge_blocks(
-            KeyRange(s.key_low, s.key_high) for s in active if s.segment_id in sealed
-        )
+        old = [KeyRange(s.key_low, s.key_high) for s in active if s.segment_id in sealed]
+        # First whether what is to be sealed is there: only then have the new ranges a meaning.
+        check_scale(active, sealed, old)
+        blocks = merge_blocks(old)
         wanted = _divide(blocks, boundaries) if boundaries else _equal_parts(blocks, parts)
         check_scale(active, sealed, wanted)
         epoch = stream.current_epoch + 1
@@ -62,7 +63,6 @@ def scale(
             Segment(segment_id(stream.next_segment_number + i, epoch), r.low, r.high)
             for i, r in enumerate(wanted)
         ]
-        old = [KeyRange(s.key_low, s.key_high) for s in active if s.segment_id in sealed]
         next_epoch(
             connection,
             stream,
@@ -97,7 +97,7 @@ def _equal_parts(blocks: Sequence[KeyRange], parts: int) -> list[KeyRange]:
             "the segments to replace are not neighbours, so equal parts have no meaning; "
             "give the boundaries, or scale them one after the other."
         )
-    return even_split(parts, blocks[0]) if blocks else []
+    return even_split(parts, blocks[0])
 
 
 def _divide(blocks: Sequence[KeyRange], boundaries: Sequence[float]) -> list[KeyRange]:
@@ -106,7 +106,7 @@ def _divide(blocks: Sequence[KeyRange], boundaries: Sequence[float]) -> list[Key
         if not any(block.low < boundary < block.high for block in blocks):
             raise InvalidInput(
                 f"boundary {boundary} does not lie inside the segments to replace "
-                f"({', '.join(map(str, blocks)) or 'none of them is active'})."
+                f"({', '.join(map(str, blocks))})."
             )
     ranges = []
     for block in blocks:

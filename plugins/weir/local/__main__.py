@@ -92,7 +92,7 @@ def clean(installation: Installation, yes: bool) -> int:
             raise InvalidInput(f"YES=1 (or --yes) is needed to remove {named}.")
         if input(f"Remove {named} with all streams in it? [y/N] ").strip().lower() != "y":
             print("Nothing was removed.")
-            return 1
+            return 0
     installation.remove()
     print(f"Removed {named}.")
     return 0

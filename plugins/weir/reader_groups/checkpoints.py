@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.locks import lock_group, lock_streams
 from weir.controller.requests import Request
-from weir.errors import InvalidInput, NotFound
+from weir.errors import InvalidInput, WeirError
 from weir.names import reader_group_name
 from weir.storage import Database
 
@@ -21,7 +21,8 @@ def checkpoint(
 ) -> dict[str, Any] | None:
     """Record where a group stands; a subscriber's cut is published to retention with it.
 
-    Without a name it is automatic, and None is returned when nothing has moved since the last.
+    Without a name it is automatic, and None is returned when nothing has moved since the last, or
+    since the group was created.
     """
     reader_group_name(group)
     if name is not None and not (0 < len(name) <= 200 and name.isprintable()):
@@ -50,8 +51,10 @@ def checkpoint(
                 """SELECT (SELECT jsonb_object_agg(gs.stream_id::text,
                             group_cut(gs.group_id, gs.stream_id)) FROM reader_group_stream gs
                         WHERE gs.group_id = :g) AS cuts,
-                    (SELECT c.cuts FROM checkpoint c WHERE c.group_id = :g
-                        ORDER BY c.created_at DESC LIMIT 1) AS last,
+                    coalesce((SELECT c.cuts FROM checkpoint c WHERE c.group_id = :g
+                            ORDER BY c.created_at DESC LIMIT 1),
+                        (SELECT jsonb_object_agg(gs.stream_id::text, gs.start_cut)
+                            FROM reader_group_stream gs WHERE gs.group_id = :g)) AS last,
                     time_clock(clock_timestamp()) AS clock"""
             ),
             {"g": locked.group_id},
@@ -103,7 +106,7 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
         try:
             if (result := checkpoint(database, group)) is not None:
                 made.append(result)
-        except NotFound as error:
+        except WeirError as error:
             failed.append(str(error))
     return made, failed
 

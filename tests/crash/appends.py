@@ -1,0 +1,48 @@
+"""An application that appends many DataFrames, one after the other: a process of its own.
+
+Arguments: what it calls itself, how many rounds, and a file whose coming starts each round.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from weir.controller.transactions import Committed
+from weir.names import StreamName
+from weir.settings import load
+from weir.spark.append import Appender
+from weir.spark.session import session
+from weir.storage import Database
+
+STREAM = StreamName("s", "events")
+ROWS = 300
+
+
+def append_round(appender: Appender, spark: SparkSession, name: str, number: int) -> Committed:
+    """Rows (k, writer, round, n): all writers have the same keys."""
+    rows = spark.range(0, ROWS, 1, 2).select(
+        F.concat(F.lit("key "), F.col("id") % 23).alias("k"),
+        F.lit(name).alias("writer"),
+        F.lit(number).alias("round"),
+        F.col("id").alias("n"),
+    )
+    return appender.append_frame(STREAM, rows, writer_id=name, batch_id=f"round {number}")
+
+
+def main(name: str, rounds: int, starts: Path) -> None:
+    """Say READY, then append whenever the file of the next round has come."""
+    settings = load()
+    spark = session("appends")
+    appender = Appender(spark, Database.of(settings), settings, name)
+    print("READY", flush=True)
+    for number in range(rounds):
+        while not (starts / f"round {number}").exists():
+            time.sleep(0.005)
+        print(append_round(appender, spark, name, number), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

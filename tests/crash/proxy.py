@@ -1,0 +1,99 @@
+"""A network that fails when it hurts most: a TCP proxy to Postgres that cuts off at COMMIT."""
+
+import contextlib
+import itertools
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+COMMIT = b"COMMIT\x00"
+
+
+class Proxy:
+    """Listens on a port of its own. `cut(number)` says what becomes of each COMMIT.
+
+    "before": the connection goes before the server hears of it; "after": the server commits, but
+    its answer is lost; anything else: all goes well.
+    """
+
+    def __init__(self, port: int, fates: Iterator[str]) -> None:
+        self._target = ("127.0.0.1", port)
+        self._fates = fates
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.cuts: list[str] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Accept no more connections."""
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._target)
+            lost, answered = threading.Event(), threading.Event()
+            for work in (self._to_server, self._to_client):
+                threading.Thread(
+                    target=work, args=(client, server, lost, answered), daemon=True
+                ).start()
+
+    def _to_server(
+        self,
+        client: socket.socket,
+        server: socket.socket,
+        lost: threading.Event,
+        answered: threading.Event,
+    ) -> None:
+        with contextlib.suppress(OSError):
+            while data := client.recv(1 << 16):
+                fate = next(self._fates) if data.endswith(COMMIT) else ""
+                if fate in ("before", "after"):
+                    self.cuts.append(fate)
+                    lost.set()
+                    if fate == "after":
+                        server.sendall(data)
+                        answered.wait(10)  # it has committed
+                    break
+                server.sendall(data)
+        _end(client)
+        _end(server)
+
+    def _to_client(
+        self,
+        client: socket.socket,
+        server: socket.socket,
+        lost: threading.Event,
+        answered: threading.Event,
+    ) -> None:
+        with contextlib.suppress(OSError):
+            while data := server.recv(1 << 16):
+                if lost.is_set():
+                    break
+                client.sendall(data)
+        answered.set()
+        if not lost.is_set():
+            _end(client)
+
+
+def _end(one: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+    one.close()
+
+
+@contextmanager
+def failing_network(dsn: str, fates: list[str]) -> Iterator[tuple[str, Proxy]]:
+    """A dsn that leads through a proxy; the fates of its COMMITs come round and round."""
+    port = re.search(r"port=(\d+)", dsn)
+    assert port is not None
+    proxy = Proxy(int(port[1]), itertools.cycle(fates))
+    try:
+        yield dsn.replace(port[0], f"port={proxy.port}"), proxy
+    finally:
+        proxy.close()

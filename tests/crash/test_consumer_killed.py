@@ -1,0 +1,111 @@
+"""A consumer that dies, or freezes, in the middle of a batch: its output is there exactly once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs import process
+from tests.crash.functions import FOLDER, STREAM
+from tests.crash.jobs import holding, job, wait_for
+from tests.spark.installation import Installation
+from weir.garbage import sweep
+from weir.job import main
+from weir.names import stream_name
+from weir.reader_groups.outputs import committed_folders
+
+ROWS = 120
+ARGUMENTS = {
+    "reader_group": "readers",
+    "function": "tests.crash.functions:copies",
+    "outputs": [f"stream:{STREAM}", f"parquet:{FOLDER}"],
+}
+
+
+@pytest.fixture
+def group(weir: Installation) -> str:
+    """A reader group with something to read, and the stream for its results."""
+    stream = weir.create(segments=3)
+    weir.create(STREAM, segments=2)
+    weir.append(stream, [(f"key {n % 11}", n) for n in range(ROWS)])
+    return weir.group(stream)
+
+
+def run(reader: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The job as another task, in this process; returns its report."""
+    capsys.readouterr()
+    run_id = {"dag_id": "weir", "run_id": reader, "task_id": "process"}
+    arguments = ["--run", json.dumps(run_id), "--arguments", json.dumps(ARGUMENTS)]
+    status = main("process", process.run, arguments)
+    printed = capsys.readouterr().out
+    assert status == 0, printed
+    report = next(line for line in printed.splitlines() if line.startswith("weir: process: {"))
+    return json.loads(report.removeprefix("weir: process: "))
+
+
+def wait_for_the_lease_of(reader: str, weir: Installation) -> None:
+    """Until the reader may be replaced."""
+    wait_for(
+        "the lease to run out",
+        lambda: weir.query(
+            "SELECT FROM reader WHERE reader_id LIKE :reader AND lease_until < clock_timestamp()",
+            reader=f"%/{reader}/%",
+        ),
+    )
+
+
+def assert_exactly_once(weir: Installation, group: str) -> None:
+    """Each event is once in the stream and once in Parquet, as the record has it."""
+    facts = weir.check(stream_name(STREAM))
+    assert sorted(facts["n"]) == list(range(ROWS))
+    root = Path(weir.settings.output_roots[0])
+    folders = committed_folders(weir.database, group, FOLDER)
+    rows = weir.spark.read.parquet(*[str(root / folder) for folder in folders]).collect()
+    assert sorted(row.n for row in rows) == list(range(ROWS))
+    manifest = json.loads((root / FOLDER / f"group={group}/_manifest.json").read_text())
+    assert manifest["folders"] == folders
+    sweep(weir.database, weir.settings.warehouse, 0.0)
+    written = {str(p.parent.relative_to(root)) + "/" for p in root.rglob("*.parquet")}
+    assert written == set(folders), "what a dead attempt wrote is known to be garbage"
+    assert weir.value("SELECT unread_events FROM lag") == 0
+
+
+def test_consumer_killed_before_its_commit_is_taken_over_and_each_event_is_there_once(
+    weir: Installation, group: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with job("process", ARGUMENTS, config, run="killed") as killed:
+        wait_for("the batch to be opened", lambda: weir.query("SELECT FROM reader_batch"))
+        statement = "SELECT FROM reader_group FOR UPDATE"
+        with holding(weir.settings.database, statement) as somebody_waits:
+            wait_for("the batch to be written", somebody_waits)
+            killed.kill()
+    written = Path(weir.settings.output_roots[0]) / FOLDER
+    assert list(written.rglob("*.parquet")), "it had written its output"
+    assert weir.query("SELECT FROM parquet_outputs") == [], "which nobody reads"
+    wait_for_the_lease_of("killed", weir)
+    (batch,) = run("another", capsys)["batches"]
+    assert (batch["batch"], batch["attempt"], batch["events"]) == (1, 2, ROWS)
+    assert_exactly_once(weir, group)
+    assert run("later", capsys)["batches"] == [], "there is nothing left to read"
+
+
+def test_zombie_reader_that_commits_after_its_batch_was_taken_over_is_refused(
+    weir: Installation, group: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = weir.settings.state
+    waiting = {"WEIR_TEST_WAIT": str(folder)}
+    with job("process", ARGUMENTS, config, run="zombie", **waiting) as zombie:
+        wait_for("its function to be called", (folder / "here").exists)
+        zombie.stop()
+        wait_for_the_lease_of("zombie", weir)
+        (batch,) = run("another", capsys)["batches"]
+        assert (batch["batch"], batch["attempt"], batch["events"]) == (1, 2, ROWS)
+        (folder / "go").touch()
+        zombie.go_on()
+        assert zombie.wait() in (1, 2)
+        said = zombie.said
+    assert "taken over" in said or "replaced" in said
+    assert_exactly_once(weir, group)
+    ((state, token, attempt),) = weir.query("SELECT state, token, attempt FROM reader_batch")
+    assert (state, token, attempt) == ("committed", 2, 2)

@@ -1,0 +1,160 @@
+"""What a batch publishes: in one transaction with its commit, and exactly one attempt of it."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controller.support import Lane, at_once, staged
+from tests.reader_groups.support import Group
+from weir.controller.transactions import abort
+from weir.errors import Fenced
+from weir.reader_groups.outputs import committed_folders, write_manifest
+
+
+@pytest.fixture
+def group(lane: Lane) -> Group:
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane)
+
+
+@pytest.fixture
+def out(lane: Lane) -> Lane:
+    return Lane.made(lane.database)
+
+
+def parquet(group: Group, batch: int, attempt: int, root: str = "/out") -> dict[str, Any]:
+    folder = f"delays/group={group.name}/batch={batch}/attempt={attempt}/"
+    return {"kind": "parquet", "output": "delays", "root": root, "path": folder}
+
+
+def test_positions_and_an_append_are_published_together(
+    lane: Lane, group: Group, out: Lane
+) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    written = staged(out.opened(), {"0.0": 7})
+    [done] = reader.commit(batch, [written])
+    assert (done.stream, done.events) == (str(out.name), 7)
+    assert (out.tail(), group.cut()) == ({"0.0": 7, "1.0": 0}, {"0.0": 10, "1.0": 10})
+
+
+def test_a_fenced_append_keeps_the_positions_where_they_are(group: Group, out: Lane) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    attempt = out.opened("1")
+    abort(out.database, attempt)
+    with pytest.raises(Fenced):
+        reader.commit(batch, [staged(attempt, {"0.0": 7})], outputs=[parquet(group, 1, 1)])
+    assert (out.tail(), group.cut()) == ({"0.0": 0, "1.0": 0}, {"0.0": 0, "1.0": 0})
+    assert [(b.state, b.outputs) for b in group.batches()] == [("open", None)]
+    # With another attempt at the append the batch is committed.
+    reader.commit(batch, [staged(out.opened("1"), {"0.0": 7})])
+    assert (out.tail(), group.cut()) == ({"0.0": 7, "1.0": 0}, {"0.0": 10, "1.0": 10})
+
+
+def test_of_several_appends_all_or_none_are_published(group: Group, out: Lane) -> None:
+    other = Lane.made(out.database)
+    reader = group.reader()
+    batch = reader.must_open()
+    fine, lost = out.opened(), other.opened()
+    abort(other.database, lost)
+    with pytest.raises(Fenced):
+        reader.commit(batch, [staged(fine, {"0.0": 7}), staged(lost, {"0.0": 8})])
+    assert out.tail() == {"0.0": 0, "1.0": 0}
+    again = staged(other.opened(), {"0.0": 8})
+    done = reader.commit(batch, [staged(fine, {"0.0": 7}), again])
+    assert [one.events for one in done] == [7, 8]
+
+
+def test_committing_twice_publishes_once(group: Group, out: Lane) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    written = staged(out.opened(), {"0.0": 7})
+    reader.commit(batch, [written], outputs=[parquet(group, 1, 1)])
+    [again] = reader.commit(batch, [written], outputs=[parquet(group, 1, 1)])
+    assert again.repeated
+    assert out.tail() == {"0.0": 7, "1.0": 0}
+    assert committed_folders(group.database, group.name, "delays") == [parquet(group, 1, 1)["path"]]
+
+
+def test_a_group_may_append_to_the_stream_it_reads(lane: Lane, group: Group) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    reader.commit(batch, [staged(lane.opened(), {"0.0": 1})])
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+    assert reader.read_all() == [("0.0", 10, 11)]
+
+
+def test_exactly_the_committed_attempt_counts_and_those_before_it_are_garbage(
+    group: Group,
+) -> None:
+    first = group.reader("a")
+    first.must_open(budget=2)
+    second = group.reader("a")
+    batch = second.must_open()
+    second.commit(batch, outputs=[parquet(group, 1, batch.attempt)])
+    third = second.must_open()
+    assert committed_folders(group.database, group.name, "delays") == [parquet(group, 1, 2)["path"]]
+    second.commit(third, outputs=[parquet(group, 2, third.attempt)])
+    assert committed_folders(group.database, group.name, "delays") == [
+        parquet(group, 1, 2)["path"],
+        parquet(group, 2, 1)["path"],
+    ]
+    dead = group.rows("SELECT root, path FROM garbage WHERE path LIKE :p", p=f"%{group.name}%")
+    assert [tuple(row) for row in dead] == [("/out", parquet(group, 1, 1)["path"])]
+
+
+def test_an_output_named_like_an_attempt_loses_no_folder(group: Group) -> None:
+    # Only the last part of the path is the attempt.
+    group.reader("a").must_open()
+    reader = group.reader("a")
+    batch = reader.must_open()
+    folder = f"attempt=7/group={group.name}/batch=1/attempt=2/"
+    output = {"kind": "parquet", "output": "x", "root": "/out", "path": folder}
+    reader.commit(batch, outputs=[output])
+    dead = group.rows("SELECT path FROM garbage WHERE path LIKE :p", p=f"%{group.name}%")
+    assert [row.path for row in dead] == [f"attempt=7/group={group.name}/batch=1/attempt=1/"]
+
+
+def test_the_manifest_lists_what_counts_for_readers_without_the_database(
+    group: Group, tmp_path: Path
+) -> None:
+    root = str(tmp_path)
+    (tmp_path / "delays" / f"group={group.name}").mkdir(parents=True)
+    manifest = tmp_path / "delays" / f"group={group.name}" / "_manifest.json"
+    write_manifest(group.database, group.name, "delays", root, "delays")
+    assert not manifest.exists()
+    reader = group.reader()
+    for batch_id in (1, 2):
+        batch = reader.must_open(budget=2)
+        reader.commit(batch, outputs=[parquet(group, batch_id, 1, root)])
+        write_manifest(group.database, group.name, "delays", root, "delays")
+        folders = [parquet(group, i, 1)["path"] for i in range(1, batch_id + 1)]
+        assert json.loads(manifest.read_text())["folders"] == folders
+
+
+def test_readers_that_write_the_manifest_at_once_leave_it_whole_and_up_to_date(
+    group: Group, tmp_path: Path
+) -> None:
+    root = str(tmp_path)
+    folder = tmp_path / "delays" / f"group={group.name}"
+    folder.mkdir(parents=True)
+    write = partial(write_manifest, group.database, group.name, "delays", root, "delays")
+    reader = group.reader()
+    for batch_id in range(1, 21):
+        group.lanes[0].append({"0.0": 1})
+        batch = reader.must_open(budget=1)
+        commit = partial(reader.commit, batch, outputs=[parquet(group, batch_id, 1, root)])
+
+        def committed_then_written(commit: Callable[[], object] = commit) -> None:
+            commit()
+            write()
+
+        assert at_once(write, committed_then_written, write) == [None, None, None]
+        found = json.loads((folder / "_manifest.json").read_text())["folders"]
+        assert found == committed_folders(group.database, group.name, "delays")
+    assert [path.name for path in folder.iterdir()] == ["_manifest.json"]
