@@ -1,6 +1,6 @@
 """Resources that tests share: one Postgres server per run, a database per test, one Spark session.
 
-Tests get the same kind of login that jobs have (it may not change tables), so a missing grant shows.
+Tests get the login that jobs have (it may not change tables), so a missing grant shows.
 """
 
 import os
@@ -34,7 +34,7 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[EmbeddedPostgres]:
-    """A throw-away server with a migrated database `weir`, which the tests' databases are copies of."""
+    """A throw-away server with a migrated database `weir`, of which tests get copies."""
     with throw_away_postgres() as server:
         migrate.upgrade(server.dsn("weir", "weir_owner"))
         logins.make_users(server)

@@ -335,7 +335,7 @@ def check(database: Database, examples: int, steps: int) -> None:
 
 
 def test_random_histories_are_those_of_the_model(shared_database: Database) -> None:
-    check(shared_database, examples=25, steps=25)
+    check(shared_database, examples=40, steps=30)
 
 
 @pytest.mark.soak

@@ -17,7 +17,6 @@ from weir.names import stream_name
 from weir.settings import load
 from weir.storage import Database
 
-
 MOVES_DATA = {"ingest", "process"}
 # A job that only changes metadata is over before the optimising compiler pays: a second saved.
 SHORT_JOB = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
