@@ -1,0 +1,193 @@
+"""Bad input at each job: one clear sentence, an exit status that says whether to try again, and
+nothing half done."""
+
+import json
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.crash.jobs import write_config
+from tests.spark.installation import Installation
+from weir.job import job_path, main
+
+UNKNOWN = "there is no stream s/nowhere"
+# The job, its arguments, what the sentence must say.
+CREATE = {"stream": "s/new", "routing_key": "k"}
+CREATE_STREAM = [
+    ({"stream": "../new"}, r"stream is '../new'"),
+    ({"stream": "s/../new"}, r"stream is 's/../new'"),
+    ({"stream": "S/New"}, r"stream is 'S/New'"),
+    ({"stream": "s/new'; DROP TABLE stream"}, r"stream is"),
+    ({"stream": "s/new.rejected"}, r"stream is"),
+    ({"stream": "s/events"}, r"stream s/events exists already"),
+    ({"routing_key": ""}, r"routing key is empty"),
+    ({"routing_key": "k k k"}, r"'k k k' is not a SQL expression"),
+    ({"routing_key": "java_method('java.lang.System', 'getenv', k)"}, r"calls java_method\(\)"),
+    ({"routing_key": "upper(reflect('a', 'b', k))"}, r"calls reflect\(\)"),
+    ({"routing_key": "'constant'"}, r"uses no column"),
+    ({"segments": 0}, r"segments is 0"),
+    ({"segments": "3"}, r"segments is '3'"),
+    ({"on_missing_key": "drop"}, r"on_missing_key is 'drop'"),
+    ({"schema": "k STRING, n NUMBERS"}, r"columns 'k STRING, n NUMBERS' can't be read"),
+    ({"schema": "n LONG"}, r"uses 'k', which is not among the columns"),
+    ({"schema": "k STRING, _weir_x LONG"}, r"column '_weir_x' has a reserved name"),
+    ({"schema": "k STRING, K LONG"}, r"column 'K' occurs twice"),
+]
+INGEST = {"stream": "s/events", "paths": ["good.parquet"]}
+INGESTS = [
+    ({"stream": "s/nowhere"}, UNKNOWN),
+    ({"stream": "nowhere"}, r"stream is 'nowhere'"),
+    ({"paths": ["../weir.toml"]}, r"'../weir.toml' is outside the configured roots"),
+    ({"paths": ["/etc/passwd"]}, r"'/etc/passwd' is outside the configured roots"),
+    ({"paths": ["missing.parquet"]}, r"'missing.parquet' does not exist"),
+    ({"paths": ["empty"]}, r"'empty' below .* has no file in it"),
+    ({"paths": []}, r"paths is \[\]"),
+    ({"paths": "good.parquet"}, r"paths is 'good.parquet'"),
+    ({"paths": ["good.parquet", "good.parquet"]}, r"a file is named twice"),
+    ({"paths": ["no.parquet"]}, r"'no.parquet' is not a Parquet file"),
+    ({"paths": ["types.parquet"]}, r"column 'n' is string, but long in stream s/events"),
+    ({"paths": ["other.parquet"]}, r"none of the columns x is in stream s/events"),
+    (
+        {"paths": ["keyless.parquet"]},
+        r"2 of the rows have no routing key .*keyless.parquet', row 1",
+    ),
+    ({"paths": ["without.parquet"]}, r"the rows have no column 'k'"),
+    ({"paths": ["reserved.parquet"]}, r"column '_Offset' has a reserved name"),
+    ({"format": "avro"}, r"format is 'avro'"),
+    ({"format": "csv", "separator": "||"}, r"the separator is '\|\|'"),
+    ({"separation": ";"}, r"'separation' is not an argument of this job"),
+]
+PROCESS = {
+    "reader_group": "readers",
+    "function": "tests.crash.functions:copies",
+    "outputs": ["parquet:copies"],
+}
+PROCESSES = [
+    ({"reader_group": "nobody"}, r"there is no reader group nobody"),
+    ({"reader_group": "../x"}, r"reader_group is '../x'"),
+    ({"function": "os:system"}, r"function 'os:system' is not in a package"),
+    ({"function": "tests.crash.functions:missing"}, r"can't be loaded"),
+    ({"function": "tests.crash.functions:FOLDER"}, r"is not a function"),
+    ({"function": "eval(1)"}, r"function is 'eval\(1\)'"),
+    ({"outputs": ["parquet:../../out"]}, r"'../../out' is outside the configured roots"),
+    ({"outputs": ["parquet:/etc/out"]}, r"'/etc/out' is outside the configured roots"),
+    ({"outputs": ["table:x"]}, r"outputs is \['table:x'\]"),
+    ({"outputs": ["stream:Nowhere"]}, r"'Nowhere' is not a stream name"),
+    ({"outputs": []}, r"outputs is \[\]"),
+    ({"order": "newest"}, r"order is 'newest'"),
+]
+OTHERS = [
+    ("scale_stream", {"stream": "s/nowhere", "segments": ["0.0"]}, UNKNOWN),
+    ("scale_stream", {"stream": "s/events", "segments": ["7.7"]}, r"7\.7"),
+    ("scale_stream", {"stream": "s/events", "segments": ["first"]}, r"segments is \['first'\]"),
+    ("scale_stream", {"stream": "s/events", "segments": ["0.0"], "boundaries": [0.9]}, r"0\.9"),
+    ("truncate_stream", {"stream": "s/nowhere", "cut": "0.0=1"}, UNKNOWN),
+    ("truncate_stream", {"stream": "s/events", "cut": "0.0=999, 1.0=0"}, r"0\.0"),
+    ("truncate_stream", {"stream": "s/events", "cut": "everything"}, r"everything"),
+    ("create_reader_group", {"reader_group": "new", "streams": ["s/nowhere"]}, UNKNOWN),
+    ("create_reader_group", {"reader_group": "N w", "streams": ["s/events"]}, r"'N w'"),
+    ("create_reader_group", {"reader_group": "readers", "streams": ["s/events"]}, r"readers"),
+    ("checkpoint_reader_group", {"reader_group": "nobody", "name": "x"}, r"group nobody"),
+    ("checkpoint_reader_group", {"reader_group": "readers", "name": "a\nb"}, r"name is 'a\\nb'"),
+]
+CASES = [
+    *(("create_stream", {**CREATE, **wrong}, says) for wrong, says in CREATE_STREAM),
+    *(("ingest", {**INGEST, **wrong}, says) for wrong, says in INGESTS),
+    *(("process", {**PROCESS, **wrong}, says) for wrong, says in PROCESSES),
+    *OTHERS,
+]
+
+
+@pytest.fixture
+def installed(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Installation:
+    """An installation with a stream, a group and input files, as jobs find it."""
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
+    stream = weir.create("s/events", segments=2)
+    weir.append(stream, [("a", 1), ("b", 2)])
+    weir.group(stream)
+    root = Path(weir.input)
+    tables = {
+        "good": {"k": ["a"], "n": [1]},
+        "types": {"k": ["a"], "n": ["1"]},
+        "other": {"x": [1]},
+        "keyless": {"k": ["a", None, None], "n": [1, 2, 3]},
+        "without": {"n": [1]},
+        "reserved": {"k": ["a"], "_Offset": [1]},
+    }
+    for name, columns in tables.items():
+        pq.write_table(pa.table(columns), root / f"{name}.parquet")
+    (root / "no.parquet").write_text("not at all")
+    (root / "empty").mkdir()
+    return weir
+
+
+def state(weir: Installation) -> Any:
+    """All that a job may have left behind."""
+    tables = "stream segment epoch data_file reader_group reader_group_segment reader_batch reader"
+    counts = [weir.query(f"SELECT count(*), min(t::text) FROM {t} t") for t in tables.split()]
+    alive = weir.query("SELECT state, count(*) FROM transaction GROUP BY 1 ORDER BY 1")
+    return counts, [row for row in alive if row.state != "aborted"]
+
+
+def failed(job: str, arguments: Any, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Run a job that must fail; its exit status and its sentence, after checking the latter."""
+    capsys.readouterr()
+    run = import_module(f"spark_jobs.{job}").run
+    status = main(job, run, ["--arguments", json.dumps(arguments)])
+    printed = capsys.readouterr().out
+    assert "Traceback" not in printed
+    (line,) = [line for line in printed.splitlines() if " failed: " in line]
+    sentence = line.split(" failed: ", 1)[1]
+    assert printed.rstrip().endswith(sentence), "the sentence has more than one line"
+    assert sentence.endswith(".") or "SQLSTATE" in sentence, sentence
+    return status, sentence
+
+
+def test_bad_input_fails_each_job_with_one_sentence_and_leaves_nothing_behind(
+    installed: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weir = installed
+    before = state(weir)
+    wrong = []
+    for job, arguments, says in CASES:
+        try:
+            status, sentence = failed(job, arguments, capsys)
+            assert status == 2, f"exit status {status}: {sentence}"
+            assert re.search(says, sentence), sentence
+            assert state(weir) == before, "something was left behind"
+        except AssertionError as error:
+            wrong.append(f"{job} {arguments}: {str(error)[:400]}")
+    assert not wrong, "\n".join(wrong)
+    # What was written before it failed is known to be garbage, and each failure is on record.
+    folders = {row.path for row in weir.query("SELECT path FROM garbage")}
+    for path in Path(weir.settings.warehouse).rglob("_weir_attempt=*"):
+        relative = str(path.relative_to(weir.settings.warehouse)) + "/"
+        assert relative in folders or weir.query(
+            "SELECT FROM data_file WHERE path LIKE :p", p=relative + "%"
+        )
+    recorded = weir.query("SELECT error, retryable FROM job_run WHERE state = 'failed'")
+    assert all(row.error and row.retryable is False for row in recorded)
+
+
+def test_unreachable_database_is_named_without_its_password_and_may_be_tried_again(
+    installed: Installation,
+) -> None:
+    database = "host=127.0.0.1 port=9 dbname=weir user=weir_app password=secret"
+    config = write_config(installed.settings, database=database, connect_patience=1)
+    done = subprocess.run(
+        [sys.executable, job_path("stream_cuts")],
+        env={"WEIR_CONFIG": str(config), "PYTHONPATH": "plugins", "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("weir: stream_cuts failed: the database (host=127.0.0.1 port=9")
+    assert "secret" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
