@@ -4,7 +4,7 @@ Releases the segments of readers whose lease has run out, publishes what subscri
 consumed, and reports the lag of every group.
 
 **On failure.** Whatever was done stays done; the next run does the rest. One stream or group that
-fails does not stop the others, and is named in the report.
+fails does not stop the others; it is named, and fails the task at its end.
 """
 
 from airflow.sdk import DAG

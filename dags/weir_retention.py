@@ -4,7 +4,7 @@ Each stream is decided and truncated in one transaction; each decision and its r
 `weir.retention_decisions`. Files go after the grace period. `dry_run` only says what would be done.
 
 **On failure.** Whatever was done stays done; the next run does the rest. One stream or group that
-fails does not stop the others, and is named in the report.
+fails does not stop the others; it is named, and fails the task at its end.
 """
 
 from airflow.sdk import DAG

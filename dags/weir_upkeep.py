@@ -2,8 +2,7 @@
 
 What a killed append left behind is cleaned up here.
 
-**On failure.** Whatever was done stays done; the next run does the rest. One stream or group that
-fails does not stop the others, and is named in the report.
+**On failure.** Whatever was done stays done; the next run does the rest.
 """
 
 from airflow.sdk import DAG

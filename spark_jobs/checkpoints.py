@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 from weir.arguments import Nothing
+from weir.errors import Incomplete
 from weir.job import Job, main
 from weir.reader_groups.checkpoints import checkpoint_all, read_lag
 from weir.reader_groups.readers import expire
@@ -13,12 +14,10 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
     """Every group in a transaction of its own."""
     expired = expire(job.database, job.settings.reader_lease)
     made, failed = checkpoint_all(job.database)
-    return {
-        "expired_readers": expired,
-        "checkpoints": made,
-        "failed": failed,
-        "lag": read_lag(job.database),
-    }
+    report = {"expired_readers": expired, "checkpoints": made, "lag": read_lag(job.database)}
+    if failed:
+        raise Incomplete(len(made), failed, report)
+    return report
 
 
 if __name__ == "__main__":

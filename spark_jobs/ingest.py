@@ -20,7 +20,8 @@ def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     inputs = find_inputs(arguments.paths, job.settings.input_roots, arguments.format, options)
     job.say(f"{len(inputs.files)} files, {sum(f.bytes for f in inputs.files):,} bytes, for {name}")
     appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)
-    return appender.append_files(name, inputs, append_again=arguments.append_again).report()
+    again = job.request_id if arguments.append_again else ""
+    return appender.append_files(name, inputs, again=again).report()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 from weir.arguments import Retention
+from weir.errors import Incomplete
 from weir.garbage import sweep
 from weir.job import Job, main
 from weir.retention import retain
@@ -17,7 +18,11 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
     deleted = None
     if not arguments.dry_run:
         deleted = sweep(job.database, job.settings.warehouse, job.settings.grace_period)
-    return {"decisions": decisions, "deleted": deleted}
+    report = {"decisions": decisions, "deleted": deleted}
+    failed = [d["error"] for d in decisions if "error" in d] + (deleted or {}).get("failed", [])
+    if failed:
+        raise Incomplete(len(decisions), failed, report)
+    return report
 
 
 if __name__ == "__main__":

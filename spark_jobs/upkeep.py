@@ -5,16 +5,19 @@ from typing import Any
 
 from weir.arguments import Nothing
 from weir.controller.transactions import expire
+from weir.errors import Incomplete
 from weir.garbage import sweep
 from weir.job import Job, main
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
     """First what makes garbage, then the garbage."""
-    return {
-        "aborted": expire(job.database, job.settings.transaction_lease),
-        "deleted": sweep(job.database, job.settings.warehouse, job.settings.grace_period),
-    }
+    aborted = expire(job.database, job.settings.transaction_lease)
+    deleted = sweep(job.database, job.settings.warehouse, job.settings.grace_period)
+    report = {"aborted": aborted, "deleted": deleted}
+    if deleted["failed"]:
+        raise Incomplete(deleted["deleted"], deleted["failed"], report)
+    return report
 
 
 if __name__ == "__main__":

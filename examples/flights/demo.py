@@ -70,9 +70,9 @@ class Story:
             self.consume("the first half of the year")
             self.retain()
             self.second_half()
-        self.check()
-        draw(self.views, FLIGHTS, self.picture, datetime.now(UTC))
-        text = report(self.views, FLIGHTS, self.warehouse)
+            self.check()
+            draw(self.views, FLIGHTS, self.picture, datetime.now(UTC))
+            text = report(self.views, FLIGHTS, self.warehouse)
         self.database.dispose()
         return Told(self.checks, text, self.picture)
 

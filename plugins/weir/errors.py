@@ -9,8 +9,11 @@ WeirError
 ├── Fenced                       a newer attempt or another reader has taken over: stop
 ├── Truncated                    a position below the head of the stream
 ├── Unavailable                  the database could not be reached for longer than the patience
+├── Incomplete                   some of many failed, the others were done
 └── InvariantViolation           metadata and files disagree: stop and keep the evidence
 """
+
+from typing import Any
 
 
 class WeirError(Exception):
@@ -55,6 +58,16 @@ class Unavailable(WeirError):
     """Postgres could not be reached for longer than the configured patience."""
 
     retryable = True
+
+
+class Incomplete(WeirError):
+    """Some of many could not be done; the others were. `report` says what was done."""
+
+    retryable = True
+
+    def __init__(self, done: int, failed: list[str], report: dict[str, Any]) -> None:
+        super().__init__(f"{len(failed)} of {done + len(failed)} failed; the first: {failed[0]}")
+        self.report = report
 
 
 class InvariantViolation(WeirError):

@@ -74,19 +74,30 @@ class Job:
         print(f"weir: {line}", flush=True)
         if time.monotonic() - self._said > PROGRESS_EVERY:
             self._said = time.monotonic()
-            self.database.transaction(lambda c: self._update(c, "running", progress=line))
+            self.database.transaction(lambda c: self._progress(c, line))
+
+    def _progress(self, connection: Connection, line: str) -> None:
+        # From a thread that an outage held up it may come late: an end is not undone.
+        connection.execute(
+            text(
+                """UPDATE job_run SET updated_at = clock_timestamp(), progress = :line
+                WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
+                  AND map_index = :map_index AND try_number = :try_number AND state = 'running'"""
+            ),
+            {"line": line, **self.run.__dict__},
+        )
 
     def _update(self, connection: Connection, state: str, **values: Any) -> None:
         connection.execute(
             text(
                 """UPDATE job_run SET state = :state, updated_at = clock_timestamp(),
-                    progress = coalesce(:progress, progress),
                     report = CAST(:report AS jsonb), error = :error, retryable = :retryable
                 WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
                   AND map_index = :map_index AND try_number = :try_number"""
             ),
             {
-                "state": state, "progress": None, "report": None, "error": None, "retryable": None,
+                "state": state,
+                "report": None, "error": None, "retryable": None,
                 **self.run.__dict__, **values,
             },
         )  # fmt: skip
@@ -144,20 +155,37 @@ def main(
     except Exception as error:
         known = isinstance(error, WeirError)
         sentence = str(error) if known else f"{type(error).__name__}: {error}".splitlines()[0]
-        retryable = not known or bool(getattr(error, "retryable", False))
+        retryable = bool(getattr(error, "retryable", not _is_mistake(error)))
+        done = getattr(error, "report", None)
         if not known:
             traceback.print_exc(file=sys.stdout)
         print(f"weir: {name} failed: {sentence}", flush=True)
-        _record_failure(job, sentence, retryable)
+        _record_failure(job, sentence, retryable, done)
         return 1 if retryable else 2
 
 
-def _record_failure(job: Job | None, sentence: str, retryable: bool) -> None:
+def _is_mistake(error: Exception) -> bool:
+    """Whether it is one in a function's text, which another try won't mend."""
+    spark = type(error).__module__.startswith("pyspark.errors")
+    if spark and type(error).__name__ in ("AnalysisException", "ParseException"):
+        return True
+    return isinstance(error, (TypeError, AttributeError, NameError, ImportError, SyntaxError))
+
+
+def _record_failure(
+    job: Job | None, sentence: str, retryable: bool, report: dict[str, Any] | None
+) -> None:
     if job is None:
         return
     try:
         job.database.transaction(
-            lambda c: job._update(c, "failed", error=sentence, retryable=retryable)
+            lambda c: job._update(
+                c,
+                "failed",
+                error=sentence,
+                retryable=retryable,
+                report=json.dumps(report) if report else None,
+            )
         )
     except Exception as error:
         print(f"weir: the failure could not be recorded: {error}", flush=True)

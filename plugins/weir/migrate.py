@@ -43,7 +43,7 @@ def upgrade(dsn: str) -> None:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
             connection.exec_driver_sql("SET LOCAL lock_timeout = '60s'; SET LOCAL timezone = 'UTC'")
             _apply(connection)
-    except sqlalchemy.exc.OperationalError as error:
+    except sqlalchemy.exc.DBAPIError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise Unavailable(f"the database can't be migrated: {reason}") from None
 

@@ -81,7 +81,10 @@ def retain(database: Database, *, dry_run: bool = False) -> list[dict[str, Any]]
     """
     streams = database.transaction(
         lambda c: c.execute(
-            text("SELECT stream_id, stream FROM streams WHERE state = 'active' ORDER BY stream_id")
+            text(
+                """SELECT stream_id, scope || '/' || name FROM stream
+                WHERE state = 'active' ORDER BY stream_id"""
+            )
         ).all()
     )
     reports = []

@@ -15,10 +15,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import psycopg2
+import psycopg2.extensions
 import sqlalchemy
 from sqlalchemy import Connection, event, exc
 
-from weir.errors import Unavailable
+from weir.errors import Fenced, Unavailable
 from weir.settings import Settings
 
 T = TypeVar("T")
@@ -31,7 +32,12 @@ _SESSION = (
     "-c default_transaction_isolation=read\\ committed"
 )
 _SOON = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
-_PERMANENT = re.compile(r"FATAL:(?!.*(starting up|shutting down|recovery|too many|remaining conn))")
+# A refused login has no SQLSTATE in libpq's answer, so here, and only here, the text must do; in
+# another language it is waited for like an outage.
+_PERMANENT = re.compile(
+    r"password authentication failed|no pg_hba.conf entry|no password supplied"
+    r'|(database|role|user) "[^"]*" does not exist|definition of service .* not found'
+)
 
 
 class Database:
@@ -106,8 +112,12 @@ class Database:
 
     def describe(self) -> str:
         """The connection string without anything secret."""
-        shown = re.sub(r"(password=)('[^']*'|\S+)", r"\1***", self._dsn)
-        return re.sub(r"(://[^:/@]+):[^@]*@", r"\1:***@", shown)
+        try:
+            parts = psycopg2.extensions.parse_dsn(self._dsn)
+        except psycopg2.ProgrammingError:
+            return "which is not a connection string"
+        shown = ("service", "host", "port", "dbname", "user")
+        return " ".join(f"{name}={parts[name]}" for name in shown if name in parts)
 
     def dispose(self) -> None:
         """Close all connections."""
@@ -133,10 +143,12 @@ class KeepAlive:
         while not self._stop.wait(self._every):
             try:
                 self._database.transaction(self._renew)
-            except Exception as error:  # kept for the caller: a thread has nobody to raise it to
+            except Fenced as error:  # kept for the caller: a thread has nobody to raise it to
                 self.lost = error
-                log.warning("the lease could not be renewed: %s", error)
+                log.warning("the lease is lost: %s", error)
                 return
+            except Exception as error:  # whatever it was, the lease may still be there next time
+                log.warning("the lease could not be renewed: %s", error)
 
     def __enter__(self) -> "KeepAlive":
         self._thread.start()

@@ -5,6 +5,7 @@ warehouse: each attempt has a folder that nobody else writes to.
 """
 
 import os
+import uuid
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
@@ -62,22 +63,28 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
     )
 
 
-def claim(root: str, installation_id: str) -> None:
-    """Write the installation's id into a new warehouse; check it in one that has an id.
+def claim(root: str, installation_id: str, new: bool) -> None:
+    """Check that the warehouse carries the installation's id; a `new` installation writes it.
 
-    Raises InvariantViolation when the warehouse belongs to another database.
+    Raises InvariantViolation when it carries another, or none although something was committed: it
+    is another database's, or the folder that should be mounted there is not.
     """
     files, base = filesystem(root)
     path = f"{base}/{MARK}"
-    if files.get_file_info(path).type == fs.FileType.NotFound:
+    found = ""
+    if files.get_file_info(path).type == fs.FileType.File:
+        with files.open_input_stream(path) as stream:
+            found = stream.read().decode().strip()
+    if not found and new:
         files.create_dir(base, recursive=True)
-        with files.open_output_stream(path) as out:
+        written = f"{path}.{uuid.uuid4().hex}"  # whole or not at all: a kill leaves no empty mark
+        with files.open_output_stream(written) as out:
             out.write(installation_id.encode())
+        files.move(written, path)
         return
-    with files.open_input_stream(path) as stream:
-        found = stream.read().decode().strip()
     if found != installation_id:
+        belongs = f"belongs to installation {found}" if found else f"has no file {MARK}"
         raise InvariantViolation(
-            f"the warehouse {root} belongs to installation {found}, but this database is "
-            f"{installation_id}: check the settings warehouse and database; nothing was touched."
+            f"the warehouse {root} {belongs}, but this database is installation {installation_id}: "
+            "check the settings warehouse and database, and its mount; nothing was touched."
         )

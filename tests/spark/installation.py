@@ -81,12 +81,12 @@ class Installation:
         stream: StreamName,
         paths: Sequence[str],
         format_: str = "parquet",
-        append_again: bool = False,
+        again: str = "",
         **options: str,
     ) -> Committed:
         """Append files, as the job does."""
         inputs = find_inputs(paths, self.settings.input_roots, format_, options)
-        return self.appender.append_files(stream, inputs, append_again=append_again)
+        return self.appender.append_files(stream, inputs, again=again)
 
     def append(
         self, stream: StreamName, frame: DataFrame | pd.DataFrame | list[Any], batch: str = ""

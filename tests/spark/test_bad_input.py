@@ -80,6 +80,7 @@ PROCESSES = [
     ({"outputs": ["parquet:/etc/out"]}, r"'/etc/out' is outside the configured roots"),
     ({"outputs": ["table:x"]}, r"outputs is \['table:x'\]"),
     ({"outputs": ["stream:Nowhere"]}, r"'Nowhere' is not a stream name"),
+    ({"outputs": ["stream:s/nowhere"]}, UNKNOWN),
     ({"outputs": []}, r"outputs is \[\]"),
     ({"order": "newest"}, r"order is 'newest'"),
 ]
@@ -128,12 +129,21 @@ def installed(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Installati
     return weir
 
 
-def state(weir: Installation) -> Any:
-    """All that a job may have left behind."""
-    tables = "stream segment epoch data_file reader_group reader_group_segment reader_batch reader"
-    counts = [weir.query(f"SELECT count(*), min(t::text) FROM {t} t") for t in tables.split()]
-    alive = weir.query("SELECT state, count(*) FROM transaction GROUP BY 1 ORDER BY 1")
-    return counts, [row for row in alive if row.state != "aborted"]
+def state(weir: Installation) -> list[Any]:
+    """All that a job may have left behind, but aborted appends and their garbage."""
+    return [
+        weir.query(f"SELECT * FROM {what}")
+        for what in (
+            "streams ORDER BY stream",
+            "segments ORDER BY segment",
+            "data_files",
+            "positions",
+            "readers",
+            "batches",
+            "checkpoints",
+            "transactions WHERE state <> 'aborted'",
+        )
+    ]
 
 
 def failed(job: str, arguments: Any, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:

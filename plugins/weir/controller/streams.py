@@ -153,9 +153,3 @@ def schema_of(connection: Connection, stream: LockedStream) -> list[dict[str, An
         {"s": stream.stream_id, "v": stream.schema_version},
     ).scalar_one()
     return list(fields)
-
-
-def list_streams(connection: Connection) -> list[str]:
-    """The names of all streams, sorted."""
-    rows = connection.execute(text("SELECT stream FROM streams ORDER BY stream"))
-    return [row.stream for row in rows]

@@ -128,8 +128,8 @@ def begin_in(
     if known is not None and known.state != "aborted" and known.fingerprint != fingerprint:
         raise Conflict(
             f"batch {batch_id!r} of writer {writer_id!r} is {known.state} in stream {stream.name} "
-            "with another input (the paths are the same, sizes or times differ); append changed "
-            "data under another batch id, or under other file names."
+            "with another input (the same paths, but other sizes, times or options); append "
+            "changed data under other file names, or set append_again."
         )
     if known is not None and known.state == "committed":
         return Committed(
@@ -259,6 +259,22 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
         raise Fenced(
             f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
             f"{attempt.stream} was taken over or aborted, or ran longer than {longest:.0f} s."
+        )
+
+
+def check_attempt(connection: Connection, attempt: Attempt) -> None:
+    """Raises Fenced unless the attempt still holds its open transaction."""
+    held = connection.execute(
+        text(
+            """SELECT FROM transaction WHERE stream_id = :s AND transaction_number = :n
+            AND attempt = :attempt AND state = 'open'"""
+        ),
+        {"s": attempt.stream_id, "n": attempt.transaction_number, "attempt": attempt.attempt},
+    ).first()
+    if held is None:
+        raise Fenced(
+            f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
+            f"{attempt.stream} was taken over or aborted."
         )
 
 

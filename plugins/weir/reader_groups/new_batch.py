@@ -43,7 +43,10 @@ def open_new(
     mine = _share(connection, group, positions, graph, reader_id, expected_readers)
     bounds = _plan(connection, positions, graph, mine, budget, until)
     if not bounds:
-        return None
+        if expected_readers == 0:
+            return None
+        # Readers that are expected but have not come leave events unread: take their share, too.
+        return open_new(connection, group, reader_id, token, budget, until, expected_readers=0)
     events = sum(bound.end - bound.start for bound in bounds)
     if events == 0:  # only ends of sealed segments were passed: no work, but the positions move
         advance(connection, group, bounds, reader_id)

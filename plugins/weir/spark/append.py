@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 
 from weir.controller.commit import Staged, commit
 from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
-from weir.garbage import installation_id
+from weir.errors import Unavailable, WeirError
+from weir.garbage import installation
 from weir.names import StreamName
 from weir.settings import Settings
 from weir.spark.inputs import Inputs, read_inputs, reading
@@ -31,18 +32,18 @@ class Appender:
     source: str  # who appends: DAG run and task, or a program's name
     say: Say = log.info
 
-    def append_files(
-        self, name: StreamName, inputs: Inputs, *, append_again: bool = False
-    ) -> Committed:
+    def append_files(self, name: StreamName, inputs: Inputs, *, again: str = "") -> Committed:
         """Append files as one transaction; the same files again append nothing.
+
+        `again`: an id under which they are appended once more on purpose.
 
         Raises Conflict for a file that another transaction holds, or that changed since it was
         appended; BadRows with the count and an example.
         """
         opened = begin(
-            self.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id,
+            self.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id + again,
             fingerprint=inputs.fingerprint, lease=self.settings.transaction_lease,
-            source=self.source, inputs=inputs.files, append_again=append_again,
+            source=self.source, inputs=inputs.named, append_again=bool(again),
         )  # fmt: skip
         if isinstance(opened, Committed):
             self.say(
@@ -95,7 +96,7 @@ class Appender:
         opened = [attempt]
         lease, longest = self.settings.transaction_lease, self.settings.transaction_max
         try:
-            claim(self.settings.warehouse, installation_id(self.database))
+            claim(self.settings.warehouse, *installation(self.database))
             with self.database.keep_alive(
                 lambda c: ping_all(c, opened, lease, longest), every=lease / 3
             ):
@@ -110,8 +111,14 @@ class Appender:
             raise
 
     def commit(self, staged: list[Staged]) -> Committed:
-        """Commit staged appends as one change; returns the first."""
-        committed = commit(self.database, *staged)[0]
+        """Commit staged appends as one change; returns the first. What is refused is aborted."""
+        try:
+            committed = commit(self.database, *staged)[0]
+        except WeirError as error:
+            if not isinstance(error, Unavailable):  # then nobody knows whether it was committed
+                for one in staged:
+                    abort(self.database, one.attempt)
+            raise
         self.say(
             f"committed {committed.events:,} events in {committed.files} files "
             f"({committed.bytes:,} bytes) to {committed.stream}"

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from sqlalchemy import Connection
 
 from weir.controller.commit import Staged
+from weir.controller.locks import read_stream
 from weir.controller.reads import plan_of_bounds
 from weir.controller.transactions import Attempt, Committed, abort, ping
 from weir.errors import Fenced, InvalidInput, InvariantViolation, Truncated
@@ -65,13 +66,15 @@ class Consumer:
 
     def __post_init__(self) -> None:
         names = [output.name for output in self.outputs]
-        if len(set(names)) < len(names):
+        places = {(o.kind, o.root, o.path or o.name) for o in self.outputs}
+        if len(set(names)) < len(names) or len(places) < len(names):
             raise InvalidInput(f"an output is named twice ({', '.join(names)}); name each once.")
 
     def run(self) -> dict[str, Any]:
         """Read up to the tail as it is now, batch after batch; returns what was done."""
         app = self.appender
         lease = app.settings.reader_lease
+        app.database.transaction(self._check_outputs)
         token = join(app.database, self.group, self.reader_id, lease)
         batches: list[dict[str, Any]] = []
         opened: list[Attempt] = []
@@ -100,6 +103,12 @@ class Consumer:
             "batches": batches,
             "events": sum(batch["events"] for batch in batches),
         }
+
+    def _check_outputs(self, connection: Connection) -> None:
+        """Raises NotFound for an output stream, before a batch is opened for it."""
+        for output in self.outputs:
+            if output.kind == "stream":
+                read_stream(connection, stream_name(output.name))
 
     def _renew(self, connection: Connection, token: int, opened: list[Attempt]) -> None:
         settings = self.appender.settings
@@ -199,8 +208,11 @@ class Consumer:
                 kept.append(result.persist())
             return [(output, result) for output in self.outputs]
         names = {output.name for output in self.outputs}
-        if not isinstance(result, dict) or set(result) != names:
-            got = sorted(result) if isinstance(result, dict) else type(result).__name__
+        if not (isinstance(result, dict) and set(result) == names
+                and all(isinstance(frame, DataFrame) for frame in result.values())):  # fmt: skip
+            got: Any = type(result).__name__
+            if isinstance(result, dict):
+                got = {str(name): type(frame).__name__ for name, frame in result.items()}
             raise InvalidInput(
                 f"the function returned {got}; it must return a DataFrame, or a dictionary with "
                 f"one for each of {sorted(names)}."

@@ -78,7 +78,7 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
                 f"the {what} {text!r} uses {column}, which is another one each time; use a column."
             )
         columns.append(column)
-    if kind == "Literal" and _MOMENT_LITERAL.search(text) and node.dataType().sql() != "STRING":
+    if kind == "Literal" and _MOMENT_LITERAL.search(text):
         raise InvalidInput(
             f"the {what} {text!r} has a literal that is another moment each time; write the date."
         )
@@ -106,6 +106,8 @@ def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[s
     except (ParseException, Py4JJavaError) as error:
         first = str(error).strip().splitlines()[0]
         raise InvalidInput(f"the columns {ddl!r} can't be read: {first}") from None
+    if any(not field.nullable for field in struct.fields):
+        raise InvalidInput(f"the columns {ddl!r} say NOT NULL, which is not checked; leave it out.")
     names = {name.lower() for name in struct.fieldNames()}
     for name in used:
         if name.lower() not in names:

@@ -8,6 +8,7 @@ and the parts are put one after the other: every task holds one contiguous run o
 import csv
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -49,11 +50,17 @@ class Inputs:
     format: str
     options: dict[str, str]
     modified: tuple[str, ...]
+    prefix: str = ""  # what the paths are known by, for files below another root than the first
+
+    @property
+    def named(self) -> list[InputFile]:
+        """The files under the names by which a transaction holds them."""
+        return [InputFile(self.prefix + file.path, file.bytes) for file in self.files]
 
     @property
     def batch_id(self) -> str:
         """A hash of the ordered paths below the input root: the same files are the same batch."""
-        return hashlib.sha256(json.dumps([f.path for f in self.files]).encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps([f.path for f in self.named]).encode()).hexdigest()[:32]
 
     @property
     def fingerprint(self) -> str:
@@ -102,6 +109,7 @@ def find_inputs(
         format_,
         options,
         tuple(modified for _, _, modified in found),
+        "" if root in (roots[0].rstrip("/"), os.path.realpath(roots[0])) else root + "/",
     )
 
 
@@ -113,8 +121,15 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
     infos = [info]
     if info.type == fs.FileType.Directory:
         listed = system.get_file_info(fs.FileSelector(info.path))
-        infos = sorted((i for i in listed if i.type == fs.FileType.File), key=lambda i: i.path)
-        infos = [i for i in infos if not i.base_name.startswith((".", "_"))]
+        infos = sorted(
+            (i for i in listed if not i.base_name.startswith((".", "_"))), key=lambda i: i.path
+        )
+        for i in infos:
+            if i.type != fs.FileType.File:
+                raise InvalidInput(
+                    f"the input folder {relative!r} has another folder {i.base_name!r} in it; "
+                    "name the folders one by one, in the order in which they are to be read."
+                )
         if not infos:
             raise InvalidInput(f"the input folder {relative!r} below {root} has no file in it.")
         for i in infos:  # a link in the folder must not lead out of the root

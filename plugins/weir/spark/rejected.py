@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from weir.controller.commit import Staged
 from weir.controller.streams import create_in
-from weir.controller.transactions import Attempt, Committed, begin
+from weir.controller.transactions import Attempt, Committed, begin, check_attempt
 from weir.errors import BadRows, Conflict, InvariantViolation
 from weir.settings import Settings
 from weir.spark.frames import EXACT_PATHS, quoted
@@ -44,7 +44,9 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, plac
             example = these.orderBy(SEQ).first()
             assert example is not None  # it was just counted
             source, number = place(example[SEQ])
-            where = f"{source!r}, row {number}" if source else f"row {number}"
+            # Rows of text files are counted by Spark's tasks, which may read several files.
+            about = "about row" if example["text"] else "row"
+            where = f"{source!r}, {about} {number + 1}" if source else f"row {number + 1}"
             raise BadRows(
                 f"{count} of the rows {'have no routing key' if bad == MISSING_KEY else bad} for "
                 f"stream {attempt.stream} ({where}: {str(example['row'])[:200]}); nothing was "
@@ -66,6 +68,7 @@ def stage_rejected(
         appender.database, name, writer_id=f"rejected by {main.stream_id}",
         batch_id=str(main.transaction_number), fingerprint="rejected",
         lease=appender.settings.transaction_lease, source=appender.source,
+        guard=lambda c: check_attempt(c, main),
     )  # fmt: skip
     if isinstance(attempt, Committed):  # it is committed with the events or not at all
         raise InvariantViolation(f"the rejected rows of {main.stream} were committed without them.")
@@ -100,4 +103,6 @@ def _read(spark: SparkSession, settings: Settings, staged: Staged) -> DataFrame:
         reason = F.when(malformed, F.lit(BAD_ROW)).otherwise(F.lit(MISSING_KEY))
     else:
         reason = F.lit(MISSING_KEY)
-    return frame.select(row.alias("row"), reason.alias("reason"), SEQ).coalesce(1).orderBy(SEQ)
+    text = F.lit(MALFORMED in frame.columns)
+    found = frame.select(row.alias("row"), reason.alias("reason"), SEQ, text.alias("text"))
+    return found.coalesce(1).orderBy(SEQ)

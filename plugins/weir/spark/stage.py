@@ -66,8 +66,11 @@ def stage(
     fields = merge(str(attempt.stream), attempt.fields, given)
     _check_key(attempt, [field["name"] for field in given])
     kept = quoted([name for name in frame.columns if name != SEQ])
-    ids, routed = _route(attempt, frame)
-    rows = _write(spark, spark_path(warehouse, attempt.folder), routed, kept, ids, attempt, say)
+    path = spark_path(warehouse, attempt.folder)
+    # A key that is a time is cast to text: the same text in whatever session it is appended.
+    with setting(spark, {"spark.sql.session.timeZone": "UTC"}):
+        ids, routed = _route(attempt, frame)
+        rows = _write(spark, path, routed, kept, ids, attempt, say)
     files = read_footers(warehouse, attempt.folder)
     found = sum(file.events for file in files)
     if found != rows:
@@ -113,7 +116,7 @@ def _write(
     say: Say,
 ) -> int:
     """Write the files; returns how many rows Spark counted on the way."""
-    tasks = routed.rdd.getNumPartitions() if len(ids) > 8 else 1
+    tasks = _tasks(routed) if len(ids) > 8 else 1
     shuffle = False
     if tasks * len(ids) > MANY_FILES:
         plan: Any = routed._jdf.queryExecution().optimizedPlan()
@@ -147,6 +150,12 @@ def _write(
             .parquet(path)
         )
     return int(counted.get["rows"])
+
+
+def _tasks(frame: DataFrame) -> int:
+    """How many tasks will write, about: known without running what comes before a shuffle."""
+    planned: Any = frame._jdf.queryExecution().executedPlan().outputPartitioning()
+    return int(planned.numPartitions()) or frame.rdd.getNumPartitions()
 
 
 def read_footers(warehouse: str, folder: str) -> list[StagedFile]:

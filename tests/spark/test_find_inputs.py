@@ -1,0 +1,140 @@
+"""Which files an append takes: below the roots, each once, in a certain order, and their identity."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from weir.errors import InvalidInput
+from weir.spark.inputs import Inputs, find_inputs
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An input root with a few files, and a secret beside it."""
+    root = tmp_path / "input"
+    for name in ("b.csv", "a.csv", "days/2.csv", "days/10.csv", "days/1.csv", "days/_SUCCESS",
+                 "days/.2.csv.crc"):  # fmt: skip
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"k\n{name}\n")
+    (tmp_path / "secret.csv").write_text("k\nsecret\n")
+    return root
+
+
+def find(root: Path, *paths: str, format_: str = "csv", **options: str) -> Inputs:
+    """With one root."""
+    return find_inputs(paths, [str(root)], format_, options)
+
+
+def names(inputs: Inputs) -> list[str]:
+    """The paths, in their order."""
+    return [file.path for file in inputs.files]
+
+
+def test_files_keep_the_order_in_which_they_are_given(root: Path) -> None:
+    assert names(find(root, "b.csv", "a.csv")) == ["b.csv", "a.csv"]
+    found = find(root, str(root / "b.csv"), "days/../a.csv")
+    assert names(found) == ["b.csv", "a.csv"]
+    assert [file.bytes for file in found.files] == [8, 8]
+
+
+def test_folder_stands_for_its_files_by_name_without_hidden_ones(root: Path) -> None:
+    assert names(find(root, "b.csv", "days", "a.csv")) == [
+        "b.csv", "days/1.csv", "days/10.csv", "days/2.csv", "a.csv",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret.csv", "days/../../secret.csv", "{tmp}/secret.csv", "/etc/passwd", "~/x",
+             "{tmp}/input-2/x.csv", "a.csv\0", ""],
+)  # fmt: skip
+def test_path_outside_the_roots_is_refused(root: Path, path: str) -> None:
+    (root.parent / "input-2").mkdir()
+    (root.parent / "input-2/x.csv").write_text("k\n")
+    with pytest.raises(InvalidInput, match="root|does not exist"):
+        find(root, path.format(tmp=root.parent))
+
+
+def test_link_that_leads_out_of_the_root_is_refused(root: Path) -> None:
+    (root / "link.csv").symlink_to(root.parent / "secret.csv")
+    (root / "folder").symlink_to(root.parent)
+    for path in ("link.csv", "folder/secret.csv", "folder"):
+        with pytest.raises(InvalidInput, match="outside the configured roots"):
+            find(root, path)
+
+
+def test_link_in_a_folder_that_leads_out_of_the_root_is_refused(root: Path) -> None:
+    (root / "days/3.csv").symlink_to(root.parent / "secret.csv")
+    with pytest.raises(InvalidInput, match=r"days/3\.csv' is outside the configured roots"):
+        find(root, "days")
+
+
+def test_link_within_the_root_is_the_file_it_leads_to(root: Path) -> None:
+    (root / "link.csv").symlink_to(root / "days/1.csv")
+    assert names(find(root, "link.csv")) == ["days/1.csv"]
+    with pytest.raises(InvalidInput, match="named twice"):
+        find(root, "link.csv", "days")
+
+
+def test_second_root_is_found_by_its_whole_path(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/a.csv").write_text("k\nx\n")
+    roots = [str(root), str(tmp_path / "other")]
+    one = find_inputs(["a.csv"], roots, "csv", {})
+    other = find_inputs([str(tmp_path / "other/a.csv")], roots, "csv", {})
+    assert one.batch_id != other.batch_id, "they are different files"
+    assert [file.path for file in one.named] == ["a.csv"]
+    assert [file.path for file in other.named] == [str(tmp_path / "other/a.csv")]
+    with pytest.raises(InvalidInput, match="same input root"):
+        find_inputs(["a.csv", str(tmp_path / "other/a.csv")], roots, "csv", {})
+
+
+@pytest.mark.parametrize(
+    ("paths", "says"),
+    [
+        (["missing.csv"], "'missing.csv' does not exist"),
+        (["empty"], "'empty' .* has no file in it"),
+        (["nested"], "has another folder 'inner' in it"),
+        (["a.csv", "days", "./a.csv"], "named twice"),
+        (["days", "days/2.csv"], "named twice"),
+        (["days/_SUCCESS"], "'_SUCCESS' can't be read"),
+        (["days/.2.csv.crc"], r"'\.2\.csv\.crc' can't be read"),
+        (["copy._COPYING_"], r"'copy\._COPYING_' can't be read"),
+        (["12:00.csv"], "'12:00.csv' can't be read.*colon"),
+        ([], "no input file is named"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_and_named(root: Path, paths: list[str], says: str) -> None:
+    (root / "empty").mkdir()
+    (root / "nested/inner").mkdir(parents=True)
+    for name in ("nested/x.csv", "copy._COPYING_", "12:00.csv"):
+        (root / name).write_text("k\n")
+    with pytest.raises(InvalidInput, match=says):
+        find(root, *paths)
+
+
+def test_format_must_be_one_of_three(root: Path) -> None:
+    with pytest.raises(InvalidInput, match="'orc'; use one of parquet, csv, json"):
+        find(root, "a.csv", format_="orc")
+
+
+def test_identity_is_the_ordered_paths_and_the_fingerprint_what_is_in_them(root: Path) -> None:
+    first = find(root, "a.csv", "b.csv")
+    assert first.batch_id == find(root, str(root / "a.csv"), "./b.csv").batch_id
+    assert first.fingerprint == find(root, "a.csv", "b.csv").fingerprint
+    assert first.batch_id != find(root, "b.csv", "a.csv").batch_id, "another order is another input"
+    assert first.batch_id != find(root, "a.csv").batch_id
+    assert first.fingerprint != find(root, "a.csv", "b.csv", sep=";").fingerprint
+    assert first.fingerprint != find(root, "a.csv", "b.csv", format_="json").fingerprint
+
+    status = (root / "a.csv").stat()
+    (root / "a.csv").write_text("k\nx.csv\n")  # as long as before
+    os.utime(root / "a.csv", ns=(status.st_atime_ns, status.st_mtime_ns + 1000))
+    changed = find(root, "a.csv", "b.csv")
+    assert (changed.batch_id, changed.fingerprint != first.fingerprint) == (first.batch_id, True)
+
+
+def test_row_is_found_again_by_its_rank(root: Path) -> None:
+    inputs = find(root, "b.csv", "a.csv")
+    assert inputs.place(0) == ("b.csv", 0)
+    assert inputs.place((1 << 47) + 12) == ("a.csv", 12)
