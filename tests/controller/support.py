@@ -1,15 +1,17 @@
 """Streams of invented files: appends as the controller sees them, without Spark, without bytes."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import psycopg2
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from weir.controller.commit import Staged, StagedFile, commit
 from weir.controller.scale import scale
@@ -191,3 +193,39 @@ def staged(attempt: Attempt, written: Mapping[str, int | Sequence[int]]) -> Stag
             )
             rank += events
     return Staged(attempt, tuple(files), FIELDS)
+
+
+def waiting_for_a_lock(database: Database) -> int:
+    """How many sessions of this database wait for a lock."""
+    [[waiting]] = rows(
+        database,
+        """SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'""",
+    )
+    return int(waiting)
+
+
+def while_held(
+    database: Database, hold: Callable[[Connection], Any], meanwhile: Callable[[], Any]
+) -> tuple[Any, Any]:
+    """`hold` first, in a transaction that is committed when `meanwhile` waits for its locks.
+
+    The results of both, or what they raised.
+    """
+    held = Event()
+
+    def holding(connection: Connection) -> Any:
+        result = hold(connection)
+        held.set()
+        end = time.monotonic() + 20
+        while not waiting_for_a_lock(database):
+            assert time.monotonic() < end, "nothing waits for these locks"
+            time.sleep(0.01)
+        return result
+
+    def begun() -> Any:
+        assert held.wait(timeout=20)
+        return meanwhile()
+
+    first, second = at_once(partial(database.transaction, holding), begun)
+    return first, second

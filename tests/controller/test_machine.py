@@ -1,8 +1,6 @@
 """Random histories of a stream against a model that keeps every event."""
 
 import json
-from dataclasses import dataclass
-from itertools import pairwise
 from random import Random
 
 import pytest
@@ -16,27 +14,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.controller.model import GRID, Cut, Event, Model, Written, as_json
-from tests.controller.support import FIELDS, Lane, unique
-from weir.controller.commit import Staged, StagedFile, commit
-from weir.controller.scale import scale
-from weir.controller.transactions import Attempt, abort
+from tests.controller.driver import Driver
+from tests.controller.model import GRID, Cut, as_json
+from weir.controller.commit import commit
+from weir.controller.transactions import abort
 from weir.errors import Conflict, Fenced, InvalidInput
 from weir.key_space import KeyRange, tiles
-from weir.segment import segment_name
 from weir.storage import Database
 
-SEGMENTS = 2
 seeds = st.integers(0, 2**32)
-
-
-@dataclass
-class Open:
-    """A transaction that is open, and what its writer would write."""
-
-    batch: str
-    attempt: Attempt
-    epoch: int
 
 
 class StreamMachine(RuleBasedStateMachine):
@@ -44,158 +30,54 @@ class StreamMachine(RuleBasedStateMachine):
 
     def __init__(self, database: Database) -> None:
         super().__init__()
-        self.lane = Lane.made(database, segments=SEGMENTS)
-        self.model = Model(SEGMENTS)
-        self.open: list[Open] = []
-        self.zombies: list[Open] = []
-        self.committed: list[Staged] = []
-        self.orders = 0
+        self.driver = Driver(database, segments=2)
+        self.lane, self.model = self.driver.lane, self.driver.model
         self.random = Random(0)
 
-    # Appends.
-
-    def begin(self, batch: str) -> Open:
-        return Open(batch, self.lane.opened(batch), len(self.model.epochs) - 1)
-
-    def written(self, one: Open, random: Random) -> tuple[Staged, Written]:
-        """A few events, routed to the segments that the attempt was given."""
-        weight = random.randint(1, 9)
-        cells = [random.randrange(GRID) for _ in range(random.randint(0, 6))]
-        files: list[StagedFile] = []
-        placed: Written = []
-        first = self.orders
-        self.orders += len(cells)
-        for segment in one.attempt.segments:
-            mine = [
-                Event(cell, first + i, weight)
-                for i, cell in enumerate(cells)
-                if segment.key_low <= cell / GRID < segment.key_high
-            ]
-            task = 0
-            while mine:
-                taken = tuple(mine[: random.randint(1, len(mine))])
-                mine = mine[len(taken) :]
-                path = f"{one.attempt.folder}_weir_segment={segment.segment_id}/{task}"
-                task += 1
-                placed.append((segment.segment_id, taken, path))
-                files.append(
-                    StagedFile(
-                        segment.segment_id, path, len(taken), weight * len(taken),
-                        taken[0].order, taken[-1].order,
-                    )
-                )  # fmt: skip
-        random.shuffle(files)
-        return Staged(one.attempt, tuple(files), FIELDS), placed
-
-    @precondition(lambda self: len(self.open) < 6)
+    @precondition(lambda self: len(self.driver.open) < 6)
     @rule()
     def begin_a_transaction(self) -> None:
-        self.open.append(self.begin(unique("batch")))
+        self.driver.open.append(self.driver.begin())
 
-    @precondition(lambda self: self.open)
+    @precondition(lambda self: self.driver.open)
     @rule(seed=seeds)
     def take_a_transaction_over(self, seed: int) -> None:
-        i = Random(seed).randrange(len(self.open))
-        self.zombies.append(self.open[i])
-        self.open[i] = self.begin(self.open[i].batch)
+        i = Random(seed).randrange(len(self.driver.open))
+        self.driver.zombies.append(self.driver.open[i])
+        self.driver.open[i] = self.driver.begin(self.driver.open[i].batch)
 
     @rule(seed=seeds)
     def append(self, seed: int) -> None:
-        self.commit_all([self.begin(unique("batch"))], Random(seed))
+        self.driver.append(Random(seed))
 
-    @precondition(lambda self: self.open)
+    @precondition(lambda self: self.driver.open)
     @rule(seed=seeds, count=st.integers(1, 3))
     def commit_what_began_before(self, seed: int, count: int) -> None:
-        random = Random(seed)
-        chosen = random.sample(self.open, min(count, len(self.open)))
-        self.open = [one for one in self.open if one not in chosen]
-        self.commit_all(chosen, random)
+        self.driver.commit_some(Random(seed), count)
 
-    def commit_all(self, chosen: list[Open], random: Random) -> None:
-        everything = [self.written(one, random) for one in chosen]
-        done = commit(self.lane.database, *[staged for staged, _ in everything])
-        rolling = None
-        rolled = []
-        # The order of a commit is that of the call, whatever the writers did before.
-        for one, (_, placed) in zip(chosen, everything, strict=True):
-            rolling = self.model.commit(one.epoch, placed, rolling=rolling)
-            rolled.append(rolling is not None)
-        if rolling is not None:
-            self.model.end_roll()
-        assert [one.rolled for one in done] == rolled
-        assert [one.clock for one in done] == sorted({one.clock for one in done})
-        self.committed.append(everything[-1][0])
-
-    @precondition(lambda self: self.committed)
+    @precondition(lambda self: self.driver.committed)
     @rule()
     def commit_again(self) -> None:
-        [done] = commit(self.lane.database, self.committed[-1])
+        [done] = commit(self.lane.database, self.driver.committed[-1])
         assert done.repeated
 
-    @precondition(lambda self: self.zombies)
+    @precondition(lambda self: self.driver.zombies)
     @rule(seed=seeds)
     def a_zombie_commits(self, seed: int) -> None:
-        one = self.zombies.pop()
-        staged, _ = self.written(one, Random(seed))
+        staged, _ = self.driver.written(self.driver.zombies.pop(), Random(seed))
         with pytest.raises(Fenced):
             commit(self.lane.database, staged)
 
-    @precondition(lambda self: self.open)
+    @precondition(lambda self: self.driver.open)
     @rule()
     def abort_a_transaction(self) -> None:
-        one = self.open.pop()
+        one = self.driver.open.pop()
         assert abort(self.lane.database, one.attempt)
-        self.zombies.append(one)
-
-    # Scales.
-
-    def blocks(self, random: Random) -> tuple[list[int], list[tuple[int, int]]]:
-        """Some active segments, as runs of neighbours, and the ranges of those runs."""
-        in_order = sorted(self.model.epochs[-1], key=lambda s: self.model.segments[s].low)
-        first = random.randrange(len(in_order))
-        chosen = in_order[first : first + random.randint(1, 3)]
-        if random.random() < 0.2:
-            chosen = sorted({*chosen, random.choice(in_order)})
-        segments = sorted((self.model.segments[s] for s in chosen), key=lambda s: s.low)
-        runs: list[tuple[int, int]] = []
-        for segment in segments:
-            if runs and runs[-1][1] == segment.low:
-                runs[-1] = (runs[-1][0], segment.high)
-            else:
-                runs.append((segment.low, segment.high))
-        return chosen, runs
+        self.driver.zombies.append(one)
 
     @rule(seed=seeds)
     def scale(self, seed: int) -> None:
-        random = Random(seed)
-        chosen, runs = self.blocks(random)
-        inside = [cell for low, high in runs for cell in range(low + 1, high)]
-        cuts = sorted(random.sample(inside, min(len(inside), random.randint(0, 3))))
-        if len(self.model.epochs[-1]) > 8:
-            cuts = []
-        if not cuts and len(runs) > 1:
-            return  # equal parts of what does not touch have no meaning
-        ranges = []
-        for low, high in runs:
-            edges = [low, *[c for c in cuts if low < c < high], high]
-            ranges += list(pairwise(edges))
-        done = scale(
-            self.lane.database,
-            self.lane.name,
-            seal=[self.any_name_of(s, random) for s in chosen],
-            boundaries=[c / GRID for c in cuts],
-            parts=1,
-            request_id=unique("scale"),
-        )
-        self.model.scale(chosen, ranges)
-        assert done["epoch"] == len(self.model.epochs) - 1
-        new = self.model.epochs[-1][len(self.model.epochs[-1]) - len(ranges) :]
-        assert [name for name, _, _ in done["created"]] == [segment_name(s) for s in new]
-
-    def any_name_of(self, s: int, random: Random) -> str:
-        """After a roll a segment may still be called by the id of an earlier copy."""
-        same = [t for t in self.model.segments.values() if t.number == s % (1 << 32)]
-        return random.choice(same).name
+        self.driver.scale(Random(seed))
 
     @rule(seed=seeds)
     def scale_what_is_not_active(self, seed: int) -> None:
@@ -214,18 +96,9 @@ class StreamMachine(RuleBasedStateMachine):
         with pytest.raises(InvalidInput, match="boundary"):
             self.lane.scale(segment.name, boundaries=[segment.high / GRID])
 
-    # Truncation.
-
     @rule(seed=seeds)
     def truncate(self, seed: int) -> None:
-        cut = self.model.frontier(Random(seed), self.model.head)
-        before, after = self.model.size_till(self.model.head), self.model.size_till(cut)
-        dead = len(self.model.dead(cut)) - len(self.model.dead(self.model.head))
-        done = self.lane.truncate(json.dumps(as_json(cut)))
-        assert (done["events"], done["bytes"], done["files"]) == (
-            after[0] - before[0], after[1] - before[1], dead,
-        )  # fmt: skip
-        self.model.head = cut
+        self.driver.truncate(Random(seed))
 
     @rule(seed=seeds)
     def truncate_behind_the_head(self, seed: int) -> None:

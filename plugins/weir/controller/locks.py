@@ -1,4 +1,4 @@
-"""Row locks, always in one order: streams by id, then reader groups by id.
+"""Row locks, always in one order: streams by id, then reader groups by id, then readers.
 
 FOR NO KEY UPDATE: with foreign keys, two sessions that insert a child row and then lock the parent
 FOR UPDATE would deadlock. What was read before the lock must be read again after it.
@@ -137,3 +137,14 @@ def lock_group(connection: Connection, name: str) -> LockedGroup:
             "or check the name."
         )
     return LockedGroup(**row)
+
+
+def lock_reader(connection: Connection, group: LockedGroup, reader_id: str) -> None:
+    """Lock a reader, if it is there. Its group must have been locked before."""
+    connection.execute(
+        text(
+            """SELECT FROM reader WHERE group_id = :g AND reader_id = :reader_id
+            FOR NO KEY UPDATE"""
+        ),
+        {"g": group.group_id, "reader_id": reader_id},
+    )

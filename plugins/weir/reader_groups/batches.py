@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.commit import Staged, commit_in
-from weir.controller.locks import LockedGroup, lock_group, lock_streams
+from weir.controller.locks import LockedGroup, lock_group, lock_reader, lock_streams
 from weir.controller.transactions import Committed
 from weir.errors import Fenced
 from weir.reader_groups.gaps import skip_gaps
@@ -125,6 +125,8 @@ def commit_batch(
     def work(connection: Connection) -> list[Committed]:
         locked = lock_streams(connection, ids=[s.attempt.stream_id for s in staged])
         group = lock_group(connection, batch.group)
+        # The thread that renews leases has the reader's row first, then its transactions'.
+        lock_reader(connection, group, batch.reader_id)
         check_held(connection, batch)
         state = connection.execute(
             text("SELECT state FROM reader_batch WHERE group_id = :g AND batch_id = :b"),

@@ -78,7 +78,8 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
                 f"the {what} {text!r} uses {column}, which is another one each time; use a column."
             )
         columns.append(column)
-    if kind == "Literal" and _MOMENT_LITERAL.search(text):
+    moment = kind == "Literal" and node.sql().startswith(("DATE", "TIME"))
+    if moment and _MOMENT_LITERAL.search(text):
         raise InvalidInput(
             f"the {what} {text!r} has a literal that is another moment each time; write the date."
         )

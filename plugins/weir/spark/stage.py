@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from pyarrow import fs
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -89,7 +90,13 @@ def stage(
 def _route(attempt: Attempt, frame: DataFrame) -> tuple[list[int], DataFrame]:
     """The segments by ordinal, and the rows with the ordinal of theirs (the last: rejected)."""
     segments = sorted(attempt.segments, key=lambda s: s.key_low)
-    routed = frame.withColumn("_weir_key", F.expr(attempt.routing_key).cast("string"))
+    try:
+        routed = frame.withColumn("_weir_key", F.expr(attempt.routing_key).cast("string"))
+    except AnalysisException as error:
+        raise BadRows(
+            f"the routing key {attempt.routing_key!r} of stream {attempt.stream} can't be computed "
+            f"of these rows: {str(error).strip().splitlines()[0]}"
+        ) from None
     missing = F.col("_weir_key").isNull()
     steps = routing_steps(F.col("_weir_key"))
     rejected: Column = F.lit(False)
@@ -120,7 +127,7 @@ def _write(
     shuffle = False
     if tasks * len(ids) > MANY_FILES:
         plan: Any = routed._jdf.queryExecution().optimizedPlan()
-        size = int(plan.stats().sizeInBytes().toString())
+        size = int(str(plan.stats().sizeInBytes()))
         shuffle = size < SMALL_FILE * tasks * len(ids)
         if shuffle:
             routed = routed.repartition(

@@ -1,0 +1,147 @@
+"""Does the same to a stream and to its model, and compares what comes back."""
+
+import json
+from dataclasses import dataclass
+from itertools import pairwise
+from random import Random
+
+from tests.controller.model import GRID, Event, Model, Written, as_json
+from tests.controller.support import FIELDS, Lane, unique
+from weir.controller.commit import Staged, StagedFile, commit
+from weir.controller.scale import scale
+from weir.controller.transactions import Attempt
+from weir.segment import segment_name
+from weir.storage import Database
+
+
+@dataclass
+class Open:
+    """An open transaction, and the epoch in which it began."""
+
+    batch: str
+    attempt: Attempt
+    epoch: int
+
+
+class Driver:
+    """One stream and its model."""
+
+    def __init__(self, database: Database, segments: int) -> None:
+        self.lane = Lane.made(database, segments=segments)
+        self.model = Model(segments)
+        self.open: list[Open] = []
+        self.zombies: list[Open] = []
+        self.committed: list[Staged] = []
+        self.orders = 0
+
+    def begin(self, batch: str | None = None) -> Open:
+        batch = batch or unique("batch")
+        return Open(batch, self.lane.opened(batch), len(self.model.epochs) - 1)
+
+    def written(self, one: Open, random: Random) -> tuple[Staged, Written]:
+        """A few events, routed to the segments that the attempt was given."""
+        weight = random.randint(1, 9)
+        cells = [random.randrange(GRID) for _ in range(random.randint(0, 6))]
+        files: list[StagedFile] = []
+        placed: Written = []
+        first = self.orders
+        self.orders += len(cells)
+        for segment in one.attempt.segments:
+            mine = [
+                Event(cell, first + i, weight)
+                for i, cell in enumerate(cells)
+                if segment.key_low <= cell / GRID < segment.key_high
+            ]
+            task = 0
+            while mine:
+                taken = tuple(mine[: random.randint(1, len(mine))])
+                mine = mine[len(taken) :]
+                path = f"{one.attempt.folder}_weir_segment={segment.segment_id}/{task}"
+                task += 1
+                placed.append((segment.segment_id, taken, path))
+                files.append(
+                    StagedFile(
+                        segment.segment_id, path, len(taken), weight * len(taken),
+                        taken[0].order, taken[-1].order,
+                    )
+                )  # fmt: skip
+        random.shuffle(files)
+        return Staged(one.attempt, tuple(files), FIELDS), placed
+
+    def append(self, random: Random) -> None:
+        self.commit([self.begin()], random)
+
+    def commit_some(self, random: Random, count: int) -> None:
+        """Commit some of the open transactions, in any order, in one call."""
+        chosen = random.sample(self.open, min(count, len(self.open)))
+        self.open = [one for one in self.open if one not in chosen]
+        self.commit(chosen, random)
+
+    def commit(self, chosen: list[Open], random: Random) -> None:
+        everything = [self.written(one, random) for one in chosen]
+        done = commit(self.lane.database, *[staged for staged, _ in everything])
+        rolling = None
+        rolled = []
+        for one, (_, placed) in zip(chosen, everything, strict=True):
+            rolling = self.model.commit(one.epoch, placed, rolling=rolling)
+            rolled.append(rolling is not None)
+        if rolling is not None:
+            self.model.end_roll()
+        assert [one.rolled for one in done] == rolled
+        assert [one.clock for one in done] == sorted({one.clock for one in done})
+        self.committed += [staged for staged, _ in everything]
+
+    def scale(self, random: Random) -> None:
+        """Replace some active segments, neighbours or not, by others over the same keys."""
+        chosen, runs = self._blocks(random)
+        inside = [cell for low, high in runs for cell in range(low + 1, high)]
+        cuts = sorted(random.sample(inside, min(len(inside), random.randint(0, 3))))
+        if len(self.model.epochs[-1]) > 8:
+            cuts = []
+        if not cuts and len(runs) > 1:
+            return  # equal parts of what does not touch have no meaning
+        ranges: list[tuple[int, int]] = []
+        for low, high in runs:
+            ranges += pairwise([low, *[c for c in cuts if low < c < high], high])
+        done = scale(
+            self.lane.database,
+            self.lane.name,
+            seal=[self._any_name_of(s, random) for s in chosen],
+            boundaries=[c / GRID for c in cuts],
+            parts=1,
+            request_id=unique("scale"),
+        )
+        self.model.scale(chosen, ranges)
+        assert done["epoch"] == len(self.model.epochs) - 1
+        new = self.model.epochs[-1][len(self.model.epochs[-1]) - len(ranges) :]
+        assert [name for name, _, _ in done["created"]] == [segment_name(s) for s in new]
+
+    def _blocks(self, random: Random) -> tuple[list[int], list[tuple[int, int]]]:
+        """Some active segments, and the ranges of the runs of neighbours among them."""
+        in_order = sorted(self.model.epochs[-1], key=lambda s: self.model.segments[s].low)
+        first = random.randrange(len(in_order))
+        chosen = in_order[first : first + random.randint(1, 3)]
+        if random.random() < 0.2:
+            chosen = sorted({*chosen, random.choice(in_order)})
+        runs: list[tuple[int, int]] = []
+        for segment in sorted((self.model.segments[s] for s in chosen), key=lambda s: s.low):
+            if runs and runs[-1][1] == segment.low:
+                runs[-1] = (runs[-1][0], segment.high)
+            else:
+                runs.append((segment.low, segment.high))
+        return chosen, runs
+
+    def _any_name_of(self, s: int, random: Random) -> str:
+        """After a roll a segment may still be called by the id of an earlier copy."""
+        same = [t for t in self.model.segments.values() if t.number == s % (1 << 32)]
+        return random.choice(same).name
+
+    def truncate(self, random: Random) -> None:
+        cut = self.model.frontier(random, self.model.head)
+        before, after = self.model.size_till(self.model.head), self.model.size_till(cut)
+        dead = len(self.model.dead(cut)) - len(self.model.dead(self.model.head))
+        done = self.lane.truncate(json.dumps(as_json(cut)))
+        assert (done["events"], done["bytes"], done["files"]) == (
+            after[0] - before[0], after[1] - before[1], dead,
+        )  # fmt: skip
+        self.model.head = cut

@@ -1,0 +1,135 @@
+"""Routing: the same segment as any other language would compute, exactly at the boundaries too."""
+
+import math
+import time
+from itertools import pairwise
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tests.spark.installation import Installation
+from tests.spark.xxh64 import position, xxh64
+from weir.key_space import even_split
+from weir.segment import Segment, segment_id
+from weir.spark.routing import constant_array, routing_steps, segment_ordinal
+from weir.spark.session import setting
+
+KEYS = [
+    "", "a", "ab", "abcd", "abcdefg", "abcdefgh", "abcdefghi", "N14228", "x" * 31, "x" * 32,
+    "y" * 33, "z" * 63, "w" * 64, "v" * 1000, "ключ", "鍵", "🔑", "e\u0301", "é", "a\x00b", " a ",
+    "null", *(f"key {i}" for i in range(500)), *("k" * i for i in range(100)),
+]  # fmt: skip
+
+
+def test_xxh64_of_the_tests_agrees_with_published_values() -> None:
+    # From the reference implementation's own documentation and tests.
+    assert xxh64(b"", 0) == 0xEF46DB3751D8E999
+    assert xxh64(b"a", 0) == 0xD24EC4F1A98C6E5B
+    assert xxh64(b"abc", 0) == 0x44BC2CF5AD770999
+    assert xxh64(b"Nobody inspects the spammish repetition", 0) == 0xFBCEA83C8A378BF1
+
+
+def test_position_of_a_key_agrees_with_an_independent_xxh64(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(key,) for key in KEYS], "k string")
+    found = frame.select("k", routing_steps(F.col("k")).alias("steps")).collect()
+    assert {row.k: row.steps / 2**53 for row in found} == {key: position(key) for key in KEYS}
+    assert all(0 <= row.steps < 2**53 for row in found)
+
+
+def segments(count: int) -> list[Segment]:
+    """So many of about equal range."""
+    return [Segment(segment_id(i, 0), r.low, r.high) for i, r in enumerate(even_split(count))]
+
+
+def boundary_steps(parts: list[Segment]) -> dict[int, int]:
+    """Positions (times 2^53) just before, at and just after each boundary: where they belong."""
+    wanted = {0: 0, 2**53 - 1: len(parts) - 1}
+    for i, part in enumerate(parts[1:], 1):
+        first = math.ceil(part.key_low * 2**53)
+        for steps in (first - 1, first, first + 1):
+            inside = [j for j in (i - 1, i, i + 1) if j < len(parts)
+                      and parts[j].key_low <= steps / 2**53 < parts[j].key_high]  # fmt: skip
+            (wanted[steps],) = inside
+    return wanted
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 16, 300, 1000])
+def test_bisection_finds_the_segment_also_at_its_boundaries(
+    spark: SparkSession, count: int
+) -> None:
+    parts = segments(count)
+    wanted = boundary_steps(parts)
+    frame = spark.createDataFrame([(steps,) for steps in wanted], "steps long")
+    found = frame.select("steps", segment_ordinal("steps", parts).alias("i")).collect()
+    assert {row.steps: row.i for row in found} == wanted
+
+
+def test_unequal_ranges_that_lie_between_two_steps_are_bisected_exactly(
+    spark: SparkSession,
+) -> None:
+    edges = [0.0, 5e-324, 1e-17, 0.1, 0.1 + 2**-54, 1 / 3, 0.5, math.nextafter(1.0, 0.0), 1.0]
+    parts = [Segment(segment_id(i, 0), low, high) for i, (low, high) in enumerate(pairwise(edges))]
+    steps = {s for edge in edges for s in range(int(edge * 2**53) - 2, int(edge * 2**53) + 3)}
+    rows = [(s,) for s in sorted(steps) if 0 <= s < 2**53]
+    frame = spark.createDataFrame(rows, "steps long")
+    for row in frame.select("steps", segment_ordinal("steps", parts).alias("i")).collect():
+        part = parts[row.i]
+        assert part.key_low <= row.steps / 2**53 < part.key_high, (row, part)
+
+
+def test_routing_into_many_segments_is_not_absurdly_slow(spark: SparkSession) -> None:
+    def seconds(count: int) -> float:
+        parts = segments(count)
+        frame = spark.range(0, 500_000, 1, 2).select(
+            routing_steps(F.col("id").cast("string")).alias("steps")
+        )
+        ids = constant_array(part.segment_id for part in parts)
+        routed = frame.select(ids[segment_ordinal("steps", parts)].alias("segment"))
+        routed.agg(F.max("segment")).collect()
+        begun = time.monotonic()
+        routed.agg(F.max("segment")).collect()
+        return time.monotonic() - begun
+
+    one, many = min(seconds(16) for _ in range(2)), seconds(1000)
+    assert many < 10 * one + 2, f"{many:.2f} s into 1,000 segments, {one:.2f} s into 16"
+
+
+@pytest.mark.parametrize("count", [1, 16, 300])
+def test_events_of_a_dataframe_lie_where_their_keys_belong(weir: Installation, count: int) -> None:
+    stream = weir.create(segments=count)
+    frame = weir.spark.createDataFrame([(key, i) for i, key in enumerate(KEYS)], "k string, n long")
+    weir.append(stream, frame)
+    facts = weir.check(stream, read=False)
+    assert sorted(facts["n"]) == list(range(len(KEYS)))
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [
+        ("k", ["b", "a"]),
+        ("upper(k)", ["B", "A"]),
+        ("concat(k, '-', cast(n as string))", ["b-1", "a-2"]),
+        ("n", ["1", "2"]),
+        ("x.y", ["7", "8"]),
+        ("`a.b`", ["p", "q"]),
+        ("t", ["2024-03-01 00:00:00", "2024-03-01 12:30:00.5"]),
+        ("date_format(t, 'yyyy-MM-dd HH')", ["2024-03-01 00", "2024-03-01 12"]),
+        ("d", ["1.50", "2.25"]),
+    ],
+)
+def test_routing_key_is_an_expression_cast_to_string_in_utc_whatever_the_session_says(
+    weir: Installation, key: str, wanted: list[str]
+) -> None:
+    stream = weir.create(key=key, segments=50)
+    rows = weir.spark.sql(
+        """SELECT * FROM VALUES
+        ('b', 1, named_struct('y', 7), 'p', TIMESTAMP '2024-03-01 00:00:00 UTC', 1.50),
+        ('a', 2, named_struct('y', 8), 'q', TIMESTAMP '2024-03-01 12:30:00.5 UTC', 2.25)
+        AS rows (k, n, x, `a.b`, t, d)"""
+    )
+    with setting(weir.spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        weir.append(stream, rows)
+    facts = weir.facts(stream).sort_values("n")
+    for value, (low, high) in zip(wanted, facts["_range"], strict=True):
+        assert low <= position(value) < high, value
