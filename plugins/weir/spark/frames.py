@@ -1,18 +1,25 @@
 """DataFrames in general: columns by exact names, files by exact paths, one frame after another."""
 
+import re
 from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-# Spark takes *, ?, [ and { in the name of a file for a pattern, unless it is told not to.
-EXACT_PATHS = {"__globPaths__": "false"}
+# In the name of a file that is to be read, Spark takes these for a pattern that fits others, too.
+# (Its option against that, __globPaths__, reads all files several times: tried.)
+_PATTERN = re.compile(r"[\\*?{}\[\]]")
 
 
 def quoted(names: Sequence[str]) -> list[Column]:
     """Columns by their exact names, whatever characters they have."""
     return [F.col("`" + name.replace("`", "``") + "`") for name in names]
+
+
+def exact(path: str) -> str:
+    """A path for reading that means one file, whatever characters it has."""
+    return _PATTERN.sub(r"\\\g<0>", path)
 
 
 def one_after_another(frames: Sequence[DataFrame]) -> DataFrame:

@@ -27,7 +27,7 @@ from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
 from weir.names import check_user_columns
 from weir.schema import Field, same_type, show
-from weir.spark.frames import EXACT_PATHS, one_after_another, quoted
+from weir.spark.frames import exact, one_after_another, quoted
 from weir.spark.routing import SEQ
 from weir.spark.session import setting
 from weir.warehouse import below_root, filesystem, spark_path
@@ -38,7 +38,7 @@ FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33  # of the rank: file, block of a sp
 _LEAST, _MOST = 4 << 20, 128 << 20  # bytes that one task reads, about
 # Times without a zone mean UTC, in every session; quotes in a csv file are doubled, as RFC 4180 has
 # it and all but Spark write it.
-_READING = {"timeZone": "UTC", "escape": '"', **EXACT_PATHS}
+_READING = {"timeZone": "UTC", "escape": '"'}
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _read_group(
         reader = reader.option("header", True).option("enforceSchema", True)
     if inputs.format != "parquet":
         reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED)
-    frame = reader.format(inputs.format).load(paths)
+    frame = reader.format(inputs.format).load([exact(path) for path in paths])
     columns = quoted(schema.fieldNames())
     if len(group) == 1:
         return frame.select(*columns, _rank(inputs, F.lit(group[0])).alias(SEQ))
@@ -260,7 +260,7 @@ def _one_slash(path: Column) -> Column:
 def _schema(spark: SparkSession, inputs: Inputs, known: list[Field] | None) -> StructType:
     """The columns of the files; those of text files have the types that the stream knows."""
     reader = spark.read.options(**{**_READING, **inputs.options})
-    paths = [spark_path(inputs.root, file.path) for file in inputs.files]
+    paths = [exact(spark_path(inputs.root, file.path)) for file in inputs.files]
     types = {field["name"]: field for field in known or []}
     if inputs.format == "parquet":
         struct = _parquet_schema(reader, inputs, paths)

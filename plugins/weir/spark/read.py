@@ -17,7 +17,7 @@ from weir.errors import InvalidInput
 from weir.names import StreamName
 from weir.schema import Field
 from weir.settings import Settings
-from weir.spark.frames import EXACT_PATHS, one_after_another, quoted
+from weir.spark.frames import exact, one_after_another, quoted
 from weir.spark.routing import SEGMENT, SEQ, TASK, constant_array
 from weir.spark.session import setting
 from weir.storage import Database
@@ -100,8 +100,8 @@ def _scan(
     with setting(spark, {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}):
         frame = (
             spark.read.schema(StructType([*schema.fields, *folders]))
-            .options(basePath=base, **EXACT_PATHS)
-            .parquet(*[spark_path(warehouse, s.path) for s in slices])
+            .option("basePath", base)
+            .parquet(*[exact(spark_path(warehouse, s.path)) for s in slices])
         )
     constants = _Constants(slices)
     row = F.col("_metadata.row_index")

@@ -13,7 +13,7 @@ from weir.controller.streams import create_in
 from weir.controller.transactions import Attempt, Committed, begin, check_attempt
 from weir.errors import BadRows, Conflict, InvariantViolation
 from weir.settings import Settings
-from weir.spark.frames import EXACT_PATHS, quoted
+from weir.spark.frames import exact, quoted
 from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS
 from weir.spark.routing import SEQ
 from weir.spark.stage import stage
@@ -48,7 +48,7 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, plac
             about = "about row" if example["text"] else "row"
             where = f"{source!r}, {about} {number + 1}" if source else f"row {number + 1}"
             raise BadRows(
-                f"{count} of the rows {'have no routing key' if bad == MISSING_KEY else bad} for "
+                f"{count} of the rows {'have no routing key' if bad == MISSING_KEY else 'do not fit the schema'} for "
                 f"stream {attempt.stream} ({where}: {str(example['row'])[:200]}); nothing was "
                 f"appended. Mend them, or create the stream with {option}=quarantine."
             )
@@ -93,8 +93,8 @@ def _files(staged: Staged) -> range:
 
 def _read(spark: SparkSession, settings: Settings, staged: Staged) -> DataFrame:
     """The rejected rows as they lie in the attempt's folder: text, reason and rank."""
-    paths = [spark_path(settings.warehouse, file.path) for file in staged.rejected_files]
-    frame = spark.read.options(**EXACT_PATHS).parquet(*paths)
+    paths = [exact(spark_path(settings.warehouse, file.path)) for file in staged.rejected_files]
+    frame = spark.read.parquet(*paths)
     user = quoted([name for name in frame.columns if name not in (SEQ, MALFORMED)])
     row = F.to_json(F.struct(*user))
     if MALFORMED in frame.columns:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from weir.controller.commit import Staged, StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import BadRows, InvariantViolation
+from weir.names import check_user_columns
 from weir.schema import Field, merge
 from weir.spark.expressions import check_expression
 from weir.spark.frames import quoted
@@ -50,6 +51,7 @@ _FILE = re.compile(rf"{SEGMENT}=(-?\d+)/{TASK}=\d+/[^/]+\.parquet$")
 
 def ranked(frame: DataFrame) -> DataFrame:
     """A DataFrame with the rank of each row: the order of its partitions, then of their rows."""
+    check_user_columns(frame.columns)  # the rank would take the place of one of that name
     return frame.withColumn(SEQ, F.monotonically_increasing_id())
 
 
@@ -180,7 +182,8 @@ def read_footers(warehouse: str, folder: str) -> list[StagedFile]:
             footer = pq.read_metadata(source)
         if footer.num_rows == 0:
             return None
-        column = footer.schema.names.index(SEQ)
+        leaves = range(footer.num_columns)  # by their paths: a nested field may have that name
+        column = next(i for i in leaves if footer.schema.column(i).path == SEQ)
         statistics = [
             footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)
         ]

@@ -1,0 +1,130 @@
+"""Creating, scaling and truncating streams by hand."""
+
+from itertools import pairwise
+
+import pytest
+
+from tests.controller.support import Lane, unique
+from weir.controller.scale import scale
+from weir.controller.streams import create_stream
+from weir.errors import Conflict, InvalidInput, NotFound
+from weir.names import stream_name
+
+
+def test_the_same_request_to_create_returns_the_same_and_another_is_a_conflict(lane: Lane) -> None:
+    name, request = stream_name(f"test/{unique('stream')}"), unique("request")
+    made = create_stream(lane.database, name, routing_key="k", segments=3, request_id=request)
+    again = create_stream(lane.database, name, routing_key="k", segments=3, request_id=request)
+    assert made == again
+    with pytest.raises(Conflict, match="other arguments"):
+        create_stream(lane.database, name, routing_key="k", segments=4, request_id=request)
+    with pytest.raises(Conflict, match="exists already"):
+        create_stream(lane.database, name, routing_key="k", segments=3, request_id=unique("r"))
+
+
+def test_segments_of_a_new_stream_tile_the_key_space(lane: Lane) -> None:
+    made = Lane.made(lane.database, segments=7)
+    ranges = made.rows(
+        "SELECT key_low, key_high FROM segment WHERE stream_id = :s ORDER BY key_low"
+    )
+    assert ranges[0].key_low == 0.0
+    assert ranges[-1].key_high == 1.0
+    assert all(a.key_high == b.key_low for a, b in pairwise(ranges))
+
+
+def test_a_split_seals_the_segment_at_its_tail_and_numbers_go_on(lane: Lane) -> None:
+    lane.append({"0.0": 5, "1.0": 7})
+    assert lane.scale("1.0", parts=3) == ["2.1", "3.1", "4.1"]
+    assert lane.sizes() == {"0.0": 5, "1.0": 7, "2.1": 0, "3.1": 0, "4.1": 0}
+    assert lane.active() == ["0.0", "2.1", "3.1", "4.1"]
+    first, second = lane.epochs()
+    assert (second.splits - first.splits, second.merges) == (1, 0)
+    assert (second.sealed_events, second.sealed_bytes) == (7, 70)
+    assert second.created_at > first.created_at
+
+
+def test_a_merge_is_a_scale_into_one_part(lane: Lane) -> None:
+    assert lane.scale("0.0", "1.0", parts=1) == ["2.1"]
+    assert [(e.splits, e.merges) for e in lane.epochs()] == [(0, 0), (0, 1)]
+
+
+def test_boundaries_divide_unequally_and_must_lie_inside(lane: Lane) -> None:
+    assert lane.scale("0.0", boundaries=[0.1, 0.4]) == ["2.1", "3.1", "4.1"]
+    ranges = lane.rows(
+        """SELECT key_low, key_high FROM segment WHERE stream_id = :s AND creation_epoch = 1
+        ORDER BY key_low"""
+    )
+    assert [tuple(r) for r in ranges] == [(0.0, 0.1), (0.1, 0.4), (0.4, 0.5)]
+    with pytest.raises(InvalidInput, match=r"boundary 0\.9 does not lie inside"):
+        lane.scale("2.1", boundaries=[0.9])
+
+
+def test_the_same_scale_request_scales_once(lane: Lane) -> None:
+    request = unique("scale")
+    first = lane.scale("0.0", request_id=request)
+    assert lane.scale("0.0", request_id=request) == first
+    assert len(lane.epochs()) == 2
+    with pytest.raises(Conflict, match="other arguments"):
+        lane.scale("1.0", request_id=request)
+
+
+def test_a_segment_that_is_not_active_is_named(lane: Lane) -> None:
+    lane.scale("0.0")
+    with pytest.raises(Conflict, match=r"0\.0"):
+        lane.scale("0.0")
+    assert len(lane.epochs()) == 2
+
+
+def test_after_a_roll_a_segment_is_meant_by_its_number(lane: Lane) -> None:
+    late = lane.opened()
+    lane.scale("1.0")
+    lane.commit(late, {"1.0": 4})
+    assert lane.active() == ["0.3", "2.3", "3.3"]
+    assert lane.scale("0.0", parts=2) == ["4.4", "5.4"]
+
+
+def test_an_unknown_stream_is_named(lane: Lane) -> None:
+    with pytest.raises(NotFound, match="there is no stream nobody/here"):
+        scale(lane.database, stream_name("nobody/here"), seal=["0.0"], request_id=unique("r"))
+
+
+def test_truncation_is_exact_and_files_wholly_below_it_die(lane: Lane) -> None:
+    lane.append({"0.0": [3, 3], "1.0": [4]})
+    done = lane.truncate("0.0=4, 1.0=0")
+    assert (done["events"], done["bytes"], done["files"]) == (4, 40, 1)
+    assert lane.head() == {"0.0": 4, "1.0": 0}
+    assert [row.start_offset for row in lane.files("0.0")] == [3]
+    dead = lane.rows("SELECT reason FROM garbage WHERE stream_id = :s")
+    assert [row.reason for row in dead] == ["truncated"]
+
+
+def test_truncation_past_a_split_kills_the_files_of_the_sealed_segment(lane: Lane) -> None:
+    lane.append({"0.0": 3, "1.0": 4})
+    lane.scale("1.0")
+    lane.append({"2.1": 5, "3.1": 6})
+    done = lane.truncate("0.0=0, 2.1=5, 3.1=0")
+    assert done["events"] == 9
+    assert {row.segment_id >> 32 for row in lane.files()} == {0, 1}
+    assert lane.files("1.0") == lane.files("2.1") == []
+    appended, retained = lane.rows(
+        "SELECT events_appended, events_retained FROM streams WHERE stream_id = :s"
+    )[0]
+    assert (appended, retained) == (18, 9)
+
+
+@pytest.mark.parametrize(
+    ("cut", "why"),
+    [
+        ("0.0=9, 1.0=0", r"0\.0"),  # beyond the tail
+        ("0.0=1", "1"),  # does not cover the key space
+        ("0.0=2, 1.0=1", "not at or after the present head"),
+        ("7.7=1, 0.0=3, 1.0=1", r"7\.7"),
+        ("nonsense", "nonsense"),
+    ],
+)
+def test_a_cut_that_is_not_valid_or_goes_back_is_refused(lane: Lane, cut: str, why: str) -> None:
+    lane.append({"0.0": 3, "1.0": 4})
+    lane.truncate("0.0=3, 1.0=1")
+    with pytest.raises(InvalidInput, match=why):
+        lane.truncate(cut)
+    assert lane.head() == {"0.0": 3, "1.0": 1}

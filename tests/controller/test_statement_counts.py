@@ -1,0 +1,73 @@
+"""Metadata operations take a constant number of statements, however many segments and files."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import TestDatabase
+from tests.controller.support import Lane, staged, unique
+from weir.controller.commit import commit
+from weir.reader_groups.batches import commit_batch, open_batch
+from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.readers import join
+from weir.retention import retain
+from weir.storage import Database, count_statements
+
+
+def _counts(database: Database, segments: int) -> dict[str, int]:
+    """How many statements each operation takes on a stream of so many segments and files."""
+    lane = Lane.made(database, segments=segments)
+    counted = count_statements(database)
+    counts: dict[str, int] = {}
+
+    def count(what: str, work: Callable[[], object]) -> None:
+        del counted[:]
+        work()
+        counts[what] = len(counted)
+
+    written = {f"{i}.0": [3, 4] for i in range(segments)}
+    group = unique("group")
+    count("begin", lambda: lane.opened("one"))
+    attempt = lane.opened("two")
+    count("commit", lambda: commit(database, staged(attempt, written)))
+    late = lane.opened("late")
+    count("scale", lambda: lane.scale("0.0", parts=2))
+    count("commit with a roll", lambda: commit(database, staged(late, {"0.0": 2, "1.0": 2})))
+    cut = ", ".join(f"{name}=0" for name in lane.tail())
+    count("create group", lambda: create_reader_group(
+        database, group, [lane.name], request_id=unique("group")))  # fmt: skip
+    token = join(database, group, "reader", 60.0)
+    batches = []
+    count("open batch", lambda: batches.append(
+        open_batch(database, group, "reader", token, lease=60.0, budget=10**9)))  # fmt: skip
+    assert batches[0] is not None
+    count("commit batch", lambda: commit_batch(database, batches[0], lease=60.0))
+    count("checkpoint", lambda: checkpoint(database, group))
+    count("truncate", lambda: lane.truncate(cut))
+    count("retain", lambda: retain(database))
+    return counts
+
+
+def test_operations_take_as_many_statements_for_200_segments_as_for_4(
+    test_database: TestDatabase,
+) -> None:
+    few = _counts(test_database.open(), 4)
+    # retain serves all streams; without the first one it has as many to serve as before.
+    database = test_database.open()
+    database.transaction(lambda c: c.exec_driver_sql("UPDATE stream SET state = 'deleted'"))
+    many = _counts(database, 200)
+    assert few == many
+    assert max(few.values()) <= 15, few
+    assert few["begin"] <= 8
+    assert few["commit"] <= 9
+
+
+def test_counting_sees_a_statement_more(test_database: TestDatabase) -> None:
+    database = test_database.open()
+    counted = count_statements(database)
+    database.transaction(lambda c: c.exec_driver_sql("SELECT 1"))
+    assert len(counted) == 1
+
+
+pytestmark = pytest.mark.timeout(120)
