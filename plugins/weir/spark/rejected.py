@@ -47,10 +47,10 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, plac
             # Rows of text files are counted by Spark's tasks, which may read several files.
             about = "about row" if example["text"] else "row"
             where = f"{source!r}, {about} {number + 1}" if source else f"row {number + 1}"
+            what = "have no routing key" if bad == MISSING_KEY else "do not fit the schema"
             raise BadRows(
-                f"{count} of the rows {'have no routing key' if bad == MISSING_KEY else 'do not fit the schema'} for "
-                f"stream {attempt.stream} ({where}: {str(example['row'])[:200]}); nothing was "
-                f"appended. Mend them, or create the stream with {option}=quarantine."
+                f"{count} of the rows {what} for stream {attempt.stream} "
+                f"({where}: {str(example['row'])[:200]}); nothing was appended. Mend them, or create the stream with {option}=quarantine."
             )
 
 
