@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tests.controller.support import Lane, rows, run, unique
@@ -42,10 +43,14 @@ class Group:
 
     def rows(self, sql: str, **parameters: Any) -> list[Any]:
         """The rows of a query that names the group `:g`."""
-        [[group_id]] = rows(
+        return rows(self.database, sql, g=self.group_id, **parameters)
+
+    @cached_property
+    def group_id(self) -> int:
+        [[found]] = rows(
             self.database, "SELECT group_id FROM reader_group WHERE name = :name", name=self.name
         )
-        return rows(self.database, sql, g=group_id, **parameters)
+        return int(found)
 
     def lapse(self, *reader_ids: str) -> None:
         """Let the leases of readers run out, as if they had died."""

@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -28,7 +29,7 @@ from weir.reader_groups.batches import Batch
 from weir.storage import Database
 
 seeds = st.integers(0, 2**32)
-names = st.sampled_from(["a", "b", "c"])
+NAMES = ["a", "b", "c"]
 budgets = st.sampled_from([1, 3, 10, 1_000])
 Read = dict[int, list[Event]]  # per stream id, in the order in which a consumer sees them
 
@@ -91,28 +92,72 @@ class GroupMachine(RuleBasedStateMachine):
 
     # Readers come, read, crash, come back.
 
-    @rule(name=names, bounded=st.booleans())
+    @initialize(seed=seeds)
+    def begin(self, seed: int) -> None:
+        """There is something to read, and there are readers."""
+        random = Random(seed)
+        for driver in self.drivers:
+            driver.scale(random)
+            driver.append(random)
+        for name in ("a", "b"):
+            self.processes[name] = Process(self.group.reader(name), None)
+
+    @rule(bounded=st.booleans())
+    def another_joins(self, bounded: bool) -> None:
+        for name in NAMES:
+            if name not in self.processes:
+                self.join(name, bounded)
+                return
+
     def join(self, name: str, bounded: bool) -> None:
-        """Also one that is there already: the task was retried, its first try may live on."""
-        if name in self.processes:
-            self.ghosts.append(self.processes[name])
         reader = self.group.reader(name)
         self.processes[name] = Process(reader, self.group.tails() if bounded else None)
 
-    @rule(name=names, budget=budgets, expected=st.integers(1, 3))
-    def open(self, name: str, budget: int, expected: int) -> None:
-        if name not in self.processes:
-            return
+    @precondition(lambda self: self.processes)
+    @rule(seed=seeds, bounded=st.booleans())
+    def a_task_is_retried(self, seed: int, bounded: bool) -> None:
+        """Under the same name, while its first try may live on."""
+        name = self.somebody(Random(seed))
+        self.ghosts.append(self.processes[name])
+        self.join(name, bounded)
+
+    @precondition(lambda self: self.processes)
+    @rule(seed=seeds)
+    def one_is_dead_to_the_others(self, seed: int) -> None:
+        """Its lease runs out. It may be dead, or only slow."""
+        name = self.somebody(Random(seed))
+        self.group.lapse(name)
+        self.ghosts.append(self.processes.pop(name))
+
+    @precondition(lambda self: self.processes)
+    @rule(seed=seeds)
+    def a_lease_runs_out(self, seed: int) -> None:
+        self.group.lapse(self.somebody(Random(seed)))
+
+    def somebody(self, random: Random) -> str:
+        """A reader, rather one that has a batch open."""
+        busy = [name for name, p in self.processes.items() if p.batch is not None]
+        return random.choice(busy if busy and random.random() < 0.7 else sorted(self.processes))
+
+    @precondition(lambda self: self.processes)
+    @rule(seed=seeds, budget=budgets, expected=st.integers(1, 3))
+    def open(self, seed: int, budget: int, expected: int) -> None:
+        idle = [name for name, p in sorted(self.processes.items()) if p.batch is None]
+        name = Random(seed).choice(idle or sorted(self.processes))
+        if not self.opened(name, budget, expected):
+            del self.processes[name]
+
+    def opened(self, name: str, budget: int, expected: int) -> bool:
+        """Open a batch; False if the reader was replaced."""
         process = self.processes[name]
         if self.token(name) != process.reader.token:
             with pytest.raises(Fenced):
                 process.reader.open(budget)
-            del self.processes[name]
-            return
+            return False
         batch = process.reader.open(budget, until=process.until, expected=expected)
         process.batch = batch
         if batch is None:
-            return
+            return True
         if batch.batch_id in self.bounds:  # resumed or taken over: with the same bounds
             assert batch.bounds == self.bounds[batch.batch_id]
             assert batch.batch_id in self.holder
@@ -120,6 +165,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.holder[batch.batch_id] = batch.token
         assert batch.token == process.reader.token
         process.read = self.read(batch)
+        return True
 
     def read(self, batch: Batch) -> Read:
         """What the files hold between the bounds of a batch."""
@@ -139,15 +185,18 @@ class GroupMachine(RuleBasedStateMachine):
             ]
         return found
 
-    @rule(name=names)
-    def commit(self, name: str) -> None:
-        if name in self.processes:
-            self.commit_as(self.processes[name])
+    @precondition(lambda self: any(p.batch for p in self.processes.values()))
+    @rule(seed=seeds)
+    def commit(self, seed: int) -> None:
+        busy = [p for _, p in sorted(self.processes.items()) if p.batch is not None]
+        process = Random(seed).choice(busy)
+        self.commit_as(process)
+        process.batch = None
 
-    @precondition(lambda self: self.ghosts)
+    @precondition(lambda self: any(p.batch for p in self.ghosts))
     @rule(seed=seeds)
     def a_ghost_commits(self, seed: int) -> None:
-        self.commit_as(Random(seed).choice(self.ghosts))
+        self.commit_as(Random(seed).choice([p for p in self.ghosts if p.batch is not None]))
 
     def commit_as(self, process: Process) -> None:
         batch = process.batch
@@ -173,27 +222,23 @@ class GroupMachine(RuleBasedStateMachine):
         for i, driver in enumerate(self.drivers):
             self.delivered[i] += process.read[driver.lane.stream_id]
 
-    @rule(name=names)
-    def lease_runs_out(self, name: str) -> None:
-        self.group.lapse(name)
-
-    @rule(name=names)
-    def renew(self, name: str) -> None:
-        if name not in self.processes:
-            return
-        process = self.processes[name]
-        if self.token(name) == process.reader.token:
-            process.reader.renew()
+    @precondition(lambda self: self.processes)
+    @rule(seed=seeds)
+    def renew(self, seed: int) -> None:
+        name = Random(seed).choice(sorted(self.processes))
+        if self.token(name) == self.processes[name].reader.token:
+            self.processes[name].reader.renew()
         else:
             with pytest.raises(Fenced):
-                process.reader.renew()
+                self.processes[name].reader.renew()
 
-    @rule(name=names)
-    def leave(self, name: str) -> None:
-        if name in self.processes:
-            process = self.processes.pop(name)
-            process.reader.leave(lease=0.0)
-            self.ghosts.append(process)
+    @precondition(lambda self: self.processes)
+    @rule(seed=seeds)
+    def leave(self, seed: int) -> None:
+        """In the middle of a batch, too."""
+        process = self.processes.pop(Random(seed).choice(sorted(self.processes)))
+        process.reader.leave(lease=0.0)
+        self.ghosts.append(process)
 
     @rule()
     def checkpoint(self) -> None:
@@ -258,14 +303,11 @@ class GroupMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Everybody dies; one reader that comes later reads all the rest."""
-        self.group.lapse("a", "b", "c")
-        self.processes["last"] = Process(self.group.reader("last"), None)
-        self.processes["last"].reader.group.lapse("a", "b", "c")
-        while True:
-            self.open("last", self.random.choice([2, 7, 1_000]), 1)
-            if self.processes["last"].batch is None:
-                break
-            self.commit("last")
+        self.group.lapse(*NAMES)
+        self.join("last", bounded=False)
+        process = self.processes["last"]
+        while self.opened("last", self.random.choice([2, 7, 1_000]), 1) and process.batch:
+            self.commit_as(process)
         self.the_events_of_a_key_are_delivered_once_and_in_order()
         self.what_the_positions_have_passed_was_delivered_or_lost()
         for driver in self.drivers:

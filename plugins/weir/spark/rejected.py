@@ -48,9 +48,10 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, plac
             about = "about row" if example["text"] else "row"
             where = f"{source!r}, {about} {number + 1}" if source else f"row {number + 1}"
             what = "have no routing key" if bad == MISSING_KEY else "do not fit the schema"
+            row = str(example["row"])[:200]
             raise BadRows(
-                f"{count} of the rows {what} for stream {attempt.stream} "
-                f"({where}: {str(example['row'])[:200]}); nothing was appended. Mend them, or create the stream with {option}=quarantine."
+                f"{count} of the rows {what} for stream {attempt.stream} ({where}: {row}); nothing "
+                f"was appended. Mend them, or create the stream with {option}=quarantine."
             )
 
 
