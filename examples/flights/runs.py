@@ -14,7 +14,7 @@ from weir.local.airflow_api import AirflowApi
 from weir.storage import Database
 
 INDENT = 36  # columns before what is said about a run
-PATIENCE = 300.0  # seconds for one run; 10 are usual
+PATIENCE = 600.0  # seconds for runs that were started together; 10 are usual
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[
     if len(added) == len(given):
         raise InvalidInput(
             f"none of the columns {', '.join(f['name'] for f in given[:5])} is in stream {stream} "
-            f"(it has {', '.join(list(known)[:5])}): is this the right file?"
+            f"(it has {', '.join(list(known)[:5])}); check that this is the right file."
         )
     return [*current, *added] if added else current
 

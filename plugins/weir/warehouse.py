@@ -46,6 +46,8 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
     roots = list(roots)
     if not given or not roots or "\0" in given:
         raise InvalidInput(f"the {what} {given!r} is not a path below a configured root.")
+    base = next((root for root in roots if "://" not in root), "")
+    real = os.path.realpath(os.path.join(os.path.realpath(base), given))
     for root in roots:
         if "://" in root or "://" in given:
             parts = PurePosixPath(urlsplit(given).path).parts
@@ -54,7 +56,6 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
                 return root.rstrip("/"), given[len(prefix) :]
             continue
         real_root = os.path.realpath(root)
-        real = os.path.realpath(os.path.join(real_root, given))
         if real.startswith(real_root + os.sep):
             return real_root, os.path.relpath(real, real_root)
     raise InvalidInput(

@@ -4,6 +4,7 @@ keeps its secrets, and runs its periodic DAGs."""
 import json
 import os
 import re
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +28,14 @@ PERIODIC = ("weir_stream_cuts", "weir_checkpoints", "weir_retention", "weir_upke
 PROCESS = {"reader_group": "delays", "function": FUNCTION, "outputs": [f"stream:{DELAYS}"]}
 
 
+pytestmark = pytest.mark.timeout(1800)  # the first test waits for the whole story
+
+
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Postgres and Airflow in a temporary state folder, with the demo's settings."""
+    # A CI that gives up sends SIGTERM: as Ctrl-C it stops the stack, too.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     installation = Installation(tmp_path_factory.mktemp("weir") / "state", durable=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WEIR_CONFIG", str(demo.SETTINGS))
@@ -40,6 +46,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         finally:
             installation.stop()
             installation.postgres.remove()
+            signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import json
 from random import Random
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -200,10 +200,14 @@ class StreamMachine(RuleBasedStateMachine):
             assert tuple(size) == self.model.size_till(cut)
 
 
-def check(database: Database, examples: int, steps: int) -> None:
+def check(database: Database, examples: int, steps: int, *, shrink: bool = False) -> None:
+    """A failure is made small only by the long tests: that takes minutes."""
+    phases = [Phase.explicit, Phase.reuse, Phase.generate, *[Phase.shrink] * shrink]
     run_state_machine_as_test(
         lambda: StreamMachine(database),
-        settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
+        settings=settings(
+            max_examples=examples, stateful_step_count=steps, deadline=None, phases=phases
+        ),
     )
 
 
@@ -213,4 +217,4 @@ def test_random_histories_are_those_of_the_model(shared_database: Database) -> N
 
 @pytest.mark.soak
 def test_many_long_random_histories_are_those_of_the_model(shared_database: Database) -> None:
-    check(shared_database, examples=400, steps=80)
+    check(shared_database, examples=300, steps=80, shrink=True)

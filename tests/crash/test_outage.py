@@ -37,11 +37,19 @@ def server() -> Iterator[EmbeddedPostgres]:
         yield postgres
 
 
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The one warehouse of that server's database."""
+    return tmp_path_factory.mktemp("warehouse")
+
+
 @pytest.fixture
-def weir(spark: SparkSession, server: EmbeddedPostgres, tmp_path: Path) -> Iterator[Installation]:
+def weir(
+    spark: SparkSession, server: EmbeddedPostgres, warehouse: Path, tmp_path: Path
+) -> Iterator[Installation]:
     """An installation on it whose leases are short."""
     settings = Settings(
-        state=tmp_path, database=server.dsn(), warehouse=str(tmp_path / "warehouse"),
+        state=tmp_path, database=server.dsn(), warehouse=str(warehouse),
         output_roots=(str(tmp_path / "output"),), transaction_lease=LEASE, reader_lease=LEASE,
     )  # fmt: skip
     database = Database(settings.database, patience=60.0, connect_patience=10.0)

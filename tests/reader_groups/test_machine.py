@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -314,10 +314,16 @@ class GroupMachine(RuleBasedStateMachine):
             assert self.group.cut(driver.lane) == as_json(driver.model.tail())
 
 
-def check(database: Database, truncating: bool, examples: int, steps: int) -> None:
+def check(
+    database: Database, truncating: bool, examples: int, steps: int, *, shrink: bool = False
+) -> None:
+    """A failure is made small only by the long tests: that takes minutes."""
+    phases = [Phase.explicit, Phase.reuse, Phase.generate, *[Phase.shrink] * shrink]
     run_state_machine_as_test(
         lambda: GroupMachine(database, truncating),
-        settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
+        settings=settings(
+            max_examples=examples, stateful_step_count=steps, deadline=None, phases=phases
+        ),
     )
 
 
@@ -333,7 +339,7 @@ def test_each_event_is_delivered_once_and_in_order(
 def test_each_event_is_delivered_once_and_in_order_in_long_histories(
     shared_database: Database, truncating: bool
 ) -> None:
-    check(shared_database, truncating, examples=400, steps=100)
+    check(shared_database, truncating, examples=300, steps=80, shrink=True)
 
 
 @pytest.mark.soak
@@ -341,4 +347,4 @@ def test_each_event_is_delivered_once_however_little_of_the_graph_is_looked_at(
     shared_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("weir.reader_groups.positions.MOST_SEGMENTS_AHEAD", 2)
-    check(shared_database, truncating=True, examples=100, steps=80)
+    check(shared_database, truncating=True, examples=100, steps=80, shrink=True)

@@ -275,6 +275,7 @@ def test_json_files_that_are_empty_are_no_reason_to_fail(weir: Installation) -> 
     paths = [text(weir, f"{i}.json", content)
              for i, content in enumerate(["", '{"k": "b", "n": 2}\n', ""])]  # fmt: skip
     assert weir.ingest(stream, paths, "json").events == 1
+    assert weir.ingest(stream, paths[:1], "json", again="alone").events == 0
     assert events(weir, stream) == [("a", 1), ("b", 2)]
 
 

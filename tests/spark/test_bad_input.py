@@ -56,7 +56,7 @@ INGESTS = [
     ({"paths": ["other.parquet"]}, r"none of the columns x is in stream s/events"),
     (
         {"paths": ["keyless.parquet"]},
-        r"2 of the rows have no routing key .*keyless.parquet', row 1",
+        r"2 of the rows have no routing key .*keyless.parquet', row 2",
     ),
     ({"paths": ["without.parquet"]}, r"the rows have no column 'k'"),
     ({"paths": ["reserved.parquet"]}, r"column '_Offset' has a reserved name"),

@@ -142,6 +142,7 @@ def test_columns_are_parsed_as_spark_sql(spark: SparkSession) -> None:
         ("k NUMBERS", "can't be read"),
         ("n LONG", "uses 'k', which is not among the columns"),
         ("STRUCT<k: STRING", "can't be read"),
+        ("k STRING NOT NULL", "column 'k' is NOT NULL"),
     ],
 )
 def test_columns_that_cannot_be_parsed_are_refused_in_one_sentence(

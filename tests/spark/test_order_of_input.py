@@ -126,7 +126,11 @@ def test_files_whose_ranks_interleave_are_refused_and_nothing_is_committed(
     with pytest.raises(InvariantViolation, match="interleave"):
         weir.appender.commit([bent])
     assert weir.check(stream).empty
-    assert weir.appender.commit([staged]).events == 100, "the attempt is still open"
+    assert weir.value("SELECT state FROM transactions") == "aborted"
+    again = weir.appender.begin_frame(stream, "test", "interleaving")
+    assert isinstance(again, Attempt)
+    staged = weir.appender.stage_frame(again, frame)
+    assert weir.appender.commit(staged).events == 100, "a retry begins anew"
 
 
 @pytest.mark.parametrize("size", [1, 4 << 20, (64 << 30) - 1, 64 << 30, 100 << 30, 5 << 40])

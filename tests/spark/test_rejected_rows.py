@@ -1,5 +1,7 @@
 """Rows that do not become events: rows in = events + rejected rows, whatever the policy."""
 
+import json
+import random
 from pathlib import Path
 
 import pandas as pd
@@ -90,3 +92,77 @@ def test_rejected_rows_of_a_dataframe_name_who_appended_it(weir: Installation) -
     done = weir.append(stream, [("a", 1), (None, 2)])
     assert (done.events, done.rejected) == (1, 1)
     assert list(_rejected(weir, stream)["source"]) == ["test"]
+
+
+def test_example_of_a_row_of_a_dataframe_names_its_place_in_its_partition(
+    weir: Installation,
+) -> None:
+    stream = weir.create()
+    frame = weir.spark.range(10).selectExpr("IF(id = 7, NULL, 'a') AS k", "id AS n")
+    with pytest.raises(BadRows, match=r"^1 of the rows .* \(row 3: {\"n\":7}\)"):
+        weir.append(stream, frame.repartitionByRange(2, "n"))
+
+
+def test_empty_text_is_a_key_and_a_key_that_becomes_null_is_none(weir: Installation) -> None:
+    stream = weir.create(key="nullif(k, 'none')", on_missing_key="quarantine")
+    done = weir.append(stream, [("", 1), ("none", 2), (None, 3), ("some", 4)])
+    assert (done.events, done.rejected) == (2, 2)
+    assert sorted(weir.read(stream)["n"]) == [1, 4]
+
+
+def test_all_rows_may_be_rejected_and_later_ones_follow_in_the_same_stream(
+    weir: Installation,
+) -> None:
+    stream = weir.create(on_missing_key="quarantine", segments=3)
+    assert weir.append(stream, [(None, n) for n in range(5)]).rejected == 5
+    assert weir.append(stream, [(None, n) for n in range(5, 8)]).events == 0
+    assert weir.check(stream, read=False).empty
+    rejected = weir.check(stream.rejected, key=None)
+    assert [row.split(":")[1] for row in rejected["row"]] == [f"{n}}}" for n in range(8)]
+
+
+def test_rows_of_text_files_are_events_or_rejected_and_none_is_lost(weir: Installation) -> None:
+    made = random.Random(3)
+    lines, good, bad, keyless = [], [], 0, 0
+    for n in range(3_000):
+        kind = made.random()
+        if kind < 0.7:
+            lines.append(json.dumps({"k": f"key {made.randrange(9)}", "n": n}))
+            good.append(n)
+        elif kind < 0.8:
+            lines.append(json.dumps({"n": n}))
+            keyless += 1
+        elif kind < 0.9:
+            lines.append(json.dumps({"k": "x", "n": f"not a number {n}"}))
+            bad += 1
+        else:
+            lines.append('{"k": "x", "n": ')
+            bad += 1
+    for i in range(3):
+        Path(weir.input, f"{i}.json").write_text("\n".join(lines[i * 1000 : (i + 1) * 1000]))
+    stream = weir.create(on_missing_key="quarantine", on_bad_rows="quarantine", segments=5)
+    weir.append(stream, [("first", -1)])
+    done = weir.ingest(stream, ["2.json", "0.json", "1.json"], "json")
+    assert (done.events, done.rejected) == (len(good), bad + keyless)
+    facts = weir.check(stream)
+    assert sorted(facts["n"]) == [-1, *good]
+    rejected = weir.read(stream.rejected, "stream")
+    assert list(rejected["reason"]).count("missing routing key") == keyless
+    assert list(rejected["source"].drop_duplicates()) == ["2.json", "0.json", "1.json"]
+    text = set(rejected["row"])
+    assert all(line in text or json.loads(line)["k"].startswith("key") for line in lines
+               if '"k"' in line and "not" in line)  # fmt: skip
+    garbage = weir.query("SELECT path FROM garbage WHERE reason = 'rejected'")
+    assert garbage, "the rows as they lay beside the events are garbage now"
+
+
+def test_malformed_row_is_refused_beside_rows_without_a_key_that_are_welcome(
+    weir: Installation,
+) -> None:
+    # A malformed row has no key either, but it is not one that may be spread.
+    Path(weir.input, "x.csv").write_text("n,k\n1,a\nx,\n2,\n")
+    stream = weir.create(on_missing_key="spread")
+    weir.append(stream, [("first", 0)])
+    with pytest.raises(BadRows, match=r"^1 of the rows do not fit the schema .*x\.csv"):
+        weir.ingest(stream, ["x.csv"], "csv")
+    assert len(weir.check(stream)) == 1

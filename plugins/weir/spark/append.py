@@ -13,7 +13,7 @@ from weir.errors import Unavailable, WeirError
 from weir.garbage import installation
 from weir.names import StreamName
 from weir.settings import Settings
-from weir.spark.inputs import Inputs, read_inputs, reading
+from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading
 from weir.spark.rejected import check_rejected, stage_rejected
 from weir.spark.stage import Say, ranked, stage
 from weir.storage import Database
@@ -84,7 +84,7 @@ class Appender:
 
     def stage_frame(self, attempt: Attempt, frame: DataFrame) -> list[Staged]:
         """Write a DataFrame for an open transaction: the appends to commit together."""
-        return self.stage(attempt, lambda: ranked(frame), lambda seq: ("", seq))
+        return self.stage(attempt, lambda: ranked(frame), lambda seq: ("", seq & ROW_MASK))
 
     def stage(
         self,

@@ -107,8 +107,12 @@ def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[s
     except (ParseException, Py4JJavaError) as error:
         first = str(error).strip().splitlines()[0]
         raise InvalidInput(f"the columns {ddl!r} can't be read: {first}") from None
-    if any(not field.nullable for field in struct.fields):
-        raise InvalidInput(f"the columns {ddl!r} say NOT NULL, which is not checked; leave it out.")
+    for field in struct.fields:
+        if not field.nullable:
+            raise InvalidInput(
+                f"column {field.name!r} is NOT NULL, which a stream does not check: leave that out "
+                "(rows without a routing key have on_missing_key)."
+            )
     names = {name.lower() for name in struct.fieldNames()}
     for name in used:
         if name.lower() not in names:

@@ -9,6 +9,7 @@ import csv
 import hashlib
 import json
 import os
+import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -35,6 +36,7 @@ from weir.warehouse import below_root, filesystem, spark_path
 FORMATS = ("parquet", "csv", "json")
 MALFORMED = "_weir_malformed"  # the text of a row that could not be parsed, else null
 FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33  # of the rank: file, block of a split text file, row
+ROW_MASK = (1 << ROW_BITS) - 1
 _LEAST, _MOST = 4 << 20, 128 << 20  # bytes that one task reads, about
 # Times without a zone mean UTC, in every session; quotes in a csv file are doubled, as RFC 4180 has
 # it and all but Spark write it.
@@ -76,7 +78,7 @@ class Inputs:
 
     def place(self, seq: int) -> tuple[str, int]:
         """The file and the row in it (for a split text file: in its block) of a rank."""
-        return self.files[seq >> (BLOCK_BITS + ROW_BITS)].path, seq & ((1 << ROW_BITS) - 1)
+        return self.files[seq >> (BLOCK_BITS + ROW_BITS)].path, seq & ROW_MASK
 
 
 def find_inputs(
@@ -243,7 +245,7 @@ def _rank(inputs: Inputs, file: Column) -> Column:
 def _text_row(inputs: Inputs, block_start: Column, running_id: Column) -> Column:
     # The running number of a task goes up within each block; see `reading` for the blocks.
     block = F.shiftleft(F.shiftright(block_start, inputs.block_shift), ROW_BITS)
-    return block + running_id.bitwiseAND(F.lit((1 << ROW_BITS) - 1))
+    return block + running_id.bitwiseAND(F.lit(ROW_MASK))
 
 
 def _normal(spark: SparkSession, path: str) -> str:
@@ -275,9 +277,10 @@ def _schema(spark: SparkSession, inputs: Inputs, known: list[Field] | None) -> S
             text = {"type": "string", "nullable": True, "metadata": {}}
             struct = _struct([types.get(name, {**text, "name": name}) for name in names])
     else:
-        found = reader.option("columnNameOfCorruptRecord", MALFORMED).json(paths).schema
-        names = [name for name in found.fieldNames() if name != MALFORMED]
-        struct = _struct([types.get(name, found[name].jsonValue()) for name in names])
+        unparsed = uuid.uuid4().hex  # no column of the user's
+        found = reader.option("columnNameOfCorruptRecord", unparsed).json(paths).schema
+        names = [name for name in found.fieldNames() if name != unparsed] or list(types)
+        struct = _struct([types.get(name) or found[name].jsonValue() for name in names])
     check_user_columns(struct.fieldNames())
     if inputs.format == "parquet":
         return struct

@@ -14,7 +14,7 @@ from weir.controller.transactions import Attempt, Committed, begin, check_attemp
 from weir.errors import BadRows, Conflict, InvariantViolation
 from weir.settings import Settings
 from weir.spark.frames import exact, quoted
-from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS
+from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS, ROW_MASK
 from weir.spark.routing import SEQ
 from weir.spark.stage import stage
 from weir.warehouse import spark_path
@@ -83,7 +83,7 @@ def stage_rejected(
         source = F.lit(appender.source)
     rows = rows.select(
         "row", source.alias("source"),
-        F.col(SEQ).bitwiseAND(F.lit((1 << ROW_BITS) - 1)).alias("place"), "reason", SEQ,
+        F.col(SEQ).bitwiseAND(F.lit(ROW_MASK)).alias("place"), "reason", SEQ,
     )  # fmt: skip
     return stage(appender.spark, appender.settings.warehouse, attempt, rows, appender.say)
 

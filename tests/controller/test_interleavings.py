@@ -1,0 +1,270 @@
+"""Two sessions at one stream at the same time: one order or the other, never a mixture."""
+
+import contextlib
+import re
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+import pytest
+from sqlalchemy import Connection, event
+
+from tests.controller.support import Lane, at_once, staged, unique, while_held
+from tests.reader_groups.support import Group
+from weir.controller.commit import commit, commit_in
+from weir.controller.locks import lock_streams
+from weir.controller.streams import create_stream
+from weir.controller.transactions import Attempt, Committed, abort, expire
+from weir.controller.truncation import move_head, parse_cut
+from weir.errors import Conflict, Fenced, InvalidInput
+from weir.names import stream_name
+from weir.retention import retain
+from weir.storage import count_statements
+
+
+def committing(
+    lane: Lane, attempt: Attempt, written: dict[str, int]
+) -> Callable[[Connection], list[Committed]]:
+    """A commit whose transaction is still open when it returns."""
+
+    def work(connection: Connection) -> list[Committed]:
+        locked = lock_streams(connection, ids=[lane.stream_id])
+        return commit_in(connection, locked, [staged(attempt, written)])
+
+    return work
+
+
+def test_a_commit_that_waited_for_a_commit_comes_after_it(lane: Lane) -> None:
+    first, second = lane.opened(), lane.opened()
+    [one], other = while_held(
+        lane.database,
+        committing(lane, first, {"0.0": 3}),
+        partial(lane.commit, second, {"0.0": 4}),
+    )
+    assert one.clock < other.clock
+    assert lane.order_in("0.0") == [first.transaction_number, second.transaction_number]
+    assert [f.start_offset for f in lane.files("0.0")] == [0, 3]
+
+
+def test_a_commit_that_waited_for_a_roll_goes_to_the_copies(lane: Lane) -> None:
+    late = lane.opened()
+    lane.scale("0.0")
+    now = lane.opened()
+    _, other = while_held(
+        lane.database,
+        committing(lane, late, {"0.0": 3}),
+        partial(lane.commit, now, {"2.1": 4, "1.0": 1}),
+    )
+    assert not other.rolled
+    assert lane.tail() == {"2.3": 4, "3.3": 0, "1.3": 1}
+
+
+def test_a_scale_that_waited_for_a_roll_seals_the_copies(lane: Lane) -> None:
+    late = lane.opened()
+    lane.scale("0.0")
+    _, created = while_held(
+        lane.database, committing(lane, late, {"0.0": 3}), partial(lane.scale, "2.1")
+    )
+    assert created == ["4.4", "5.4"]
+    assert lane.active() == ["4.4", "5.4", "3.3", "1.3"]
+
+
+def test_a_begin_that_waited_for_a_roll_sees_the_copies(lane: Lane) -> None:
+    late = lane.opened()
+    lane.scale("0.0")
+    _, attempt = while_held(lane.database, committing(lane, late, {"0.0": 3}), lane.opened)
+    assert [s.name for s in attempt.segments] == ["2.3", "3.3", "1.3"]
+
+
+def test_a_truncation_that_waited_for_a_commit_may_reach_its_events(lane: Lane) -> None:
+    attempt = lane.opened()
+    _, done = while_held(
+        lane.database,
+        committing(lane, attempt, {"0.0": 3}),
+        partial(lane.truncate, "0.0=3, 1.0=0"),
+    )
+    assert (done["events"], done["files"], lane.files()) == (3, 1, [])
+
+
+def test_a_group_that_waited_for_a_commit_begins_after_it(lane: Lane) -> None:
+    attempt = lane.opened()
+    _, group = while_held(
+        lane.database,
+        committing(lane, attempt, {"0.0": 3}),
+        partial(Group.made, lane, start="tail"),
+    )
+    assert group.cut() == {"0.0": 3, "1.0": 0}
+
+
+def test_a_truncation_that_waited_for_a_further_one_is_refused(lane: Lane) -> None:
+    lane.append({"0.0": 5, "1.0": 5})
+
+    def truncating(connection: Connection) -> None:
+        [stream] = lock_streams(connection, ids=[lane.stream_id])
+        move_head(connection, stream, parse_cut(connection, stream, "0.0=4, 1.0=1"))
+
+    _, refused = while_held(lane.database, truncating, partial(lane.truncate, "0.0=2, 1.0=3"))
+    assert isinstance(refused, InvalidInput)
+    assert lane.head() == {"0.0": 4, "1.0": 1}
+
+
+def test_an_abort_and_a_commit_at_once_end_in_one_of_the_two(lane: Lane) -> None:
+    for _ in range(6):
+        attempt, before = lane.opened(), lane.tail()["0.0"]
+        committed, aborted = at_once(
+            partial(lane.commit, attempt, {"0.0": 1}), partial(abort, lane.database, attempt)
+        )
+        assert isinstance(committed, Fenced) == aborted
+        assert lane.tail()["0.0"] == before + (not aborted)
+
+
+def test_of_two_scales_of_a_segment_one_is_done(lane: Lane) -> None:
+    for _ in range(6):
+        low, *_ = lane.active()
+        epochs = len(lane.epochs())
+        outcomes = at_once(partial(lane.scale, low, parts=2), partial(lane.scale, low, parts=3))
+        [refused] = [one for one in outcomes if isinstance(one, Exception)]
+        assert isinstance(refused, Conflict)
+        assert len(lane.epochs()) == epochs + 1
+
+
+def test_scales_of_different_segments_are_both_done(lane: Lane) -> None:
+    outcomes = at_once(partial(lane.scale, "0.0"), partial(lane.scale, "1.0"))
+    assert sorted(name for created in outcomes for name in created) == ["2.1", "3.1", "4.2", "5.2"]
+    assert len(lane.active()) == 4
+
+
+def test_the_same_request_twice_at_once_is_done_once(lane: Lane) -> None:
+    request = unique("scale")
+    first, second = at_once(
+        partial(lane.scale, "0.0", request_id=request),
+        partial(lane.scale, "0.0", request_id=request),
+    )
+    assert first == second == ["2.1", "3.1"]
+    assert len(lane.epochs()) == 2
+
+
+def test_the_same_batch_begun_twice_at_once_is_two_attempts_at_one_transaction(
+    lane: Lane,
+) -> None:
+    for i in range(4):
+        one, other = at_once(partial(lane.opened, f"{i}"), partial(lane.opened, f"{i}"))
+        assert one.transaction_number == other.transaction_number
+        assert {one.attempt, other.attempt} == {1, 2}
+
+
+def test_a_stream_is_created_once(lane: Lane) -> None:
+    def create(name: str, request: str) -> object:
+        return create_stream(
+            lane.database, stream_name(name), routing_key="k", segments=2, request_id=request
+        )
+
+    for _ in range(4):
+        name, request = f"test/{unique('stream')}", unique("request")
+        same = at_once(partial(create, name, request), partial(create, name, request))
+        assert same[0] == same[1]
+        name = f"test/{unique('stream')}"
+        outcomes = at_once(partial(create, name, "one"), partial(create, name, "other"))
+        [refused] = [one for one in outcomes if isinstance(one, Exception)]
+        assert isinstance(refused, Conflict)
+
+
+def test_many_sessions_at_once_lose_nothing_and_never_block_each_other(
+    lane: Lane, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = Lane.made(lane.database)
+    lanes = (lane, other)
+
+    def appending(seed: int) -> int:
+        random, appended = Random(seed), 0
+        for _ in range(6):
+            attempts = [one.opened() for one in random.sample(lanes, 2)]
+            written = [
+                {random.choice(attempt.segments).name: random.randint(1, 5)} for attempt in attempts
+            ]
+            commit(
+                lane.database,
+                *[staged(a, w) for a, w in zip(attempts, written, strict=True)],
+            )
+            appended += sum(sum(w.values()) for w in written)
+        return appended
+
+    def scaling(seed: int) -> int:
+        random = Random(seed)
+        for _ in range(5):
+            one = random.choice(lanes)
+            names = one.active()
+            first = random.randrange(len(names))
+            with contextlib.suppress(Conflict):  # another one was faster
+                one.scale(*names[first : first + 2], parts=random.choice([1, 2, 3]))
+        return 0
+
+    outcomes = at_once(
+        *[partial(appending, seed) for seed in range(3)], *[partial(scaling, s) for s in (7, 8)]
+    )
+    assert not [one for one in outcomes if isinstance(one, Exception)]
+    assert sum(sum(one.sizes().values()) for one in lanes) == sum(outcomes)
+    assert sum(f.events for one in lanes for f in one.files()) == sum(outcomes)
+    assert "deadlock" not in caplog.text
+
+
+LOCKS = {"stream": "FROM stream\n", "group": "FROM reader_group ", "reader": "FROM reader "}
+WRITES = re.compile(r"\b(INSERT INTO|DELETE FROM|UPDATE\s+\w+(\s+\w+)?\s+SET)\b")
+
+
+def kind_of(statement: str) -> str:
+    """What a statement locks, or whether it writes."""
+    if "FOR NO KEY UPDATE" in statement:
+        [kind] = [kind for kind, table in LOCKS.items() if table in statement]
+        return kind
+    if statement == "BEGIN":
+        return statement
+    return "write" if WRITES.search(statement) else ""
+
+
+def test_every_operation_takes_its_locks_in_order_and_before_its_first_write(lane: Lane) -> None:
+    other = Lane.made(lane.database)
+    lane.append({"0.0": [2, 2], "1.0": [2, 2]})
+    counted = count_statements(lane.database)
+    seen: dict[str, list[str]] = {}
+
+    @event.listens_for(lane.database.engine, "begin")
+    def _begun(_: Connection) -> None:
+        counted.append("BEGIN")
+
+    def order(what: str, work: Callable[[], object]) -> None:
+        del counted[:]
+        work()
+        for statements in " ".join(map(kind_of, counted)).split("BEGIN"):
+            found = seen[what] = statements.split()
+            locks = found[: found.index("write")] if "write" in found else found
+            assert "write" not in found or locks, f"{what} writes without a lock"
+            assert locks == sorted(locks, key=list(LOCKS).index), what
+            assert set(found[len(locks) :]) <= {"write"}, f"{what} locks after it has written"
+
+    order("begin", lane.opened)
+    attempt, late = lane.opened(), lane.opened()
+    order("commit", lambda: lane.commit(attempt, {"0.0": 1}))
+    order("scale", lambda: lane.scale("0.0"))
+    order("roll", lambda: lane.commit(late, {"0.0": 1}))
+    several = [lane.opened(), other.opened()]
+    order("commit several", lambda: commit(lane.database, *[staged(a, {}) for a in several]))
+    aborted = lane.opened()
+    order("abort", lambda: abort(lane.database, aborted))
+    order("truncate", lambda: lane.truncate(", ".join(f"{s}=0" for s in lane.tail())))
+    order("create group", lambda: Group.made(lane, other))
+    group = Group.made(lane, other)
+    order("join", group.reader)
+    reader = group.reader()
+    lane.append({"1.3": 3})
+    batches = []
+    order("open batch", lambda: batches.append(reader.must_open()))
+    out = other.opened()
+    order("commit batch", lambda: reader.commit(batches[0], [staged(out, {"0.0": 1})]))
+    order("checkpoint", group.checkpoint)
+    order("leave", reader.leave)
+    order("retain", lambda: retain(lane.database))
+    lane.opened(lease=0.0)
+    order("expire", lambda: expire(lane.database, 0.0))
+    assert seen["commit batch"][:3] == ["stream", "group", "reader"]
+    assert seen["checkpoint"][:2] == ["stream", "group"]

@@ -1,0 +1,122 @@
+"""Jobs killed at random moments, again and again: nothing is lost, nothing is there twice."""
+
+import json
+import os
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from spark_jobs import ingest, process
+from tests.conftest import TestDatabase
+from tests.crash.functions import FOLDER, STREAM
+from tests.crash.jobs import execute, job, wait_for
+from tests.spark.installation import Installation
+from weir.garbage import sweep
+from weir.job import main
+from weir.names import stream_name
+from weir.reader_groups.outputs import committed_folders
+
+ROUNDS = int(os.environ.get("WEIR_SOAK_ROUNDS", "25"))
+ROWS = 20_000
+KEYS = 97
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    """Random numbers; their seed is printed, and taken from WEIR_SOAK_SEED."""
+    seed = int(os.environ.get("WEIR_SOAK_SEED", time.time_ns() % 1_000_000))
+    print(f"WEIR_SOAK_SEED={seed}")
+    return random.Random(seed)
+
+
+def write_input(weir: Installation, number: int) -> str:
+    """A file; returns its name."""
+    start = number * ROWS
+    table = pa.table(
+        {"k": [f"key {n % KEYS}" for n in range(ROWS)], "n": range(start, start + ROWS)}
+    )
+    pa.csv.write_csv(table, Path(weir.input) / f"{number}.csv")
+    return f"{number}.csv"
+
+
+def kill_at_random(
+    name: str, arguments: dict[str, Any], config: Path, run: str, chance: random.Random
+) -> None:
+    """Start a job and kill it, most often while it works; now and then it gets through."""
+    with job(name, arguments, config, run=run) as victim:
+        wait_for("the job to start", lambda: "weir: " in victim.said or not victim.running())
+        until = time.monotonic() + chance.uniform(0, 6)
+        while victim.running() and time.monotonic() < until:
+            time.sleep(0.01)
+
+
+def finish(name: str, work: Any, arguments: dict[str, Any], run: str) -> None:
+    """The same job in this process, to its end."""
+    run_id = json.dumps({"dag_id": "weir", "run_id": run, "task_id": name, "try_number": 9})
+    assert main(name, work, ["--run", run_id, "--arguments", json.dumps(arguments)]) == 0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(60 * ROUNDS)
+def test_appends_killed_at_random_moments_beside_scales_are_there_exactly_once(
+    weir: Installation, config: Path, chance: random.Random, test_database: TestDatabase
+) -> None:
+    stream = weir.create(segments=2)
+    for number in range(ROUNDS):
+        arguments = {
+            "stream": str(stream), "paths": [write_input(weir, number)], "format": "csv",
+        }  # fmt: skip
+        for _ in range(chance.randint(1, 2)):
+            kill_at_random("ingest", arguments, config, f"round {number}", chance)
+        if chance.random() < 0.3:
+            rows = execute(test_database.dsn, "SELECT segment FROM segments WHERE active")
+            weir.scale(stream, [chance.choice(rows)[0]], parts=chance.randint(1, 3))
+        finish("ingest", ingest.run, arguments, f"round {number}")
+    facts = weir.check(stream)
+    assert sorted(facts["n"]) == list(range(ROUNDS * ROWS))
+    assert (facts.groupby("k")["n"].diff().dropna() > 0).all()
+    sweep(weir.database, weir.settings.warehouse, 0.0)
+    listed = {row.path for row in weir.query("SELECT path FROM data_file")}
+    warehouse = Path(weir.settings.warehouse)
+    assert {str(p.relative_to(warehouse)) for p in warehouse.rglob("*.parquet")} == listed
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(60 * ROUNDS)
+def test_consumers_killed_at_random_moments_publish_each_event_exactly_once(
+    weir: Installation, config: Path, chance: random.Random
+) -> None:
+    stream = weir.create(segments=3)
+    weir.create(STREAM, segments=2)
+    group = weir.group(stream)
+    arguments = {
+        "reader_group": group,
+        "function": "tests.crash.functions:copies",
+        "outputs": [f"stream:{STREAM}", f"parquet:{FOLDER}"],
+    }
+    total = 0
+    for number in range(ROUNDS):
+        weir.append(stream, [(f"key {n % 11}", total + n) for n in range(200)])
+        total += 200
+        kill_at_random("process", arguments, config, f"reader {number}", chance)
+        if chance.random() < 0.3:
+            finish("process", process.run, arguments, f"another {number}")
+    wait_for(
+        "all to be read by the last",
+        lambda: (
+            finish("process", process.run, arguments, "last")
+            or weir.value("SELECT unread_events FROM lag") == 0
+        ),
+    )
+    assert sorted(weir.check(stream_name(STREAM))["n"]) == list(range(total))
+    root = Path(weir.settings.output_roots[0])
+    folders = committed_folders(weir.database, group, FOLDER)
+    read = weir.spark.read.parquet(*[str(root / folder) for folder in folders]).collect()
+    assert sorted(row.n for row in read) == list(range(total))
+    manifest = json.loads((root / FOLDER / f"group={group}/_manifest.json").read_text())
+    assert manifest["folders"] == folders

@@ -1,0 +1,124 @@
+"""Deleting: folders and files, in whatever state a killed sweep left them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.controller.support import Lane, rows, run
+from tests.reader_groups.support import Group
+from weir import garbage
+from weir.controller.transactions import abort
+from weir.garbage import sweep
+from weir.storage import Database
+
+
+@pytest.fixture
+def lane(database: Database) -> Lane:
+    return Lane.made(database)
+
+
+def write(warehouse: Path, path: str) -> Path:
+    file = warehouse / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("rows")
+    return file
+
+
+def left(lane: Lane) -> list[str]:
+    return [row.path for row in rows(lane.database, "SELECT path FROM garbage ORDER BY path")]
+
+
+def test_the_folder_of_an_aborted_attempt_goes_whole_and_no_other(
+    lane: Lane, tmp_path: Path
+) -> None:
+    dead, alive = lane.opened(), lane.opened()
+    for attempt in (dead, alive):
+        for name in ("_weir_segment=0/_weir_task=0/a.parquet", "_SUCCESS", "_temporary/0/x"):
+            write(tmp_path, attempt.folder + name)
+    abort(lane.database, dead)
+    assert sweep(lane.database, str(tmp_path), 0.0) == {"deleted": 1, "bytes": 0, "failed": []}
+    assert not (tmp_path / dead.folder).exists()
+    assert len(list((tmp_path / alive.folder).rglob("*"))) > 3
+    assert left(lane) == []
+
+
+def test_of_a_truncated_append_only_the_files_below_the_head_go(lane: Lane, tmp_path: Path) -> None:
+    lane.append({"0.0": [3, 4], "1.0": [5]})
+    written = [write(tmp_path, file.path) for file in lane.files()]
+    lane.truncate("0.0=3, 1.0=1")
+    (tmp_path / "_weir_installation").write_text(garbage.installation(lane.database)[0])
+    report = sweep(lane.database, str(tmp_path), 0.0)
+    assert (report["deleted"], report["bytes"]) == (1, 30)
+    assert [file.exists() for file in written] == [False, True, True]
+
+
+def test_a_sweep_that_was_killed_after_deleting_is_finished_by_the_next(
+    lane: Lane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = lane.opened()
+    write(tmp_path, attempt.folder + "a.parquet")
+    abort(lane.database, attempt)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(garbage, "_forget", killed)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(lane.database, str(tmp_path), 0.0)
+    assert not (tmp_path / attempt.folder).exists()
+    assert left(lane) == [attempt.folder]
+    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
+    assert left(lane) == []
+
+
+def test_much_garbage_is_swept_in_portions(
+    lane: Lane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(garbage, "AT_ONCE", 3)
+    files = []
+    for i in range(10):
+        files.append(write(tmp_path, f"{lane.stream_id}/_weir_tx={i}/file"))
+        run(
+            lane.database,
+            "INSERT INTO garbage (root, path, reason) VALUES ('', :path, 'truncated')",
+            path=f"{lane.stream_id}/_weir_tx={i}/file",
+        )
+    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 10
+    assert not [file for file in files if file.exists()]
+    assert left(lane) == []
+
+
+def test_outputs_lie_below_their_own_root(lane: Lane, tmp_path: Path) -> None:
+    warehouse, output = tmp_path / "warehouse", tmp_path / "output"
+    kept = write(warehouse, "delays/attempt=1/part")
+    dead = write(output, "delays/attempt=1/part")
+    run(
+        lane.database,
+        "INSERT INTO garbage (root, path, reason) VALUES (:root, 'delays/attempt=1/', 'fenced')",
+        root=str(output),
+    )
+    sweep(lane.database, str(warehouse), 0.0)
+    assert (kept.exists(), dead.exists()) == (True, False)
+
+
+def test_only_batches_of_the_same_stream_opened_before_it_died_pin_a_file(
+    lane: Lane, tmp_path: Path
+) -> None:
+    other = Lane.made(lane.database)
+    for one in (lane, other):
+        one.append({"0.0": [3, 3]})
+    (tmp_path / "_weir_installation").write_text(garbage.installation(lane.database)[0])
+    before, elsewhere = Group.made(lane), Group.made(other)
+    batch = before.reader().must_open()
+    elsewhere.reader().must_open()
+    lane.truncate("0.0=3, 1.0=0")
+    after = Group.made(lane, on_gap="skip")
+    assert after.reader().must_open().events == 3
+    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 0
+    Group(lane.database, before.name, (lane,)).reader("other")
+    before.lapse("reader")
+    reader = before.reader("other")
+    reader.commit(reader.must_open())
+    assert batch.batch_id == 1
+    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1

@@ -1,0 +1,132 @@
+"""The schema of a stream may gain nullable columns; whatever else differs is refused by name."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weir.errors import Conflict, InvalidInput
+from weir.schema import Field, combine, merge, same_type, show
+
+
+def column(name: str, kind: Any = "string", nullable: bool = True) -> Field:
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": {}}
+
+
+def struct(*fields: Field) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(fields)}
+
+
+def array(of: Any, contains_null: bool = True) -> dict[str, Any]:
+    return {"type": "array", "elementType": of, "containsNull": contains_null}
+
+
+def test_the_first_append_gives_the_schema_with_all_columns_nullable() -> None:
+    given = [column("a", "long", nullable=False), column("b")]
+    assert merge("s/s", None, given) == [column("a", "long"), column("b")]
+
+
+def test_the_same_columns_change_nothing_in_whatever_order_they_come() -> None:
+    current = [column("a", "long"), column("b")]
+    assert merge("s/s", current, [column("b"), column("a", "long")]) is current
+
+
+def test_missing_columns_are_null_and_change_nothing() -> None:
+    current = [column("a", "long"), column("b")]
+    assert merge("s/s", current, [column("b")]) is current
+
+
+def test_new_columns_come_at_the_end_and_are_nullable() -> None:
+    current = [column("a", "long")]
+    given = [column("x", "date", nullable=False), column("a", "long"), column("y")]
+    assert merge("s/s", current, given) == [column("a", "long"), column("x", "date"), column("y")]
+    assert current == [column("a", "long")]
+
+
+def test_another_type_is_refused_naming_the_column_and_both_types() -> None:
+    with pytest.raises(InvalidInput, match=r"'a' is string, but long in stream s/s; cast it"):
+        merge("s/s", [column("a", "long")], [column("a", "string")])
+
+
+def test_a_type_is_the_same_whether_or_not_parts_of_it_may_be_null() -> None:
+    loose = struct(column("x", array("long")))
+    strict = struct(column("x", array("long", contains_null=False), nullable=False))
+    assert same_type(loose, strict)
+    assert merge("s/s", [column("a", loose)], [column("a", strict)]) == [column("a", loose)]
+    assert not same_type(loose, struct(column("x", array("integer"))))
+    assert not same_type(loose, struct(column("y", array("long"))))
+    assert not same_type("decimal(10,2)", "decimal(10,3)")
+
+
+def test_a_column_that_may_not_be_null_may_not_be_missing() -> None:
+    declared = [column("a", "long", nullable=False), column("b")]
+    with pytest.raises(InvalidInput, match=r"column 'a' of stream s/s is missing"):
+        merge("s/s", declared, [column("b")])
+
+
+def test_a_column_that_differs_in_case_only_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"'TailNum' differs from 'tailnum' of stream s/s only"):
+        merge("s/s", [column("tailnum")], [column("TailNum")])
+
+
+def test_rows_that_share_no_column_with_the_stream_are_refused() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"none of the columns x, y .* check that this is the right file"
+    ):
+        merge("s/s", [column("a")], [column("x"), column("y")])
+
+
+def test_rows_without_columns_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="have no column"):
+        merge("s/s", None, [])
+
+
+@pytest.mark.parametrize("name", ["_segment", "_OFFSET", "_Clock", "_metadata", "_weir_x", "_WEIR"])
+def test_reserved_names_are_refused_in_any_case(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"column '{name}' has a reserved name"):
+        merge("s/s", None, [column("a"), column(name)])
+
+
+def test_names_that_occur_twice_are_refused_in_any_case() -> None:
+    with pytest.raises(InvalidInput, match="'A' occurs twice"):
+        merge("s/s", None, [column("a"), column("A")])
+
+
+def test_columns_that_two_appends_added_at_once_are_all_kept() -> None:
+    base = [column("a")]
+    first = combine("s/s", base, [*base, column("x")])
+    assert combine("s/s", first, [*base, column("y", "date")]) == [
+        column("a"), column("x"), column("y", "date"),
+    ]  # fmt: skip
+
+
+def test_two_appends_that_added_one_column_with_two_types_conflict() -> None:
+    first = combine("s/s", [column("a")], [column("a"), column("x", "long")])
+    with pytest.raises(Conflict, match=r"another append changed the schema meanwhile: column 'x'"):
+        combine("s/s", first, [column("a"), column("x", "string")])
+
+
+kinds = st.sampled_from(["string", "long", "date"])
+schemas = st.dictionaries(st.sampled_from("abcdef"), kinds, min_size=1).map(
+    lambda d: [column(name, kind) for name, kind in d.items()]
+)
+
+
+@given(schemas, schemas)
+def test_a_schema_only_grows(current: list[Field], given_: list[Field]) -> None:
+    known = {field["name"]: field["type"] for field in current}
+    try:
+        merged = merge("s/s", current, given_)
+    except InvalidInput:
+        shared = [f for f in given_ if f["name"] in known]
+        assert not shared or any(f["type"] != known[f["name"]] for f in shared)
+        return
+    assert merged[: len(current)] == current
+    assert {f["name"] for f in merged} == known.keys() | {f["name"] for f in given_}
+    assert merge("s/s", merged, given_) is merged
+
+
+def test_a_type_is_shown_as_a_person_reads_it() -> None:
+    assert show("decimal(10,2)") == "decimal(10,2)"
+    assert show(struct(column("x"))) == "struct"

@@ -1,0 +1,330 @@
+"""Transactions and outages, on a server that is really killed."""
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+import sqlalchemy
+from sqlalchemy import Connection, text
+
+from tests.controller.support import Lane, at_once, rows, staged, unique
+from tests.crash.proxy import failing_network
+from tests.reader_groups.support import Group
+from weir import migrate
+from weir.errors import Conflict, Fenced, Unavailable
+from weir.local import logins
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.local.throw_away import throw_away_postgres
+from weir.storage import Database, count_statements
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedPostgres]:
+    """A server of these tests' own: it is killed again and again."""
+    with throw_away_postgres() as server:
+        # What it said was committed must be there after it was killed.
+        server.psql("ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf();")
+        migrate.upgrade(server.dsn("weir", "weir_owner"))
+        logins.make_users(server)
+        yield server
+
+
+@pytest.fixture
+def killable(server: EmbeddedPostgres) -> Iterator[Database]:
+    """Its database; whatever a test did, the server runs again afterwards."""
+    database = Database(server.dsn("weir", "weir_app"), patience=60.0, connect_patience=10.0)
+    yield database
+    database.dispose()
+    server.start()
+
+
+def note(connection: Connection, request: str) -> None:
+    """A change that would fail if it were done twice."""
+    connection.execute(
+        text(
+            """INSERT INTO request (request_id, operation, object, arguments, result)
+            VALUES (:r, 'test', 'test', '', '{}')"""
+        ),
+        {"r": request},
+    )
+
+
+def noted(database: Database, request: str) -> int:
+    [[count]] = rows(database, "SELECT count(*) FROM request WHERE request_id = :r", r=request)
+    return int(count)
+
+
+def test_a_transaction_in_whose_middle_the_server_dies_is_done_when_it_is_back(
+    server: EmbeddedPostgres, killable: Database
+) -> None:
+    request, calls = unique("request"), []
+
+    def work(connection: Connection) -> str:
+        note(connection, request)
+        calls.append(len(calls))
+        if len(calls) == 1:
+            server.kill()
+            threading.Timer(1.0, server.start).start()
+        return "done"
+
+    assert killable.transaction(work) == "done"
+    assert len(calls) >= 2
+    assert noted(killable, request) == 1
+
+
+def test_all_operations_go_on_after_the_server_was_away(
+    server: EmbeddedPostgres, killable: Database
+) -> None:
+    lane = Lane.made(killable)
+    group = Group.made(lane)
+    lane.append({"0.0": 3})
+    reader = group.reader()
+    batch, attempt = reader.must_open(), lane.opened()
+    server.kill()
+    threading.Timer(1.0, server.start).start()
+    committed, appended, scaled = at_once(
+        partial(reader.commit, batch),
+        partial(lane.commit, attempt, {"1.0": 2}),
+        partial(lane.scale, "0.0"),
+    )
+    assert (committed, appended.events, len(scaled)) == ([], 2, 2)
+    assert sum(lane.sizes().values()) == 5
+    # A lease that lapsed meanwhile is spared: the server has just been started.
+    group.lapse("reader")
+    assert group.reader("other").open(lease=3600.0) is None
+    reader.renew()
+
+
+def test_after_the_patience_it_is_said_in_one_sentence(
+    server: EmbeddedPostgres, killable: Database
+) -> None:
+    hasty = Database(server.dsn("weir", "weir_app"), patience=0.5, connect_patience=30.0)
+    assert noted(hasty, "none") == 0
+    server.kill()
+    begun = time.monotonic()
+    with pytest.raises(Unavailable, match=r"the database \(.*dbname=weir .*\) can't be reached"):
+        noted(hasty, "none")
+    assert 0.5 <= time.monotonic() - begun < 5.0
+
+
+def test_the_first_connection_is_waited_for_less_long(server: EmbeddedPostgres) -> None:
+    elsewhere = re.sub(r"port=\d+", "port=1", server.dsn("weir", "weir_app"))
+    database = Database(elsewhere, patience=600.0, connect_patience=0.3)
+    with pytest.raises(Unavailable) as caught:
+        noted(database, "none")
+    assert str(caught.value).count("\n") == 0
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "host=127.0.0.1 port=1 dbname=weir user=weir_app password=s3cret",
+        "host=127.0.0.1 port=1 dbname=weir user=weir_app password = 's3cret'",
+        r"host=127.0.0.1 port=1 dbname=weir user=weir_app password='it\'s s3cret'",
+        "postgresql://weir_app:s3cret@127.0.0.1:1/weir",
+        "postgresql://weir_app@127.0.0.1:1/weir?password=s3cret",
+        "postgresql://weir_app:%40s3cret@127.0.0.1:1/weir",
+    ],
+)
+def test_the_password_is_not_said(secret: str) -> None:
+    database = Database(secret, patience=0.0, connect_patience=0.0)
+    with pytest.raises(Unavailable) as caught:
+        noted(database, "none")
+    assert "s3cret" not in str(caught.value)
+    assert "host=127.0.0.1 port=1 dbname=weir user=weir_app" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (r"passfile='[^']*'", "password=wrong", "password authentication failed"),
+        (r"passfile='[^']*'", "passfile=/nowhere", "no password supplied"),
+        (r"dbname=\w+", "dbname=nothing", 'database "nothing" does not exist|permission denied'),
+        (r"user=\w+", "user=nobody password=x", "password authentication failed"),
+        (r"^.*$", "service=nothing", 'definition of service "nothing" not found'),
+    ],
+)
+def test_a_refused_login_fails_at_once(
+    postgres_server: EmbeddedPostgres, old: str, new: str, says: str
+) -> None:
+    dsn = re.sub(old, new, postgres_server.dsn("weir", "weir_app"))
+    database = Database(dsn, patience=60.0, connect_patience=60.0)
+    begun = time.monotonic()
+    with pytest.raises(Unavailable, match=says):
+        noted(database, "none")
+    assert time.monotonic() - begun < 5.0
+
+
+def test_a_session_that_is_ended_in_the_middle_is_begun_anew(database: Database) -> None:
+    request, calls = unique("request"), []
+
+    def work(connection: Connection) -> None:
+        note(connection, request)
+        calls.append(len(calls))
+        if len(calls) == 1:
+            pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+            other = Database(database._dsn, patience=1.0, connect_patience=1.0)
+            rows(other, "SELECT pg_terminate_backend(:pid, 5000)", pid=pid)
+            other.dispose()
+
+    database.transaction(work)
+    assert len(calls) == 2
+    assert noted(database, request) == 1
+
+
+def test_a_session_that_ends_at_its_commit_is_looked_up_by_identity(
+    postgres_server: EmbeddedPostgres, database: Database
+) -> None:
+    # A network that loses every other answer to COMMIT, or the COMMIT itself.
+    lane = Lane.made(database)
+    with failing_network(database._dsn, ["after", "fine", "before", "fine"]) as (dsn, proxy):
+        far = Database(dsn, patience=30.0, connect_patience=10.0)
+        distant = Lane(far, lane.name, lane.stream_id)
+        for i in range(3):
+            distant.append({lane.active()[0]: 2}, batch=f"batch {i}", inputs=[f"{i}.csv"])
+            distant.scale(lane.active()[0])
+        group = Group.made(distant)
+        reader = group.reader()
+        out = Lane.made(far)
+        while (batch := reader.open(budget=2)) is not None:
+            attempt = out.opened(str(batch.batch_id))
+            reader.commit(batch, [staged(attempt, {"0.0": batch.events})])
+        group.checkpoint("here", unique("request"))
+        distant.truncate(", ".join(f"{s}={o}" for s, o in lane.tail().items()))
+        assert len(proxy.cuts) > 10, "the network did not fail: nothing was tested"
+        far.dispose()
+    assert sum(lane.sizes().values()) == 6
+    assert len(lane.epochs()) == 4
+    assert sum(Lane(database, out.name, out.stream_id).sizes().values()) == 6
+    assert [r.state for r in lane.rows("SELECT state FROM transaction WHERE stream_id = :s")] == [
+        "committed"
+    ] * 3
+    assert lane.head() == lane.tail()
+
+
+def test_a_mistake_is_raised_at_once_and_not_tried_again(database: Database) -> None:
+    calls: list[int] = []
+
+    def wrong(connection: Connection, statement: str) -> None:
+        calls.append(1)
+        connection.execute(text(statement))
+
+    for statement, error in [
+        ("SELECT nonsense", sqlalchemy.exc.ProgrammingError),
+        ("INSERT INTO stream_schema (stream_id, version, fields) VALUES (0, 1, '[]')",
+         sqlalchemy.exc.IntegrityError),
+        ("SELECT 1/0", sqlalchemy.exc.DataError),
+    ]:  # fmt: skip
+        del calls[:]
+        with pytest.raises(error):
+            database.transaction(partial(wrong, statement=statement))
+        assert len(calls) == 1
+
+
+def test_what_the_work_raises_undoes_it(database: Database) -> None:
+    request = unique("request")
+
+    def refused(connection: Connection) -> None:
+        note(connection, request)
+        raise Conflict("no")
+
+    with pytest.raises(Conflict, match="no"):
+        database.transaction(refused)
+    assert noted(database, request) == 0
+
+
+def test_a_deadlock_is_resolved_by_doing_one_of_the_two_again(database: Database) -> None:
+    lanes = [Lane.made(database), Lane.made(database)]
+    met = threading.Barrier(2)
+
+    def locking(first: Lane, second: Lane) -> list[int]:
+        calls: list[int] = []
+
+        def work(connection: Connection) -> None:
+            calls.append(1)
+            for lane in (first, second):
+                connection.execute(
+                    text("SELECT 1 FROM stream WHERE stream_id = :s FOR UPDATE"),
+                    {"s": lane.stream_id},
+                )
+                if lane is first and len(calls) == 1:
+                    met.wait(timeout=10)
+
+        database.transaction(work)
+        return calls
+
+    outcomes = at_once(partial(locking, *lanes), partial(locking, *lanes[::-1]))
+    assert sorted(len(calls) for calls in outcomes) == [1, 2]
+
+
+def test_a_lock_that_is_not_to_be_had_is_waited_for(database: Database) -> None:
+    lane = Lane.made(database)
+    locked = threading.Event()
+    calls: list[int] = []
+    statement = text("SELECT 1 FROM stream WHERE stream_id = :s FOR UPDATE")
+
+    def holding(connection: Connection) -> None:
+        connection.execute(statement, {"s": lane.stream_id})
+        locked.set()
+        time.sleep(0.6)
+
+    def waiting(connection: Connection) -> None:
+        calls.append(1)
+        connection.execute(text("SET LOCAL lock_timeout = '100ms'"))
+        connection.execute(statement, {"s": lane.stream_id})
+
+    def afterwards() -> None:
+        locked.wait(timeout=10)
+        database.transaction(waiting)
+
+    assert at_once(partial(database.transaction, holding), afterwards) == [None, None]
+    assert len(calls) > 1
+
+
+def test_a_session_is_the_same_whatever_the_server_is_set_to(
+    postgres_server: EmbeddedPostgres, database: Database
+) -> None:
+    [found] = rows(
+        database,
+        """SELECT current_setting('timezone'), current_setting('search_path'),
+            current_setting('transaction_isolation'), current_setting('lock_timeout'),
+            current_setting('application_name')""",
+    )
+    assert tuple(found) == ("UTC", "weir", "read committed", "1min", "weir")
+
+
+def test_a_lease_is_renewed_until_the_work_is_done(database: Database) -> None:
+    renewed: list[float] = []
+    with database.keep_alive(lambda c: renewed.append(time.monotonic()), every=0.05) as alive:
+        time.sleep(0.5)
+    assert 3 <= len(renewed) <= 10
+    assert alive.lost is None
+    count = len(renewed)
+    time.sleep(0.2)
+    assert len(renewed) == count
+
+
+def test_a_lease_that_is_lost_is_told_and_what_passes_is_borne(database: Database) -> None:
+    calls: list[int] = []
+
+    def renew(connection: Connection) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise RuntimeError("this passes")
+        if len(calls) == 3:
+            raise Fenced("another has it")
+
+    with database.keep_alive(renew, every=0.05) as alive:
+        time.sleep(0.5)
+    assert isinstance(alive.lost, Fenced)
+    assert len(calls) == 3
+
+
+def test_statements_are_counted(database: Database) -> None:
+    counted = count_statements(database)
+    rows(database, "SELECT 1")
+    assert counted == ["SELECT 1"]

@@ -1,0 +1,102 @@
+"""Where data lies, whose it is, and which paths are refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from weir.errors import InvalidInput, InvariantViolation
+from weir.warehouse import MARK, attempt_folder, below_root, claim, spark_path
+
+
+def test_an_attempt_has_a_folder_of_its_own() -> None:
+    assert attempt_folder(7, 12, 3) == "7/_weir_tx=12/_weir_attempt=3/"
+
+
+def test_spark_is_given_addresses() -> None:
+    assert spark_path("/data/warehouse", "7/x") == "file:///data/warehouse/7/x"
+    assert spark_path("/data/warehouse/") == "file:///data/warehouse/"
+    assert spark_path("s3a://bucket/weir/", "7/x") == "s3a://bucket/weir/7/x"
+
+
+def test_a_new_installation_marks_its_warehouse_and_finds_it_again(tmp_path: Path) -> None:
+    root = tmp_path / "not" / "there" / "yet"
+    claim(str(root), "one", new=True)
+    assert (root / MARK).read_text() == "one"
+    claim(str(root), "one", new=True)
+    claim(str(root), "one", new=False)
+    assert [path.name for path in root.iterdir()] == [MARK]
+
+
+def test_the_warehouse_of_another_installation_is_refused(tmp_path: Path) -> None:
+    claim(str(tmp_path), "one", new=True)
+    for new in (True, False):
+        with pytest.raises(InvariantViolation, match=r"belongs to installation one, but .* two"):
+            claim(str(tmp_path), "two", new)
+    assert (tmp_path / MARK).read_text() == "one"
+
+
+def test_an_installation_with_data_never_marks_a_folder(tmp_path: Path) -> None:
+    # What should be mounted there is not: writing on would split the data in two.
+    with pytest.raises(InvariantViolation, match=f"has no file {MARK}"):
+        claim(str(tmp_path / "empty"), "one", new=False)
+    assert not (tmp_path / "empty").exists()
+
+
+@pytest.fixture
+def roots(tmp_path: Path) -> list[str]:
+    for name in ("first", "second", "first-beside", "outside"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "first" / "a.csv").write_text("")
+    return [str(tmp_path / "first"), str(tmp_path / "second")]
+
+
+def test_relative_paths_are_below_the_first_root(roots: list[str]) -> None:
+    assert below_root("a.csv", roots, "input") == (roots[0], "a.csv")
+    assert below_root("x/../y/z", roots, "input") == (roots[0], "y/z")
+
+
+def test_absolute_paths_may_be_below_any_root(roots: list[str]) -> None:
+    assert below_root(f"{roots[1]}/x/y", roots, "output") == (roots[1], "x/y")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "", "..", "../outside/x", "x/../../outside", "/etc/passwd", "{outside}/x",
+        "{first}-beside/x",
+        "{first}", "{first}/..", ".", "a\0b", "s3://bucket/x", "file:///etc/passwd",
+    ],
+)  # fmt: skip
+def test_what_lies_outside_the_roots_is_refused(
+    given: str, roots: list[str], tmp_path: Path
+) -> None:
+    path = given.format(outside=tmp_path / "outside", first=roots[0])
+    with pytest.raises(InvalidInput, match="input"):
+        below_root(path, roots, "input")
+
+
+def test_a_link_may_not_lead_out_of_its_root(roots: list[str], tmp_path: Path) -> None:
+    os.symlink(tmp_path / "outside", Path(roots[0]) / "out")
+    os.symlink(roots[1], Path(roots[0]) / "other")
+    with pytest.raises(InvalidInput, match="outside the configured roots"):
+        below_root("out/x", roots, "input")
+    assert below_root("other/x", roots, "input") == (roots[1], "x")
+
+
+def test_a_root_that_is_a_link_itself_is_followed(roots: list[str], tmp_path: Path) -> None:
+    os.symlink(roots[0], tmp_path / "link")
+    assert below_root("a.csv", [str(tmp_path / "link")], "input") == (roots[0], "a.csv")
+
+
+def test_addresses_are_below_roots_that_are_addresses() -> None:
+    roots = ["s3a://bucket/in", "/data"]
+    assert below_root("s3a://bucket/in/x/y", roots, "input") == ("s3a://bucket/in", "x/y")
+    for given in ("s3a://bucket/in/../x", "s3a://bucket/inside/x", "s3a://other/in/x"):
+        with pytest.raises(InvalidInput):
+            below_root(given, roots, "input")
+
+
+def test_without_roots_nothing_is_allowed() -> None:
+    with pytest.raises(InvalidInput, match="not a path below a configured root"):
+        below_root("x", [], "input")
