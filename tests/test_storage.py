@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy import Connection, text
 
+from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, staged, unique
 from tests.crash.proxy import failing_network
 from tests.reader_groups.support import Group
@@ -173,6 +174,47 @@ def test_a_session_that_is_ended_in_the_middle_is_begun_anew(database: Database)
 
     database.transaction(work)
     assert len(calls) == 2
+    assert noted(database, request) == 1
+
+
+def test_a_session_that_is_ended_in_the_middle_of_a_statement_is_begun_anew(
+    database: Database,
+) -> None:
+    running = threading.Event()
+    pids: list[int] = []
+
+    def work(connection: Connection) -> int:
+        pids.append(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
+        running.set()
+        if len(pids) == 1:
+            connection.execute(text("SELECT pg_sleep(20)"))
+        return len(pids)
+
+    def ending() -> None:
+        running.wait(timeout=10)
+        time.sleep(0.1)
+        rows(database, "SELECT pg_terminate_backend(:pid)", pid=pids[0])
+
+    done, _ = at_once(partial(database.transaction, work), ending)
+    assert done == 2
+
+
+def test_a_server_that_became_a_standby_is_left_for_the_one_that_took_over(
+    test_database: TestDatabase,
+) -> None:
+    # Sessions on the old primary stay read only for ever: another try needs a new connection.
+    owner = Database(test_database.owner_dsn, patience=5.0, connect_patience=5.0)
+    statement = f"ALTER DATABASE {test_database.name} SET default_transaction_read_only = "
+
+    def set_(value: str) -> None:
+        owner.transaction(lambda c: c.exec_driver_sql(statement + value))
+
+    rows(owner, "SELECT 1")
+    set_("on")
+    database, request = test_database.open(patience=8.0), unique("request")
+    assert noted(database, request) == 0
+    set_("off")
+    database.transaction(partial(note, request=request))
     assert noted(database, request) == 1
 
 

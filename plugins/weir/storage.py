@@ -107,6 +107,8 @@ class Database:
                         f"the database ({self.describe()}) can't be reached: {reason}"
                     ) from None
                 log.warning("waiting for Postgres (%.0f s): %s", now - waiting_since, reason)
+                if state not in _SOON:
+                    self.engine.dispose()  # a session on what is now a standby stays read only
                 time.sleep(pause)
                 pause = min(pause * 2, 5.0)
 

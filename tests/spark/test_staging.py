@@ -1,0 +1,111 @@
+"""How rows become files: few of them, each in order, whatever the numbers of tasks and segments."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tests.spark.installation import Installation
+from weir.controller.transactions import Attempt
+from weir.errors import InvariantViolation
+from weir.names import StreamName
+from weir.spark import stage
+
+
+def rows(weir: Installation, count: int, tasks: int) -> DataFrame:
+    """Events of a hundred keys, in so many tasks."""
+    return weir.spark.range(0, count, 1, tasks).select(
+        F.concat(F.lit("key "), F.col("id") % 100).alias("k"), F.col("id").alias("n")
+    )
+
+
+def assert_in_order(weir: Installation, stream: StreamName, count: int) -> None:
+    """Every row once, those of a key as they were given."""
+    facts = weir.check(stream, read=False)
+    assert sorted(facts["n"]) == list(range(count))
+    assert (facts.groupby("k")["n"].diff().dropna() > 0).all()
+    read = weir.read(stream)
+    assert (read.groupby("k")["n"].diff().dropna() > 0).all()
+    assert len(read) == count
+
+
+def test_few_rows_of_many_tasks_and_segments_are_shuffled_into_few_files(
+    weir: Installation,
+) -> None:
+    stream = weir.create(segments=12)
+    committed = weir.append(stream, rows(weir, 4_000, tasks=40))
+    assert committed.files <= 12, "520 files without it"
+    assert_in_order(weir, stream, 4_000)
+
+
+def test_rows_are_sorted_where_there_are_more_segments_than_files_may_be_open(
+    weir: Installation,
+) -> None:
+    stream = weir.create(segments=stage.OPEN_FILES + 6)
+    committed = weir.append(stream, rows(weir, 3_000, tasks=2))
+    assert committed.files > stage.OPEN_FILES, "they were not shuffled"
+    assert_in_order(weir, stream, 3_000)
+
+
+def test_rows_without_a_key_are_counted_in_the_shuffled_and_in_the_sorted_way(
+    weir: Installation,
+) -> None:
+    keyless = "IF(n % 10 = 0, NULL, k)"
+    for name, segments, tasks in (("s/shuffled", 12, 40), ("s/sorted", 70, 2)):
+        stream = weir.create(name, segments=segments, on_missing_key="quarantine")
+        done = weir.append(stream, rows(weir, 1_000, tasks).withColumn("k", F.expr(keyless)))
+        assert (done.events, done.rejected) == (900, 100)
+        assert sorted(weir.check(stream, read=False)["n"]) == [n for n in range(1_000) if n % 10]
+
+
+def test_file_holds_no_more_than_its_share_and_the_next_one_follows_it(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "ROWS_PER_FILE", 100)
+    stream = weir.create(segments=3)
+    weir.append(stream, rows(weir, 3_000, tasks=2))
+    weir.append(stream, rows(weir, 500, tasks=1).withColumn("n", F.col("n") + 3_000))
+    sizes = [row.events for row in weir.query("SELECT events FROM data_file")]
+    assert max(sizes) == 100
+    assert len(sizes) >= 35
+    assert_in_order(weir, stream, 3_500)
+
+
+def test_rank_costs_next_to_nothing_in_a_file(weir: Installation) -> None:
+    stream = weir.create(segments=1)
+    weir.append(stream, rows(weir, 50_000, tasks=1))
+    (path,) = (row.path for row in weir.query("SELECT path FROM data_file"))
+    group = pq.read_metadata(Path(weir.settings.warehouse) / path).row_group(0)
+    sizes = {
+        group.column(i).path_in_schema: group.column(i).total_compressed_size
+        for i in range(group.num_columns)
+    }
+    assert sizes["_weir_seq"] < 50_000 / 50
+
+
+def test_file_that_is_missing_after_writing_stops_the_append(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = stage.read_footers
+    monkeypatch.setattr(stage, "read_footers", lambda *where: found(*where)[1:])
+    stream = weir.create(segments=2)
+    with pytest.raises(InvariantViolation, match=r"Spark wrote 100 rows .* hold \d\d; nothing was"):
+        weir.append(stream, rows(weir, 100, tasks=1))
+    assert weir.query("SELECT state FROM transaction") == [("aborted",)]
+    assert weir.query("SELECT path FROM garbage") == [("1/_weir_tx=1/_weir_attempt=1/",)]
+
+
+def test_attempts_write_to_folders_of_their_own(weir: Installation) -> None:
+    stream = weir.create(segments=1)
+    staged = []
+    for _ in range(3):
+        opened = weir.appender.begin_frame(stream, "test", "the same")
+        assert isinstance(opened, Attempt)
+        staged.append(weir.appender.stage_frame(opened, rows(weir, 50, tasks=1)))
+    committed = weir.appender.commit(staged[-1])
+    assert committed.events == 50
+    assert_in_order(weir, stream, 50)
+    folders = {row.path for row in weir.query("SELECT path FROM garbage")}
+    assert folders == {f"1/_weir_tx=1/_weir_attempt={n}/" for n in (1, 2)}

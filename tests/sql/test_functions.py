@@ -1,0 +1,107 @@
+"""The functions over cuts, on random histories, beside the same questions answered in Python."""
+
+import json
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from tests.controller.driver import Driver
+from tests.controller.model import GRID, Cut, as_json
+from tests.controller.support import Lane, database_for_many
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.segment import Segment, parse_segment_name, segment_name
+from weir.storage import Database
+from weir.stream_cut import FUTURE, StreamCut, join
+
+
+@pytest.fixture(scope="module")
+def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
+    """One database for all histories."""
+    with database_for_many(postgres_server, "sql_functions") as opened:
+        yield opened
+
+
+def history(database: Database, seed: int) -> tuple[Driver, Random]:
+    """A stream after some appends, scales and rolls."""
+    driver, random = Driver(database, segments=2), Random(seed)
+    for _ in range(12):
+        if random.random() < 0.3:
+            driver.open.append(driver.begin())
+        if random.random() < 0.4:
+            driver.scale(random)
+        if driver.open and random.random() < 0.3:
+            driver.commit_some(random, 1)
+        driver.append(random)
+    return driver, random
+
+
+def some_cuts(driver: Driver, random: Random, count: int) -> list[Cut]:
+    start: Cut = dict.fromkeys(driver.model.epochs[0], 0)
+    return [driver.model.frontier(random, start) for _ in range(count)]
+
+
+def cut_of(driver: Driver, cut: Cut) -> StreamCut:
+    segments = driver.model.segments
+    return StreamCut(
+        {
+            Segment(s, segments[s].low / GRID, segments[s].high / GRID): FUTURE if o is None else o
+            for s, o in cut.items()
+        }
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_join_cuts_is_the_join_of_the_cuts(database: Database, seed: int) -> None:
+    driver, random = history(database, seed)
+    for _ in range(15):
+        a, b = some_cuts(driver, random, 2)
+        joined = driver.lane.value(
+            "SELECT join_cuts(:s, CAST(:a AS jsonb), CAST(:b AS jsonb))",
+            a=json.dumps(as_json(a)),
+            b=json.dumps(as_json(b)),
+        )
+        ids = {s: Segment(s, x.low / GRID, x.high / GRID) for s, x in driver.model.segments.items()}
+        assert StreamCut.from_json(joined, ids) == join(cut_of(driver, a), cut_of(driver, b))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_clock_after_is_the_clock_of_the_oldest_unread_event(database: Database, seed: int) -> None:
+    driver, random = history(database, seed)
+    entries = driver.lane.rows("SELECT * FROM time_index WHERE stream_id = :s")
+    tail = driver.model.tail()
+    for cut in [*some_cuts(driver, random, 15), tail]:
+        left = driver.model.unpassed(cut)
+        unread = [
+            i.clock
+            for i in entries
+            if i.segment_id in left and i.start_offset + i.events > (cut.get(i.segment_id) or 0)
+        ]
+        found = driver.lane.value(
+            "SELECT clock_after(:s, CAST(:cut AS jsonb))", cut=json.dumps(as_json(cut))
+        )
+        assert found == min(unread, default=None)
+
+
+def test_bytes_before_an_offset_lie_within_a_commit_in_proportion(database: Database) -> None:
+    lane = Lane.made(database)
+    lane.append({"0.0": 3})
+    lane.append({"0.0": [2, 4]})
+    found = [lane.value("SELECT bytes_till(:s, 0, :offset)", offset=offset) for offset in range(12)]
+    assert found == [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 90, 90]
+
+
+@pytest.mark.parametrize("name", ["0.0", "5.1", "4294967295.2147483647"])
+def test_names_and_ids_are_those_of_the_library(database: Database, name: str) -> None:
+    lane = Lane.made(database)
+    segment_id = parse_segment_name(name)
+    found = lane.rows("SELECT segment_id(:name), segment_name(:id)", name=name, id=segment_id)
+    assert tuple(found[0]) == (segment_id, segment_name(segment_id))
+
+
+def test_clocks_are_microseconds(database: Database) -> None:
+    lane = Lane.made(database)
+    clock = 1_700_000_000_123_456
+    assert lane.value("SELECT time_clock(clock_time(:c))", c=clock) == clock
+    shown = lane.value("SELECT clock_time(:c)::text", c=clock)
+    assert shown == "2023-11-14 22:13:20.123456+00"
