@@ -110,7 +110,7 @@ def _retain_one(connection: Connection, stream_id: int, dry_run: bool) -> dict[s
     ).all()
     head, *cuts = load_cuts(connection, stream_id, stream.head, *[r.published_cut for r in rows])
     subscribers = {row.name: cut for row, cut in zip(rows, cuts, strict=True)}
-    decision = decide(head, subscribers, by_consumption=stream.retain_by_consumption)
+    decision = decide(head, subscribers, by_consumption=stream.configuration.retain_by_consumption)
     freed = Freed(0, 0, 0)
     if not dry_run:
         if decision.cut is not None:

@@ -19,7 +19,7 @@ import psycopg2.extensions
 import sqlalchemy
 from sqlalchemy import Connection, event, exc
 
-from weir.errors import Fenced, Unavailable
+from weir.errors import Fenced, InvalidInput, NotFound, Unavailable, WeirError
 from weir.settings import Settings
 
 T = TypeVar("T")
@@ -32,6 +32,8 @@ _SESSION = (
     "-c default_transaction_isolation=read\\ committed"
 )
 _SOON = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
+# What Weir's own SQL functions raise, with a sentence for the person who reads it.
+_SAID: dict[str | None, type[WeirError]] = {"WEIR1": NotFound, "WEIR2": InvalidInput}
 # A refused login has no SQLSTATE in libpq's answer, so here, and only here, the text must do; in
 # another language it is waited for like an outage.
 _PERMANENT = re.compile(
@@ -94,6 +96,8 @@ class Database:
                 return result
             except exc.DBAPIError as error:
                 state = getattr(error.orig, "pgcode", None)
+                if state in _SAID:
+                    raise _SAID[state](_said(error)) from None
                 if state in _SOON:
                     log.info("retrying after SQLSTATE %s", state)
                 elif not _is_outage(error, state):
@@ -101,7 +105,7 @@ class Database:
                 now = time.monotonic()
                 waiting_since = waiting_since or now
                 patience = self._patience if self._connected else self._connect_patience
-                reason = str(error.orig).strip().splitlines()[0]
+                reason = _said(error)
                 if _PERMANENT.search(reason) or now - waiting_since > patience:
                     raise Unavailable(
                         f"the database ({self.describe()}) can't be reached: {reason}"
@@ -170,6 +174,11 @@ def count_statements(database: Database) -> "list[str]":
         statements.append(statement)
 
     return statements
+
+
+def _said(error: exc.DBAPIError) -> str:
+    """The first line of what Postgres said."""
+    return str(error.orig).strip().splitlines()[0]
 
 
 def _is_outage(error: exc.DBAPIError, state: str | None) -> bool:

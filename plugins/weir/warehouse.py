@@ -17,9 +17,14 @@ from weir.errors import InvalidInput, InvariantViolation
 MARK = "_weir_installation"
 
 
+def stream_folder(stream_id: int) -> str:
+    """The folder of one life of a stream, below the warehouse, ending in a slash."""
+    return f"{stream_id}/"
+
+
 def attempt_folder(stream_id: int, transaction_number: int, attempt: int) -> str:
     """The folder of one attempt, below the warehouse, ending in a slash."""
-    return f"{stream_id}/_weir_tx={transaction_number}/_weir_attempt={attempt}/"
+    return f"{stream_folder(stream_id)}_weir_tx={transaction_number}/_weir_attempt={attempt}/"
 
 
 def filesystem(root: str) -> tuple[fs.FileSystem, str]:

@@ -1,7 +1,9 @@
 CREATE VIEW weir.streams AS
 SELECT s.scope || '/' || s.name AS stream, s.state, s.created_at, s.routing_key, s.on_missing_key,
        s.on_bad_rows, s.retain_by_consumption, s.current_epoch, s.head, weir.tail_cut(s.stream_id) AS tail,
-       weir.clock_time(s.last_clock) AS last_clock, tail_size.events AS events_appended,
+       weir.clock_time(s.last_clock) AS last_clock,
+       weir.clock_time(greatest(s.last_clock + 1, weir.time_clock(clock_timestamp()))) AS next_clock,
+       tail_size.events AS events_appended,
        tail_size.events - head_size.events AS events_retained,
        tail_size.bytes - head_size.bytes AS bytes_retained, s.stream_id
 FROM weir.stream s

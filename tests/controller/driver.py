@@ -7,8 +7,9 @@ from random import Random
 
 from tests.controller.model import GRID, Event, Model, Written, as_json
 from tests.controller.support import FIELDS, Lane, unique
-from weir.controller.commit import Staged, StagedFile, commit
+from weir.controller.commit import commit
 from weir.controller.scale import scale
+from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt
 from weir.segment import segment_name
 from weir.storage import Database

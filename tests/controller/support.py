@@ -13,8 +13,9 @@ from typing import Any
 import psycopg2
 from sqlalchemy import Connection, text
 
-from weir.controller.commit import Staged, StagedFile, commit
+from weir.controller.commit import commit
 from weir.controller.scale import scale
+from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, Committed, InputFile, begin
 from weir.controller.truncation import truncate

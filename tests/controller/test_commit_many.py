@@ -3,7 +3,8 @@
 import pytest
 
 from tests.controller.support import FIELDS, Lane, staged
-from weir.controller.commit import Staged, commit
+from weir.controller.commit import commit
+from weir.controller.staged import Staged
 from weir.controller.transactions import abort
 from weir.errors import Fenced
 

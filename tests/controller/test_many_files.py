@@ -46,6 +46,8 @@ def test_operations_take_as_many_statements_for_1000_files_as_for_10(
 ) -> None:
     few = counts_of(test_database.open(), 10)
     database = test_database.open()
-    database.transaction(lambda c: c.exec_driver_sql("UPDATE stream SET state = 'deleted'"))
+    database.transaction(
+        lambda c: c.exec_driver_sql("UPDATE stream SET state = 'deleted', sealed_clock = 0")
+    )
     database.transaction(lambda c: c.exec_driver_sql("DELETE FROM garbage"))
     assert counts_of(database, 1000) == few

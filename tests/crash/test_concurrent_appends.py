@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.crash.appends import ROWS, append_round
 from tests.crash.jobs import ROOT, process, wait_for
 from tests.spark.installation import Installation
-from weir.controller.commit import Staged
+from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt
 from weir.names import StreamName
 

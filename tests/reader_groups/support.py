@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from tests.controller.support import Lane, rows, run, unique
-from weir.controller.commit import Staged
+from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.reader_groups.batches import Batch, commit_batch, open_batch
 from weir.reader_groups.checkpoints import checkpoint

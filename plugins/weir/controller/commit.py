@@ -4,52 +4,33 @@ Where a segment that was written to no longer lies inside one active segment (it
 commit rolls (PDP-24, PDP-32): it duplicates the transaction's epoch, puts the files there, seals
 it, and duplicates the current epoch after it. No data is rewritten, and for every key what was
 committed before the roll comes first, then the transaction's events, then what follows.
+
+A roll takes along every transaction of that epoch that waits to commit: a single append that finds
+it must roll first says that it is ready, lets go of the stream for a moment, and whoever gets the
+stream next commits all that are ready.
 """
 
-import json
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from sqlalchemy import Connection, text
 
 from weir.controller.epochs import Tail, active_segments, next_epoch, segments_at, tick
 from weir.controller.locks import LockedStream, lock_streams
-from weir.controller.streams import schema_of
-from weir.controller.transactions import Attempt, Committed, check_inputs
-from weir.errors import Fenced, InvariantViolation
+from weir.controller.place import place, targets_of
+from weir.controller.staged import Staged, announce, waiting, waiting_epochs
+from weir.controller.streams import widen
+from weir.controller.transactions import Attempt, Committed, held_by_another
+from weir.errors import Conflict, Fenced
 from weir.key_space import KeyRange, splits_and_merges
 from weir.schema import Field, combine
-from weir.segment import Segment, segment_id, segment_name
+from weir.segment import Segment, segment_id
 from weir.storage import Database
-from weir.warehouse import attempt_folder
 
-
-@dataclass(frozen=True)
-class StagedFile:
-    """A Parquet file that an attempt wrote: rows of one segment in the order of their rank."""
-
-    segment_id: int  # as in its folder: a segment of the attempt's epoch
-    path: str  # below the warehouse
-    events: int
-    bytes: int
-    first_seq: int
-    last_seq: int
-
-
-@dataclass(frozen=True)
-class Staged:
-    """All that an attempt wrote, ready to be committed."""
-
-    attempt: Attempt
-    files: tuple[StagedFile, ...]
-    fields: list[Field]
-    rejected_files: tuple[StagedFile, ...] = ()  # rows that did not become events: garbage now
-
-    @property
-    def rejected(self) -> int:
-        """How many rows did not become events."""
-        return sum(file.events for file in self.rejected_files)
+# Seconds in which other appends that must roll may say so too: one roll then does for all.
+_GATHER = 0.05
 
 
 def commit(database: Database, *staged: Staged) -> list[Committed]:
@@ -58,26 +39,56 @@ def commit(database: Database, *staged: Staged) -> list[Committed]:
 
     Raises Fenced when an attempt was taken over or aborted.
     """
+    ready = False  # whether it has said that it waits for a roll
 
-    def work(connection: Connection) -> list[Committed]:
+    def work(connection: Connection) -> list[Committed] | None:
         locked = lock_streams(connection, ids=[s.attempt.stream_id for s in staged])
-        return commit_in(connection, locked, staged)
+        # Others may not commit a part of a whole.
+        may_wait = not ready and len(staged) == 1
+        return _commit_in(connection, locked, staged, ready=ready, may_wait=may_wait)
 
-    return database.transaction(work)
+    while (done := database.transaction(work)) is None:
+        ready = True
+        time.sleep(_GATHER)
+    return done
 
 
 def commit_in(
     connection: Connection, locked: Sequence[LockedStream], staged: Sequence[Staged]
 ) -> list[Committed]:
     """The same in a transaction that has locked the streams."""
+    done = _commit_in(connection, locked, staged, ready=False, may_wait=False)
+    assert done is not None
+    return done
+
+
+def _commit_in(
+    connection: Connection,
+    locked: Sequence[LockedStream],
+    staged: Sequence[Staged],
+    *,
+    ready: bool,
+    may_wait: bool,
+) -> list[Committed] | None:
     done: dict[int, Committed] = {}
     for stream in locked:
-        commits = _Commits(connection, stream)
+        commits = _Commits(connection, stream, ready)
         for i, one in enumerate(staged):
             if one.attempt.stream_id == stream.stream_id:
-                done[i] = commits.add(one)
+                committed = commits.add(one, may_wait)
+                if committed is None:
+                    return None
+                done[i] = committed
         commits.end_roll()
     return [done[i] for i in range(len(staged))]
+
+
+def commit_waiting(connection: Connection, stream: LockedStream) -> LockedStream:
+    """Commit all that waits for a roll, before the stream changes so that nothing could."""
+    commits = _Commits(connection, stream, ready=True)
+    for epoch in waiting_epochs(connection, stream.stream_id):
+        commits.roll(epoch)
+    return commits.stream
 
 
 class _Commits:
@@ -87,54 +98,69 @@ class _Commits:
     segments are the active ones, they are appended like any other.
     """
 
-    def __init__(self, connection: Connection, stream: LockedStream) -> None:
+    def __init__(self, connection: Connection, stream: LockedStream, ready: bool) -> None:
         self._connection = connection
-        self._stream = stream  # kept up to date: nobody else changes what is locked
+        self.stream = stream  # kept up to date: nobody else changes what is locked
+        self._ready = ready
         self._rolling: _Roll | None = None
 
-    def add(self, staged: Staged) -> Committed:
-        connection, attempt = self._connection, staged.attempt
-        row = connection.execute(
-            text(
-                """SELECT state, attempt, epoch, clock, events, rejected, bytes, files,
-                    append_again,
-                    array(SELECT path FROM transaction_input i WHERE i.stream_id = t.stream_id
-                          AND i.transaction_number = t.transaction_number) AS inputs
-                FROM transaction t WHERE stream_id = :s AND transaction_number = :n"""
-            ),
-            {"s": attempt.stream_id, "n": attempt.transaction_number},
-        ).one()
-        name = str(self._stream.name)
-        if row.attempt != attempt.attempt or row.state == "aborted":
-            now = "aborted" if row.state == "aborted" else f"held by attempt {row.attempt}"
-            raise Fenced(
-                f"transaction {attempt.transaction_number} of stream {name} is {now}; attempt "
-                f"{attempt.attempt} may not commit it, and what it wrote will be deleted."
-            )
-        if row.state == "committed":
+    def add(self, staged: Staged, may_wait: bool) -> Committed | None:
+        """Commit one; None when it must roll first and said instead that it is ready to."""
+        attempt = staged.attempt
+        found = self._look(staged)
+        if found.state == "committed":
             return Committed(
-                name, attempt.transaction_number, row.clock, row.events, row.rejected,
-                row.bytes, row.files, repeated=True,
+                str(self.stream.name), attempt.transaction_number, found.clock, found.events,
+                found.rejected, found.bytes, found.files, rolled=self._ready,
+                repeated=not self._ready,
             )  # fmt: skip
-        self._stream.must_be_active()
-        _check_segments(staged, name)
-        if not row.append_again:
-            check_inputs(connection, self._stream, attempt.transaction_number, row.inputs)
-        self._stream = _widen(connection, self._stream, staged.fields)
-        if self._rolling is not None and self._rolling.origin != row.epoch:
+        if self._rolling is not None and self._rolling.origin != found.epoch:
             self.end_roll()
-        active = active_segments(connection, self._stream.stream_id)
-        targets = _targets(staged, active)
-        if targets is None:
-            self._start_roll(row.epoch, active, attempt.transaction_number)
-            active = active_segments(connection, self._stream.stream_id)
-            targets = _targets(staged, active)
-            assert targets is not None, "the copies have the ranges of the attempt's segments"
-        clock = tick(connection, self._stream)
-        _place(connection, staged, targets, clock, self._stream.schema_version)
+            found = self._look(staged)
+        if targets_of(staged, found.tails) is None:
+            if may_wait:
+                announce(self._connection, staged)
+                return None
+            why = f"transaction {attempt.transaction_number} began before a split"
+            self._start_roll(found.epoch, [tail.segment for tail in found.tails], why)
+            found = self._look(staged)
+        return self._place(staged, found)
+
+    def roll(self, origin: int) -> None:
+        """Make a roll only for what waits for one."""
+        active = active_segments(self._connection, self.stream.stream_id)
+        why = "appends that began before a split were waiting"
+        self._start_roll(origin, [tail.segment for tail in active], why)
+        self.end_roll()
+
+    def end_roll(self) -> None:
+        """Place what waits, seal the copies, and make copies of what was active before active."""
+        if (roll := self._rolling) is not None:
+            for staged in waiting(self._connection, self.stream, roll.origin):
+                # What would be refused is left for its own writer to be told.
+                with suppress(Conflict):
+                    self._place(staged, self._look(staged))
+            active = active_segments(self._connection, self.stream.stream_id)
+            self._copy(roll.before, [tail.segment for tail in active], roll.reference)
+            self._rolling = None
+
+    def _look(self, staged: Staged) -> "_Found":
+        """What stands for or against a commit now. Raises Fenced, Conflict, InvariantViolation."""
+        found = _look(self._connection, self.stream, staged.attempt)
+        if found.state == "open":
+            self.stream.must_be_active()
+            staged.check_segments()
+        return found
+
+    def _place(self, staged: Staged, found: "_Found") -> Committed:
+        targets = targets_of(staged, found.tails)
+        assert targets is not None, "it rolled, or it didn't need to"
+        wanted = combine(str(self.stream.name), found.fields, staged.fields)
+        self.stream = widen(self._connection, self.stream, wanted, found.fields)
+        clock = place(self._connection, staged, targets, self.stream.schema_version)
         return Committed(
-            name,
-            attempt.transaction_number,
+            str(self.stream.name),
+            staged.attempt.transaction_number,
             clock,
             sum(file.events for file in staged.files),
             staged.rejected,
@@ -143,9 +169,9 @@ class _Commits:
             rolled=self._rolling is not None,
         )
 
-    def _start_roll(self, origin: int, active: Sequence[Tail], number: int) -> None:
+    def _start_roll(self, origin: int, active: Sequence[Segment], reason: str) -> None:
         """Make copies of an earlier epoch's segments the active ones."""
-        connection, stream = self._connection, self._stream
+        connection, stream = self._connection, self.stream
         references: dict[int, int] = {
             row.epoch: row.reference_epoch
             for row in connection.execute(
@@ -158,37 +184,32 @@ class _Commits:
         }
         self._rolling = _Roll(
             origin,
-            [tail.segment for tail in active],
+            active,
             references[stream.current_epoch],
-            f"transaction {number}",
+            reason,
         )
         self._copy(segments_at(connection, stream.stream_id, origin), active, references[origin])
 
-    def end_roll(self) -> None:
-        """Seal the copies, and make copies of what was active before the roll active again."""
-        if (roll := self._rolling) is not None:
-            active = active_segments(self._connection, self._stream.stream_id)
-            self._copy(roll.before, active, roll.reference)
-            self._rolling = None
-
-    def _copy(self, originals: Sequence[Segment], active: Sequence[Tail], reference: int) -> None:
+    def _copy(
+        self, originals: Sequence[Segment], sealed: Sequence[Segment], reference: int
+    ) -> None:
         assert self._rolling is not None
-        epoch = self._stream.current_epoch + 1
-        sealed = [tail.segment for tail in active]
+        epoch = self.stream.current_epoch + 1
         next_epoch(
             self._connection,
-            self._stream,
+            self.stream,
             epoch=epoch,
             reference_epoch=reference,
-            clock=tick(self._connection, self._stream),
+            clock=tick(self._connection, self.stream),
             seal=[segment.segment_id for segment in sealed],
             create=[Segment(segment_id(s.number, epoch), s.key_low, s.key_high) for s in originals],
             splits_and_merges=splits_and_merges(_ranges(sealed), _ranges(originals)),
             cause="roll",
-            request_id=self._rolling.request_id,
-            next_segment_number=self._stream.next_segment_number,
+            reason=self._rolling.reason,
+            request_id="",
+            next_segment_number=self.stream.next_segment_number,
         )
-        self._stream = replace(self._stream, current_epoch=epoch)
+        self.stream = replace(self.stream, current_epoch=epoch)
 
 
 @dataclass(frozen=True)
@@ -198,135 +219,67 @@ class _Roll:
     origin: int
     before: Sequence[Segment]
     reference: int
-    request_id: str
+    reason: str
 
 
-def _check_segments(staged: Staged, name: str) -> None:
-    attempt = staged.attempt
-    known = {segment.segment_id for segment in attempt.segments}
-    if unknown := {file.segment_id for file in staged.files} - known:
-        raise InvariantViolation(
-            f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
-            f"{name} wrote to segment {segment_name(min(unknown))}, which its epoch does not "
-            "have; nothing was committed."
-        )
+@dataclass(frozen=True)
+class _Found:
+    """What a commit finds: its transaction, the schema, and the active segments."""
+
+    state: str
+    epoch: int
+    clock: int
+    events: int
+    rejected: int
+    bytes: int
+    files: int
+    fields: list[Field] | None
+    tails: list[Tail]
 
 
-def _targets(staged: Staged, active: Sequence[Tail]) -> dict[int, Tail] | None:
-    """Per segment that was written to the active one it lies inside; None if one lies in none."""
-    written = {file.segment_id for file in staged.files}
-    targets = {
-        source.segment_id: tail
-        for source in staged.attempt.segments
-        if source.segment_id in written
-        for tail in active
-        if tail.segment.key_low <= source.key_low and source.key_high <= tail.segment.key_high
-    }
-    return targets if len(targets) == len(written) else None
-
-
-def _widen(connection: Connection, stream: LockedStream, fields: list[Field]) -> LockedStream:
-    """Add the columns that are new, as the next version of the schema."""
-    current = schema_of(connection, stream)
-    wanted = combine(str(stream.name), current, fields)
-    if wanted == current:
-        return stream
-    version = stream.schema_version + 1
-    connection.execute(
+def _look(connection: Connection, stream: LockedStream, attempt: Attempt) -> _Found:
+    """One statement, whatever the number of segments and input files."""
+    row = connection.execute(
         text(
-            """WITH made AS (
-                INSERT INTO stream_schema (stream_id, version, fields)
-                VALUES (:s, :v, CAST(:fields AS jsonb))
-            )
-            UPDATE stream SET schema_version = :v WHERE stream_id = :s"""
+            """SELECT t.state, t.attempt, t.epoch, t.clock, t.events, t.rejected, t.bytes, t.files,
+                (SELECT fields FROM stream_schema v WHERE v.stream_id = :s AND v.version = :v)
+                    AS fields, a.ids, a.lows, a.highs, a.offsets, a.till, h.*
+            FROM transaction t
+            CROSS JOIN LATERAL (
+                SELECT array_agg(e.segment_id) AS ids, array_agg(g.key_low) AS lows,
+                    array_agg(g.key_high) AS highs, array_agg(e.tail_offset) AS offsets,
+                    array_agg(e.tail_bytes) AS till
+                FROM segment_tail e JOIN segment g USING (stream_id, segment_id)
+                WHERE e.stream_id = :s) a
+            LEFT JOIN LATERAL (
+                SELECT o.path, o.transaction_number AS holder, c.ended_at, c.source
+                FROM transaction_input i
+                JOIN transaction_input o ON o.stream_id = i.stream_id AND o.path = i.path
+                    AND o.transaction_number <> i.transaction_number
+                JOIN transaction c ON c.stream_id = o.stream_id
+                    AND c.transaction_number = o.transaction_number AND c.state = 'committed'
+                WHERE i.stream_id = :s AND i.transaction_number = :n AND t.state = 'open'
+                  AND NOT t.append_again
+                ORDER BY o.path, o.transaction_number LIMIT 1) h ON true
+            WHERE t.stream_id = :s AND t.transaction_number = :n"""
         ),
-        {"s": stream.stream_id, "v": version, "fields": json.dumps(wanted)},
-    )
-    return replace(stream, schema_version=version)
+        {"s": attempt.stream_id, "n": attempt.transaction_number, "v": stream.schema_version},
+    ).one()
+    if row.attempt != attempt.attempt or row.state == "aborted":
+        now = "aborted" if row.state == "aborted" else f"held by attempt {row.attempt}"
+        raise Fenced(
+            f"transaction {attempt.transaction_number} of stream {attempt.stream} is {now}; "
+            f"attempt {attempt.attempt} may not commit it, and what it wrote will be deleted."
+        )
+    if row.holder is not None:
+        raise held_by_another(stream.name, row.path, row.holder, row.source, row.ended_at)
+    columns = zip(row.ids, row.lows, row.highs, row.offsets, row.till, strict=True)
+    tails = [Tail(Segment(s, low, high), offset, till) for s, low, high, offset, till in columns]
+    return _Found(
+        row.state, row.epoch, row.clock, row.events, row.rejected, row.bytes, row.files,
+        row.fields, tails,
+    )  # fmt: skip
 
 
 def _ranges(segments: Sequence[Segment]) -> list[KeyRange]:
     return [KeyRange(s.key_low, s.key_high) for s in segments]
-
-
-def _place(
-    connection: Connection, staged: Staged, targets: dict[int, Tail], clock: int, version: int
-) -> None:
-    """Give the files their offsets behind the tails of their target segments, and record them."""
-    attempt = staged.attempt
-    files = sorted(staged.files, key=lambda file: (file.segment_id, file.first_seq))
-    for one, other in pairwise(files):
-        if one.segment_id == other.segment_id and one.last_seq >= other.first_seq:
-            raise InvariantViolation(
-                f"the files {one.path} and {other.path} interleave (rank {one.last_seq} is not "
-                f"below {other.first_seq}): order would be lost, so nothing was committed."
-            )
-    ends = {tail.segment.segment_id: [tail.offset, tail.bytes] for tail in targets.values()}
-    starts = {segment: tuple(end) for segment, end in ends.items()}
-    placed = []
-    for file in files:
-        segment = targets[file.segment_id].segment.segment_id
-        placed.append((segment, ends[segment][0], file))
-        ends[segment][0] += file.events
-        ends[segment][1] += file.bytes
-    touched = sorted({segment for segment, _, _ in placed})
-    connection.execute(
-        text(
-            """WITH files AS (
-                INSERT INTO data_file (stream_id, transaction_number, schema_version, segment_id,
-                    start_offset, events, bytes, first_seq, last_seq, path)
-                SELECT :s, :n, :version, f.* FROM unnest(CAST(:segments AS bigint[]),
-                    CAST(:offsets AS bigint[]), CAST(:events AS bigint[]), CAST(:bytes AS bigint[]),
-                    CAST(:first AS bigint[]), CAST(:last AS bigint[]), CAST(:paths AS text[])) f
-            ), moved AS (
-                SELECT * FROM unnest(CAST(:touched AS bigint[]), CAST(:from_offset AS bigint[]),
-                    CAST(:from_byte AS bigint[]), CAST(:to_offset AS bigint[]),
-                    CAST(:to_byte AS bigint[]))
-                    AS m (segment_id, from_offset, from_byte, to_offset, to_byte)
-            ), indexed AS (
-                INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte,
-                                        bytes, clock, transaction_number)
-                SELECT :s, segment_id, from_offset, to_offset - from_offset, from_byte,
-                       to_byte - from_byte, :clock, :n FROM moved
-            ), tails AS (
-                UPDATE segment_tail t SET tail_offset = m.to_offset, tail_bytes = m.to_byte
-                FROM moved m WHERE t.stream_id = :s AND t.segment_id = m.segment_id
-            ), fenced AS (
-                INSERT INTO garbage (root, path, stream_id, reason)
-                SELECT '', unnest(CAST(:fenced AS text[])), :s, 'fenced'
-                UNION ALL SELECT '', unnest(CAST(:rejected_files AS text[])), :s, 'rejected'
-                ON CONFLICT (root, path) DO NOTHING
-            )
-            UPDATE transaction SET state = 'committed', ended_at = clock_timestamp(),
-                clock = :clock, events = :all_events, bytes = :all_bytes, files = :all_files,
-                rejected = :rejected
-            WHERE stream_id = :s AND transaction_number = :n"""
-        ),
-        {
-            "s": attempt.stream_id,
-            "n": attempt.transaction_number,
-            "version": version,
-            "clock": clock,
-            "segments": [segment for segment, _, _ in placed],
-            "offsets": [offset for _, offset, _ in placed],
-            "events": [file.events for file in files],
-            "bytes": [file.bytes for file in files],
-            "first": [file.first_seq for file in files],
-            "last": [file.last_seq for file in files],
-            "paths": [file.path for file in files],
-            "touched": touched,
-            "from_offset": [starts[segment][0] for segment in touched],
-            "from_byte": [starts[segment][1] for segment in touched],
-            "to_offset": [ends[segment][0] for segment in touched],
-            "to_byte": [ends[segment][1] for segment in touched],
-            "fenced": [
-                attempt_folder(attempt.stream_id, attempt.transaction_number, earlier)
-                for earlier in range(1, attempt.attempt)
-            ],
-            "all_events": sum(file.events for file in files),
-            "all_bytes": sum(file.bytes for file in files),
-            "all_files": len(files),
-            "rejected": staged.rejected,
-            "rejected_files": [file.path for file in staged.rejected_files],
-        },
-    )

@@ -22,7 +22,7 @@ class Tail:
 
 
 def active_segments(connection: Connection, stream_id: int) -> list[Tail]:
-    """The active segments of a stream by key range, with their tails. Empty for a sealed stream."""
+    """The segments of a stream's last epoch by key range, with their tails."""
     rows = connection.execute(
         text(
             """SELECT t.segment_id, s.key_low, s.key_high, t.tail_offset, t.tail_bytes
@@ -67,6 +67,7 @@ def next_epoch(
     create: Sequence[Segment],
     splits_and_merges: tuple[int, int],
     cause: str,
+    reason: str,
     request_id: str,
     next_segment_number: int,
 ) -> None:
@@ -90,12 +91,12 @@ def next_epoch(
                 SELECT :stream_id, segment_id FROM made
             ), entered AS (
                 INSERT INTO epoch (stream_id, epoch, reference_epoch, created_at, splits, merges,
-                                   sealed_events, sealed_bytes, cause, request_id)
+                                   sealed_events, sealed_bytes, cause, reason, request_id)
                 SELECT :stream_id, :epoch, :reference_epoch, :clock, p.splits + :splits,
                        p.merges + :merges,
                        p.sealed_events + (SELECT coalesce(sum(tail_offset), 0) FROM gone),
                        p.sealed_bytes + (SELECT coalesce(sum(tail_bytes), 0) FROM gone),
-                       :cause, :request_id
+                       :cause, :reason, :request_id
                 FROM epoch p WHERE p.stream_id = :stream_id AND p.epoch = :epoch - 1
             )
             UPDATE stream SET current_epoch = :epoch, next_segment_number = :next_segment_number
@@ -113,6 +114,7 @@ def next_epoch(
             "splits": splits_and_merges[0],
             "merges": splits_and_merges[1],
             "cause": cause,
+            "reason": reason,
             "request_id": request_id,
             "next_segment_number": next_segment_number,
         },

@@ -5,11 +5,12 @@ FOR UPDATE would deadlock. What was read before the lock must be read again afte
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.controller.configuration import Configuration
 from weir.errors import Conflict, NotFound
 from weir.names import StreamName
 
@@ -21,10 +22,7 @@ class LockedStream:
     stream_id: int
     name: StreamName
     state: str
-    routing_key: str
-    on_missing_key: str
-    on_bad_rows: str
-    retain_by_consumption: bool
+    configuration: Configuration
     current_epoch: int
     next_segment_number: int
     next_transaction_number: int
@@ -38,9 +36,9 @@ class LockedStream:
             raise Conflict(f"stream {self.name} is {self.state}; nothing can be changed in it.")
 
 
-_COLUMNS = """stream_id, scope, name, state, routing_key, on_missing_key, on_bad_rows,
-    retain_by_consumption, current_epoch, next_segment_number, next_transaction_number,
-    schema_version, last_clock, head"""
+_CONFIGURATION = tuple(one.name for one in fields(Configuration))
+_COLUMNS = f"""stream_id, scope, name, state, {", ".join(_CONFIGURATION)}, current_epoch,
+    next_segment_number, next_transaction_number, schema_version, last_clock, head"""
 
 
 def lock_streams(
@@ -97,7 +95,9 @@ def read_stream(connection: Connection, name: StreamName) -> LockedStream:
 def stream_of(row: dict[str, Any]) -> LockedStream:
     """A row of table stream as a value."""
     name = StreamName(row.pop("scope"), row.pop("name"))
-    return LockedStream(name=name, **row)
+    settings = {one: row.pop(one) for one in _CONFIGURATION}
+    configuration = Configuration(**{**settings, "tags": tuple(settings["tags"])})
+    return LockedStream(name=name, configuration=configuration, **row)
 
 
 def no_such_stream(name: StreamName) -> str:

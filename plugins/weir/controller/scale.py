@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from weir.controller.epochs import active_segments, next_epoch, tick
-from weir.controller.locks import lock_stream
+from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.requests import Request
 from weir.errors import InvalidInput
 from weir.key_space import KeyRange, check_scale, even_split, merge_blocks, splits_and_merges
@@ -21,25 +21,26 @@ def scale(
     name: StreamName,
     *,
     seal: Sequence[str],
+    ranges: Sequence[KeyRange] = (),
     boundaries: Sequence[float] = (),
     parts: int = 2,
     request_id: str,
 ) -> dict[str, Any]:
-    """Replace the segments `seal` (`number.epoch`) by others over the same ranges.
+    """Replace the segments `seal` (`number.epoch`) by others over the same keys.
 
-    They are divided at `boundaries`, or, where none are given, into `parts` equal ranges.
+    The new ones are `ranges`, numbered in the order given; or the sealed ranges divided at
+    `boundaries`, or, where none are given, into `parts` equal ranges.
 
     A segment is meant by its number: an id whose copy is active after a roll means the copy.
-    Returns the new epoch and its segments. Raises Conflict for a segment that is not active,
-    InvalidInput for ranges that don't cover exactly what is sealed.
+    Returns the new epoch and its segments. Raises Conflict for a segment that is not active or a
+    minimum that would be undercut, InvalidInput for ranges that don't cover exactly what is sealed.
     """
     numbers = [parse_segment_name(segment) & 0xFFFFFFFF for segment in seal]
     request = Request(
-        request_id,
-        "scale",
-        str(name),
-        {"seal": sorted(numbers), "boundaries": list(boundaries), "parts": parts},
-    )
+        request_id, "scale", str(name),
+        {"seal": sorted(numbers), "ranges": list(ranges), "boundaries": list(boundaries),
+         "parts": parts},
+    )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
         stream = lock_stream(connection, name)
@@ -52,41 +53,67 @@ def scale(
             copies[number].segment_id if number in copies else parse_segment_name(given)
             for number, given in zip(numbers, seal, strict=True)
         ]
-        old = [KeyRange(s.key_low, s.key_high) for s in active if s.segment_id in sealed]
+        old = _ranges(active, sealed)
         # First whether what is to be sealed is there: only then have the new ranges a meaning.
         check_scale(active, sealed, old)
         blocks = merge_blocks(old)
-        wanted = _divide(blocks, boundaries) if boundaries else _equal_parts(blocks, parts)
-        check_scale(active, sealed, wanted)
-        epoch = stream.current_epoch + 1
-        created = [
-            Segment(segment_id(stream.next_segment_number + i, epoch), r.low, r.high)
-            for i, r in enumerate(wanted)
-        ]
-        next_epoch(
-            connection,
-            stream,
-            epoch=epoch,
-            reference_epoch=epoch,
-            clock=tick(connection, stream),
-            seal=sealed,
-            create=created,
-            splits_and_merges=splits_and_merges(old, wanted),
-            cause="scale",
+        wanted = list(ranges)
+        if not wanted:
+            wanted = _divide(blocks, boundaries) if boundaries else _equal_parts(blocks, parts)
+        created = scale_in(
+            connection, stream, active, sealed, wanted, cause="scale", reason="asked for",
             request_id=request_id,
-            next_segment_number=stream.next_segment_number + len(created),
-        )
+        )  # fmt: skip
         return request.done(
             connection,
             {
                 "stream": str(name),
-                "epoch": epoch,
+                "epoch": stream.current_epoch + 1,
                 "sealed": [s.name for s in active if s.segment_id in sealed],
                 "created": [[s.name, s.key_low, s.key_high] for s in created],
             },
         )
 
     return database.transaction(work)
+
+
+def scale_in(
+    connection: Connection,
+    stream: LockedStream,
+    active: Sequence[Segment],
+    sealed: Sequence[int],
+    wanted: Sequence[KeyRange],
+    *,
+    cause: str,
+    reason: str,
+    request_id: str,
+) -> list[Segment]:
+    """The same on a locked stream whose active segments are known. Returns the new segments."""
+    check_scale(active, sealed, wanted, stream.configuration.min_segments)
+    epoch = stream.current_epoch + 1
+    created = [
+        Segment(segment_id(stream.next_segment_number + i, epoch), r.low, r.high)
+        for i, r in enumerate(wanted)
+    ]
+    next_epoch(
+        connection,
+        stream,
+        epoch=epoch,
+        reference_epoch=epoch,
+        clock=tick(connection, stream),
+        seal=sealed,
+        create=created,
+        splits_and_merges=splits_and_merges(_ranges(active, sealed), wanted),
+        cause=cause,
+        reason=reason,
+        request_id=request_id,
+        next_segment_number=stream.next_segment_number + len(created),
+    )
+    return created
+
+
+def _ranges(active: Sequence[Segment], sealed: Sequence[int]) -> list[KeyRange]:
+    return [KeyRange(s.key_low, s.key_high) for s in active if s.segment_id in sealed]
 
 
 def _equal_parts(blocks: Sequence[KeyRange], parts: int) -> list[KeyRange]:

@@ -1,59 +1,48 @@
 """Create streams, and read what they are."""
 
 import json
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.controller.configuration import Configuration, check_count
 from weir.controller.epochs import active_segments
 from weir.controller.locks import LockedStream, read_stream
 from weir.controller.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.key_space import even_split
 from weir.names import StreamName, check_user_columns
-from weir.segment import segment_id, segment_name
+from weir.schema import Field
 from weir.storage import Database
-
-ON_MISSING_KEY = ("fail", "quarantine", "spread")
-ON_BAD_ROWS = ("fail", "quarantine")
-MOST_SEGMENTS = 10_000
 
 
 def create_stream(
     database: Database,
     name: StreamName,
     *,
-    routing_key: str,
     segments: int,
-    on_missing_key: str = "fail",
-    on_bad_rows: str = "fail",
-    retain_by_consumption: bool = True,
-    fields: list[dict[str, Any]] | None = None,
+    fields: list[Field] | None = None,
     request_id: str,
+    **configuration: Any,
 ) -> dict[str, Any]:
     """Create a stream of `segments` equal ranges in epoch 0; `fields` is Spark's JSON struct.
 
-    The routing key must have been checked (`weir.spark.expressions`). Returns stream id and
-    segments. Raises Conflict when the stream exists.
+    `configuration` is that of `Configuration`; its routing key must have been checked
+    (`weir.spark.expressions`). A name that was used before goes on with the segment numbers of its
+    last life. Returns stream id and segments. Raises Conflict when the stream exists.
     """
+    wanted = Configuration(**configuration)
     request = Request(
-        request_id,
-        "create_stream",
-        str(name),
-        {"routing_key": routing_key, "segments": segments, "on_missing_key": on_missing_key,
-         "on_bad_rows": on_bad_rows, "retain": retain_by_consumption, "fields": fields},
+        request_id, "create_stream", str(name),
+        {**asdict(wanted), "segments": segments, "fields": fields},
     )  # fmt: skip
-    if not 1 <= segments <= MOST_SEGMENTS:
-        raise InvalidInput(f"segments is {segments}; it must be between 1 and {MOST_SEGMENTS}.")
 
     def work(connection: Connection) -> dict[str, Any]:
         if (before := request.result(connection)) is not None:
             return before
         try:
-            create_in(
-                connection, name, routing_key, segments, on_missing_key, on_bad_rows,
-                retain_by_consumption, fields, request_id,
-            )  # fmt: skip
+            create_in(connection, name, wanted, segments, fields, request_id)
         except Conflict:
             # The same request may have been done by a twin while we waited for its insert.
             if (before := request.result(connection)) is not None:
@@ -67,61 +56,67 @@ def create_stream(
 def create_in(
     connection: Connection,
     name: StreamName,
-    routing_key: str,
+    configuration: Configuration,
     segments: int,
-    on_missing_key: str,
-    on_bad_rows: str,
-    retain_by_consumption: bool,
-    fields: list[dict[str, Any]] | None,
+    fields: list[Field] | None,
     request_id: str,
 ) -> int:
     """The same inside a transaction; returns the stream id. Raises Conflict when it exists."""
-    if on_missing_key not in ON_MISSING_KEY:
-        raise InvalidInput(f"on_missing_key is {on_missing_key!r}; use one of {ON_MISSING_KEY}.")
-    if on_bad_rows not in ON_BAD_ROWS:
-        raise InvalidInput(f"on_bad_rows is {on_bad_rows!r}; use one of {ON_BAD_ROWS}.")
+    configuration.check()
+    check_count("segments", segments)
+    if segments < configuration.min_segments:
+        raise InvalidInput(
+            f"segments is {segments}, fewer than min_segments, {configuration.min_segments}."
+        )
     if fields is not None:
         check_user_columns([field["name"] for field in fields])
     ranges = even_split(segments)
-    ids = [segment_id(number, 0) for number in range(segments)]
     row = connection.execute(
         text(
             """WITH made AS (
                 INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows,
-                    retain_by_consumption, next_segment_number, schema_version, last_clock, head)
-                VALUES (:scope, :name, :routing_key, :on_missing_key, :on_bad_rows, :retain,
-                    :segments, :version, time_clock(clock_timestamp()), CAST(:head AS jsonb))
+                    retain_by_consumption, scaling, min_segments, target_rate, scale_factor, tags,
+                    next_segment_number, schema_version, last_clock, head)
+                SELECT :scope, :name, :routing_key, :on_missing_key, :on_bad_rows,
+                    :retain_by_consumption, :scaling, :min_segments, :target_rate, :scale_factor,
+                    CAST(:tags AS text[]), l.first + :segments, :version,
+                    time_clock(clock_timestamp()),
+                    (SELECT jsonb_object_agg(segment_name(l.first + i), 0)
+                     FROM generate_series(0, :segments - 1) i)
+                FROM (SELECT coalesce((SELECT p.next_segment_number FROM stream p
+                                       WHERE p.scope = :scope AND p.name = :name
+                                       ORDER BY p.stream_id DESC LIMIT 1), 0) AS first) l
                 ON CONFLICT (scope, name) WHERE state <> 'deleted' DO NOTHING
-                RETURNING stream_id, last_clock
+                RETURNING stream_id, last_clock, next_segment_number - :segments AS first
             ), first_epoch AS (
-                INSERT INTO epoch (stream_id, epoch, reference_epoch, created_at, cause, request_id)
-                SELECT stream_id, 0, 0, last_clock, 'create', :request_id FROM made
+                INSERT INTO epoch (stream_id, epoch, reference_epoch, created_at, cause, reason,
+                                   request_id)
+                SELECT stream_id, 0, 0, last_clock, 'create', 'the stream was created', :request_id
+                FROM made
             ), first_schema AS (
                 INSERT INTO stream_schema (stream_id, version, fields)
                 SELECT stream_id, 1, CAST(:fields AS jsonb) FROM made WHERE :version = 1
             ), first_segments AS (
                 INSERT INTO segment (stream_id, segment_id, key_low, key_high)
-                SELECT made.stream_id, s.* FROM made, unnest(CAST(:ids AS bigint[]),
-                    CAST(:lows AS double precision[]), CAST(:highs AS double precision[])) s
+                SELECT made.stream_id, made.first + s.number - 1, s.low, s.high
+                FROM made, unnest(CAST(:lows AS double precision[]),
+                    CAST(:highs AS double precision[])) WITH ORDINALITY AS s (low, high, number)
+                RETURNING stream_id, segment_id
             ), tails AS (
                 INSERT INTO segment_tail (stream_id, segment_id)
-                SELECT made.stream_id, s.id FROM made, unnest(CAST(:ids AS bigint[])) AS s (id)
+                SELECT stream_id, segment_id FROM first_segments
             )
             SELECT stream_id FROM made"""
         ),
         {
+            **asdict(configuration),
+            "tags": list(configuration.tags),
             "scope": name.scope,
             "name": name.name,
-            "routing_key": routing_key,
-            "on_missing_key": on_missing_key,
-            "on_bad_rows": on_bad_rows,
-            "retain": retain_by_consumption,
             "segments": segments,
             "version": 0 if fields is None else 1,
-            "head": json.dumps({segment_name(i): 0 for i in ids}),
             "request_id": request_id,
             "fields": json.dumps(fields or []),
-            "ids": ids,
             "lows": [r.low for r in ranges],
             "highs": [r.high for r in ranges],
         },
@@ -144,7 +139,27 @@ def _describe_segments(connection: Connection, name: StreamName) -> dict[str, An
     }
 
 
-def schema_of(connection: Connection, stream: LockedStream) -> list[dict[str, Any]] | None:
+def widen(
+    connection: Connection, stream: LockedStream, fields: list[Field], schema: list[Field] | None
+) -> LockedStream:
+    """Make `fields` the next version of the schema, unless it is `schema`, the present one."""
+    if fields == schema:
+        return stream
+    version = stream.schema_version + 1
+    connection.execute(
+        text(
+            """WITH made AS (
+                INSERT INTO stream_schema (stream_id, version, fields)
+                VALUES (:s, :v, CAST(:fields AS jsonb))
+            )
+            UPDATE stream SET schema_version = :v WHERE stream_id = :s"""
+        ),
+        {"s": stream.stream_id, "v": version, "fields": json.dumps(fields)},
+    )
+    return replace(stream, schema_version=version)
+
+
+def schema_of(connection: Connection, stream: LockedStream) -> list[Field] | None:
     """The newest schema of a stream (Spark's JSON fields), or None before its first append."""
     if stream.schema_version == 0:
         return None

@@ -7,6 +7,7 @@ before is fenced from then on (its orphaned driver may still live).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
@@ -157,7 +158,7 @@ def begin_in(
                 ON CONFLICT (stream_id, transaction_number) DO UPDATE SET state = 'open',
                     fingerprint = excluded.fingerprint, attempt = excluded.attempt,
                     epoch = excluded.epoch, opened_at = excluded.opened_at,
-                    lease_until = excluded.lease_until, ended_at = NULL,
+                    lease_until = excluded.lease_until, ended_at = NULL, staged = NULL,
                     append_again = excluded.append_again, source = excluded.source
                 RETURNING stream_id
             ), forgotten AS (
@@ -191,9 +192,9 @@ def begin_in(
         number,
         attempt,
         tuple(tail.segment for tail in active_segments(connection, stream.stream_id)),
-        stream.routing_key,
-        stream.on_missing_key,
-        stream.on_bad_rows,
+        stream.configuration.routing_key,
+        stream.configuration.on_missing_key,
+        stream.configuration.on_bad_rows,
         stream.schema_version,
         schema_of(connection, stream),
     )
@@ -205,7 +206,7 @@ def check_inputs(
     """Raises Conflict naming the first file that another committed transaction holds."""
     held = connection.execute(
         text(
-            """SELECT i.path, i.transaction_number, t.ended_at, t.source
+            """SELECT i.path, i.transaction_number, t.source, t.ended_at
             FROM transaction_input i JOIN transaction t USING (stream_id, transaction_number)
             WHERE i.stream_id = :stream_id AND i.path = ANY(CAST(:paths AS text[]))
               AND i.transaction_number <> :number AND t.state = 'committed'
@@ -214,12 +215,18 @@ def check_inputs(
         {"stream_id": stream.stream_id, "paths": list(paths), "number": number},
     ).one_or_none()
     if held is not None:
-        raise Conflict(
-            f"file {held.path!r} is in stream {stream.name} already: transaction "
-            f"{held.transaction_number} of {held.source} appended it at "
-            f"{held.ended_at:%Y-%m-%d %H:%M:%S} UTC; leave it out, or set append_again to append "
-            "its rows a second time."
-        )
+        raise held_by_another(stream.name, *held)
+
+
+def held_by_another(
+    name: StreamName, path: str, number: int, source: str, ended_at: datetime
+) -> Conflict:
+    """The refusal of a file that another committed transaction holds."""
+    return Conflict(
+        f"file {path!r} is in stream {name} already: transaction {number} of {source} appended it "
+        f"at {ended_at:%Y-%m-%d %H:%M:%S} UTC; leave it out, or set append_again to append its "
+        "rows a second time."
+    )
 
 
 def ping(connection: Connection, attempt: Attempt, lease: float, longest: float) -> None:
@@ -303,24 +310,37 @@ def abort_in(connection: Connection, stream_id: int, number: int, attempt: int) 
     """The same in a transaction that has locked the stream."""
     done = connection.execute(
         text(
-            """WITH ended AS (
-                UPDATE transaction SET state = 'aborted', ended_at = clock_timestamp()
-                WHERE stream_id = :stream_id AND transaction_number = :number
-                  AND attempt = :attempt AND state = 'open'
-                RETURNING stream_id
-            )
-            INSERT INTO garbage (root, path, stream_id, reason)
-            SELECT '', unnest(CAST(:folders AS text[])), stream_id, 'aborted' FROM ended
-            ON CONFLICT (root, path) DO NOTHING RETURNING path"""
+            """UPDATE transaction SET state = 'aborted', ended_at = clock_timestamp(), staged = NULL
+            WHERE stream_id = :stream_id AND transaction_number = :number
+              AND attempt = :attempt AND state = 'open'"""
+        ),
+        {"stream_id": stream_id, "number": number, "attempt": attempt},
+    )
+    if done.rowcount == 0:
+        return False
+    discard_attempts(connection, stream_id, [(number, attempt)])
+    return True
+
+
+def discard_attempts(
+    connection: Connection, stream_id: int, attempts: Sequence[tuple[int, int]]
+) -> None:
+    """Make garbage of what transactions wrote; each with its number and its last attempt."""
+    connection.execute(
+        text(
+            """INSERT INTO garbage (root, path, stream_id, reason)
+            SELECT '', unnest(CAST(:folders AS text[])), :s, 'aborted'
+            ON CONFLICT (root, path) DO NOTHING"""
         ),
         {
-            "stream_id": stream_id,
-            "number": number,
-            "attempt": attempt,
-            "folders": [attempt_folder(stream_id, number, a) for a in range(1, attempt + 1)],
+            "s": stream_id,
+            "folders": [
+                attempt_folder(stream_id, number, attempt)
+                for number, last in attempts
+                for attempt in range(1, last + 1)
+            ],
         },
-    ).all()
-    return bool(done)
+    )
 
 
 def expire(database: Database, lease: float) -> list[dict[str, Any]]:

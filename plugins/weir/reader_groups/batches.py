@@ -10,8 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.commit import Staged, commit_in
+from weir.controller.commit import commit_in
 from weir.controller.locks import LockedGroup, lock_group, lock_reader, lock_streams
+from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.errors import Fenced
 from weir.reader_groups.gaps import skip_gaps

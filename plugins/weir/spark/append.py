@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
 
-from weir.controller.commit import Staged, commit
+from weir.controller.commit import commit
+from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
 from weir.errors import Unavailable, WeirError
 from weir.garbage import installation

@@ -13,9 +13,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from sqlalchemy import Connection
 
-from weir.controller.commit import Staged
 from weir.controller.locks import read_stream
 from weir.controller.reads import plan_of_bounds
+from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, Committed, abort, ping
 from weir.errors import Fenced, InvalidInput, InvariantViolation, Truncated
 from weir.names import stream_name

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weir.controller.commit import Staged
+from weir.controller.configuration import Configuration
+from weir.controller.staged import Staged
 from weir.controller.streams import create_in
 from weir.controller.transactions import Attempt, Committed, begin, check_attempt
 from weir.errors import BadRows, Conflict, InvariantViolation
@@ -27,6 +28,7 @@ FIELDS = [
     for name, kind in [("row", "string"), ("source", "string"), ("place", "long"),
                        ("reason", "string")]
 ]  # fmt: skip
+_REJECTED = Configuration("source", on_missing_key="spread")
 MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"
 Place = Callable[[int], tuple[str, int]]
 
@@ -63,7 +65,7 @@ def stage_rejected(
     name = main.stream.rejected
     with contextlib.suppress(Conflict):  # it exists
         appender.database.transaction(
-            lambda c: create_in(c, name, "source", 1, "spread", "fail", True, FIELDS, "rejected")
+            lambda c: create_in(c, name, _REJECTED, 1, FIELDS, "rejected")
         )
     attempt = begin(
         appender.database, name, writer_id=f"rejected by {main.stream_id}",

@@ -1,0 +1,141 @@
+"""What can be asked about a stream (semantics 8). Each is one statement: a call of the function of
+the same name in SQL, where the rule is.
+
+Cuts are in their JSON form, `{"0.0": 12, "5.1": "future"}`; times are aware datetimes. All raise
+NotFound for a stream or segment that is not there, InvalidInput for a cut that names one.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Row, text
+
+from weir.controller.locks import no_such_stream
+from weir.errors import NotFound
+from weir.names import StreamName
+
+Cut = dict[str, int | str]
+
+
+class Size(NamedTuple):
+    """Events, and their bytes as first committed."""
+
+    events: int
+    bytes: int
+
+
+def active_segments(
+    connection: Connection, stream: StreamName, at: datetime | None = None
+) -> Sequence[Row[Any]]:
+    """The segments active at a time (None: now): segment, key_low, key_high, first_offset."""
+    return _rows(connection, "active_segments(:stream, :at)", stream, at=at)
+
+
+def epoch_at(connection: Connection, stream: StreamName, at: datetime) -> int:
+    """The epoch that was current at a time."""
+    return int(_value(connection, "epoch_at(:stream, CAST(:at AS timestamptz))", stream, at=at))
+
+
+def scale_metadata(
+    connection: Connection, stream: StreamName, start: datetime, end: datetime
+) -> Sequence[Row[Any]]:
+    """The epochs between two times: epoch, created_at, cause, splits, merges, segments."""
+    return _rows(connection, "scale_metadata(:stream, :start, :end)", stream, start=start, end=end)
+
+
+def successors(connection: Connection, stream: StreamName, segment: str) -> dict[str, list[str]]:
+    """The segments that follow one, each with all its predecessors."""
+    rows = _rows(connection, "successors(:stream, :segment)", stream, segment=segment)
+    return {row.successor: row.predecessors for row in rows}
+
+
+def predecessors(connection: Connection, stream: StreamName, segment: str) -> dict[str, list[str]]:
+    """The segments that one follows, each with all its successors."""
+    rows = _rows(connection, "predecessors(:stream, :segment)", stream, segment=segment)
+    return {row.predecessor: row.successors for row in rows}
+
+
+def segments_between(
+    connection: Connection, stream: StreamName, start: Cut | None = None, end: Cut | None = None
+) -> Sequence[Row[Any]]:
+    """What to read from one cut (None: the head) to another (None: the tail): segment, key_low,
+    key_high, from_offset, to_offset. Raises InvalidInput when the first lies after the second."""
+    return _rows(
+        connection, "segments_between(:stream, CAST(:start AS jsonb), CAST(:end AS jsonb))", stream,
+        start=_json(start), end=_json(end),
+    )  # fmt: skip
+
+
+def span(connection: Connection, stream: StreamName, cut: Cut) -> dict[str, int]:
+    """Per segment of a cut the last epoch it lived in, up to that of the newest (PDP-32)."""
+    rows = _rows(connection, "span(:stream, CAST(:cut AS jsonb))", stream, cut=_json(cut))
+    return {row.segment: row.epoch for row in rows}
+
+
+def size_till(connection: Connection, stream: StreamName, cut: Cut) -> Size:
+    """What lies before a cut, from the beginning of the stream."""
+    [row] = _rows(connection, "size_till(:stream, CAST(:cut AS jsonb))", stream, cut=_json(cut))
+    return Size(row.events, row.bytes)
+
+
+def size_between(connection: Connection, stream: StreamName, start: Cut, end: Cut) -> Size:
+    """What lies between two cuts."""
+    [row] = _rows(
+        connection, "size_between(:stream, CAST(:start AS jsonb), CAST(:end AS jsonb))", stream,
+        start=_json(start), end=_json(end),
+    )  # fmt: skip
+    return Size(row.events, row.bytes)
+
+
+def stream_cut_at(connection: Connection, stream: StreamName, at: datetime) -> Cut:
+    """The cut that was the tail at a time, or the head where that is later."""
+    return dict(_value(connection, "stream_cut_at(:stream, :at)", stream, at=at))
+
+
+def recorded_cut(connection: Connection, stream: StreamName, at: datetime) -> Cut | None:
+    """The newest cut of the retention set recorded at or before a time."""
+    rows = _rows(connection, "recorded_cut(:stream, :at)", stream, at=at)
+    return dict(rows[0].cut) if rows else None
+
+
+def next_cut(connection: Connection, stream: StreamName, cut: Cut, distance: int) -> Cut:
+    """The cut that lies about `distance` events after another."""
+    return dict(
+        _value(
+            connection, "next_cut(:stream, CAST(:cut AS jsonb), :distance)", stream,
+            cut=_json(cut), distance=distance,
+        )
+    )  # fmt: skip
+
+
+def stream_info(connection: Connection, stream: StreamName) -> Row[Any]:
+    """State, head, tail, sizes, and the clock that a commit would get now, as in the view streams.
+
+    Raises NotFound.
+    """
+    row = connection.execute(
+        text("SELECT * FROM streams WHERE stream = :stream"), {"stream": str(stream)}
+    ).one_or_none()
+    if row is None:
+        raise NotFound(no_such_stream(stream))
+    return row
+
+
+def _rows(
+    connection: Connection, call: str, stream: StreamName, **given: Any
+) -> Sequence[Row[Any]]:
+    return connection.execute(
+        text(f"SELECT * FROM {call}"),  # noqa: S608 - one of the constants above
+        {"stream": str(stream), **given},
+    ).all()
+
+
+def _value(connection: Connection, call: str, stream: StreamName, **given: Any) -> Any:
+    [[value]] = _rows(connection, call, stream, **given)
+    return value
+
+
+def _json(cut: Cut | None) -> str | None:
+    return None if cut is None else json.dumps(cut)

@@ -1,0 +1,114 @@
+"""What attempts have written: ready to be committed, or waiting for a roll."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from sqlalchemy import Connection, text
+
+from weir.controller.epochs import segments_at
+from weir.controller.locks import LockedStream
+from weir.controller.transactions import Attempt
+from weir.errors import InvariantViolation
+from weir.schema import Field
+from weir.segment import segment_name
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A Parquet file that an attempt wrote: rows of one segment in the order of their rank."""
+
+    segment_id: int  # as in its folder: a segment of the attempt's epoch
+    path: str  # below the warehouse
+    events: int
+    bytes: int
+    first_seq: int
+    last_seq: int
+
+
+@dataclass(frozen=True)
+class Staged:
+    """All that an attempt wrote, ready to be committed."""
+
+    attempt: Attempt
+    files: tuple[StagedFile, ...]
+    fields: list[Field]
+    rejected_files: tuple[StagedFile, ...] = ()  # rows that did not become events: garbage now
+
+    @property
+    def rejected(self) -> int:
+        """How many rows did not become events."""
+        return sum(file.events for file in self.rejected_files)
+
+    def check_segments(self) -> None:
+        """Raises InvariantViolation when a file is in a segment that the attempt was not given."""
+        attempt = self.attempt
+        known = {segment.segment_id for segment in attempt.segments}
+        if unknown := {file.segment_id for file in self.files} - known:
+            raise InvariantViolation(
+                f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
+                f"{attempt.stream} wrote to segment {segment_name(min(unknown))}, which its epoch "
+                "does not have; nothing was committed."
+            )
+
+
+def announce(connection: Connection, staged: Staged) -> None:
+    """Say that an append is written and waits for a roll: whoever rolls may commit it."""
+    connection.execute(
+        text(
+            """UPDATE transaction SET staged = CAST(:staged AS jsonb)
+            WHERE stream_id = :s AND transaction_number = :n AND attempt = :attempt
+              AND state = 'open'"""
+        ),
+        {
+            "s": staged.attempt.stream_id,
+            "n": staged.attempt.transaction_number,
+            "attempt": staged.attempt.attempt,
+            "staged": json.dumps(
+                {"files": [asdict(file) for file in staged.files], "fields": staged.fields}
+            ),
+        },
+    )
+
+
+def waiting(connection: Connection, stream: LockedStream, epoch: int) -> list[Staged]:
+    """The appends of an epoch that wait for a roll, in the order in which they began."""
+    rows = connection.execute(
+        text(
+            """SELECT transaction_number, attempt, staged FROM transaction
+            WHERE stream_id = :s AND staged IS NOT NULL AND epoch = :epoch
+            ORDER BY transaction_number"""
+        ),
+        {"s": stream.stream_id, "epoch": epoch},
+    ).all()
+    if not rows:
+        return []
+    segments = tuple(segments_at(connection, stream.stream_id, epoch))
+    settings = stream.configuration
+    return [
+        Staged(
+            Attempt(
+                stream.stream_id, stream.name, row.transaction_number, row.attempt, segments,
+                settings.routing_key, settings.on_missing_key, settings.on_bad_rows,
+                stream.schema_version, None,
+            ),
+            tuple(StagedFile(**file) for file in row.staged["files"]),
+            row.staged["fields"],
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def waiting_epochs(connection: Connection, stream_id: int) -> Sequence[int]:
+    """The epochs in which appends began that wait for a roll."""
+    return (
+        connection.execute(
+            text(
+                """SELECT DISTINCT epoch FROM transaction
+                WHERE stream_id = :s AND staged IS NOT NULL ORDER BY epoch"""
+            ),
+            {"s": stream_id},
+        )
+        .scalars()
+        .all()
+    )

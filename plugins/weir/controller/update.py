@@ -1,0 +1,98 @@
+"""Update a stream: its configuration, its schema, how many segments it has (semantics 5)."""
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.configuration import Configuration
+from weir.controller.epochs import active_segments
+from weir.controller.locks import LockedStream, lock_stream
+from weir.controller.requests import Request
+from weir.controller.scale import scale_in
+from weir.controller.streams import schema_of, widen
+from weir.errors import InvalidInput
+from weir.key_space import even_split
+from weir.names import StreamName
+from weir.schema import Field, merge
+from weir.storage import Database
+
+
+def update_stream(
+    database: Database,
+    name: StreamName,
+    changes: dict[str, Any],
+    *,
+    fields: list[Field] | None = None,
+    request_id: str,
+) -> dict[str, Any]:
+    """Change settings of a stream's `Configuration`, and add columns (nullable) to its schema.
+
+    Where `changes` names `min_segments`, a stream that is scaled by hand (`fixed`) gets exactly
+    that many equal segments in place of all it has, another one only if it has fewer.
+
+    Returns the configuration, and the segments where they are new. Raises InvalidInput for a
+    setting that is not right, Conflict for a sealed stream.
+    """
+    request = Request(request_id, "update_stream", str(name), {**changes, "fields": fields})
+
+    def work(connection: Connection) -> dict[str, Any]:
+        stream = lock_stream(connection, name)
+        if (before := request.result(connection)) is not None:
+            return before
+        stream.must_be_active()
+        configuration = stream.configuration.changed(changes)
+        _store(connection, stream.stream_id, configuration)
+        if fields is not None:
+            schema = schema_of(connection, stream)
+            widen(connection, stream, _with(str(name), schema, fields), schema)
+        stream = replace(stream, configuration=configuration)
+        count = configuration.min_segments if "min_segments" in changes else None
+        created = _recreate(connection, stream, count, request_id)
+        return request.done(
+            connection, {"stream": str(name), **asdict(configuration), "created": created}
+        )
+
+    return database.transaction(work)
+
+
+def _with(stream: str, schema: list[Field] | None, fields: list[Field]) -> list[Field]:
+    """The schema with more columns: those it has need not be said again."""
+    said = {field["name"] for field in fields}
+    return merge(stream, schema, [f for f in schema or [] if f["name"] not in said] + fields)
+
+
+def _store(connection: Connection, stream_id: int, configuration: Configuration) -> None:
+    connection.execute(
+        text(
+            """UPDATE stream SET on_missing_key = :on_missing_key, on_bad_rows = :on_bad_rows,
+                retain_by_consumption = :retain_by_consumption, scaling = :scaling,
+                min_segments = :min_segments, target_rate = :target_rate,
+                scale_factor = :scale_factor, tags = CAST(:tags AS text[])
+            WHERE stream_id = :s"""
+        ),
+        {**asdict(configuration), "tags": list(configuration.tags), "s": stream_id},
+    )
+
+
+def _recreate(
+    connection: Connection, stream: LockedStream, count: int | None, request_id: str
+) -> list[list[Any]]:
+    """Equal segments in place of all there are, where the policy asks for it."""
+    if count is None:
+        return []
+    active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
+    if len(active) == count or (stream.configuration.scaling != "fixed" and len(active) > count):
+        return []
+    created = scale_in(
+        connection, stream, active, [s.segment_id for s in active], even_split(count),
+        cause="update", reason=f"{count} segments were asked for, and there were {len(active)}",
+        request_id=request_id,
+    )  # fmt: skip
+    return [[s.name, s.key_low, s.key_high] for s in created]
+
+
+def check_changes(changes: dict[str, Any], more: bool) -> None:
+    """Raises InvalidInput when nothing is to change."""
+    if not changes and not more:
+        raise InvalidInput("nothing is to change; fill in at least one setting.")

@@ -1,0 +1,39 @@
+-- The functions below take a stream by its name. Two SQLSTATEs are Weir's own: WEIR1 for what is
+-- not there, WEIR2 for what is wrong with an argument.
+CREATE FUNCTION weir.stream_id(stream text) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+DECLARE
+    found bigint;
+BEGIN
+    SELECT s.stream_id INTO found FROM weir.stream s
+    WHERE s.scope = split_part(stream, '/', 1) AND s.name = split_part(stream, '/', 2)
+      AND s.state <> 'deleted';
+    IF found IS NULL THEN
+        RAISE EXCEPTION 'there is no stream %; create it with weir_create_stream, or check the name.', stream
+            USING ERRCODE = 'WEIR1';
+    END IF;
+    RETURN found;
+END $$;
+COMMENT ON FUNCTION weir.stream_id(text) IS 'The id of the stream that has this name now.';
+
+-- A segment of a stream by its name, or an error that says that it has none.
+CREATE FUNCTION weir.segment_of(in_stream_id bigint, segment text) RETURNS weir.segment
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+DECLARE
+    found weir.segment;
+BEGIN
+    IF segment !~ '\A(0|[1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,8})\Z' THEN
+        RAISE EXCEPTION '''%'' is not a segment: write number.epoch, such as 5.1.', segment
+            USING ERRCODE = 'WEIR2';
+    END IF;
+    SELECT s.* INTO found FROM weir.segment s
+    WHERE s.stream_id = in_stream_id AND s.segment_id = weir.segment_id(segment);
+    IF found.segment_id IS NULL THEN
+        RAISE EXCEPTION 'the stream has no segment %: it never existed or was deleted.', segment
+            USING ERRCODE = 'WEIR1';
+    END IF;
+    RETURN found;
+END $$;
+COMMENT ON FUNCTION weir.segment_of(bigint, text) IS 'The row of a segment, by its name.';

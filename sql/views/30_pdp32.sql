@@ -1,0 +1,121 @@
+-- The records of PDP-32 and PDP-47 under the names they have there. Each is a view over rows: there
+-- are no chunks, shards or index nodes to keep.
+
+CREATE VIEW weir.scopes AS
+SELECT s.scope, count(*) AS streams FROM weir.stream s WHERE s.state <> 'deleted' GROUP BY s.scope;
+COMMENT ON VIEW weir.scopes IS 'The scopes: a scope is there as long as it has streams.';
+
+CREATE VIEW weir.stream_configuration AS
+SELECT s.scope || '/' || s.name AS stream, s.routing_key, s.scaling, s.min_segments, s.target_rate,
+       s.scale_factor, s.retain_by_consumption, s.on_missing_key, s.on_bad_rows, s.tags,
+       s.schema_version, c.fields AS schema
+FROM weir.stream s
+LEFT JOIN weir.stream_schema c ON c.stream_id = s.stream_id AND c.version = s.schema_version
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.stream_configuration IS 'What was asked for when a stream was created or last updated.';
+
+CREATE VIEW weir.stream_state AS
+SELECT s.scope || '/' || s.name AS stream, s.state, s.current_epoch, s.created_at,
+       weir.clock_time(s.sealed_clock) AS sealed_at,
+       weir.clock_time(greatest(s.last_clock + 1, weir.time_clock(clock_timestamp()))) AS next_clock
+FROM weir.stream s
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.stream_state IS 'active or sealed, and the clock that a commit would get now.';
+
+CREATE VIEW weir.epoch_record AS
+SELECT s.scope || '/' || s.name AS stream, e.epoch, e.reference_epoch,
+       weir.clock_time(e.created_at) AS created_at, e.splits, e.merges,
+       (SELECT array_agg(weir.segment_name(a.segment_id) ORDER BY a.segment_id)
+        FROM weir.active_segments_at(e.stream_id, e.epoch) a) AS segments
+FROM weir.epoch e JOIN weir.stream s USING (stream_id)
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.epoch_record IS 'Each epoch with all of its segments, and the splits and merges up to it.';
+
+CREATE VIEW weir.current_epoch_record AS
+SELECT r.* FROM weir.epoch_record r
+JOIN weir.stream s ON r.stream = s.scope || '/' || s.name AND r.epoch = s.current_epoch
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.current_epoch_record IS 'The active epoch of each stream.';
+
+CREATE VIEW weir.history_time_series AS
+SELECT s.scope || '/' || s.name AS stream, e.epoch / 1000 AS chunk, e.epoch, e.reference_epoch,
+       weir.clock_time(e.created_at) AS created_at,
+       array(SELECT weir.segment_name(g.segment_id) FROM weir.segment g
+             WHERE g.stream_id = e.stream_id AND g.sealed_epoch = e.epoch
+             ORDER BY g.segment_id) AS sealed_segments,
+       array(SELECT weir.segment_name(g.segment_id) FROM weir.segment g
+             WHERE g.stream_id = e.stream_id AND g.segment_id >= e.epoch::bigint << 32
+               AND g.segment_id < (e.epoch + 1)::bigint << 32
+             ORDER BY g.segment_id) AS created_segments
+FROM weir.epoch e JOIN weir.stream s USING (stream_id)
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.history_time_series IS 'What each epoch sealed and created; chunk is its number divided by 1000.';
+
+CREATE VIEW weir.history_time_index AS
+SELECT s.scope || '/' || s.name AS stream, e.epoch / 1000 AS chunk,
+       weir.clock_time(e.created_at) AS begins_at, e.epoch AS first_epoch
+FROM weir.epoch e JOIN weir.stream s USING (stream_id)
+WHERE s.state <> 'deleted' AND e.epoch % 1000 = 0;
+COMMENT ON VIEW weir.history_time_index IS 'When each chunk of 1000 epochs began.';
+
+CREATE VIEW weir.segment_sealed_record AS
+SELECT s.scope || '/' || s.name AS stream, weir.segment_name(g.segment_id) AS segment, g.sealed_epoch,
+       weir.clock_time(e.created_at) AS sealed_at
+FROM weir.segment g
+JOIN weir.stream s USING (stream_id)
+JOIN weir.epoch e ON e.stream_id = g.stream_id AND e.epoch = g.sealed_epoch
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.segment_sealed_record IS 'The epoch in which each sealed segment disappeared.';
+
+CREATE VIEW weir.sealed_segment_shard AS
+SELECT s.scope || '/' || s.name AS stream, g.creation_epoch / 1000 AS shard,
+       weir.segment_name(g.segment_id) AS segment, g.events, g.bytes
+FROM weir.segment g JOIN weir.stream s USING (stream_id)
+WHERE s.state <> 'deleted' AND g.sealed_epoch IS NOT NULL;
+COMMENT ON VIEW weir.sealed_segment_shard IS 'The final sizes of sealed segments; shard is their creation epoch divided by 1000.';
+
+CREATE VIEW weir.epoch_transition AS
+SELECT h.stream, h.epoch, e.cause, e.reason, e.request_id, h.created_at, h.sealed_segments,
+       h.created_segments
+FROM weir.history_time_series h
+JOIN weir.stream s ON h.stream = s.scope || '/' || s.name AND s.state <> 'deleted'
+JOIN weir.epoch e ON e.stream_id = s.stream_id AND e.epoch = h.epoch;
+COMMENT ON VIEW weir.epoch_transition IS 'What made each epoch: what was sealed and created, who asked for it, and why.';
+
+CREATE VIEW weir.stream_cut_record AS
+SELECT s.scope || '/' || s.name AS stream, c.recorded_at, c.cut, c.events, c.bytes
+FROM weir.stream_cut c JOIN weir.stream s USING (stream_id)
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.stream_cut_record IS 'The cuts that the retention set refers to.';
+
+CREATE VIEW weir.truncation_record AS
+SELECT s.scope || '/' || s.name AS stream, s.head AS cut,
+       (SELECT jsonb_object_agg(p.segment, p.epoch)
+        FROM weir.span(s.scope || '/' || s.name, s.head) p) AS span,
+       z.events AS events_till, z.bytes AS size_till
+FROM weir.stream s CROSS JOIN LATERAL weir.size_till(s.stream_id, s.head) z
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.truncation_record IS 'Where each stream begins now, and what was truncated before it since it was created.';
+
+CREATE VIEW weir.active_transaction AS
+SELECT t.* FROM weir.transactions t WHERE t.state = 'open';
+COMMENT ON VIEW weir.active_transaction IS 'The appends that are being written.';
+
+CREATE VIEW weir.committing_transactions AS
+SELECT s.scope || '/' || s.name AS stream, t.transaction_number, t.epoch, t.source, t.opened_at
+FROM weir.transaction t JOIN weir.stream s USING (stream_id)
+WHERE t.staged IS NOT NULL AND s.state <> 'deleted';
+COMMENT ON VIEW weir.committing_transactions IS 'The appends that are written and wait for a roll.';
+
+CREATE VIEW weir.completed_transaction AS
+SELECT t.* FROM weir.transactions t WHERE t.state <> 'open';
+COMMENT ON VIEW weir.completed_transaction IS 'The appends that were committed or aborted.';
+
+CREATE VIEW weir.stream_subscriber AS
+SELECT s.scope || '/' || s.name AS stream, g.name AS reader_group, g.generation,
+       gs.published_cut AS truncation_cut, gs.published_at
+FROM weir.reader_group_stream gs
+JOIN weir.reader_group g USING (group_id)
+JOIN weir.stream s USING (stream_id)
+WHERE g.subscriber AND s.state <> 'deleted';
+COMMENT ON VIEW weir.stream_subscriber IS 'The reader groups that hold retention back, and up to where they released each stream.';
