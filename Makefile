@@ -40,8 +40,8 @@ lint: setup ## format, lint and type checks
 bench: setup ## measure (FIGURE= one of them, SIZE=)
 	@$(WEIR) -m benchmarks $(if $(FIGURE),--figure $(FIGURE)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
-soak: setup ## the long tests
-	@$(PYTHON) -m pytest -m soak $(ARGS)
+soak: setup ## the long tests; they print their seeds
+	@$(PYTHON) -m pytest -m soak -s $(ARGS)
 
 lock: setup ## requirements.in -> requirements.txt
 	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 requirements.in \

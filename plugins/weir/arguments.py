@@ -65,6 +65,13 @@ class CreateStream:
         "Delete what all subscribers have consumed. Without a subscriber nothing is deleted.",
         True,
     )
+    min_segments: int = argument(
+        "Fewest segments", "A scale that would leave fewer is refused.", 1, minimum=1,
+        maximum=10_000,
+    )  # fmt: skip
+    tags: list[str] = argument(
+        "Tags", "Words to find the stream by.", [], items={"type": "string", "minLength": 1}
+    )
     schema: str = argument(
         "Columns",
         "The columns as SQL, such as: id BIGINT, name STRING. Empty: as in the first append.",
@@ -91,6 +98,91 @@ class ScaleStream:
         "Instead of equal parts: where the new segments divide the key space, between 0 and 1.",
         [], items={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class UpdateStream:
+    """Change the configuration of a stream. What is left as it comes stays as it is."""
+
+    stream: str = _stream()
+    scaling: str = argument(
+        "Scaling",
+        "fixed: only by hand; event_rate, byte_rate: kept for scaling by load, with the two "
+        "settings below.",
+        "unchanged", enum=["unchanged", "fixed", "event_rate", "byte_rate"],
+    )  # fmt: skip
+    segments: int = argument(
+        "Segments",
+        "fixed: exactly this many, made anew over equal ranges of keys; by rate: never fewer. 0: "
+        "unchanged.",
+        0, minimum=0, maximum=10_000,
+    )  # fmt: skip
+    target_rate: int = argument(
+        "Target rate", "Events or bytes per second and segment. 0: unchanged.", 0, minimum=0
+    )
+    scale_factor: int = argument(
+        "Scale factor", "Into how many segments one is split at most. 0: unchanged.", 0, minimum=0
+    )
+    retain_by_consumption: str = argument(
+        "Truncate what is consumed", "Whether what all subscribers have consumed is deleted.",
+        "unchanged", enum=["unchanged", "yes", "no"],
+    )  # fmt: skip
+    on_missing_key: str = argument(
+        "Rows without a routing key", "As when a stream is created.",
+        "unchanged", enum=["unchanged", "fail", "quarantine", "spread"],
+    )  # fmt: skip
+    on_bad_rows: str = argument(
+        "Rows that do not fit the schema", "As when a stream is created.",
+        "unchanged", enum=["unchanged", "fail", "quarantine"],
+    )  # fmt: skip
+    tags: list[str] = argument(
+        "Tags", "Words to find the stream by, in place of those it has; a single - removes them.",
+        [], items={"type": "string", "minLength": 1},
+    )  # fmt: skip
+    more_columns: str = argument(
+        "More columns",
+        "Columns to add, as SQL, such as: gate STRING. They are null in the events there are.",
+        "",
+    )
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings to change, by their names in `Configuration`."""
+        given = {
+            "scaling": self.scaling,
+            "min_segments": self.segments,
+            "target_rate": self.target_rate,
+            "scale_factor": self.scale_factor,
+            "on_missing_key": self.on_missing_key,
+            "on_bad_rows": self.on_bad_rows,
+        }
+        changes: dict[str, Any] = {
+            name: value for name, value in given.items() if value not in ("unchanged", 0)
+        }
+        if self.retain_by_consumption != "unchanged":
+            changes["retain_by_consumption"] = self.retain_by_consumption == "yes"
+        if self.tags:
+            changes["tags"] = () if self.tags == ["-"] else tuple(self.tags)
+        return changes
+
+
+@dataclass(frozen=True)
+class SealStream:
+    """Make a stream read only for ever."""
+
+    stream: str = _stream(pattern=READABLE_STREAM_PATTERN)
+
+
+@dataclass(frozen=True)
+class DeleteStream:
+    """Delete a sealed stream with everything it owned."""
+
+    stream: str = _stream(pattern=READABLE_STREAM_PATTERN)
+    unread_too: bool = argument(
+        "Unread events too",
+        "Delete it although a subscriber has not read all of it.",
+        False,
+    )
 
 
 @dataclass(frozen=True)
@@ -204,7 +296,10 @@ class Nothing:
 JOBS: dict[str, type[Any]] = {
     "create_stream": CreateStream,
     "scale_stream": ScaleStream,
+    "update_stream": UpdateStream,
     "truncate_stream": TruncateStream,
+    "seal_stream": SealStream,
+    "delete_stream": DeleteStream,
     "create_reader_group": CreateReaderGroup,
     "checkpoint_reader_group": CheckpointReaderGroup,
     "ingest": Ingest,

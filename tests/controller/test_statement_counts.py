@@ -55,7 +55,9 @@ def test_operations_take_as_many_statements_for_200_segments_as_for_4(
     few = _counts(test_database.open(), 4)
     # retain serves all streams; without the first one it has as many to serve as before.
     database = test_database.open()
-    database.transaction(lambda c: c.exec_driver_sql("UPDATE stream SET state = 'deleted', sealed_clock = 0"))
+    database.transaction(
+        lambda c: c.exec_driver_sql("UPDATE stream SET state = 'deleted', sealed_clock = 0")
+    )
     many = _counts(database, 200)
     assert few == many
     assert max(few.values()) <= 15, few

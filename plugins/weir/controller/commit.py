@@ -23,7 +23,7 @@ from weir.controller.place import place, targets_of
 from weir.controller.staged import Staged, announce, waiting, waiting_epochs
 from weir.controller.streams import widen
 from weir.controller.transactions import Attempt, Committed, held_by_another
-from weir.errors import Conflict, Fenced
+from weir.errors import Conflict, Fenced, NotFound
 from weir.key_space import KeyRange, splits_and_merges
 from weir.schema import Field, combine
 from weir.segment import Segment, segment_id
@@ -87,7 +87,10 @@ def commit_waiting(connection: Connection, stream: LockedStream) -> LockedStream
     """Commit all that waits for a roll, before the stream changes so that nothing could."""
     commits = _Commits(connection, stream, ready=True)
     for epoch in waiting_epochs(connection, stream.stream_id):
-        commits.roll(epoch)
+        for staged in waiting(connection, stream, epoch):
+            with suppress(Conflict):
+                commits.add(staged, may_wait=False)
+        commits.end_roll()
     return commits.stream
 
 
@@ -125,13 +128,6 @@ class _Commits:
             self._start_roll(found.epoch, [tail.segment for tail in found.tails], why)
             found = self._look(staged)
         return self._place(staged, found)
-
-    def roll(self, origin: int) -> None:
-        """Make a roll only for what waits for one."""
-        active = active_segments(self._connection, self.stream.stream_id)
-        why = "appends that began before a split were waiting"
-        self._start_roll(origin, [tail.segment for tail in active], why)
-        self.end_roll()
 
     def end_roll(self) -> None:
         """Place what waits, seal the copies, and make copies of what was active before active."""
@@ -264,7 +260,9 @@ def _look(connection: Connection, stream: LockedStream, attempt: Attempt) -> _Fo
             WHERE t.stream_id = :s AND t.transaction_number = :n"""
         ),
         {"s": attempt.stream_id, "n": attempt.transaction_number, "v": stream.schema_version},
-    ).one()
+    ).one_or_none()
+    if row is None:
+        raise NotFound(f"stream {attempt.stream} has no transaction {attempt.transaction_number}.")
     if row.attempt != attempt.attempt or row.state == "aborted":
         now = "aborted" if row.state == "aborted" else f"held by attempt {row.attempt}"
         raise Fenced(

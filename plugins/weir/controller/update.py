@@ -11,7 +11,6 @@ from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.requests import Request
 from weir.controller.scale import scale_in
 from weir.controller.streams import schema_of, widen
-from weir.errors import InvalidInput
 from weir.key_space import even_split
 from weir.names import StreamName
 from weir.schema import Field, merge
@@ -90,9 +89,3 @@ def _recreate(
         request_id=request_id,
     )  # fmt: skip
     return [[s.name, s.key_low, s.key_high] for s in created]
-
-
-def check_changes(changes: dict[str, Any], more: bool) -> None:
-    """Raises InvalidInput when nothing is to change."""
-    if not changes and not more:
-        raise InvalidInput("nothing is to change; fill in at least one setting.")

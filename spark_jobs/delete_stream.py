@@ -1,0 +1,23 @@
+"""Delete a sealed stream with everything it owned."""
+
+import sys
+from typing import Any
+
+from weir.arguments import DeleteStream
+from weir.controller.seal import delete_stream
+from weir.job import Job, main
+from weir.names import stream_name
+
+
+def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:
+    """Delete one stream; its files are deleted by weir_upkeep after the grace period."""
+    return delete_stream(
+        job.database,
+        stream_name(arguments.stream),
+        unread_too=arguments.unread_too,
+        request_id=job.request_id,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("delete_stream", run))

@@ -1,0 +1,32 @@
+"""Change the configuration of a stream."""
+
+import sys
+from typing import Any
+
+from weir.arguments import UpdateStream
+from weir.controller.update import update_stream
+from weir.errors import InvalidInput
+from weir.job import Job, main
+from weir.names import stream_name
+
+
+def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
+    """Update one stream; only new columns need Spark, to read their types."""
+    fields = None
+    if arguments.more_columns.strip():
+        from weir.spark.expressions import parse_columns
+
+        fields = parse_columns(job.spark, arguments.more_columns, [])
+    if not arguments.changes and fields is None:
+        raise InvalidInput("nothing is to change; fill in at least one setting.")
+    return update_stream(
+        job.database,
+        stream_name(arguments.stream),
+        arguments.changes,
+        fields=fields,
+        request_id=job.request_id,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("update_stream", run))

@@ -1,0 +1,49 @@
+"""The scenarios, and which of them are answered where."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+FILE: dict[str, Any] = json.loads((Path(__file__).parent / "cases.json").read_text())
+CASES: dict[str, dict[str, Any]] = {case["id"]: case for case in FILE["cases"]}
+
+# By area or by id: what no module answers yet.
+NOT_YET = {
+    "auto-scale": "the policy",
+    "event-ordering": "the planner",
+    "reader-group-assignment": "reader groups",
+    "reader-group-checkpoint": "reader groups",
+    "reader-group-metrics-config": "reader groups",
+    "retention-set": "retention",
+    "retention-size": "retention",
+    "retention-time": "retention",
+    "subscribers": "reader groups",
+    "watermarks": "the time index",
+    "CB-01": "retention",
+    "CB-03": "retention",
+    "CB-05": "retention",
+    "CB-07": "retention",
+    "CB-09": "retention",
+    "CB-11": "retention",
+    "CB-13": "retention",
+    "QK-03": "reader groups",
+}
+
+# Answered by a stream in the database.
+IN_THE_DATABASE = {
+    "epoch-queries", "successors", "size-till-cut", "stream-cut-span", "truncation",
+    "transactions", "rolling-transactions", "scale-workflow", "batch-next-cut", "ID-03", "ID-05",
+    "QK-02", "QK-07", "SV-19", "SV-21",
+}  # fmt: skip
+
+# Questions that have no meaning here, with the reason from the table at the top of semantics.md.
+NEVER = {
+    "SW-05": "a scale can be seen in progress: never, it is one transaction",
+    "SW-07": "a scale can be seen in progress: never, it is one transaction",
+    "RX-05": "commits queue up: never, a commit is done when called, in the order of the lock",
+}
+
+
+def listed(case_id: str, where: Any) -> bool:
+    """Whether a case is listed, by itself or by its area."""
+    return case_id in where or CASES[case_id]["area"] in where
