@@ -2,7 +2,6 @@ CREATE VIEW weir.streams AS
 SELECT s.scope || '/' || s.name AS stream, s.state, s.created_at, s.routing_key, s.on_missing_key,
        s.on_bad_rows, s.retain_by_consumption, s.current_epoch, s.head, weir.tail_cut(s.stream_id) AS tail,
        weir.clock_time(s.last_clock) AS last_clock,
-       weir.clock_time(greatest(s.last_clock + 1, weir.time_clock(clock_timestamp()))) AS next_clock,
        tail_size.events AS events_appended,
        tail_size.events - head_size.events AS events_retained,
        tail_size.bytes - head_size.bytes AS bytes_retained, s.stream_id
@@ -11,6 +10,12 @@ CROSS JOIN LATERAL weir.size_till(s.stream_id, weir.tail_cut(s.stream_id)) tail_
 CROSS JOIN LATERAL weir.size_till(s.stream_id, s.head) head_size
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.streams IS 'Each stream with its configuration, head, tail and sizes.';
+COMMENT ON COLUMN weir.streams.state IS 'active or sealed.';
+COMMENT ON COLUMN weir.streams.tail IS 'The cut where the next event goes.';
+COMMENT ON COLUMN weir.streams.last_clock IS 'The time of its last commit, scale, roll or seal.';
+COMMENT ON COLUMN weir.streams.events_appended IS 'Since it was created.';
+COMMENT ON COLUMN weir.streams.events_retained IS 'Between head and tail.';
+COMMENT ON COLUMN weir.streams.bytes_retained IS 'Their bytes, as first committed.';
 
 CREATE VIEW weir.epochs AS
 SELECT s.scope || '/' || s.name AS stream, e.epoch, e.reference_epoch, e.cause,
@@ -29,6 +34,10 @@ JOIN weir.stream s USING (stream_id)
 LEFT JOIN weir.segment_tail t USING (stream_id, segment_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.segments IS 'All segments, with their key ranges, epochs and sizes.';
+COMMENT ON COLUMN weir.segments.events IS 'How many were ever appended to it; while it is active also the next offset.';
+COMMENT ON COLUMN weir.segments.bytes IS 'Their bytes, as first committed.';
+COMMENT ON COLUMN weir.segments.active IS 'Whether the last epoch has it (also that of a sealed stream).';
+COMMENT ON COLUMN weir.segments.segment_id IS 'creation epoch << 32 | number.';
 
 CREATE VIEW weir.transactions AS
 SELECT s.scope || '/' || s.name AS stream, t.transaction_number, t.state, t.attempt, t.epoch,
@@ -37,6 +46,9 @@ SELECT s.scope || '/' || s.name AS stream, t.transaction_number, t.state, t.atte
 FROM weir.transaction t JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.transactions IS 'Every append, with what became of it.';
+COMMENT ON COLUMN weir.transactions.transaction_number IS '1, 2, 3 ... per stream.';
+COMMENT ON COLUMN weir.transactions.state IS 'open, committed or aborted.';
+COMMENT ON COLUMN weir.transactions.clock IS 'The time of the commit: that of all its events.';
 
 CREATE VIEW weir.input_files AS
 SELECT s.scope || '/' || s.name AS stream, i.path, i.bytes, i.transaction_number, t.state
@@ -45,12 +57,15 @@ JOIN weir.transaction t USING (stream_id, transaction_number)
 JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.input_files IS 'Which input file was appended by which transaction.';
+COMMENT ON COLUMN weir.input_files.transaction_number IS 'Which transaction.';
+COMMENT ON COLUMN weir.input_files.state IS 'What became of the transaction: open, committed or aborted.';
 
 CREATE VIEW weir.data_files AS
 SELECT s.scope || '/' || s.name AS stream, weir.segment_name(f.segment_id) AS segment,
        f.start_offset, f.events, f.bytes, f.transaction_number, f.path
 FROM weir.data_file f JOIN weir.stream s USING (stream_id);
 COMMENT ON VIEW weir.data_files IS 'The Parquet files that hold the events now.';
+COMMENT ON COLUMN weir.data_files.segment IS 'The segment whose events it holds, as number.epoch.';
 
 CREATE VIEW weir.time_indexes AS
 SELECT s.scope || '/' || s.name AS stream, weir.segment_name(i.segment_id) AS segment,
@@ -58,6 +73,7 @@ SELECT s.scope || '/' || s.name AS stream, weir.segment_name(i.segment_id) AS se
 FROM weir.time_index i JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.time_indexes IS 'Which offsets of which segment were committed when.';
+COMMENT ON COLUMN weir.time_indexes.clock IS 'The time of the commit.';
 
 CREATE VIEW weir.retention_set AS
 SELECT s.scope || '/' || s.name AS stream, c.recorded_at, weir.clock_time(c.clock) AS clock, c.cut,

@@ -6,6 +6,8 @@ SELECT g.name AS reader_group, g.subscriber, g.generation, g.on_gap, g.created_a
        (SELECT count(*) FROM weir.reader r WHERE r.group_id = g.group_id) AS readers
 FROM weir.reader_group g;
 COMMENT ON VIEW weir.reader_groups IS 'The reader groups.';
+COMMENT ON COLUMN weir.reader_groups.streams IS 'What it reads.';
+COMMENT ON COLUMN weir.reader_groups.readers IS 'How many readers have joined it.';
 
 CREATE VIEW weir.positions AS
 SELECT g.name AS reader_group, s.scope || '/' || s.name AS stream,
@@ -34,6 +36,11 @@ CROSS JOIN LATERAL weir.size_till(gs.stream_id, p.cut) position_size
 CROSS JOIN LATERAL weir.size_till(gs.stream_id, p.readable) readable_size
 CROSS JOIN LATERAL weir.size_till(gs.stream_id, weir.tail_cut(gs.stream_id)) tail_size;
 COMMENT ON VIEW weir.lag IS 'What each group has not read yet: events, bytes and time; and what it lost.';
+COMMENT ON COLUMN weir.lag.position IS 'The cut where it reads on.';
+COMMENT ON COLUMN weir.lag.unread_events IS 'From its position (or the head, where that is later) to the tail.';
+COMMENT ON COLUMN weir.lag.unread_bytes IS 'Their bytes, as first committed.';
+COMMENT ON COLUMN weir.lag.lost_events IS 'Truncated before it had read them.';
+COMMENT ON COLUMN weir.lag.lag IS 'How much older the oldest unread event is than the newest in the stream; 0 without any.';
 
 CREATE VIEW weir.readers AS
 SELECT g.name AS reader_group, r.reader_id, r.token, r.joined_at, r.lease_until,
@@ -42,6 +49,8 @@ SELECT g.name AS reader_group, r.reader_id, r.token, r.joined_at, r.lease_until,
         WHERE p.group_id = r.group_id AND p.reader_id = r.reader_id) AS segments
 FROM weir.reader r JOIN weir.reader_group g USING (group_id);
 COMMENT ON VIEW weir.readers IS 'The readers that have joined, and how much each owns.';
+COMMENT ON COLUMN weir.readers.lapsed IS 'Whether others may take over now.';
+COMMENT ON COLUMN weir.readers.segments IS 'How many it owns.';
 
 CREATE VIEW weir.batches AS
 SELECT g.name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, b.attempt, b.events,
@@ -57,6 +66,8 @@ JOIN weir.reader_group g USING (group_id)
 CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
 WHERE b.state = 'committed' AND o.value ->> 'kind' = 'parquet';
 COMMENT ON VIEW weir.parquet_outputs IS 'The Parquet folders that count: exactly one attempt per batch and output.';
+COMMENT ON COLUMN weir.parquet_outputs.output IS 'What the job calls it.';
+COMMENT ON COLUMN weir.parquet_outputs.path IS 'The folder, below its output root.';
 
 CREATE VIEW weir.checkpoints AS
 SELECT g.name AS reader_group, c.name AS checkpoint, c.kind, c.created_at, c.published,
@@ -66,3 +77,5 @@ JOIN weir.reader_group g USING (group_id)
 CROSS JOIN LATERAL jsonb_each(c.cuts) entry
 LEFT JOIN weir.stream s ON s.stream_id = entry.key::bigint;
 COMMENT ON VIEW weir.checkpoints IS 'The checkpoints of each group, one row per stream.';
+COMMENT ON COLUMN weir.checkpoints.checkpoint IS 'Given by a person, or automatic-<clock>.';
+COMMENT ON COLUMN weir.checkpoints.cut IS 'Where the group stood in the stream.';

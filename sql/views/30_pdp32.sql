@@ -4,6 +4,7 @@
 CREATE VIEW weir.scopes AS
 SELECT s.scope, count(*) AS streams FROM weir.stream s WHERE s.state <> 'deleted' GROUP BY s.scope;
 COMMENT ON VIEW weir.scopes IS 'The scopes: a scope is there as long as it has streams.';
+COMMENT ON COLUMN weir.scopes.streams IS 'How many it has.';
 
 CREATE VIEW weir.stream_configuration AS
 SELECT s.scope || '/' || s.name AS stream, s.routing_key, s.scaling, s.min_segments, s.target_rate,
@@ -13,6 +14,7 @@ FROM weir.stream s
 LEFT JOIN weir.stream_schema c ON c.stream_id = s.stream_id AND c.version = s.schema_version
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.stream_configuration IS 'What was asked for when a stream was created or last updated.';
+COMMENT ON COLUMN weir.stream_configuration.schema IS 'Its columns: Spark''s JSON form of the struct type; null before the first append.';
 
 CREATE VIEW weir.stream_state AS
 SELECT s.scope || '/' || s.name AS stream, s.state, s.current_epoch, s.created_at,
@@ -21,6 +23,8 @@ SELECT s.scope || '/' || s.name AS stream, s.state, s.current_epoch, s.created_a
 FROM weir.stream s
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.stream_state IS 'active or sealed, and the clock that a commit would get now.';
+COMMENT ON COLUMN weir.stream_state.sealed_at IS 'When it was sealed; null while it is active.';
+COMMENT ON COLUMN weir.stream_state.next_clock IS 'What a commit would get now.';
 
 CREATE VIEW weir.epoch_record AS
 SELECT s.scope || '/' || s.name AS stream, e.epoch, e.reference_epoch,
@@ -30,6 +34,7 @@ SELECT s.scope || '/' || s.name AS stream, e.epoch, e.reference_epoch,
 FROM weir.epoch e JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.epoch_record IS 'Each epoch with all of its segments, and the splits and merges up to it.';
+COMMENT ON COLUMN weir.epoch_record.segments IS 'All that tiled [0, 1) in it, by age.';
 
 CREATE VIEW weir.current_epoch_record AS
 SELECT r.* FROM weir.epoch_record r
@@ -50,6 +55,9 @@ SELECT s.scope || '/' || s.name AS stream, e.epoch / 1000 AS chunk, e.epoch, e.r
 FROM weir.epoch e JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.history_time_series IS 'What each epoch sealed and created; chunk is its number divided by 1000.';
+COMMENT ON COLUMN weir.history_time_series.chunk IS 'epoch / 1000.';
+COMMENT ON COLUMN weir.history_time_series.sealed_segments IS 'Those of the epoch before that it has no longer.';
+COMMENT ON COLUMN weir.history_time_series.created_segments IS 'Those that the epoch before did not have.';
 
 CREATE VIEW weir.history_time_index AS
 SELECT s.scope || '/' || s.name AS stream, e.epoch / 1000 AS chunk,
@@ -57,6 +65,9 @@ SELECT s.scope || '/' || s.name AS stream, e.epoch / 1000 AS chunk,
 FROM weir.epoch e JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted' AND e.epoch % 1000 = 0;
 COMMENT ON VIEW weir.history_time_index IS 'When each chunk of 1000 epochs began.';
+COMMENT ON COLUMN weir.history_time_index.chunk IS '0, 1, 2 ...';
+COMMENT ON COLUMN weir.history_time_index.begins_at IS 'When its first epoch was created.';
+COMMENT ON COLUMN weir.history_time_index.first_epoch IS '1000 times the chunk.';
 
 CREATE VIEW weir.segment_sealed_record AS
 SELECT s.scope || '/' || s.name AS stream, weir.segment_name(g.segment_id) AS segment, g.sealed_epoch,
@@ -66,6 +77,7 @@ JOIN weir.stream s USING (stream_id)
 JOIN weir.epoch e ON e.stream_id = g.stream_id AND e.epoch = g.sealed_epoch
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.segment_sealed_record IS 'The epoch in which each sealed segment disappeared.';
+COMMENT ON COLUMN weir.segment_sealed_record.sealed_at IS 'When that epoch was created.';
 
 CREATE VIEW weir.sealed_segment_shard AS
 SELECT s.scope || '/' || s.name AS stream, g.creation_epoch / 1000 AS shard,
@@ -73,6 +85,7 @@ SELECT s.scope || '/' || s.name AS stream, g.creation_epoch / 1000 AS shard,
 FROM weir.segment g JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted' AND g.sealed_epoch IS NOT NULL;
 COMMENT ON VIEW weir.sealed_segment_shard IS 'The final sizes of sealed segments; shard is their creation epoch divided by 1000.';
+COMMENT ON COLUMN weir.sealed_segment_shard.shard IS 'The segment''s creation epoch / 1000.';
 
 CREATE VIEW weir.epoch_transition AS
 SELECT h.stream, h.epoch, e.cause, e.reason, e.request_id, h.created_at, h.sealed_segments,
@@ -96,6 +109,10 @@ SELECT s.scope || '/' || s.name AS stream, s.head AS cut,
 FROM weir.stream s CROSS JOIN LATERAL weir.size_till(s.stream_id, s.head) z
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.truncation_record IS 'Where each stream begins now, and what was truncated before it since it was created.';
+COMMENT ON COLUMN weir.truncation_record.cut IS 'The head.';
+COMMENT ON COLUMN weir.truncation_record.span IS 'Per segment of the cut the last epoch it lived in, up to that of the newest.';
+COMMENT ON COLUMN weir.truncation_record.events_till IS 'Events before the cut, since the stream was created.';
+COMMENT ON COLUMN weir.truncation_record.size_till IS 'Their bytes, as first committed.';
 
 CREATE VIEW weir.active_transaction AS
 SELECT t.* FROM weir.transactions t WHERE t.state = 'open';
@@ -119,3 +136,5 @@ JOIN weir.reader_group g USING (group_id)
 JOIN weir.stream s USING (stream_id)
 WHERE g.subscriber AND s.state <> 'deleted';
 COMMENT ON VIEW weir.stream_subscriber IS 'The reader groups that hold retention back, and up to where they released each stream.';
+COMMENT ON COLUMN weir.stream_subscriber.truncation_cut IS 'What lies before it may be truncated; at first where the group began.';
+COMMENT ON COLUMN weir.stream_subscriber.published_at IS 'When it released that.';

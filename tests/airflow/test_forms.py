@@ -15,6 +15,9 @@ from weir.errors import InvalidInput
 GOOD: dict[str, dict[str, Any]] = {
     "create_stream": {"stream": "nyc/flights", "routing_key": "tailnum"},
     "scale_stream": {"stream": "nyc/flights", "segments": ["1.0"]},
+    "update_stream": {"stream": "nyc/flights"},
+    "seal_stream": {"stream": "nyc/flights"},
+    "delete_stream": {"stream": "nyc/flights"},
     "truncate_stream": {"stream": "nyc/flights", "cut": "0.0=12, 1.0=7"},
     "create_reader_group": {"reader_group": "delays", "streams": ["nyc/flights"]},
     "checkpoint_reader_group": {"reader_group": "delays", "name": "before the migration"},
@@ -33,7 +36,7 @@ VALUES: list[Any] = [
     " ", "\0", "a:b", "a.b:c", "a.b:c\n", "a:b:c", "a b:c", "1a:b", "os:system('id')", "a..b:c",
     "stream:nyc/x", "parquet:folder", "parquet:folder\n", "parquet:", "jdbc:x", "parquet:a b",
     "1.0", "1.0\n", "1", "-1.0", "1.0.0", "csv", "CSV", "parquet", "fail", "spread", "head",
-    "before-the-migration", "segment", ".hidden", "a" * 200, "a" * 201, "a/b",
+    "before-the-migration", "segment", "unchanged", "fixed", ".hidden", "a" * 200, "a" * 201, "a/b",
     "tailnum", "x\ny", "3", "true", "None", ",", ";", "\t",
     0, 1, 2, -1, 10_000, 10_001, 1000, 1001, 2**70, 1.5, 0.5, 0.0, 1.0, -0.5, 1e300,
     True, False, None,

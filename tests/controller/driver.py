@@ -9,8 +9,10 @@ from tests.controller.model import GRID, Event, Model, Written, as_json
 from tests.controller.support import FIELDS, Lane, unique
 from weir.controller.commit import commit
 from weir.controller.scale import scale
-from weir.controller.staged import Staged, StagedFile
+from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.staged import Staged, StagedFile, announce
 from weir.controller.transactions import Attempt
+from weir.controller.update import update_stream
 from weir.segment import segment_name
 from weir.storage import Database
 
@@ -27,13 +29,17 @@ class Open:
 class Driver:
     """One stream and its model."""
 
-    def __init__(self, database: Database, segments: int) -> None:
-        self.lane = Lane.made(database, segments=segments)
-        self.model = Model(segments)
+    def __init__(
+        self, database: Database, segments: int, name: str | None = None, first: int = 0
+    ) -> None:
+        self.lane = Lane.made(database, segments=segments, name=name)
+        self.model = Model(segments, first)
         self.open: list[Open] = []
         self.zombies: list[Open] = []
+        self.waiting: list[tuple[Open, Staged, Written]] = []
         self.committed: list[Staged] = []
         self.orders = 0
+        self.sealed = False
 
     def begin(self, batch: str | None = None) -> Open:
         batch = batch or unique("batch")
@@ -78,16 +84,53 @@ class Driver:
         self.open = [one for one in self.open if one not in chosen]
         self.commit(chosen, random)
 
+    def announce_some(self, random: Random, count: int) -> None:
+        """Some open transactions say that they are ready, as if their writers died right then.
+
+        Their commit is then the next roll's of their epoch, or their writers' own.
+        """
+        for one in random.sample(self.open, min(count, len(self.open))):
+            self.open.remove(one)
+            made, placed = self.written(one, random)
+            self.lane.database.transaction(lambda c, s=made: announce(c, s))
+            self.waiting.append((one, made, placed))
+
+    def commit_what_waits(self, random: Random) -> None:
+        """A writer that had said it was ready goes on."""
+        one, made, placed = self.waiting.pop(random.randrange(len(self.waiting)))
+        [done] = commit(self.lane.database, made)
+        rolled = self.model.commit(one.epoch, placed)
+        if rolled is not None:
+            self._end_roll(rolled)
+        assert done.rolled == (rolled is not None)
+        self.committed.append(made)
+
+    def _end_roll(self, origin: int) -> None:
+        """All that waits and is of this epoch comes along, in the order in which it began."""
+        along = sorted(
+            (w for w in self.waiting if w[0].epoch == origin),
+            key=lambda w: w[0].attempt.transaction_number,
+        )
+        for waiting in along:
+            one, made, placed = waiting
+            assert self.model.commit(one.epoch, placed, rolling=origin) == origin
+            self.waiting.remove(waiting)
+            self.committed.append(made)
+        self.model.end_roll()
+
     def commit(self, chosen: list[Open], random: Random) -> None:
         everything = [self.written(one, random) for one in chosen]
         done = commit(self.lane.database, *[staged for staged, _ in everything])
         rolling = None
         rolled = []
         for one, (_, placed) in zip(chosen, everything, strict=True):
+            if rolling is not None and rolling != one.epoch:
+                self._end_roll(rolling)
+                rolling = None
             rolling = self.model.commit(one.epoch, placed, rolling=rolling)
             rolled.append(rolling is not None)
         if rolling is not None:
-            self.model.end_roll()
+            self._end_roll(rolling)
         assert [one.rolled for one in done] == rolled
         assert [one.clock for one in done] == sorted({one.clock for one in done})
         self.committed += [staged for staged, _ in everything]
@@ -136,6 +179,61 @@ class Driver:
         """After a roll a segment may still be called by the id of an earlier copy."""
         same = [t for t in self.model.segments.values() if t.number == s % (1 << 32)]
         return random.choice(same).name
+
+    def update(self, random: Random) -> None:
+        """Another number of segments: equal ones in place of all."""
+        count = random.choice([1, 2, 4])
+        before = len(self.model.epochs[-1])
+        update_stream(
+            self.lane.database, self.lane.name, {"min_segments": count}, request_id=unique("update")
+        )
+        if count != before:
+            width = GRID // count
+            self.model.scale(
+                list(self.model.epochs[-1]), [(i * width, (i + 1) * width) for i in range(count)]
+            )
+        update_stream(
+            self.lane.database, self.lane.name,
+            {"scaling": "event_rate", "target_rate": 1, "min_segments": 1},
+            request_id=unique("update"),
+        )  # fmt: skip
+        update_stream(
+            self.lane.database, self.lane.name, {"scaling": "fixed"}, request_id=unique("update")
+        )
+
+    def seal(self) -> None:
+        """What waits is committed, epoch by epoch; what is open is aborted."""
+        done = seal_stream(self.lane.database, self.lane.name, request_id=unique("seal"))
+        assert done["aborted"] == sorted(o.attempt.transaction_number for o in self.open)
+        for epoch in sorted({one.epoch for one, _, _ in self.waiting}):
+            mine = sorted(
+                (w for w in self.waiting if w[0].epoch == epoch),
+                key=lambda w: w[0].attempt.transaction_number,
+            )
+            rolling = None
+            for waiting in mine:
+                one, made, placed = waiting
+                rolling = self.model.commit(one.epoch, placed, rolling=rolling)
+                self.waiting.remove(waiting)
+                self.committed.append(made)
+            if rolling is not None:
+                self.model.end_roll()
+        self.zombies += self.open
+        self.open.clear()
+        self.sealed = True
+
+    def deleted_and_made_anew(self, random: Random) -> "Driver":
+        """The next life of the stream: other rows, and the segment numbers go on."""
+        delete_stream(self.lane.database, self.lane.name, request_id=unique("delete"))
+        left = self.lane.rows(
+            "SELECT segment_id FROM segment WHERE stream_id = :s UNION ALL "
+            "SELECT segment_id FROM data_file WHERE stream_id = :s"
+        )
+        assert left == []
+        return Driver(
+            self.lane.database, random.choice([1, 2, 4]), str(self.lane.name),
+            first=self.model.next_number,
+        )  # fmt: skip
 
     def truncate(self, random: Random) -> None:
         cut = self.model.frontier(random, self.model.head)

@@ -6,6 +6,7 @@ the graph of segments says, which is walked epoch by epoch.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ GRID = 16
 
 
 class Event(NamedTuple):
-    """One event: where its key lies, and its place in the order of all commits."""
+    """One event: where its key lies, and its rank; once committed, its place among all commits."""
 
     cell: int
     order: int
@@ -59,7 +60,7 @@ Written = list[tuple[int, tuple[Event, ...], str]]  # files: segment id, events,
 class Model:
     """The history of one stream."""
 
-    def __init__(self, segments: int) -> None:
+    def __init__(self, segments: int, first: int = 0) -> None:
         assert GRID % segments == 0
         self.segments: dict[int, ModelSegment] = {}
         self.epochs: list[list[int]] = []
@@ -68,8 +69,8 @@ class Model:
         self.commits = 0
         self.next_number = 0
         width = GRID // segments
-        self._advance([], [(i, i * width, (i + 1) * width) for i in range(segments)], None)
-        self.next_number = segments
+        self._advance([], [(first + i, i * width, (i + 1) * width) for i in range(segments)], None)
+        self.next_number = first + segments
         self.head: Cut = dict.fromkeys(self.epochs[0], 0)
 
     # What changes it.
@@ -98,8 +99,9 @@ class Model:
             assert targets is not None
         for source, events, path in sorted(written, key=lambda f: (f[0], f[1][0].order)):
             target = self.segments[targets[source]]
-            self.files.append(File(target.segment_id, len(target.events), events, path))
-            target.events += events
+            placed = tuple(e._replace(order=self.commits << 32 | e.order) for e in events)
+            self.files.append(File(target.segment_id, len(target.events), placed, path))
+            target.events += placed
         self.commits += 1
         return rolling
 
@@ -165,6 +167,20 @@ class Model:
         ]
         return len(before), sum(event.bytes for event in before)
 
+    def splits_and_merges(self) -> list[tuple[int, int]]:
+        """Up to each epoch: segments that lie in several of the next, and the reverse."""
+        found = [(0, 0)]
+        for before, after in pairwise(self.epochs):
+            split, merged = (
+                sum(
+                    sum(bool(self.segments[a].cells & self.segments[b].cells) for b in others) > 1
+                    for a in some
+                )
+                for some, others in ((before, after), (after, before))
+            )
+            found.append((found[-1][0] + split, found[-1][1] + merged))
+        return found
+
     def tail(self) -> Cut:
         return {s: len(self.segments[s].events) for s in self.epochs[-1]}
 
@@ -205,6 +221,69 @@ class Model:
             elif segment.sealed is not None:
                 left.discard(s)
         return self.listing(positions, left)
+
+    # What can be asked about it.
+
+    def active_at(self, epoch: int) -> Cut:
+        """The segments of an epoch from what can still be read of them, or of what follows them."""
+        return self.join(dict.fromkeys(self.epochs[epoch], 0), self.head)
+
+    def successors(self, s: int) -> set[int]:
+        return {n for n in self.segments if s in self.predecessors(n)}
+
+    def steps(self, epoch: int) -> tuple[int, int]:
+        """The splits and the merges that made an epoch: who has several successors, or several
+        predecessors."""
+        sealed = [s for s, segment in self.segments.items() if segment.sealed == epoch]
+        created = [s for s in self.segments if s >> 32 == epoch]
+        return (
+            sum(len(self.successors(s)) > 1 for s in sealed),
+            sum(len(self.predecessors(s)) > 1 for s in created),
+        )
+
+    def span(self, cut: Mapping[int, int | None]) -> dict[int, int]:
+        """Per segment the highest epoch that has it, up to the newest creation epoch of the cut."""
+        newest = max(cut) >> 32
+        return {s: max(e for e in range(newest + 1) if s in self.epochs[e]) for s in cut}
+
+    def between(self, start: Cut, end: Cut) -> dict[int, tuple[int, int]]:
+        """Per segment to read from one cut to another, the first offset and the one to stop at."""
+        passed = self.unpassed(start) - self.unpassed(end)
+        ends = {s: len(self.segments[s].events) for s in passed}
+        ends |= {s: offset for s, offset in end.items() if offset is not None}
+        return {s: (start.get(s) or 0, past) for s, past in sorted(ends.items())}
+
+    def join(self, a: Mapping[int, int | None], b: Mapping[int, int | None]) -> Cut:
+        """What at least one of two cuts has passed."""
+        offsets = {s: max(a.get(s) or 0, b.get(s) or 0) for s in {*a, *b}}
+        return self.listing(offsets, self.unpassed(a) & self.unpassed(b))
+
+    def tail_at(self, epoch: int, orders: set[int]) -> Cut:
+        """Where the tail was in an epoch when only these events had been committed."""
+        return {
+            s: sum(event.order in orders for event in self.segments[s].events)
+            for s in self.epochs[epoch]
+        }
+
+    def next_cut(self, cut: Cut, distance: int) -> Cut:
+        """Every segment moves by its share; one that is at its end is left as soon as one of its
+        successors waits for nothing unread."""
+        present = {s: offset for s, offset in cut.items() if offset is not None}
+        share = max(1, distance // len(present))
+        left = self.unpassed(cut)
+        done = {s for s, offset in present.items() if offset == len(self.segments[s].events)}
+        gets: dict[int, int] = {}
+        for s in done:
+            following = self.successors(s)
+            for n in following:
+                gets[n] = gets.get(n, 0) + share // len(following)
+        ready = {n for n in gets if not self.predecessors(n) & left - done}
+        departed = {s for s in done if self.successors(s) & ready}
+        moves = {s: (offset, share) for s, offset in present.items() if s not in departed}
+        moves |= {n: (0, max(1, gets[n])) for n in ready}
+        ends = {s: len(self.segments[s].events) for s in moves}
+        offsets = {s: min(offset + by, ends[s]) for s, (offset, by) in moves.items()}
+        return self.listing(offsets, left - departed)
 
     def behind(self, cut: Mapping[int, int | None], other: Mapping[int, int | None]) -> bool:
         """Whether `other` has passed all that `cut` has: nothing passed is left."""

@@ -15,14 +15,19 @@ from hypothesis.stateful import (
 )
 
 from tests.controller.driver import Driver
-from tests.controller.model import GRID, Cut, as_json
+from tests.controller.model import GRID, Cut, Model, as_json
+from tests.controller.support import Lane
 from weir.controller.commit import commit
 from weir.controller.transactions import abort
 from weir.errors import Conflict, Fenced, InvalidInput
 from weir.key_space import KeyRange, tiles
+from weir.segment import segment_name
 from weir.storage import Database
 
 seeds = st.integers(0, 2**32)
+
+
+active = precondition(lambda self: not self.driver.sealed)
 
 
 class StreamMachine(RuleBasedStateMachine):
@@ -31,10 +36,17 @@ class StreamMachine(RuleBasedStateMachine):
     def __init__(self, database: Database) -> None:
         super().__init__()
         self.driver = Driver(database, segments=2)
-        self.lane, self.model = self.driver.lane, self.driver.model
         self.random = Random(0)
 
-    @precondition(lambda self: len(self.driver.open) < 6)
+    @property
+    def lane(self) -> Lane:
+        return self.driver.lane
+
+    @property
+    def model(self) -> Model:
+        return self.driver.model
+
+    @precondition(lambda self: len(self.driver.open) < 6 and not self.driver.sealed)
     @rule()
     def begin_a_transaction(self) -> None:
         self.driver.open.append(self.driver.begin())
@@ -46,6 +58,24 @@ class StreamMachine(RuleBasedStateMachine):
         self.driver.zombies.append(self.driver.open[i])
         self.driver.open[i] = self.driver.begin(self.driver.open[i].batch)
 
+    @precondition(lambda self: self.driver.open)
+    @rule(seed=seeds, count=st.integers(1, 3))
+    def say_that_some_are_ready(self, seed: int, count: int) -> None:
+        self.driver.announce_some(Random(seed), count)
+
+    @precondition(lambda self: self.driver.waiting)
+    @rule(seed=seeds)
+    def commit_what_waits(self, seed: int) -> None:
+        self.driver.commit_what_waits(Random(seed))
+
+    @precondition(lambda self: self.driver.waiting)
+    @rule()
+    def take_what_waits_over(self) -> None:
+        one, _, _ = self.driver.waiting.pop()
+        self.driver.zombies.append(one)
+        self.driver.open.append(self.driver.begin(one.batch))
+
+    @active
     @rule(seed=seeds)
     def append(self, seed: int) -> None:
         self.driver.append(Random(seed))
@@ -75,10 +105,12 @@ class StreamMachine(RuleBasedStateMachine):
         assert abort(self.lane.database, one.attempt)
         self.driver.zombies.append(one)
 
+    @active
     @rule(seed=seeds)
     def scale(self, seed: int) -> None:
         self.driver.scale(Random(seed))
 
+    @active
     @rule(seed=seeds)
     def scale_what_is_not_active(self, seed: int) -> None:
         random = Random(seed)
@@ -90,16 +122,19 @@ class StreamMachine(RuleBasedStateMachine):
             with pytest.raises(Conflict, match="is not active"):
                 self.lane.scale(random.choice(stale).name, boundaries=[0.5])
 
+    @active
     @rule(seed=seeds)
     def scale_at_a_boundary_outside(self, seed: int) -> None:
         segment = self.model.segments[Random(seed).choice(self.model.epochs[-1])]
         with pytest.raises(InvalidInput, match="boundary"):
             self.lane.scale(segment.name, boundaries=[segment.high / GRID])
 
+    @active
     @rule(seed=seeds)
     def truncate(self, seed: int) -> None:
         self.driver.truncate(Random(seed))
 
+    @active
     @rule(seed=seeds)
     def truncate_behind_the_head(self, seed: int) -> None:
         start: Cut = dict.fromkeys(self.model.epochs[0], 0)
@@ -108,17 +143,54 @@ class StreamMachine(RuleBasedStateMachine):
             with pytest.raises(InvalidInput, match="the head only moves forward"):
                 self.lane.truncate(json.dumps(as_json(cut)))
 
+    @active
     @rule(seed=seeds)
     def truncate_at_no_position(self, seed: int) -> None:
         random = Random(seed)
         cut = self.model.frontier(random, self.model.head)
-        s = random.choice(sorted(cut))
-        if cut[s] is None or random.random() < 0.3:
+        s = random.choice(sorted(t for t, offset in cut.items() if offset is not None))
+        # Without one whose keys a future segment has as well, it says that that one is passed.
+        rest: set[int] = set().union(*(self.model.segments[t].cells for t in cut if t != s))
+        if self.model.segments[s].cells - rest and random.random() < 0.5:
             del cut[s]
         else:
             cut[s] = len(self.model.segments[s].events) + 1
         with pytest.raises(InvalidInput):
             self.lane.truncate(json.dumps(as_json(cut)))
+
+    @active
+    @rule(seed=seeds)
+    def update(self, seed: int) -> None:
+        self.driver.update(Random(seed))
+
+    @precondition(lambda self: not self.driver.sealed and len(self.model.epochs) > 4)
+    @rule()
+    def seal(self) -> None:
+        self.driver.seal()
+
+    @precondition(lambda self: self.driver.sealed)
+    @rule(seed=seeds)
+    def change_what_is_sealed(self, seed: int) -> None:
+        lane, segment = self.lane, segment_name(self.model.epochs[-1][0])
+        for change in (
+            lane.begin,
+            lambda: lane.scale(segment, parts=2),
+            lambda: lane.truncate(json.dumps(as_json(self.model.tail()))),
+            lambda: self.driver.update(Random(seed)),
+        ):
+            with pytest.raises(Conflict, match="sealed"):
+                change()
+
+    @precondition(lambda self: self.driver.sealed)
+    @rule(seed=seeds)
+    def delete_and_make_anew(self, seed: int) -> None:
+        self.driver = self.driver.deleted_and_made_anew(Random(seed))
+
+    @active
+    @rule()
+    def delete_what_is_not_sealed(self) -> None:
+        with pytest.raises(Conflict, match="seal it first"):
+            self.driver.deleted_and_made_anew(self.random)
 
     # What must hold after every step.
 
@@ -147,6 +219,8 @@ class StreamMachine(RuleBasedStateMachine):
             assert tiles(KeyRange(row.key_low, row.key_high) for row in active)
         for epoch, at in enumerate(times):
             assert lane.value("SELECT epoch_at(:s, :at)", at=at) == epoch
+        splits = [(e.splits, e.merges) for e in epochs]
+        assert splits == model.splits_and_merges()
         assert lane.head() == as_json(model.head)
         assert lane.tail() == as_json(model.tail())
 

@@ -116,7 +116,11 @@ def stream_info(connection: Connection, stream: StreamName) -> Row[Any]:
     Raises NotFound.
     """
     row = connection.execute(
-        text("SELECT * FROM streams WHERE stream = :stream"), {"stream": str(stream)}
+        text(
+            """SELECT s.*, t.next_clock FROM streams s JOIN stream_state t USING (stream)
+            WHERE stream = :stream"""
+        ),
+        {"stream": str(stream)},
     ).one_or_none()
     if row is None:
         raise NotFound(no_such_stream(stream))

@@ -1,0 +1,32 @@
+-- A view's column without a comment of its own says what the columns of that name say which the view
+-- is made of, if they agree. In order of creation: some views are made of others.
+DO $$
+DECLARE
+    bare record;
+    said text;
+BEGIN
+    FOR bare IN
+        SELECT v.oid AS view_id, v.relname, a.attname
+        FROM pg_class v JOIN pg_attribute a ON a.attrelid = v.oid AND a.attnum > 0
+        WHERE v.relnamespace = 'weir'::regnamespace AND v.relkind = 'v'
+          AND col_description(v.oid, a.attnum) IS NULL
+        ORDER BY v.oid, a.attnum
+    LOOP
+        SELECT min(d.description) INTO said
+        FROM pg_rewrite r
+        JOIN pg_depend p ON p.classid = 'pg_rewrite'::regclass AND p.objid = r.oid
+            AND p.refclassid = 'pg_class'::regclass AND p.refobjid <> r.ev_class
+        JOIN pg_attribute b ON b.attrelid = p.refobjid AND b.attnum = p.refobjsubid
+        JOIN pg_description d ON d.classoid = 'pg_class'::regclass AND d.objoid = b.attrelid
+            AND d.objsubid = b.attnum
+        WHERE r.ev_class = bare.view_id AND b.attname = bare.attname
+        HAVING count(DISTINCT d.description) = 1;
+        said := coalesce(said, CASE bare.attname
+            WHEN 'stream' THEN 'scope/stream.'
+            WHEN 'segment' THEN 'number.epoch.'
+            WHEN 'reader_group' THEN 'Its name.' END);
+        IF said IS NOT NULL THEN
+            EXECUTE format('COMMENT ON COLUMN weir.%I.%I IS %L', bare.relname, bare.attname, said);
+        END IF;
+    END LOOP;
+END $$;

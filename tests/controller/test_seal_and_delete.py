@@ -1,0 +1,146 @@
+"""The end of a stream: sealed it can only be read, deleted it is gone with all it owned."""
+
+import pytest
+
+from tests.controller.support import Lane, rows, staged, unique
+from tests.reader_groups.support import Group
+from weir.controller import queries
+from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.staged import announce
+from weir.controller.update import update_stream
+from weir.errors import Conflict, Fenced, NotFound
+from weir.retention import capture
+
+
+def seal(lane: Lane) -> None:
+    seal_stream(lane.database, lane.name, request_id=unique("seal"))
+
+
+def delete(lane: Lane, *, unread_too: bool = False, request_id: str | None = None) -> None:
+    delete_stream(
+        lane.database, lane.name, unread_too=unread_too, request_id=request_id or unique("delete")
+    )
+
+
+def test_a_sealed_stream_refuses_every_change_and_can_be_read(lane: Lane) -> None:
+    lane.append({"0.0": 3})
+    attempt = lane.opened()
+    seal(lane)
+    refused = [
+        lambda: lane.begin(),
+        lambda: lane.scale("0.0", parts=2),
+        lambda: lane.truncate("0.0=1, 1.0=0"),
+        lambda: update_stream(lane.database, lane.name, {"tags": ("x",)}, request_id=unique("u")),
+    ]
+    for change in refused:
+        with pytest.raises(Conflict, match="sealed"):
+            change()
+    with pytest.raises(Fenced):
+        lane.commit(attempt, {"0.0": 1})
+    assert lane.tail() == {"0.0": 3, "1.0": 0}
+    active = lane.database.transaction(lambda c: queries.active_segments(c, lane.name))
+    assert active == []
+    seal(lane)
+
+
+def test_what_is_being_written_is_aborted_and_becomes_garbage(lane: Lane) -> None:
+    open_, done = lane.opened(), lane.opened()
+    lane.commit(done, {"0.0": 1})
+    result = seal_stream(lane.database, lane.name, request_id="dag/run/seal")
+    assert result["aborted"] == [open_.transaction_number]
+    assert [g.path for g in lane.rows("SELECT path FROM garbage WHERE stream_id = :s")] == [
+        open_.folder
+    ]
+    assert seal_stream(lane.database, lane.name, request_id="dag/run/seal") == result
+
+
+def test_segments_at_a_time_before_the_sealing_are_still_known(lane: Lane) -> None:
+    lane.append({"0.0": 3})
+    lane.scale("1.0", parts=2)
+    seal(lane)
+    info = lane.database.transaction(lambda c: queries.stream_info(c, lane.name))
+    found = lane.rows("SELECT segment FROM active_segments(:n, :at)", n=str(lane.name),
+                      at=info.created_at)  # fmt: skip
+    assert [row.segment for row in found] == ["0.0", "1.0"]
+    assert lane.rows("SELECT * FROM active_segments(:n, now() + interval '1 day')",
+                     n=str(lane.name)) == []  # fmt: skip
+
+
+def test_only_a_sealed_stream_can_be_deleted(lane: Lane) -> None:
+    with pytest.raises(Conflict, match="is active; seal it first"):
+        delete(lane)
+
+
+def test_a_deleted_stream_leaves_nothing_but_garbage(lane: Lane) -> None:
+    lane.append({"0.0": [3, 4], "1.0": 5}, inputs=["a.csv"])
+    lane.scale("0.0", parts=2)
+    capture(lane.database)
+    seal(lane)
+    delete(lane, request_id="dag/run/delete")
+    delete(lane, request_id="dag/run/delete")
+    tables = rows(
+        lane.database,
+        """SELECT table_name FROM information_schema.columns JOIN pg_tables
+            ON tablename = table_name AND schemaname = table_schema
+        WHERE table_schema = 'weir' AND column_name = 'stream_id'""",
+    )
+    assert len(tables) > 10
+    left = [
+        t.table_name
+        for t in tables
+        if lane.rows(f"SELECT 1 FROM {t.table_name} WHERE stream_id = :s")
+    ]
+    assert left == ["stream"], "the row that remembers the numbers of its segments"
+    [garbage] = rows(lane.database, "SELECT * FROM garbage WHERE reason = 'deleted' AND path = :p",
+                     p=f"{lane.stream_id}/")  # fmt: skip
+    assert garbage.bytes == 120
+    with pytest.raises(NotFound):
+        lane.begin()
+    with pytest.raises(NotFound, match="there is no stream"):
+        lane.rows("SELECT * FROM active_segments(:n)", n=str(lane.name))
+
+
+def test_a_recreated_stream_goes_on_with_the_segment_numbers(lane: Lane) -> None:
+    lane.scale("0.0", "1.0", parts=1)
+    seal(lane)
+    delete(lane)
+    again = Lane.made(lane.database, segments=2, name=str(lane.name))
+    assert again.stream_id != lane.stream_id
+    assert again.active() == ["3.0", "4.0"]
+    assert again.head() == again.tail() == {"3.0": 0, "4.0": 0}
+    assert again.scale("3.0", parts=1) == ["5.1"]
+    again.append({"4.0": 1})
+
+
+def test_what_a_subscriber_has_not_read_is_not_deleted_unless_it_is_asked_for(lane: Lane) -> None:
+    group = Group.made(lane)
+    lane.append({"0.0": 3})
+    seal(lane)
+    with pytest.raises(Conflict, match=f"subscriber {group.name} has 3 unread events"):
+        delete(lane)
+    reader = group.reader()
+    batch = reader.must_open()
+    with pytest.raises(Conflict, match=f"{group.name} has an open batch"):
+        delete(lane, unread_too=True)
+    reader.commit(batch)
+    delete(lane)
+
+
+def test_unread_events_can_be_deleted_by_asking_for_it(lane: Lane) -> None:
+    group = Group.made(lane)
+    lane.append({"0.0": 3})
+    seal(lane)
+    delete(lane, unread_too=True)
+    assert group.states() == {}
+
+
+def test_a_waiting_append_is_committed_by_the_seal(lane: Lane) -> None:
+    attempt = lane.opened()
+    lane.scale("0.0", parts=2)
+    lane.database.transaction(lambda c: announce(c, staged(attempt, {"0.0": 3})))
+    [waiting] = rows(lane.database, "SELECT * FROM committing_transactions WHERE stream = :n",
+                     n=str(lane.name))  # fmt: skip
+    assert waiting.transaction_number == attempt.transaction_number
+    seal(lane)
+    assert lane.sizes()["0.2"] == 3
+    assert lane.commit(attempt, {"0.0": 3}).events == 3

@@ -1,0 +1,106 @@
+"""Updating a stream: only what is named changes, and segments only where the policy asks."""
+
+from typing import Any
+
+import pytest
+
+from tests.controller.support import FIELDS, Lane, unique
+from weir.controller.update import update_stream
+from weir.errors import Conflict, InvalidInput
+
+BY_RATE = {"scaling": "event_rate", "target_rate": 100}
+
+
+def update(lane: Lane, changes: dict[str, Any], **options: Any) -> dict[str, Any]:
+    request = options.pop("request_id", None) or unique("update")
+    return update_stream(lane.database, lane.name, changes, request_id=request, **options)
+
+
+def configuration(lane: Lane) -> Any:
+    [row] = lane.rows("SELECT * FROM stream_configuration WHERE stream = :n", n=str(lane.name))
+    return row
+
+
+def test_only_what_is_named_changes(lane: Lane) -> None:
+    before = configuration(lane)._asdict()
+    update(lane, {"tags": ("aviation", "2013"), "on_missing_key": "spread"})
+    after = configuration(lane)._asdict()
+    assert {k: v for k, v in after.items() if v != before[k]} == {
+        "tags": ["aviation", "2013"],
+        "on_missing_key": "spread",
+    }
+    assert len(lane.epochs()) == 1, "no segment changes"
+
+
+def test_the_new_segments_of_a_fixed_number_replace_all_and_say_why(lane: Lane) -> None:
+    lane.append({"0.0": 3, "1.0": 4})
+    done = update(lane, {"min_segments": 3}, request_id="dag/run/update")
+    assert [name for name, _, _ in done["created"]] == lane.active() == ["2.1", "3.1", "4.1"]
+    [row] = lane.rows("SELECT * FROM epoch_transition WHERE stream = :n AND epoch = 1",
+                      n=str(lane.name))  # fmt: skip
+    assert (row.cause, row.request_id) == ("update", "dag/run/update")
+    assert row.reason == "3 segments were asked for, and there were 2"
+    assert row.sealed_segments == ["0.0", "1.0"]
+
+
+def test_a_stream_that_scales_by_rate_is_only_made_larger(lane: Lane) -> None:
+    update(lane, {**BY_RATE, "min_segments": 1})
+    assert len(lane.active()) == 2
+    update(lane, {"min_segments": 5})
+    assert len(lane.active()) == 5
+    row = configuration(lane)
+    assert (row.scaling, row.target_rate, row.scale_factor) == ("event_rate", 100, 2)
+    update(lane, {"scaling": "fixed"})
+    row = configuration(lane)
+    assert (row.scaling, row.target_rate, row.scale_factor) == ("fixed", None, None)
+
+
+def test_no_scale_may_leave_fewer_than_the_minimum(lane: Lane) -> None:
+    update(lane, {"min_segments": 2})
+    with pytest.raises(Conflict, match="would leave 1 segments and the stream's minimum is 2"):
+        lane.scale("0.0", "1.0", parts=1)
+    lane.scale("0.0", "1.0", parts=2)
+
+
+def test_columns_can_be_added_and_not_changed(lane: Lane) -> None:
+    lane.append({"0.0": 1})
+    gate = {"name": "gate", "type": "string", "nullable": True, "metadata": {}}
+    update(lane, {}, fields=[gate])
+    row = configuration(lane)
+    assert (row.schema, row.schema_version) == ([*FIELDS, gate], 2)
+    with pytest.raises(InvalidInput, match="'gate' is long, but string"):
+        update(lane, {}, fields=[{**gate, "type": "long"}])
+    update(lane, {}, fields=[gate])
+    assert configuration(lane).schema_version == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"routing_key": "other"}, "routing key of a stream can't change"),
+        ({"colour": "red"}, "'colour' is not a setting"),
+        ({"scaling": "automatic"}, "scaling is 'automatic'"),
+        ({"scaling": "byte_rate"}, "target_rate is None"),
+        ({"target_rate": 5}, "have no meaning while scaling is 'fixed'"),
+        ({**BY_RATE, "scale_factor": 1}, "scale_factor is 1"),
+        ({"min_segments": 0}, "min_segments is 0"),
+        ({"on_bad_rows": "spread"}, "on_bad_rows is 'spread'"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_changes(
+    lane: Lane, changes: dict[str, Any], says: str
+) -> None:
+    before = configuration(lane)
+    with pytest.raises(InvalidInput, match=says):
+        update(lane, {"tags": ("x",), **changes})
+    assert configuration(lane) == before
+
+
+def test_the_same_request_again_returns_its_result(lane: Lane) -> None:
+    first = update(lane, {"min_segments": 4}, request_id="once")
+    assert update(lane, {"min_segments": 4}, request_id="once") == {
+        **first, "tags": list(first["tags"]),
+    }  # fmt: skip
+    assert len(lane.epochs()) == 2
+    with pytest.raises(Conflict, match="with other arguments"):
+        update(lane, {"min_segments": 5}, request_id="once")
