@@ -33,7 +33,9 @@ AS $$
     )
     SELECT weir.segment_name(r.segment_id), g.key_low, g.key_high, r.event_offset, r.segment_id
     FROM readable r
-    JOIN weir.segment g ON g.stream_id = (SELECT stream_id FROM s) AND g.segment_id = r.segment_id
+    CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+        SELECT * FROM weir.segment g WHERE g.stream_id = (SELECT stream_id FROM s)
+        AND g.segment_id = r.segment_id OFFSET 0) g
     ORDER BY g.key_low, r.segment_id
 $$;
 COMMENT ON FUNCTION weir.active_segments(text, timestamptz) IS 'The segments that were active at a time (null: now), each with the first offset that can still be read; where all of one is below the head, what follows it there. first_offset is null where a predecessor must be read first. None for a sealed stream.';

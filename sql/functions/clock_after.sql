@@ -9,12 +9,15 @@ AS $$
         UNION
         SELECT n.segment_id, 0
         FROM front f
-        JOIN weir.segment s ON s.stream_id = in_stream_id AND s.segment_id = f.segment_id
-            AND s.events <= f.next_offset
-        JOIN weir.segment n ON n.stream_id = in_stream_id
-            AND n.segment_id >= s.sealed_epoch::bigint << 32
-            AND n.segment_id < (s.sealed_epoch + 1)::bigint << 32
-            AND n.key_low < s.key_high AND n.key_high > s.key_low
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT * FROM weir.segment g
+            WHERE g.stream_id = in_stream_id AND g.segment_id = f.segment_id
+              AND g.events <= f.next_offset OFFSET 0) s
+        CROSS JOIN LATERAL (
+            SELECT * FROM weir.segment g WHERE g.stream_id = in_stream_id
+            AND g.segment_id >= s.sealed_epoch::bigint << 32
+            AND g.segment_id < (s.sealed_epoch + 1)::bigint << 32 OFFSET 0) n
+        WHERE n.key_low < s.key_high AND n.key_high > s.key_low
     )
     SELECT min(first.clock)
     FROM front f

@@ -7,7 +7,9 @@ AS $$
         SELECT c.side, c.segment_id, c.event_offset, s.key_low, s.key_high
         FROM (SELECT 1 AS side, * FROM weir.cut_entries(cut)
               UNION ALL SELECT 2, * FROM weir.cut_entries(other)) c
-        JOIN weir.segment s ON s.stream_id = in_stream_id AND s.segment_id = c.segment_id
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT * FROM weir.segment g
+            WHERE g.stream_id = in_stream_id AND g.segment_id = c.segment_id OFFSET 0) s
     ), kept AS MATERIALIZED (
         SELECT e.segment_id, e.key_low, e.key_high, max(e.event_offset) AS event_offset
         FROM entries e

@@ -4,7 +4,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (segment_id & 4294967295) || '.' || (segment_id >> 32);
 COMMENT ON FUNCTION weir.segment_name(bigint) IS 'number.epoch of a segment id.';
 
+-- What does not fit would be the id of another segment.
 CREATE FUNCTION weir.segment_id(segment_name text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN split_part(segment_name, '.', 2)::bigint << 32 | split_part(segment_name, '.', 1)::bigint;
-COMMENT ON FUNCTION weir.segment_id(text) IS 'The id of a segment written number.epoch.';
+RETURN CASE WHEN segment_name ~ '\A(0|[1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,9})\Z'
+    THEN CASE WHEN split_part(segment_name, '.', 1)::bigint <= 4294967295
+               AND split_part(segment_name, '.', 2)::bigint <= 2147483647
+        THEN split_part(segment_name, '.', 2)::bigint << 32
+             | split_part(segment_name, '.', 1)::bigint END END;
+COMMENT ON FUNCTION weir.segment_id(text) IS 'The id of a segment written number.epoch; null for what is not.';

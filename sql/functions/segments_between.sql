@@ -35,11 +35,12 @@ BEGIN
         UNION
         SELECT n.segment_id, n.key_low, n.key_high, n.sealed_epoch, n.events
         FROM walk w
-        JOIN weir.segment n ON n.stream_id = sid
-            AND n.segment_id >= w.sealed_epoch::bigint << 32
-            AND n.segment_id < (w.sealed_epoch + 1)::bigint << 32
-            AND n.key_low < w.key_high AND n.key_high > w.key_low
-        WHERE NOT EXISTS (SELECT FROM second e WHERE e.segment_id <= n.segment_id
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT * FROM weir.segment g WHERE g.stream_id = sid
+            AND g.segment_id >= w.sealed_epoch::bigint << 32
+            AND g.segment_id < (w.sealed_epoch + 1)::bigint << 32 OFFSET 0) n
+        WHERE n.key_low < w.key_high AND n.key_high > w.key_low
+          AND NOT EXISTS (SELECT FROM second e WHERE e.segment_id <= n.segment_id
                           AND e.key_low < n.key_high AND e.key_high > n.key_low)
     ), found AS (
         SELECT w.segment_id, w.key_low, w.key_high, w.events AS past FROM walk w

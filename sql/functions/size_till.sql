@@ -16,11 +16,12 @@ AS $$
         UNION
         SELECT n.segment_id, n.key_low, n.key_high, n.sealed_epoch, n.events, n.bytes
         FROM ahead a
-        JOIN weir.segment n ON n.stream_id = in_stream_id
-            AND n.segment_id >= a.sealed_epoch::bigint << 32
-            AND n.segment_id < (a.sealed_epoch + 1)::bigint << 32
-            AND n.key_low < a.key_high AND n.key_high > a.key_low
-        WHERE n.sealed_epoch <= (SELECT epoch FROM newest)
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT * FROM weir.segment g WHERE g.stream_id = in_stream_id
+            AND g.segment_id >= a.sealed_epoch::bigint << 32
+            AND g.segment_id < (a.sealed_epoch + 1)::bigint << 32 OFFSET 0) n
+        WHERE n.key_low < a.key_high AND n.key_high > a.key_low
+          AND n.sealed_epoch <= (SELECT epoch FROM newest)
     ), unread AS (
         SELECT coalesce(sum(a.events), 0) AS events, coalesce(sum(a.bytes), 0) AS bytes
         FROM ahead a

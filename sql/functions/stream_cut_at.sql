@@ -1,5 +1,5 @@
 -- Where the tail was at a time. A commit in flight may still get an earlier clock than now: a time
--- becomes an address only when it was closed first (weir.controller.epochs.close).
+-- becomes an address only when it was closed first (closed_cut_at in weir.controller.queries).
 CREATE FUNCTION weir.stream_cut_at(stream text, at timestamptz) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$

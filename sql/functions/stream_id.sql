@@ -24,7 +24,7 @@ AS $$
 DECLARE
     found weir.segment;
 BEGIN
-    IF segment !~ '\A(0|[1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,8})\Z' THEN
+    IF weir.segment_id(segment) IS NULL THEN
         RAISE EXCEPTION '''%'' is not a segment: write number.epoch, such as 5.1.', segment
             USING ERRCODE = 'WEIR2';
     END IF;

@@ -2,8 +2,13 @@
 
 from functools import partial
 
-from tests.controller.support import Lane, at_once
-from weir.controller.transactions import Committed
+import pytest
+
+from tests.controller.support import Lane, at_once, staged
+from weir.controller.commit import commit
+from weir.controller.staged import announce
+from weir.controller.transactions import Committed, expire
+from weir.errors import Conflict, Fenced
 from weir.segment import parse_segment_name
 
 
@@ -190,3 +195,49 @@ def test_two_appends_racing_with_a_split_lose_nothing(lane: Lane) -> None:
         assert [type(outcome) for outcome in outcomes] == [Committed, Committed, list]
         assert sum(lane.sizes().values()) == before + 30
         assert sum(file.events for file in lane.files()) == before + 30
+
+
+def test_appends_that_commit_at_once_after_a_split_share_one_roll(lane: Lane) -> None:
+    attempts = [lane.opened() for _ in range(8)]
+    lane.scale("0.0", parts=2)
+    done = at_once(
+        *[
+            partial(commit, lane.database, staged(attempt, {"0.0": 1 + i}))
+            for i, attempt in enumerate(attempts)
+        ]
+    )
+    assert [len(one) for one in done] == [1] * 8, done
+    assert {one[0].rolled for one in done} == {True}
+    assert {one[0].repeated for one in done} == {False}
+    assert sorted(one[0].events for one in done) == list(range(1, 9))
+    assert [e.cause for e in lane.epochs()] == ["create", "scale", "roll", "roll"]
+    assert lane.sizes()["0.2"] == 36
+
+
+def test_what_waits_is_taken_along_and_what_would_be_refused_is_left_to_its_writer(
+    lane: Lane,
+) -> None:
+    fine, held = lane.opened(), lane.opened(inputs=["a.csv"])
+    other, mine = lane.opened(inputs=["a.csv"]), lane.opened()
+    lane.commit(other, {"1.0": 1})
+    lane.scale("0.0", parts=2)
+    for attempt in (fine, held):
+        lane.database.transaction(lambda c, a=attempt: announce(c, staged(a, {"0.0": 2})))
+    assert lane.commit(mine, {"0.0": 3}).rolled
+    assert lane.order_in("0.2") == [mine.transaction_number, fine.transaction_number]
+    done = lane.commit(fine, {"0.0": 2})
+    assert (done.repeated, done.events) == (True, 2)
+    with pytest.raises(Conflict, match=r"file 'a\.csv' is in stream"):
+        lane.commit(held, {"0.0": 2})
+
+
+def test_a_writer_that_died_after_it_said_it_was_ready_is_aborted_like_any_other(
+    lane: Lane,
+) -> None:
+    attempt = lane.opened(lease=0.0)
+    lane.scale("0.0", parts=2)
+    lane.database.transaction(lambda c: announce(c, staged(attempt, {"0.0": 2})))
+    ended = [one for one in expire(lane.database, 0.0) if one["stream"] == str(lane.name)]
+    assert [one["transaction"] for one in ended] == [attempt.transaction_number]
+    with pytest.raises(Fenced):
+        lane.commit(attempt, {"0.0": 2})

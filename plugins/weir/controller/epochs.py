@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedStream
+from weir.errors import InvalidInput
 from weir.segment import Segment
 
 
@@ -54,6 +55,29 @@ def tick(connection: Connection, stream: LockedStream, ticks: int = 1) -> int:
         {"stream_id": stream.stream_id, "more": ticks - 1},
     ).scalar_one()
     return int(last) - ticks + 1
+
+
+def close(connection: Connection, streams: Sequence[LockedStream], clock: int) -> None:
+    """Make a time of locked streams an address: no later commit will get a clock up to it.
+
+    Raises InvalidInput for a time that has not come yet.
+    """
+    early = connection.execute(
+        text("SELECT clock_time(:clock) FROM (SELECT clock_timestamp() AS now) t "
+             "WHERE :clock > time_clock(now)"),
+        {"clock": clock},
+    ).scalar_one_or_none()  # fmt: skip
+    if early is not None:
+        raise InvalidInput(
+            f"{early:%Y-%m-%d %H:%M:%S.%f} UTC has not come yet; give an earlier time."
+        )
+    connection.execute(
+        text(
+            """UPDATE stream SET last_clock = greatest(last_clock, :clock)
+            WHERE stream_id = ANY(:ids)"""
+        ),
+        {"clock": clock, "ids": [stream.stream_id for stream in streams]},
+    )
 
 
 def next_epoch(

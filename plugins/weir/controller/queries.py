@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, text
 
-from weir.controller.locks import no_such_stream
+from weir.controller.epochs import close
+from weir.controller.locks import lock_stream, no_such_stream
 from weir.errors import NotFound
 from weir.names import StreamName
+from weir.storage import Database
 
 Cut = dict[str, int | str]
 
@@ -92,6 +94,21 @@ def size_between(connection: Connection, stream: StreamName, start: Cut, end: Cu
 def stream_cut_at(connection: Connection, stream: StreamName, at: datetime) -> Cut:
     """The cut that was the tail at a time, or the head where that is later."""
     return dict(_value(connection, "stream_cut_at(:stream, :at)", stream, at=at))
+
+
+def closed_cut_at(database: Database, stream: StreamName, at: datetime) -> Cut:
+    """The same as an address, to begin or stop at: the time is closed first, so that no commit in
+    flight comes before it afterwards. Raises InvalidInput for a time that has not come yet."""
+
+    def work(connection: Connection) -> Cut:
+        locked = lock_stream(connection, stream)
+        clock = connection.execute(
+            text("SELECT time_clock(CAST(:at AS timestamptz))"), {"at": at}
+        ).scalar_one()
+        close(connection, [locked], clock)
+        return stream_cut_at(connection, stream, at)
+
+    return database.transaction(work)
 
 
 def recorded_cut(connection: Connection, stream: StreamName, at: datetime) -> Cut | None:
