@@ -182,13 +182,18 @@ def initial(segments: Iterable[Segment]) -> StreamCut:
 
 def at_or_before(a: StreamCut, b: StreamCut) -> bool:
     """Whether everything that `a` has passed, `b` has passed too."""
+    return first_behind(a, b) is None
+
+
+def first_behind(a: StreamCut, b: StreamCut) -> Segment | None:
+    """The first segment of `b` of which `a` has read more: why `a` is not at or before `b`."""
     for segment, offset in b.present.items():
         known = a.offsets.get(segment)
         if known is None and not a.contains(segment):
-            return False
+            return segment
         if isinstance(known, int) and known > offset:
-            return False
-    return True
+            return segment
+    return None
 
 
 def compare(a: StreamCut, b: StreamCut) -> Order:

@@ -1,6 +1,7 @@
 CREATE VIEW weir.reader_groups AS
 SELECT g.name AS reader_group, g.subscriber, g.generation, g.on_gap, g.created_at, g.moved_at,
-       (SELECT string_agg(s.scope || '/' || s.name, ', ' ORDER BY s.scope, s.name)
+       (SELECT string_agg(s.scope || '/' || s.name || CASE WHEN s.state = 'deleted' THEN ' (deleted)' ELSE '' END,
+                          ', ' ORDER BY s.scope, s.name)
         FROM weir.reader_group_stream gs JOIN weir.stream s USING (stream_id)
         WHERE gs.group_id = g.group_id) AS streams,
        (SELECT count(*) FROM weir.reader r WHERE r.group_id = g.group_id) AS readers

@@ -62,8 +62,10 @@ COMMENT ON COLUMN weir.history_time_series.created_segments IS 'Those that the e
 CREATE VIEW weir.history_time_index AS
 SELECT s.scope || '/' || s.name AS stream, e.epoch / 1000 AS chunk,
        weir.clock_time(e.created_at) AS begins_at, e.epoch AS first_epoch
-FROM weir.epoch e JOIN weir.stream s USING (stream_id)
-WHERE s.state <> 'deleted' AND e.epoch % 1000 = 0;
+FROM weir.stream s
+CROSS JOIN LATERAL generate_series(0, s.current_epoch, 1000) AS first (epoch)
+JOIN weir.epoch e ON e.stream_id = s.stream_id AND e.epoch = first.epoch
+WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.history_time_index IS 'When each chunk of 1000 epochs began.';
 COMMENT ON COLUMN weir.history_time_index.chunk IS '0, 1, 2 ...';
 COMMENT ON COLUMN weir.history_time_index.begins_at IS 'When its first epoch was created.';

@@ -144,3 +144,20 @@ def test_a_waiting_append_is_committed_by_the_seal(lane: Lane) -> None:
     seal(lane)
     assert lane.sizes()["0.2"] == 3
     assert lane.commit(attempt, {"0.0": 3}).events == 3
+
+
+def test_a_group_is_told_that_its_stream_is_gone_also_when_the_name_is_in_use_again(
+    lane: Lane,
+) -> None:
+    group = Group.made(lane)
+    reader = group.reader()
+    seal(lane)
+    assert reader.open() is None, "a sealed stream is read to its end"
+    delete(lane)
+    Lane.made(lane.database, name=str(lane.name))
+    with pytest.raises(NotFound, match=f"stream {lane.name}, which group {group.name} reads, was"):
+        reader.open()
+    group.checkpoint("after")
+    [found] = rows(lane.database, "SELECT streams FROM reader_groups WHERE reader_group = :g",
+                   g=group.name)  # fmt: skip
+    assert found.streams == f"{lane.name} (deleted)"

@@ -14,7 +14,7 @@ from weir.errors import InvalidInput
 from weir.names import StreamName
 from weir.segment import Segment, parse_segment_name
 from weir.storage import Database
-from weir.stream_cut import StreamCut, at_or_before
+from weir.stream_cut import StreamCut, first_behind
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,12 @@ def truncate(database: Database, name: StreamName, cut: str, *, request_id: str)
         wanted = parse_cut(connection, stream, cut)
         check_cut(connection, stream.stream_id, wanted)
         (head,) = load_cuts(connection, stream.stream_id, stream.head)
-        if not at_or_before(head, wanted):
+        if (behind := first_behind(head, wanted)) is not None:
+            began = head.offsets.get(behind, "after it")
             raise InvalidInput(
-                f"the cut {wanted.to_text()} is not at or after the present head "
-                f"{head.to_text()} of stream {name}; the head only moves forward."
+                f"the cut lies behind the head of stream {name} in segment {behind.name}: it has "
+                f"{wanted.offsets[behind]} there, and the head is at {began}; the head only moves "
+                "forward."
             )
         freed = move_head(connection, stream, wanted)
         return request.done(

@@ -50,7 +50,8 @@ def checkpoint(
             text(
                 """SELECT (SELECT jsonb_object_agg(gs.stream_id::text,
                             group_cut(gs.group_id, gs.stream_id)) FROM reader_group_stream gs
-                        WHERE gs.group_id = :g) AS cuts,
+                        JOIN stream s USING (stream_id)
+                        WHERE gs.group_id = :g AND s.state <> 'deleted') AS cuts,
                     coalesce((SELECT c.cuts FROM checkpoint c WHERE c.group_id = :g
                             ORDER BY c.created_at DESC LIMIT 1),
                         (SELECT jsonb_object_agg(gs.stream_id::text, gs.start_cut)
@@ -72,6 +73,7 @@ def checkpoint(
                     UPDATE reader_group_stream gs SET published_at = clock_timestamp(),
                         published_cut = CAST(:cuts AS jsonb) -> gs.stream_id::text
                     FROM made WHERE gs.group_id = :g AND :subscriber
+                      AND CAST(:cuts AS jsonb) ? gs.stream_id::text
                 )
                 SELECT name FROM made"""
             ),

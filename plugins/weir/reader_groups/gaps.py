@@ -6,7 +6,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedGroup
-from weir.errors import Truncated
+from weir.errors import NotFound, Truncated
 from weir.stream_cut import at_or_before, join
 
 
@@ -15,7 +15,7 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
     rows = connection.execute(
         text(
             """SELECT gs.stream_id, s.scope || '/' || s.name AS stream, s.head,
-                      group_cut(gs.group_id, gs.stream_id) AS cut
+                      group_cut(gs.group_id, gs.stream_id) AS cut, s.state
             FROM reader_group_stream gs JOIN stream s USING (stream_id)
             WHERE gs.group_id = :g AND NOT EXISTS (
                 SELECT FROM reader_group_segment p WHERE p.group_id = gs.group_id
@@ -24,6 +24,11 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
         {"g": group.group_id},
     ).all()
     for row in rows:
+        if row.state == "deleted":
+            raise NotFound(
+                f"stream {row.stream}, which group {group.name} reads, was deleted; one that was "
+                "created under this name since is another stream: create a new group for it."
+            )
         head, cut = load_cuts(connection, row.stream_id, row.head, row.cut)
         if at_or_before(head, cut):
             continue
