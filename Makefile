@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTHON := .venv/bin/python
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
-.PHONY: help demo test up down psql lock lint bench soak clean setup
+.PHONY: help demo test up down psql lock lint docs bench soak clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -36,6 +36,9 @@ lint: setup ## format, lint and type checks
 	@$(PYTHON) -m ruff check
 	@$(PYTHON) -m ruff format --check
 	@$(PYTHON) -m mypy plugins/weir
+
+docs: setup ## docs/sql.md from the database's catalogue
+	@$(PYTHON) -m docs.generate_sql
 
 bench: setup ## measure (FIGURE= one of them, SIZE=)
 	@$(WEIR) -m benchmarks $(if $(FIGURE),--figure $(FIGURE)) $(if $(SIZE),--size $(SIZE)) $(ARGS)

@@ -98,5 +98,6 @@ def _delete(root: str, path: str) -> None:
         folder = os.path.dirname(target)
         with contextlib.suppress(OSError):
             while "/_weir_tx=" in folder:
-                os.rmdir(folder)
+                with contextlib.suppress(FileNotFoundError):  # gone with a sweep that was killed
+                    os.rmdir(folder)
                 folder = os.path.dirname(folder)

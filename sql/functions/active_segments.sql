@@ -13,6 +13,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir.readable_cut(bigint, jsonb, jsonb) IS 'A cut, or the head where that is later.';
 
+-- Of a long history most epochs lie wholly after the head: no segment of the head is as new as any of
+-- theirs. Then there is nothing to lay over them, and they need not be made into a cut.
 CREATE FUNCTION weir.active_segments(stream text, at timestamptz DEFAULT NULL)
 RETURNS TABLE (segment text, key_low double precision, key_high double precision,
                first_offset bigint, segment_id bigint)
@@ -26,16 +28,25 @@ AS $$
     ), tiles AS MATERIALIZED (
         SELECT a.* FROM s CROSS JOIN LATERAL weir.active_segments_at(
             s.stream_id, coalesce(weir.epoch_at(s.stream_id, s.clock), s.current_epoch)) a
-    ), readable AS MATERIALIZED (
-        SELECT c.segment_id, c.event_offset
-        FROM s CROSS JOIN LATERAL weir.cut_entries(weir.readable_cut(s.stream_id,
+    ), usual AS MATERIALIZED (
+        SELECT (SELECT max(split_part(key, '.', 2)::integer) FROM jsonb_object_keys(s.head) AS key)
+               < (SELECT min(t.segment_id >> 32) FROM tiles t) AS so
+        FROM s
+    ), readable AS (
+        SELECT t.segment_id, t.key_low, t.key_high, 0::bigint AS event_offset
+        FROM tiles t WHERE (SELECT so FROM usual)
+        UNION ALL
+        SELECT c.segment_id, g.key_low, g.key_high, c.event_offset
+        FROM s
+        CROSS JOIN LATERAL weir.cut_entries(weir.join_cuts(s.stream_id,
             (SELECT jsonb_object_agg(weir.segment_name(t.segment_id), 0) FROM tiles t), s.head)) c
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT * FROM weir.segment g WHERE g.stream_id = s.stream_id
+            AND g.segment_id = c.segment_id OFFSET 0) g
+        WHERE NOT (SELECT so FROM usual)
     )
-    SELECT weir.segment_name(r.segment_id), g.key_low, g.key_high, r.event_offset, r.segment_id
+    SELECT weir.segment_name(r.segment_id), r.key_low, r.key_high, r.event_offset, r.segment_id
     FROM readable r
-    CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
-        SELECT * FROM weir.segment g WHERE g.stream_id = (SELECT stream_id FROM s)
-        AND g.segment_id = r.segment_id OFFSET 0) g
-    ORDER BY g.key_low, r.segment_id
+    ORDER BY r.key_low, r.segment_id
 $$;
 COMMENT ON FUNCTION weir.active_segments(text, timestamptz) IS 'The segments that were active at a time (null: now), each with the first offset that can still be read; where all of one is below the head, what follows it there. first_offset is null where a predecessor must be read first. None for a sealed stream.';

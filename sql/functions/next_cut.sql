@@ -15,11 +15,11 @@ AS $$
         SELECT e.segment_id AS from_id, n.segment_id, n.key_low, n.key_high, n.creation_epoch,
                e.share / count(*) OVER (PARTITION BY e.segment_id) AS share
         FROM entry e CROSS JOIN sid
-        JOIN weir.segment n ON n.stream_id = sid.stream_id
-            AND n.segment_id >= e.sealed_epoch::bigint << 32
-            AND n.segment_id < (e.sealed_epoch + 1)::bigint << 32
-            AND n.key_low < e.key_high AND n.key_high > e.key_low
-        WHERE e.done
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT * FROM weir.segment g WHERE g.stream_id = sid.stream_id
+            AND g.segment_id >= e.sealed_epoch::bigint << 32
+            AND g.segment_id < (e.sealed_epoch + 1)::bigint << 32 OFFSET 0) n
+        WHERE e.done AND n.key_low < e.key_high AND n.key_high > e.key_low
     ), merged AS MATERIALIZED (
         SELECT n.segment_id, n.creation_epoch, n.key_low, n.key_high, sum(n.share)::bigint AS share,
                array_agg(n.from_id) AS froms
@@ -44,8 +44,9 @@ AS $$
                to_jsonb(least(m.event_offset + greatest(1, m.share),
                               coalesce(t.tail_offset, g.events))) AS v
         FROM moved m
-        JOIN weir.segment g ON g.stream_id = (SELECT stream_id FROM sid)
-            AND g.segment_id = m.segment_id
+        CROSS JOIN LATERAL (
+            SELECT * FROM weir.segment g WHERE g.stream_id = (SELECT stream_id FROM sid)
+            AND g.segment_id = m.segment_id OFFSET 0) g
         LEFT JOIN weir.segment_tail t ON t.stream_id = g.stream_id AND t.segment_id = g.segment_id
         UNION ALL
         SELECT n.segment_id, '"future"'::jsonb FROM successor n

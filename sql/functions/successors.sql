@@ -11,10 +11,11 @@ AS $$
                    AND p.key_low < n.key_high AND p.key_high > n.key_low
                  ORDER BY p.segment_id)
     FROM weir.segment_of(weir.stream_id(stream), segment) s
-    JOIN weir.segment n ON n.stream_id = s.stream_id
-        AND n.segment_id >= s.sealed_epoch::bigint << 32
-        AND n.segment_id < (s.sealed_epoch + 1)::bigint << 32
-        AND n.key_low < s.key_high AND n.key_high > s.key_low
+    CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+        SELECT * FROM weir.segment g WHERE g.stream_id = s.stream_id
+        AND g.segment_id >= s.sealed_epoch::bigint << 32
+        AND g.segment_id < (s.sealed_epoch + 1)::bigint << 32 OFFSET 0) n
+    WHERE n.key_low < s.key_high AND n.key_high > s.key_low
     ORDER BY n.segment_id
 $$;
 COMMENT ON FUNCTION weir.successors(text, text) IS 'The segments that follow a segment over its keys, each with all its predecessors. None while it is active.';
@@ -25,11 +26,11 @@ RETURNS TABLE (predecessor text, key_low double precision, key_high double preci
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 4
 AS $$
     SELECT weir.segment_name(p.segment_id), p.key_low, p.key_high,
-           array(SELECT weir.segment_name(n.segment_id) FROM weir.segment n
-                 WHERE n.stream_id = s.stream_id
-                   AND n.segment_id >= s.creation_epoch::bigint << 32
-                   AND n.segment_id < (s.creation_epoch + 1)::bigint << 32
-                   AND n.key_low < p.key_high AND n.key_high > p.key_low
+           array(SELECT weir.segment_name(n.segment_id) FROM (
+                     SELECT * FROM weir.segment g WHERE g.stream_id = s.stream_id
+                     AND g.segment_id >= s.creation_epoch::bigint << 32
+                     AND g.segment_id < (s.creation_epoch + 1)::bigint << 32 OFFSET 0) n
+                 WHERE n.key_low < p.key_high AND n.key_high > p.key_low
                  ORDER BY n.segment_id)
     FROM weir.segment_of(weir.stream_id(stream), segment) s
     JOIN weir.segment p ON p.stream_id = s.stream_id AND p.sealed_epoch = s.creation_epoch

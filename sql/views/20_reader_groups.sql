@@ -50,6 +50,7 @@ SELECT g.name AS reader_group, r.reader_id, r.token, r.joined_at, r.lease_until,
         WHERE p.group_id = r.group_id AND p.reader_id = r.reader_id) AS segments
 FROM weir.reader r JOIN weir.reader_group g USING (group_id);
 COMMENT ON VIEW weir.readers IS 'The readers that have joined, and how much each owns.';
+COMMENT ON COLUMN weir.readers.reader_id IS 'DAG, run, task and map index: the same over retries.';
 COMMENT ON COLUMN weir.readers.lapsed IS 'Whether others may take over now.';
 COMMENT ON COLUMN weir.readers.segments IS 'How many it owns.';
 

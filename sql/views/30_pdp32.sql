@@ -4,6 +4,7 @@
 CREATE VIEW weir.scopes AS
 SELECT s.scope, count(*) AS streams FROM weir.stream s WHERE s.state <> 'deleted' GROUP BY s.scope;
 COMMENT ON VIEW weir.scopes IS 'The scopes: a scope is there as long as it has streams.';
+COMMENT ON COLUMN weir.scopes.scope IS 'The first half of its streams'' names.';
 COMMENT ON COLUMN weir.scopes.streams IS 'How many it has.';
 
 CREATE VIEW weir.stream_configuration AS
@@ -30,21 +31,22 @@ CREATE VIEW weir.epoch_record AS
 SELECT s.scope || '/' || s.name AS stream, e.epoch, e.reference_epoch,
        weir.clock_time(e.created_at) AS created_at, e.splits, e.merges,
        (SELECT array_agg(weir.segment_name(a.segment_id) ORDER BY a.segment_id)
-        FROM weir.active_segments_at(e.stream_id, e.epoch) a) AS segments
+        FROM weir.active_segments_at(e.stream_id, e.epoch) a) AS segments,
+       e.epoch = s.current_epoch AS current
 FROM weir.epoch e JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.epoch_record IS 'Each epoch with all of its segments, and the splits and merges up to it.';
 COMMENT ON COLUMN weir.epoch_record.segments IS 'All that tiled [0, 1) in it, by age.';
+COMMENT ON COLUMN weir.epoch_record.current IS 'Whether it is the active one, or was when the stream was sealed.';
 
 CREATE VIEW weir.current_epoch_record AS
-SELECT r.* FROM weir.epoch_record r
-JOIN weir.stream s ON r.stream = s.scope || '/' || s.name AND r.epoch = s.current_epoch
-WHERE s.state <> 'deleted';
+SELECT stream, epoch, reference_epoch, created_at, splits, merges, segments
+FROM weir.epoch_record WHERE current;
 COMMENT ON VIEW weir.current_epoch_record IS 'The active epoch of each stream.';
 
-CREATE VIEW weir.history_time_series AS
-SELECT s.scope || '/' || s.name AS stream, e.epoch / 1000 AS chunk, e.epoch, e.reference_epoch,
-       weir.clock_time(e.created_at) AS created_at,
+CREATE VIEW weir.epoch_transition AS
+SELECT s.scope || '/' || s.name AS stream, e.epoch, e.reference_epoch, e.cause, e.reason,
+       e.request_id, weir.clock_time(e.created_at) AS created_at,
        array(SELECT weir.segment_name(g.segment_id) FROM weir.segment g
              WHERE g.stream_id = e.stream_id AND g.sealed_epoch = e.epoch
              ORDER BY g.segment_id) AS sealed_segments,
@@ -54,10 +56,17 @@ SELECT s.scope || '/' || s.name AS stream, e.epoch / 1000 AS chunk, e.epoch, e.r
              ORDER BY g.segment_id) AS created_segments
 FROM weir.epoch e JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.epoch_transition IS 'What made each epoch: what was sealed and created, who asked for it, and why.';
+COMMENT ON COLUMN weir.epoch_transition.request_id IS 'Who asked for it; empty for a roll.';
+COMMENT ON COLUMN weir.epoch_transition.sealed_segments IS 'Those of the epoch before that it has no longer.';
+COMMENT ON COLUMN weir.epoch_transition.created_segments IS 'Those that the epoch before did not have.';
+
+CREATE VIEW weir.history_time_series AS
+SELECT stream, epoch / 1000 AS chunk, epoch, reference_epoch, created_at, sealed_segments,
+       created_segments
+FROM weir.epoch_transition;
 COMMENT ON VIEW weir.history_time_series IS 'What each epoch sealed and created; chunk is its number divided by 1000.';
 COMMENT ON COLUMN weir.history_time_series.chunk IS 'epoch / 1000.';
-COMMENT ON COLUMN weir.history_time_series.sealed_segments IS 'Those of the epoch before that it has no longer.';
-COMMENT ON COLUMN weir.history_time_series.created_segments IS 'Those that the epoch before did not have.';
 
 CREATE VIEW weir.history_time_index AS
 SELECT s.scope || '/' || s.name AS stream, e.epoch / 1000 AS chunk,
@@ -88,14 +97,6 @@ FROM weir.segment g JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted' AND g.sealed_epoch IS NOT NULL;
 COMMENT ON VIEW weir.sealed_segment_shard IS 'The final sizes of sealed segments; shard is their creation epoch divided by 1000.';
 COMMENT ON COLUMN weir.sealed_segment_shard.shard IS 'The segment''s creation epoch / 1000.';
-
-CREATE VIEW weir.epoch_transition AS
-SELECT h.stream, h.epoch, e.cause, e.reason, e.request_id, h.created_at, h.sealed_segments,
-       h.created_segments
-FROM weir.history_time_series h
-JOIN weir.stream s ON h.stream = s.scope || '/' || s.name AND s.state <> 'deleted'
-JOIN weir.epoch e ON e.stream_id = s.stream_id AND e.epoch = h.epoch;
-COMMENT ON VIEW weir.epoch_transition IS 'What made each epoch: what was sealed and created, who asked for it, and why.';
 
 CREATE VIEW weir.stream_cut_record AS
 SELECT s.scope || '/' || s.name AS stream, c.recorded_at, c.cut, c.events, c.bytes

@@ -231,16 +231,6 @@ class Model:
     def successors(self, s: int) -> set[int]:
         return {n for n in self.segments if s in self.predecessors(n)}
 
-    def steps(self, epoch: int) -> tuple[int, int]:
-        """The splits and the merges that made an epoch: who has several successors, or several
-        predecessors."""
-        sealed = [s for s, segment in self.segments.items() if segment.sealed == epoch]
-        created = [s for s in self.segments if s >> 32 == epoch]
-        return (
-            sum(len(self.successors(s)) > 1 for s in sealed),
-            sum(len(self.predecessors(s)) > 1 for s in created),
-        )
-
     def span(self, cut: Mapping[int, int | None]) -> dict[int, int]:
         """Per segment the highest epoch that has it, up to the newest creation epoch of the cut."""
         newest = max(cut) >> 32

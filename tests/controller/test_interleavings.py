@@ -1,25 +1,22 @@
 """Two sessions at one stream at the same time: one order or the other, never a mixture."""
 
 import contextlib
-import re
 from collections.abc import Callable
 from functools import partial
 from random import Random
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection
 
 from tests.controller.support import Lane, at_once, staged, unique, while_held
 from tests.reader_groups.support import Group
 from weir.controller.commit import commit, commit_in
 from weir.controller.locks import lock_streams
 from weir.controller.streams import create_stream
-from weir.controller.transactions import Attempt, Committed, abort, expire
+from weir.controller.transactions import Attempt, Committed, abort
 from weir.controller.truncation import move_head, parse_cut
 from weir.errors import Conflict, Fenced, InvalidInput
 from weir.names import stream_name
-from weir.retention import retain
-from weir.storage import count_statements
 
 
 def committing(
@@ -206,65 +203,3 @@ def test_many_sessions_at_once_lose_nothing_and_never_block_each_other(
     assert sum(sum(one.sizes().values()) for one in lanes) == sum(outcomes)
     assert sum(f.events for one in lanes for f in one.files()) == sum(outcomes)
     assert "deadlock" not in caplog.text
-
-
-LOCKS = {"stream": "FROM stream\n", "group": "FROM reader_group ", "reader": "FROM reader "}
-WRITES = re.compile(r"\b(INSERT INTO|DELETE FROM|UPDATE\s+\w+(\s+\w+)?\s+SET)\b")
-
-
-def kind_of(statement: str) -> str:
-    """What a statement locks, or whether it writes."""
-    if "FOR NO KEY UPDATE" in statement:
-        [kind] = [kind for kind, table in LOCKS.items() if table in statement]
-        return kind
-    if statement == "BEGIN":
-        return statement
-    return "write" if WRITES.search(statement) else ""
-
-
-def test_every_operation_takes_its_locks_in_order_and_before_its_first_write(lane: Lane) -> None:
-    other = Lane.made(lane.database)
-    lane.append({"0.0": [2, 2], "1.0": [2, 2]})
-    counted = count_statements(lane.database)
-    seen: dict[str, list[str]] = {}
-
-    @event.listens_for(lane.database.engine, "begin")
-    def _begun(_: Connection) -> None:
-        counted.append("BEGIN")
-
-    def order(what: str, work: Callable[[], object]) -> None:
-        del counted[:]
-        work()
-        for statements in " ".join(map(kind_of, counted)).split("BEGIN"):
-            found = seen[what] = statements.split()
-            locks = found[: found.index("write")] if "write" in found else found
-            assert "write" not in found or locks, f"{what} writes without a lock"
-            assert locks == sorted(locks, key=list(LOCKS).index), what
-            assert set(found[len(locks) :]) <= {"write"}, f"{what} locks after it has written"
-
-    order("begin", lane.opened)
-    attempt, late = lane.opened(), lane.opened()
-    order("commit", lambda: lane.commit(attempt, {"0.0": 1}))
-    order("scale", lambda: lane.scale("0.0"))
-    order("roll", lambda: lane.commit(late, {"0.0": 1}))
-    several = [lane.opened(), other.opened()]
-    order("commit several", lambda: commit(lane.database, *[staged(a, {}) for a in several]))
-    aborted = lane.opened()
-    order("abort", lambda: abort(lane.database, aborted))
-    order("truncate", lambda: lane.truncate(", ".join(f"{s}=0" for s in lane.tail())))
-    order("create group", lambda: Group.made(lane, other))
-    group = Group.made(lane, other)
-    order("join", group.reader)
-    reader = group.reader()
-    lane.append({"1.3": 3})
-    batches = []
-    order("open batch", lambda: batches.append(reader.must_open()))
-    out = other.opened()
-    order("commit batch", lambda: reader.commit(batches[0], [staged(out, {"0.0": 1})]))
-    order("checkpoint", group.checkpoint)
-    order("leave", reader.leave)
-    order("retain", lambda: retain(lane.database))
-    lane.opened(lease=0.0)
-    order("expire", lambda: expire(lane.database, 0.0))
-    assert seen["commit batch"][:3] == ["stream", "group", "reader"]
-    assert seen["checkpoint"][:2] == ["stream", "group"]

@@ -139,6 +139,18 @@ def lock_group(connection: Connection, name: str) -> LockedGroup:
     return LockedGroup(**row)
 
 
+def lock_groups_of(connection: Connection, stream: LockedStream) -> None:
+    """Lock the reader groups of a locked stream: no batch of it is opened meanwhile."""
+    connection.execute(
+        text(
+            """SELECT FROM reader_group WHERE group_id IN (
+                SELECT group_id FROM reader_group_stream WHERE stream_id = :s)
+            ORDER BY group_id FOR NO KEY UPDATE"""
+        ),
+        {"s": stream.stream_id},
+    )
+
+
 def lock_reader(connection: Connection, group: LockedGroup, reader_id: str) -> None:
     """Lock a reader, if it is there. Its group must have been locked before."""
     connection.execute(

@@ -289,7 +289,8 @@ def ping_all(
     connection: Connection, attempts: Sequence[Attempt], lease: float, longest: float
 ) -> None:
     """Renew the leases of several attempts."""
-    for attempt in list(attempts):  # another thread may add to it meanwhile
+    # A copy, since another thread may add to them; in the order in which a commit has their rows.
+    for attempt in sorted(attempts, key=lambda one: (one.stream_id, one.transaction_number)):
         ping(connection, attempt, lease, longest)
 
 
@@ -363,7 +364,10 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
         def work(
             connection: Connection, stream_id: int = stream_id, number: int = number
         ) -> dict[str, Any] | None:
-            stream = lock_streams(connection, ids=[stream_id])[0]
+            try:
+                stream = lock_streams(connection, ids=[stream_id])[0]
+            except NotFound:  # deleted meanwhile, with its transactions
+                return None
             row = connection.execute(
                 text(
                     f"""SELECT attempt, source FROM transaction t WHERE stream_id = :s

@@ -48,9 +48,9 @@ def checkpoint(
             return before
         row = connection.execute(
             text(
-                """SELECT (SELECT jsonb_object_agg(gs.stream_id::text,
-                            group_cut(gs.group_id, gs.stream_id)) FROM reader_group_stream gs
-                        JOIN stream s USING (stream_id)
+                """SELECT (SELECT coalesce(jsonb_object_agg(gs.stream_id::text,
+                            group_cut(gs.group_id, gs.stream_id)), '{}')
+                        FROM reader_group_stream gs JOIN stream s USING (stream_id)
                         WHERE gs.group_id = :g AND s.state <> 'deleted') AS cuts,
                     coalesce((SELECT c.cuts FROM checkpoint c WHERE c.group_id = :g
                             ORDER BY c.created_at DESC LIMIT 1),

@@ -119,7 +119,8 @@ def group_tails(connection: Connection, name: str) -> dict[int, dict[str, Any]]:
     rows = connection.execute(
         text(
             """SELECT gs.stream_id, tail_cut(gs.stream_id) AS tail FROM reader_group_stream gs
-            JOIN reader_group g USING (group_id) WHERE g.name = :name"""
+            JOIN reader_group g USING (group_id) JOIN stream s USING (stream_id)
+            WHERE g.name = :name AND s.state <> 'deleted'"""
         ),
         {"name": name},
     )

@@ -1,0 +1,1 @@
+"""What of the documentation is made by programs. `make docs`."""

@@ -1,0 +1,160 @@
+-- # What is active now?
+--
+-- `first_offset` is where the events begin that can still be read.
+
+SELECT segment, key_low, key_high, first_offset FROM weir.active_segments('nyc/flights');
+
+-- # What was active at a time?
+--
+-- Here: when the first append was committed. All of it has been truncated since, so what is shown
+-- is what follows those segments from the head on.
+
+SELECT segment, key_low, key_high, first_offset
+FROM weir.active_segments('nyc/flights', (
+    SELECT clock FROM weir.transactions WHERE stream = 'nyc/flights' AND batch_id = '2013-01'));
+
+-- The segments as they were, whatever can still be read:
+
+SELECT epoch, segments FROM weir.epoch_record
+WHERE stream = 'nyc/flights' AND epoch = weir.epoch_at('nyc/flights', (
+    SELECT clock FROM weir.transactions WHERE stream = 'nyc/flights' AND batch_id = '2013-01'));
+
+-- # Who made the epochs, and why?
+--
+-- A roll is an append that began before a split and was committed after it: two epochs, copies of
+-- earlier ones.
+
+SELECT epoch, cause, request_id, reason, sealed_segments, created_segments
+FROM weir.epoch_transition WHERE stream = 'nyc/flights' ORDER BY epoch;
+
+-- # What was split and merged between two times?
+--
+-- The first epoch shown is the one that was current at the first time, so nothing is counted for
+-- it.
+
+SELECT epoch, cause, splits, merges, segments
+FROM weir.scale_metadata('nyc/flights', (
+    SELECT created_at FROM weir.epochs WHERE stream = 'nyc/flights' AND epoch = 0), now());
+
+-- # Where does each segment go on?
+--
+-- A successor may be read when all its predecessors have been.
+
+SELECT g.segment, g.events, s.successor, s.predecessors
+FROM weir.segments g CROSS JOIN LATERAL weir.successors(g.stream, g.segment) s
+WHERE g.stream = 'nyc/flights' ORDER BY g.segment_id, s.key_low;
+
+-- And where did one come from?
+
+SELECT predecessor, key_low, key_high, successors FROM weir.predecessors('nyc/flights', '4.4');
+
+-- # How much is in the stream?
+
+SELECT stream, state, current_epoch, head, tail, events_appended, events_retained, bytes_retained
+FROM weir.streams WHERE stream = 'nyc/flights';
+
+-- Which segments hold it, and is one of them hot?
+
+SELECT segment, key_low, key_high, events, active FROM weir.segments
+WHERE stream = 'nyc/flights' AND events > 0 ORDER BY events DESC, segment_id;
+
+-- # What was the tail at a time?
+--
+-- A time becomes a cut: what was committed after it begins there. Where the head is later, it is
+-- the head.
+
+SELECT batch_id, weir.stream_cut_at('nyc/flights', clock) AS cut
+FROM weir.transactions WHERE stream = 'nyc/flights' AND state = 'committed' ORDER BY clock;
+
+-- The cuts that the platform records by itself (the retention set), and the newest of them at a
+-- time:
+
+SELECT cut, events, bytes FROM weir.retention_set WHERE stream = 'nyc/flights' ORDER BY recorded_at;
+
+SELECT cut, events FROM weir.recorded_cut('nyc/flights', (
+    SELECT created_at FROM weir.epochs WHERE stream = 'nyc/flights' AND epoch = 4));
+
+-- # What lies between two cuts, and how much?
+--
+-- From a checkpoint of a group to the tail. `from_offset` is the first to read, `to_offset` the
+-- one to stop at.
+
+SELECT b.segment, b.key_low, b.key_high, b.from_offset, b.to_offset
+FROM weir.checkpoints c CROSS JOIN LATERAL weir.segments_between(c.stream, c.cut) b
+WHERE c.checkpoint = 'after winter';
+
+SELECT z.events, z.bytes
+FROM weir.checkpoints c JOIN weir.streams s USING (stream)
+CROSS JOIN LATERAL weir.size_between(c.stream, c.cut, s.tail) z
+WHERE c.checkpoint = 'after winter';
+
+-- How much lies before a cut, since the stream was created, and in which epochs its segments lived
+-- last:
+
+SELECT z.events, z.bytes FROM weir.streams s CROSS JOIN LATERAL weir.size_till(s.stream, s.head) z
+WHERE s.stream = 'nyc/flights';
+
+SELECT p.segment, p.epoch FROM weir.streams s CROSS JOIN LATERAL weir.span(s.stream, s.head) p
+WHERE s.stream = 'nyc/flights';
+
+-- Two cuts in the wrong order are an error that names the segment:
+
+SELECT * FROM weir.segments_between('nyc/flights', '{"4.4": 500, "1.3": 20}',
+                                    '{"4.4": 100, "1.3": 20}');
+
+-- # Where would the next 10,000 events end?
+--
+-- To read a long history piece by piece: from cut to cut.
+
+SELECT weir.next_cut(stream, head, 10000) AS next FROM weir.streams WHERE stream = 'nyc/flights';
+
+-- # When was an event committed, and by whom?
+--
+-- The event at offset 100 of segment 1.3.
+
+SELECT t.transaction_number, t.source, t.batch_id, i.start_offset, i.events,
+       i.clock = t.clock AS at_its_commit
+FROM weir.time_indexes i JOIN weir.transactions t USING (stream, transaction_number)
+WHERE i.stream = 'nyc/flights' AND i.segment = '1.3' AND i.start_offset <= 100
+  AND i.start_offset + i.events > 100;
+
+-- In which file does it lie?
+
+SELECT path, 100 - start_offset AS row_in_file FROM weir.data_files
+WHERE stream = 'nyc/flights' AND segment = '1.3' AND start_offset <= 100
+  AND start_offset + events > 100;
+
+-- # What was appended, and what is being written now?
+
+SELECT transaction_number, source, batch_id, state, epoch, events, files, rejected
+FROM weir.transactions WHERE stream = 'nyc/flights' ORDER BY transaction_number;
+
+SELECT stream, source, attempt, lease_until < now() AS lapsed FROM weir.active_transaction;
+
+SELECT path, state FROM weir.input_files WHERE stream = 'nyc/flights' ORDER BY path;
+
+-- # How far behind is each reader group?
+
+SELECT reader_group, position, unread_events, unread_bytes, lost_events,
+       lag > interval '0' AS behind
+FROM weir.lag WHERE stream = 'nyc/flights' ORDER BY reader_group;
+
+-- Who reads what now?
+
+SELECT p.reader_group, p.segment, p.state, p.next_offset, p.reader_id, b.state AS batch, b.events
+FROM weir.positions p LEFT JOIN weir.batches b USING (reader_group, batch_id)
+ORDER BY p.reader_group, p.segment;
+
+-- Which Parquet folders of a group count?
+
+SELECT reader_group, batch_id, output, path FROM weir.parquet_outputs ORDER BY batch_id;
+
+-- # Who holds retention back?
+
+SELECT reader_group, truncation_cut,
+       (SELECT events FROM weir.size_between(stream, truncation_cut, tail)) AS events_held
+FROM weir.stream_subscriber JOIN weir.streams USING (stream) ORDER BY reader_group;
+
+SELECT rule, held_by, cut, events, bytes FROM weir.retention_decisions ORDER BY decided_at;
+
+SELECT cut, span, events_till, size_till FROM weir.truncation_record WHERE stream = 'nyc/flights';

@@ -1,0 +1,103 @@
+"""A small story for the example queries: some months of flights, and those who read them.
+
+Everything is done by the library as jobs do it, only the files are invented: what the queries show
+is in Postgres.
+"""
+
+from collections.abc import Mapping
+
+from weir.controller.commit import commit
+from weir.controller.scale import scale
+from weir.controller.staged import Staged, StagedFile
+from weir.controller.streams import create_stream
+from weir.controller.transactions import Attempt, InputFile, begin
+from weir.errors import InvariantViolation
+from weir.names import stream_name
+from weir.reader_groups.batches import commit_batch, open_batch
+from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.readers import join
+from weir.retention import capture, retain
+from weir.segment import parse_segment_name
+from weir.storage import Database
+
+FLIGHTS = stream_name("nyc/flights")
+FIELDS = [
+    {"name": "carrier", "type": "string", "nullable": True, "metadata": {}},
+    {"name": "dep_delay", "type": "double", "nullable": True, "metadata": {}},
+]
+LEASE = 3600.0
+
+
+def tell(database: Database) -> None:
+    """Make the stream and what happens to it."""
+    create_stream(
+        database, FLIGHTS, segments=2, routing_key="carrier",
+        request_id="weir_create_stream/flights/create",
+    )  # fmt: skip
+    _append(database, "2013-01", {"0.0": 14_000, "1.0": 13_004})
+
+    # February is late: it begins before the split and is committed after it.
+    late = _begin(database, "2013-02")
+    scale(
+        database, FLIGHTS, seal=["0.0"], parts=2, request_id="weir_scale_stream/split/scale"
+    )  # fmt: skip
+    _append(database, "2013-03", {"2.1": 6_200, "3.1": 8_300, "1.0": 14_334})
+    capture(database)
+    _commit(database, late, {"0.0": 12_951, "1.0": 12_000})
+
+    create_reader_group(database, "delays", [FLIGHTS], request_id="weir_create/delays/create")
+    create_reader_group(
+        database, "audit", [FLIGHTS], subscriber=False, request_id="weir_create/audit/create"
+    )
+    delays = join(database, "delays", "delays_by_carrier/0", LEASE)
+    batch = open_batch(
+        database, "delays", "delays_by_carrier/0", delays, lease=LEASE, budget=50_000
+    )
+    if batch is None:
+        raise InvariantViolation("there is nothing to read in the story")
+    output = {"kind": "parquet", "output": "delays", "path": "delays/batch=1/attempt=1/"}
+    commit_batch(database, batch, lease=LEASE, outputs=[output])
+    checkpoint(database, "delays", name="after winter", request_id="weir_checkpoint/1/checkpoint")
+
+    # In spring two quiet segments become one again.
+    scale(
+        database, FLIGHTS, seal=["2.3", "3.3"], parts=1,
+        request_id="weir_scale_stream/merge/scale",
+    )  # fmt: skip
+    _append(database, "2013-04", {"4.4": 15_000, "1.3": 13_330})
+    capture(database)
+    retain(database)
+
+    # Now: May is being written, and the group reads on.
+    _begin(database, "2013-05")
+    open_batch(database, "delays", "delays_by_carrier/0", delays, lease=LEASE, budget=10_000)
+
+
+def _append(database: Database, month: str, written: Mapping[str, int]) -> None:
+    _commit(database, _begin(database, month), written)
+
+
+def _begin(database: Database, month: str) -> Attempt:
+    begun = begin(
+        database, FLIGHTS, writer_id="weir_ingest", batch_id=month, fingerprint=month, lease=LEASE,
+        source=f"weir_ingest/{month}/append", inputs=[InputFile(f"flights/{month}.csv", 2_500_000)],
+    )  # fmt: skip
+    if not isinstance(begun, Attempt):
+        raise InvariantViolation(f"{month} is in the story twice")
+    return begun
+
+
+def _commit(database: Database, attempt: Attempt, written: Mapping[str, int]) -> None:
+    """As if Spark had written one file per segment, 20 bytes per event."""
+    files = []
+    rank = 0
+    for segment, events in written.items():
+        path = f"{attempt.folder}_weir_segment={parse_segment_name(segment)}/_weir_task=0/0.parquet"
+        files.append(
+            StagedFile(
+                parse_segment_name(segment), path, events, events * 20, rank, rank + events - 1
+            )
+        )
+        rank += events
+    commit(database, Staged(attempt, tuple(files), FIELDS))

@@ -1,0 +1,72 @@
+"""The controller's operations, each with all that it needs but the database; also to be asked for
+again, as the same request.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.controller.support import Lane, staged, unique
+from weir.controller.commit import commit
+from weir.controller.scale import scale
+from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.streams import create_stream
+from weir.controller.transactions import Attempt, abort, begin
+from weir.controller.truncation import truncate
+from weir.controller.update import update_stream
+from weir.names import stream_name
+from weir.schema import Field
+from weir.storage import Database
+
+Operation = Callable[[Database], Any]
+
+WRITTEN = {"0.0": [2, 3], "1.0": 1}
+
+
+def creating(name: str, request: str) -> Operation:
+    return lambda database: create_stream(
+        database, stream_name(name), routing_key="key", segments=2, request_id=request
+    )["segments"]  # fmt: skip
+
+
+def beginning(lane: Lane, batch: str) -> Operation:
+    return lambda database: begin(
+        database, lane.name, writer_id="writer", batch_id=batch, fingerprint="print", lease=600.0,
+        source="dag/run/task",
+    )  # fmt: skip
+
+
+def committing(*attempts: Attempt, written: Any = WRITTEN) -> Operation:
+    return lambda database: commit(database, *[staged(one, written) for one in attempts])
+
+
+def aborting(attempt: Attempt) -> Operation:
+    return lambda database: abort(database, attempt)
+
+
+def scaling(lane: Lane, *seal: str, parts: int = 2) -> Operation:
+    request = unique("scale")
+    return lambda database: scale(
+        database, lane.name, seal=seal, parts=parts, request_id=request
+    )["created"]  # fmt: skip
+
+
+def truncating(lane: Lane, cut: str) -> Operation:
+    request = unique("truncate")
+    return lambda database: truncate(database, lane.name, cut, request_id=request)
+
+
+def updating(lane: Lane, fields: list[Field] | None = None, **changes: Any) -> Operation:
+    request = unique("update")
+    return lambda database: update_stream(
+        database, lane.name, changes, fields=fields, request_id=request
+    )  # fmt: skip
+
+
+def sealing(lane: Lane) -> Operation:
+    request = unique("seal")
+    return lambda database: seal_stream(database, lane.name, request_id=request)
+
+
+def deleting(lane: Lane) -> Operation:
+    request = unique("delete")
+    return lambda database: delete_stream(database, lane.name, request_id=request)

@@ -1,0 +1,380 @@
+"""Two sessions at one stream: wherever the first is when the second comes, it is as if one of them
+had come after the other had ended.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, text
+
+from tests.controller.interleave import Outcome, Scene, Stage, Stepper
+from tests.controller.operations import (
+    WRITTEN,
+    Operation,
+    aborting,
+    beginning,
+    committing,
+    creating,
+    deleting,
+    scaling,
+    sealing,
+    truncating,
+    updating,
+)
+from tests.controller.support import Lane, staged, unique
+from tests.reader_groups.support import Group
+from weir.controller.commit import commit
+from weir.controller.queries import closed_cut_at
+from weir.controller.transactions import Attempt, expire, ping_all
+from weir.errors import Conflict, Fenced, InvalidInput, NotFound
+from weir.names import stream_name
+from weir.reader_groups.batches import open_batch
+from weir.storage import Database
+
+
+@pytest.fixture
+def stage(shared_database: Database) -> Iterator[Stage]:
+    """Two sessions and one that watches."""
+    one, other = (
+        Stepper(Database(shared_database._dsn, patience=60.0, connect_patience=10.0))
+        for _ in range(2)
+    )
+    yield Stage(one, other, shared_database)
+    one.database.dispose()
+    other.database.dispose()
+
+
+def two_commits(lane: Lane) -> Scene:
+    one, other = lane.opened("one"), lane.opened("other")
+    return Scene([lane.name], committing(one), committing(other, written={"0.0": 4}))
+
+
+def commits_of_two_streams_named_in_opposite_order(lane: Lane) -> Scene:
+    beside = Lane.made(lane.database)
+    one = [lane.opened("one"), beside.opened("one")]
+    other = [beside.opened("other"), lane.opened("other")]
+    return Scene([lane.name, beside.name], committing(*one), committing(*other))
+
+
+def commit_of_two_streams_and_renewal_in_opposite_order(lane: Lane) -> Scene:
+    beside = Lane.made(lane.database)
+    both = [lane.opened("one"), beside.opened("one")]
+
+    def renewing(database: Database) -> None:
+        database.transaction(lambda c: ping_all(c, both[::-1], 60.0, 60.0))
+
+    return Scene([lane.name, beside.name], committing(*both), renewing)
+
+
+def commit_and_closing_of_the_present(lane: Lane) -> Scene:
+    return Scene(
+        [lane.name],
+        committing(lane.opened("one")),
+        lambda database: closed_cut_at(database, lane.name, datetime.now(UTC)),
+    )
+
+
+def commit_and_scale(lane: Lane) -> Scene:
+    return Scene([lane.name], committing(lane.opened("one")), scaling(lane, "0.0"))
+
+
+def two_scales(lane: Lane) -> Scene:
+    return Scene([lane.name], scaling(lane, "0.0"), scaling(lane, "1.0", parts=3))
+
+
+def two_scales_of_one_segment(lane: Lane) -> Scene:
+    return Scene([lane.name], scaling(lane, "0.0"), scaling(lane, "0.0", "1.0", parts=1))
+
+
+def truncation_at_what_a_commit_appends(lane: Lane) -> Scene:
+    cut = truncating(lane, "0.0=2, 1.0=1")
+    return Scene([lane.name], cut, committing(lane.opened("one")))
+
+
+def two_truncations(lane: Lane) -> Scene:
+    lane.append(WRITTEN, batch="before")
+    further = truncating(lane, "0.0=4, 1.0=0")
+    return Scene([lane.name], truncating(lane, "0.0=2, 1.0=0"), further)
+
+
+def truncation_and_scale(lane: Lane) -> Scene:
+    lane.append(WRITTEN, batch="before")
+    return Scene([lane.name], truncating(lane, "0.0=5, 1.0=1"), scaling(lane, "0.0"))
+
+
+def seal_and_commit(lane: Lane) -> Scene:
+    return Scene([lane.name], sealing(lane), committing(lane.opened("one")))
+
+
+def seal_and_late_commit(lane: Lane) -> Scene:
+    late = lane.opened("late")
+    lane.scale("0.0")
+    return Scene([lane.name], sealing(lane), committing(late))
+
+
+def seal_and_scale(lane: Lane) -> Scene:
+    return Scene([lane.name], sealing(lane), scaling(lane, "0.0"))
+
+
+def delete_and_commit_of_what_the_seal_aborted(lane: Lane) -> Scene:
+    attempt = lane.opened("one")
+    sealing(lane)(lane.database)
+    return Scene([lane.name], deleting(lane), committing(attempt))
+
+
+def delete_and_commit_again(lane: Lane) -> Scene:
+    attempt = lane.opened("one")
+    committing(attempt)(lane.database)
+    sealing(lane)(lane.database)
+    return Scene([lane.name], deleting(lane), committing(attempt))
+
+
+def delete_and_seal(lane: Lane) -> Scene:
+    return Scene([lane.name], deleting(lane), sealing(lane))
+
+
+def delete_and_create_of_the_same_name(lane: Lane) -> Scene:
+    sealing(lane)(lane.database)
+    return Scene([lane.name], deleting(lane), creating(str(lane.name), unique("create")))
+
+
+def two_creates_of_one_name(lane: Lane) -> Scene:
+    name = f"test/{unique('stream')}"
+    return Scene([stream_name(name)], creating(name, "one"), creating(name, "other"))
+
+
+def one_create_asked_for_twice(lane: Lane) -> Scene:
+    name = f"test/{unique('stream')}"
+    return Scene([stream_name(name)], creating(name, "same"), creating(name, "same"))
+
+
+def update_and_commit(lane: Lane) -> Scene:
+    return Scene([lane.name], updating(lane, min_segments=3), committing(lane.opened("one")))
+
+
+def update_and_scale(lane: Lane) -> Scene:
+    return Scene([lane.name], updating(lane, min_segments=3), scaling(lane, "0.0"))
+
+
+def begin_and_scale(lane: Lane) -> Scene:
+    return Scene([lane.name], beginning(lane, "one"), scaling(lane, "0.0"))
+
+
+def take_over_and_commit(lane: Lane) -> Scene:
+    return Scene([lane.name], beginning(lane, "one"), committing(lane.opened("one")))
+
+
+def take_over_and_late_commit(lane: Lane) -> Scene:
+    late = lane.opened("late")
+    lane.scale("0.0")
+    return Scene([lane.name], beginning(lane, "late"), committing(late))
+
+
+def abort_and_commit(lane: Lane) -> Scene:
+    attempt = lane.opened("one")
+    return Scene([lane.name], aborting(attempt), committing(attempt))
+
+
+def late_commit_and_scale(lane: Lane) -> Scene:
+    late = lane.opened("late")
+    lane.scale("0.0")
+    return Scene([lane.name], committing(late), scaling(lane, "2.1"))
+
+
+def late_commit_and_commit(lane: Lane) -> Scene:
+    late = lane.opened("late")
+    lane.scale("0.0")
+    return Scene(
+        [lane.name], committing(late), committing(lane.opened("one"), written={"2.1": 3, "1.0": 1})
+    )
+
+
+def late_commits_of_two_epochs(lane: Lane) -> Scene:
+    late = lane.opened("late")
+    lane.scale("0.0")
+    later = lane.opened("later")
+    lane.scale("2.1")
+    return Scene([lane.name], committing(late), committing(later, written={"2.1": 3}))
+
+
+def expiry_and_delete(lane: Lane) -> Scene:
+    lane.opened("one", lease=0.0)
+    seal, delete = sealing(lane), deleting(lane)
+    return Scene(
+        [lane.name],
+        lambda database: len(expire(database, 0.0)),
+        lambda database: (seal(database), delete(database)),
+    )
+
+
+def delete_and_batch(lane: Lane) -> Scene:
+    other = Lane.made(lane.database)
+    for one in (lane, other):
+        one.append({"0.0": 3}, batch="before")
+    group = Group.made(lane, other, subscriber=False)
+    token = group.reader().token
+    sealing(lane)(lane.database)
+
+    def opening(database: Database) -> Any:
+        batch = open_batch(database, group.name, "reader", token, lease=60.0, budget=100)
+        return None if batch is None else batch.events
+
+    return Scene([lane.name, other.name], deleting(lane), opening)
+
+
+def late_attempts(lane: Lane) -> tuple[Attempt, Attempt]:
+    """Two appends that began before a split, with events before and after it."""
+    lane.append({"0.0": 1}, batch="before")
+    late, other = lane.opened("late"), lane.opened("other")
+    lane.scale("0.0")
+    lane.append({"2.1": 1}, batch="between")
+    return late, other
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A scene, and how each operation is refused when the other came first."""
+
+    made: Callable[[Lane], Scene]
+    first_late: type[Exception] | None = None
+    second_late: type[Exception] | None = None
+    waits: bool = True  # the second for the first whenever that has locks
+
+
+PAIRS = [
+    Pair(two_commits),
+    Pair(commits_of_two_streams_named_in_opposite_order),
+    Pair(commit_of_two_streams_and_renewal_in_opposite_order, waits=False),
+    Pair(commit_and_closing_of_the_present),
+    Pair(commit_and_scale),
+    Pair(two_scales),
+    Pair(two_scales_of_one_segment, Conflict, Conflict),
+    Pair(truncation_at_what_a_commit_appends),  # refused when it comes first
+    Pair(two_truncations, InvalidInput, None),
+    Pair(truncation_and_scale),
+    Pair(seal_and_commit, None, Fenced),
+    Pair(seal_and_late_commit, None, Fenced),
+    Pair(seal_and_scale, None, Conflict),
+    Pair(delete_and_commit_of_what_the_seal_aborted, None, NotFound),
+    Pair(delete_and_commit_again, None, NotFound),
+    Pair(delete_and_seal),
+    # Whether the name is free is asked without a lock.
+    Pair(delete_and_create_of_the_same_name, waits=False),
+    Pair(two_creates_of_one_name, Conflict, Conflict),
+    Pair(one_create_asked_for_twice),
+    Pair(update_and_commit),
+    Pair(update_and_scale, None, Conflict),
+    Pair(begin_and_scale),
+    Pair(take_over_and_commit, None, Fenced),
+    Pair(take_over_and_late_commit, None, Fenced),
+    Pair(abort_and_commit, None, Fenced),
+    Pair(late_commit_and_scale),
+    Pair(late_commit_and_commit),
+    Pair(late_commits_of_two_epochs),
+    Pair(expiry_and_delete, waits=False),
+    Pair(delete_and_batch, Conflict, NotFound, waits=False),
+]
+
+
+def orders(stage: Stage, made: Callable[[], Scene]) -> list[Outcome]:
+    """What comes out when the first operation comes first, and when the second does."""
+    backwards = stage.alone(made().swapped())
+    return [stage.alone(made()), Outcome(backwards.second, backwards.first, backwards.state)]
+
+
+def refusal(result: Any) -> Any:
+    return result if isinstance(result, type) else None
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["", "turned"])
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.made.__name__)
+def test_two_at_once_are_one_after_the_other(
+    stage: Stage, shared_database: Database, pair: Pair, turned: bool
+) -> None:
+    def made() -> Scene:
+        scene = pair.made(Lane.made(shared_database))
+        return scene.swapped() if turned else scene
+
+    right = orders(stage, made)
+    late = [refusal(right[1].first), refusal(right[0].second)]
+    assert late == (
+        [pair.second_late, pair.first_late] if turned else [pair.first_late, pair.second_late]
+    )
+    for one in stage.runs(made):
+        assert one.outcome in right, f"a mixture, when it was stopped before {one.statement}"
+        assert one.blocked == one.had_locks or not pair.waits, one.statement
+
+
+def test_two_late_commits_are_one_after_the_other_or_share_a_roll(
+    stage: Stage, shared_database: Database
+) -> None:
+    # A commit that must roll says so, and lets go of the stream for a moment: whoever rolls next
+    # takes along all that wait. So it may also be as if both had been given to one commit.
+    written = ({"0.0": [2, 3], "1.0": 1}, {"0.0": 4})
+
+    def made() -> Scene:
+        lane = Lane.made(shared_database)
+        late, other = late_attempts(lane)
+        return Scene(
+            [lane.name], committing(late, written=written[0]), committing(other, written=written[1])
+        )
+
+    def together(first: int) -> Outcome:
+        lane = Lane.made(shared_database)
+        both = [staged(a, w) for a, w in zip(late_attempts(lane), written, strict=True)]
+        done = stage.alone(
+            Scene(
+                [lane.name],
+                lambda database: commit(database, both[first], both[1 - first]),
+                lambda _: None,
+            )
+        )
+        return Outcome([done.first[first]], [done.first[1 - first]], done.state)
+
+    right, shared = orders(stage, made), [together(0), together(1)]
+    runs = stage.runs(made)
+    for one in runs:
+        assert one.outcome in right + shared, f"stopped before {one.statement}"
+    assert shared[1] in [one.outcome for one in runs], "none shared a roll"
+
+
+def test_a_mixture_is_noticed(stage: Stage, shared_database: Database) -> None:
+    # What it writes rests on what it read before anybody was kept from changing it.
+    def careless(lane: Lane) -> Operation:
+        def work(connection: Connection) -> None:
+            parameters = {"s": lane.stream_id}
+            read = "SELECT next_transaction_number + 1 FROM stream WHERE stream_id = :s"
+            number = connection.execute(text(read), parameters).scalar_one()
+            write = "UPDATE stream SET next_transaction_number = :n WHERE stream_id = :s"
+            connection.execute(text(write), {**parameters, "n": number})
+
+        return lambda database: database.transaction(work)
+
+    def made() -> Scene:
+        lane = Lane.made(shared_database)
+        return Scene([lane.name], careless(lane), careless(lane))
+
+    right = orders(stage, made)
+    assert [one.outcome in right for one in stage.runs(made)] == [True, False, False]
+
+
+def test_a_deadlock_is_noticed_though_it_is_retried(
+    stage: Stage, shared_database: Database
+) -> None:
+    def locking(*lanes: Lane) -> Operation:
+        def work(connection: Connection) -> None:
+            for lane in lanes:
+                sql = "SELECT FROM stream WHERE stream_id = :s FOR NO KEY UPDATE"
+                connection.execute(text(sql), {"s": lane.stream_id})
+
+        return lambda database: database.transaction(work)
+
+    def made() -> Scene:
+        one, other = Lane.made(shared_database), Lane.made(shared_database)
+        return Scene([one.name], locking(one, other), locking(other, one))
+
+    with pytest.raises(AssertionError, match="deadlock detected"):
+        stage.runs(made)

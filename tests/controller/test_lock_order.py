@@ -1,0 +1,237 @@
+"""Every operation locks streams, then groups, then readers, all before its first write; and it
+writes only to what belongs to rows that it has locked.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+import weir.controller
+import weir.reader_groups
+from tests.controller.support import FIELDS, Lane, rows, staged
+from tests.reader_groups.support import LEASE, Group
+from weir import garbage, retention
+from weir.controller import commit, queries, scale, seal, streams, transactions, truncation, update
+from weir.names import stream_name
+from weir.reader_groups import batches, checkpoints, groups, outputs, readers
+from weir.storage import Database
+
+ORDER = ("stream", "reader_group", "reader")
+BY_ID = {"stream": "ORDER BY stream_id", "reader_group": "ORDER BY group_id"}
+
+# Whose row must be locked before a table is written to.
+OWNER = {
+    **dict.fromkeys(
+        """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
+        time_index stream_cut retention_decision""".split(),
+        "stream",
+    ),
+    **dict.fromkeys(
+        """reader_group reader_group_stream reader reader_batch reader_group_segment
+        checkpoint""".split(),
+        "reader_group",
+    ),
+    **dict.fromkeys("garbage request job_run installation alembic_version".split(), ""),
+}
+
+# What may write without its owner's lock, and why that does no harm.
+EXCEPTIONS = {
+    "streams.create_stream": "nobody else sees the rows yet; the unique name decides",
+    "groups.create_reader_group": "the same, and its streams are locked",
+    "retention.capture": "adds what it read in the same statement, and that stays true",
+    "transactions.ping": "one row, as long as this attempt holds it; it asks for no other lock",
+    "transactions.ping_all": "the same for each, in the order in which they are committed",
+    "readers.renew": "one row, as long as this reader holds it, before those of its appends",
+}
+
+_LOCK = re.compile(r"FOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)")
+_WRITE = re.compile(r"\b(?:INSERT INTO|DELETE FROM|(?<!KEY )(?<!FOR )(?<!DO )UPDATE) (\w+)")
+
+
+def faults(statements: Sequence[str], *, excused: bool = False) -> list[str]:
+    """What is wrong with the statements of one transaction."""
+    found: list[str] = []
+    locked: list[str] = []
+    written = False
+    for statement in (" ".join(one.split()) for one in statements):
+        if lock := _LOCK.search(statement):
+            table = re.findall(r"FROM (\w+)", statement)[0]
+            if lock[0] != "FOR NO KEY UPDATE":
+                found.append(f"locks {table} {lock[0]}")
+            if written:
+                found.append(f"locks {table} after it has written")
+            if any(ORDER.index(table) <= ORDER.index(one) for one in locked):
+                found.append(f"locks {table} after {locked[-1]}")
+            if re.search(r"= ANY|\bIN \(", statement) and BY_ID[table] not in statement:
+                found.append(f"locks many rows of {table} in no order")
+            locked.append(table)
+        for table in _WRITE.findall(statement):
+            written = True
+            if OWNER[table] not in ("", *locked) and not excused:
+                found.append(f"writes {table} without a lock on its {OWNER[table]}")
+    return found
+
+
+class Watch:
+    """Calls operations, and keeps the statements of each of their transactions."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.seen: dict[str, list[list[str]]] = {}
+        self._into: list[list[str]] = []
+        event.listen(database.engine, "begin", lambda _: self._into.append([]))
+        event.listen(
+            database.engine, "before_cursor_execute", lambda *sent: self._into[-1].append(sent[2])
+        )
+
+    def __call__(self, operation: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        self._into = self.seen.setdefault(called(operation), [])
+        try:
+            if "database" in inspect.signature(operation).parameters:
+                return operation(self.database, *given, **named)
+            return self.database.transaction(lambda c: operation(c, *given, **named))
+        finally:
+            self._into = []
+
+    def faults(self) -> list[str]:
+        return [
+            f"{operation} {fault}"
+            for operation, transactions in self.seen.items()
+            for statements in transactions
+            for fault in faults(statements, excused=operation in EXCEPTIONS)
+        ]
+
+
+def called(operation: Callable[..., Any]) -> str:
+    return f"{operation.__module__.rsplit('.')[-1]}.{operation.__name__}"
+
+
+def operations() -> set[str]:
+    """All that takes a database, or is given a connection by jobs that renew leases."""
+    modules = [garbage, retention]
+    for package in (weir.controller, weir.reader_groups):
+        names = [found.name for found in pkgutil.iter_modules(package.__path__)]
+        modules += [importlib.import_module(f"{package.__name__}.{name}") for name in names]
+    renewals = (transactions.ping, transactions.ping_all, readers.renew)
+    return {called(one) for one in renewals} | {
+        called(function)
+        for module in modules
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
+        if "database" in inspect.signature(function).parameters
+    }
+
+
+def do_everything(watch: Watch, folder: Path) -> None:
+    """Each operation, in each of the ways that lock or write something else."""
+    database = watch.database
+    name = stream_name("test/made")
+    watch(garbage.sweep, str(folder / "warehouse"), 0.0)
+    watch(streams.create_stream, name, routing_key="key", segments=2, request_id="made")
+    lane, other = Lane.made(database), Lane.made(database)
+    begin = {"writer_id": "w", "fingerprint": "f", "lease": 60.0, "source": "test"}
+    first = watch(transactions.begin, lane.name, batch_id="a", **begin)
+    first = watch(transactions.begin, lane.name, batch_id="a", **begin)
+    watch(transactions.ping, first, 60.0, 60.0)
+    watch(transactions.ping_all, [first], 60.0, 60.0)
+    late, later, aborted = lane.opened(), lane.opened(), lane.opened()
+    watch(commit.commit, staged(first, {"0.0": 2, "1.0": 2}))
+    watch(scale.scale, lane.name, seal=["0.0"], request_id="scale")
+    watch(commit.commit, staged(late, {"0.0": 1}))
+    watch(commit.commit, *[staged(one.opened(), {}) for one in (other, lane)])
+    watch(transactions.abort, aborted)
+    lane.opened(lease=0.0)
+    watch(transactions.expire, 0.0)
+    columns = [*FIELDS, {**FIELDS[0], "name": "more"}]
+    changes = {"min_segments": 3}
+    watch(update.update_stream, other.name, changes, fields=columns, request_id="update")
+
+    for group, more in (("one", {}), ("other", {"on_gap": "skip", "subscriber": False})):
+        both = [lane.name, other.name]
+        watch(groups.create_reader_group, group, both, request_id="group", **more)
+    token = watch(readers.join, "one", "reader", LEASE)
+    watch(readers.renew, "one", "reader", token, LEASE)
+    batch = watch(batches.open_batch, "one", "reader", token, lease=LEASE, budget=3)
+    Group(database, "one", (lane, other)).lapse("reader")
+    heir = watch(readers.join, "one", "heir", LEASE)
+    batch = watch(batches.open_batch, "one", "heir", heir, lease=0.0, budget=3)
+    out = {"kind": "parquet", "root": str(folder), "path": "x/attempt=2/", "output": "x"}
+    outgoing = staged(other.opened(), {other.active()[0]: 1})
+    watch(batches.commit_batch, batch, lease=LEASE, staged=[outgoing], outputs=[out])
+    (folder / "x/group=one").mkdir(parents=True)
+    watch(outputs.committed_folders, "one", "x")
+    watch(outputs.write_manifest, "one", "x", str(folder), "x")
+    watch(checkpoints.checkpoint, "one", name="by hand", request_id="checkpoint")
+    watch(checkpoints.checkpoint_all)
+    watch(checkpoints.read_lag)
+    watch(retention.capture)
+    watch(queries.closed_cut_at, lane.name, datetime.now(UTC))
+    watch(retention.retain)
+    tail = ", ".join(f"{s}={n}" for s, n in lane.tail().items())
+    watch(truncation.truncate, lane.name, tail, request_id="truncate")
+    skipping = watch(readers.join, "other", "reader", LEASE)
+    watch(batches.open_batch, "other", "reader", skipping, lease=LEASE, budget=3)
+    Group(database, "other", (lane,)).lapse("reader")
+    watch(readers.expire, 0.0)
+    watch(readers.leave, "one", "heir", heir, LEASE)
+
+    lane.scale("1.3")
+    database.transaction(lambda c: commit.announce(c, staged(later, {"0.0": 1})))
+    watch(seal.seal_stream, lane.name, request_id="seal")
+    watch(seal.delete_stream, lane.name, unread_too=True, request_id="delete")
+    watch(garbage.installation)
+    watch(garbage.sweep, str(folder / "warehouse"), 0.0)
+
+
+def test_every_operation_locks_in_order_before_it_writes_and_what_it_writes_to(
+    database: Database, tmp_path: Path
+) -> None:
+    watch = Watch(database)
+    do_everything(watch, tmp_path)
+    assert watch.seen.keys() == operations()
+    assert watch.faults() == []
+    # They are excused for a reason, which is still there.
+    for operation in EXCEPTIONS:
+        assert any(faults(one) for one in watch.seen[operation]), operation
+
+
+def test_every_table_has_an_owner(database: Database) -> None:
+    tables = rows(database, "SELECT tablename FROM pg_tables WHERE schemaname = 'weir'")
+    assert {row.tablename for row in tables} == OWNER.keys()
+
+
+STREAMS = "SELECT * FROM stream WHERE stream_id = ANY(%(ids)s) ORDER BY stream_id FOR NO KEY UPDATE"
+GROUP = "SELECT * FROM reader_group WHERE name = %(name)s FOR NO KEY UPDATE"
+READER = "SELECT FROM reader WHERE group_id = %(g)s FOR NO KEY UPDATE"
+COMMITTED = "WITH a AS (UPDATE stream SET last_clock = 1) INSERT INTO data_file SELECT * FROM a"
+
+
+@pytest.mark.parametrize(
+    ("statements", "fault"),
+    [
+        ([GROUP, STREAMS], "locks stream after reader_group"),
+        ([STREAMS, READER, GROUP], "locks reader_group after reader"),
+        ([STREAMS, STREAMS], "locks stream after stream"),
+        ([STREAMS, COMMITTED, GROUP], "locks reader_group after it has written"),
+        ([STREAMS.replace("ORDER BY stream_id ", "")], "locks many rows of stream in no order"),
+        ([STREAMS.replace("NO KEY ", "")], "locks stream FOR UPDATE"),
+        ([GROUP, COMMITTED], "writes data_file without a lock on its stream"),
+        ([STREAMS, "DELETE FROM\n reader"], "writes reader without a lock on its reader_group"),
+        (["SELECT 1", "UPDATE reader_batch b SET attempt = 2"], "writes reader_batch without"),
+    ],
+)
+def test_a_fault_is_found(statements: list[str], fault: str) -> None:
+    assert any(one.startswith(fault) for one in faults(statements)), faults(statements)
+
+
+def test_what_is_in_order_has_no_fault() -> None:
+    upsert = "INSERT INTO request VALUES (1) ON CONFLICT (a) DO UPDATE SET b = excluded.b"
+    assert faults([STREAMS, GROUP, READER, "SELECT 1", COMMITTED, upsert]) == []

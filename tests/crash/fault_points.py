@@ -1,0 +1,132 @@
+"""Finds the moments at which an operation can be killed, and kills a real process at each of them.
+
+A moment is before a statement, and before and after a COMMIT or the change of a file. (After a
+statement is before the next one.)
+"""
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+from sqlalchemy import event
+
+from tests.controller.operations import Operation
+from weir.storage import Database
+
+SECONDS = 60  # for one process
+# What changes files, of which Python tells before it does it.
+CHANGES = {"os.remove", "os.rmdir", "os.rename", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
+
+
+class Moments:
+    """Notes the moments of this process; `last`: the number of the one at which it dies."""
+
+    def __init__(self, last: int | None) -> None:
+        self.seen: list[str] = []
+        self._last = last
+
+    def __call__(self, what: str) -> None:
+        if len(self.seen) == self._last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.seen.append(what)
+
+    def around(self, what: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        """The same work with a moment before and after it."""
+
+        def watched(*given: Any, **named: Any) -> Any:
+            self(f"before {what}")
+            result = work(*given, **named)
+            self(f"after {what}")
+            return result
+
+        return watched
+
+    def of_database(self, database: Database) -> None:
+        """The statements that it sends."""
+        engine = database.engine
+        event.listen(
+            engine,
+            "before_cursor_execute",
+            lambda *sent: self("before " + " ".join(sent[2].split())[:60]),
+        )
+        # Its event of a commit comes only before it.
+        engine.dialect.do_commit = self.around("COMMIT", engine.dialect.do_commit)
+
+    def of_files(self, folder: Path) -> None:
+        """The changes below a folder, by Python and by pyarrow; only for a process that ends soon:
+        they can't be undone."""
+
+        def heard(name: str, given: tuple[Any, ...]) -> None:
+            writes = name == "open" and isinstance(given[2], int) and given[2] & os.O_ACCMODE
+            if (name in CHANGES or writes) and str(given[0]).startswith(str(folder)):
+                self(f"before {name}")
+
+        sys.addaudithook(heard)
+        fs.LocalFileSystem = _files_with(self)
+
+
+def _files_with(moments: Moments) -> type[fs.LocalFileSystem]:
+    class Watched(fs.LocalFileSystem):
+        """Deletes folders file by file, as one that is killed on the way."""
+
+        def delete_dir(self, path: str) -> None:
+            for found in self.get_file_info(fs.FileSelector(path, recursive=True)):
+                if found.type == fs.FileType.File:
+                    self.delete_file(found.path)
+            super().delete_dir(path)
+
+    for name in ("create_dir", "delete_dir", "delete_file", "move", "open_output_stream"):
+        setattr(Watched, name, moments.around(name, getattr(Watched, name)))
+    return Watched
+
+
+def moments_of(dsn: str, operation: Operation, folder: Path) -> list[str]:
+    """Run an operation in a process of its own, to its end; the moments that it passed."""
+    status, said = _in_a_process(dsn, operation, folder, None)
+    assert status == 0, said
+    return list(json.loads(said))
+
+
+def kill_at(dsn: str, operation: Operation, folder: Path, moment: int) -> None:
+    """The same, but the process is killed at a moment."""
+    status, said = _in_a_process(dsn, operation, folder, moment)
+    assert status == -signal.SIGKILL, f"it lived ({status}): {said}"
+
+
+def _in_a_process(
+    dsn: str, operation: Operation, folder: Path, last: int | None
+) -> tuple[int, str]:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _live(dsn, operation, folder, last, writing)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), said
+
+
+def _live(dsn: str, operation: Operation, folder: Path, last: int | None, writing: int) -> None:
+    """The process, which has connections of its own, and cleans up nothing of its parent's."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(SECONDS)
+    status = 1
+    try:
+        moments = Moments(last)
+        database = Database(dsn, patience=10.0, connect_patience=10.0)
+        moments.of_database(database)
+        moments.of_files(folder)
+        operation(database)
+        os.write(writing, json.dumps(moments.seen).encode())
+        status = 0
+    except BaseException:
+        os.write(writing, traceback.format_exc().encode())
+    finally:
+        os._exit(status)

@@ -1,0 +1,235 @@
+"""Each operation is killed at every moment at which it can be, and asked for again: done once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import TestDatabase
+from tests.controller.interleave import plain, state_of
+from tests.controller.operations import (
+    Operation,
+    aborting,
+    beginning,
+    committing,
+    creating,
+    deleting,
+    scaling,
+    sealing,
+    truncating,
+    updating,
+)
+from tests.controller.support import FIELDS, Lane, database_for_many, rows, run, staged, unique
+from tests.crash.fault_points import kill_at, moments_of
+from weir.controller.staged import announce
+from weir.controller.transactions import abort, expire
+from weir.garbage import sweep
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.names import StreamName, stream_name
+from weir.storage import Database
+from weir.warehouse import MARK
+
+
+@pytest.fixture(scope="module")
+def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
+    """A database with the streams of all these tests."""
+    with database_for_many(postgres_server, "fault_points") as opened:
+        yield opened
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An operation, and the streams that it changes; made anew for each kill."""
+
+    names: Sequence[StreamName]
+    operation: Operation
+
+
+def create(lane: Lane) -> Scene:
+    name = f"test/{unique('stream')}"
+    return Scene([stream_name(name)], creating(name, "create"))
+
+
+def begin(lane: Lane) -> Scene:
+    return Scene([lane.name], beginning(lane, "one"))
+
+
+def commit(lane: Lane) -> Scene:
+    return Scene([lane.name], committing(lane.opened("one")))
+
+
+def commit_with_a_roll(lane: Lane) -> Scene:
+    late = lane.opened("late")
+    lane.scale("0.0")
+    return Scene([lane.name], committing(late))
+
+
+def commit_of_two_streams(lane: Lane) -> Scene:
+    other = Lane.made(lane.database)
+    both = [lane.opened("one"), other.opened("one")]
+    return Scene([lane.name, other.name], committing(*both))
+
+
+def abort_one(lane: Lane) -> Scene:
+    return Scene([lane.name], aborting(lane.opened("one")))
+
+
+def expire_two(lane: Lane) -> Scene:
+    for batch in ("one", "other"):
+        lane.opened(batch, lease=0.0)
+    return Scene([lane.name], lambda database: expire(database, 0.0) and None)
+
+
+def scale(lane: Lane) -> Scene:
+    lane.append({"0.0": 3}, batch="one")
+    return Scene([lane.name], scaling(lane, "0.0"))
+
+
+def truncate(lane: Lane) -> Scene:
+    lane.append({"0.0": [2, 3]}, batch="one")
+    return Scene([lane.name], truncating(lane, "0.0=3, 1.0=0"))
+
+
+def update(lane: Lane) -> Scene:
+    fields = [{**FIELDS[0], "name": "more"}]
+    return Scene([lane.name], updating(lane, fields, min_segments=3, tags=("tag",)))
+
+
+def seal(lane: Lane) -> Scene:
+    lane.opened("one")
+    return Scene([lane.name], sealing(lane))
+
+
+def seal_with_an_append_that_waits(lane: Lane) -> Scene:
+    late = lane.opened("late")
+    lane.scale("0.0")
+    lane.database.transaction(lambda c: announce(c, staged(late, {"0.0": 3})))
+    return Scene([lane.name], sealing(lane))
+
+
+def delete(lane: Lane) -> Scene:
+    lane.append({"0.0": 3}, batch="one")
+    sealing(lane)(lane.database)
+    return Scene([lane.name], deleting(lane))
+
+
+# How many moments were found, so that it is seen when there are others.
+MOMENTS = {
+    create: 7,
+    begin: 7,
+    commit: 6,
+    commit_with_a_roll: 20,
+    commit_of_two_streams: 9,
+    abort_one: 5,
+    expire_two: 15,
+    scale: 8,
+    truncate: 9,
+    update: 10,
+    seal: 9,
+    seal_with_an_append_that_waits: 23,
+    delete: 8,
+}
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What is there when an operation was asked for so many times, and what it returned last."""
+
+    state: tuple[str, ...]
+    result: Any
+
+    @classmethod
+    def of(cls, scene: Scene, database: Database, times: int) -> "Undisturbed":
+        result = None
+        for _ in range(times):
+            result = plain(scene.operation(database))
+        return cls(state_of(database, *scene.names), result)
+
+
+@pytest.mark.parametrize("made", MOMENTS, ids=lambda made: made.__name__)
+def test_killed_anywhere_and_asked_for_again_it_is_done_once(
+    made: Callable[[Lane], Scene], database: Database, tmp_path: Path
+) -> None:
+    def scene() -> Scene:
+        return made(Lane.made(database))
+
+    never, once, twice = (Undisturbed.of(scene(), database, times) for times in range(3))
+    # To begin again is another attempt; all else changes nothing when it is done.
+    assert (once.state == twice.state) == (made is not begin)
+    moments = moments_of(database._dsn, scene().operation, tmp_path)
+    for number, moment in enumerate(moments):
+        killed = scene()
+        kill_at(database._dsn, killed.operation, tmp_path, number)
+        if moments.count("before COMMIT") == 1:
+            left = once if moment == "after COMMIT" else never
+            assert state_of(database, *killed.names) == left.state, f"half done, {moment}"
+        mended = Undisturbed.of(killed, database, 1)
+        assert mended in (once, twice), f"killed {moment}"
+    assert len(moments) == MOMENTS[made], moments
+
+
+def test_what_is_done_twice_is_noticed(database: Database, tmp_path: Path) -> None:
+    lane = Lane.made(database)
+    count = "UPDATE stream SET next_transaction_number = next_transaction_number + 1"
+
+    def counting(database: Database) -> None:
+        for _ in range(2):
+            run(database, f"{count} WHERE stream_id = :s", s=lane.stream_id)
+
+    found = []
+    moments = moments_of(database._dsn, counting, tmp_path)
+    for number in range(len(moments)):
+        run(database, "UPDATE stream SET next_transaction_number = 1")
+        kill_at(database._dsn, counting, tmp_path, number)
+        counting(database)
+        found.append(lane.value("SELECT next_transaction_number FROM stream WHERE stream_id = :s"))
+    assert found == [3, 3, 4, 4, 4, 5], "2 for the killed one, and what it had done"
+
+
+def test_a_sweep_killed_anywhere_is_finished_by_the_next(
+    test_database: TestDatabase, tmp_path: Path
+) -> None:
+    database = test_database.open()
+
+    def made(number: int) -> tuple[Path, list[str]]:
+        """A warehouse with dead files beside living ones; in it those that live."""
+        root = tmp_path / str(number)
+        lane = Lane.made(database)
+        dead, alive = lane.opened(), lane.opened()
+        below = "_weir_segment=0/_weir_task=0/"
+        lives = [f"{alive.folder}{below}alive.parquet"]
+        truncated = [
+            f"{alive.folder}{below}dead.parquet",
+            f"{lane.opened().folder}{below}a.parquet",
+        ]
+        for path in (f"{dead.folder}{below}a.parquet", f"{dead.folder}b", *lives, *truncated):
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text("rows")
+        abort(database, dead)
+        for path in truncated:
+            insert = "INSERT INTO garbage (root, path, reason) VALUES ('', :path, 'truncated')"
+            run(database, insert, path=path)
+        return root, lives
+
+    def sweeping(root: Path) -> Operation:
+        return lambda database: sweep(database, str(root), 0.0)
+
+    def left(root: Path) -> list[str]:
+        """The files, and folders that are empty."""
+        found = [p for p in root.rglob("*") if not (p.is_dir() and any(p.iterdir()))]
+        return [str(p.relative_to(root)) for p in found if not p.name.startswith(MARK)]
+
+    root, lives = made(0)
+    moments = moments_of(test_database.dsn, sweeping(root), root)
+    assert left(root) == lives
+    for number, moment in enumerate(moments, start=1):
+        root, lives = made(number)
+        kill_at(test_database.dsn, sweeping(root), root, number - 1)
+        assert set(lives) <= set(left(root)), f"killed {moment}"
+        assert sweep(database, str(root), 0.0)["failed"] == []
+        assert left(root) == lives, f"killed {moment}"
+        assert rows(database, "SELECT path FROM garbage") == []
+    assert len(moments) == 31, moments
+    database.dispose()

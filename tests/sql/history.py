@@ -1,0 +1,146 @@
+"""Streams with scales, rolls and truncations behind them, and the model that knows the answers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+from tests.controller.driver import Driver
+from tests.controller.model import GRID, Cut, Model
+from tests.controller.support import Lane, run
+from weir.controller import queries
+from weir.segment import Segment, segment_name
+from weir.storage import Database
+from weir.stream_cut import StreamCut, check_valid
+
+TICK = timedelta(microseconds=1)
+
+
+def live(database: Database, seed: int) -> Driver:
+    """A stream to which, for a while, all kinds of things happen."""
+    driver, random = Driver(database, segments=2), Random(seed)
+    for _ in range(20):
+        if random.random() < 0.4:
+            driver.open.append(driver.begin())
+        if random.random() < 0.5:
+            driver.scale(random)
+        if driver.open and random.random() < 0.4:
+            driver.commit_some(random, 1)
+        if random.random() < 0.1:
+            driver.truncate(random)
+        driver.append(random)
+    return driver
+
+
+def scaled_again_and_again(lane: Lane, last: int) -> None:
+    """A long history in one go: epoch after epoch replaces the lower of two segments, 0.0."""
+    run(
+        lane.database,
+        """WITH moved AS (
+            UPDATE stream SET current_epoch = :last, last_clock = last_clock + :last
+            WHERE stream_id = :s RETURNING last_clock
+        ), epochs AS (
+            INSERT INTO epoch (stream_id, epoch, reference_epoch, created_at, cause, request_id)
+            SELECT :s, e, e, last_clock - :last + e, 'scale', ''
+            FROM moved, generate_series(1, :last) e
+        ), first AS (
+            UPDATE segment SET sealed_epoch = 1, events = 0, bytes = 0
+            WHERE stream_id = :s AND segment_id = 0
+        ), tail AS (
+            UPDATE segment_tail SET segment_id = CAST(:last AS bigint) << 32 | :last + 1
+            WHERE stream_id = :s AND segment_id = 0
+        )
+        INSERT INTO segment (stream_id, segment_id, key_low, key_high, sealed_epoch, events, bytes)
+        SELECT :s, CAST(e AS bigint) << 32 | e + 1, 0, 0.5, nullif(e, :last) + 1,
+            0 * nullif(e, :last), 0 * nullif(e, :last)
+        FROM generate_series(1, :last) e""",
+        s=lane.stream_id,
+        last=last,
+    )
+
+
+@dataclass
+class History:
+    """What happened, its model, and the questions."""
+
+    driver: Driver
+    random: Random
+
+    @property
+    def model(self) -> Model:
+        return self.driver.model
+
+    @property
+    def lane(self) -> Lane:
+        return self.driver.lane
+
+    def ask(self, question: Callable[..., Any], *given: Any) -> Any:
+        return self.lane.database.transaction(lambda c: question(c, self.lane.name, *given))
+
+    def view(self, name: str, columns: str, order: str) -> list[tuple[Any, ...]]:
+        """Columns of a view for this stream."""
+        found = self.lane.rows(
+            f"SELECT {columns} FROM {name} WHERE stream = :name ORDER BY {order}",
+            name=str(self.lane.name),
+        )
+        return [tuple(row) for row in found]
+
+    def frontiers(self, count: int) -> list[Cut]:
+        """Random cuts, some of them behind the head."""
+        start: Cut = dict.fromkeys(self.model.epochs[0], 0)
+        return [self.model.frontier(self.random, start) for _ in range(count)]
+
+    def pairs(self, count: int) -> list[tuple[Cut, Cut]]:
+        """Two cuts each: one after the other as often as not."""
+        found = []
+        for cut in self.frontiers(count):
+            found.append((cut, self.model.frontier(self.random, cut)))
+            found.append((cut, *self.frontiers(1)))
+        return found
+
+    def segments(self) -> dict[int, Segment]:
+        return {s: Segment(s, x.low / GRID, x.high / GRID) for s, x in self.model.segments.items()}
+
+    def value(self, cut: Cut | queries.Cut) -> StreamCut:
+        """A cut as the library has it."""
+        shown = {s if isinstance(s, str) else segment_name(s): o for s, o in cut.items()}
+        return StreamCut.from_json(
+            {s: "future" if o is None else o for s, o in shown.items()}, self.segments()
+        )
+
+    def check_valid(self, cut: queries.Cut) -> None:
+        """A position of this stream, in its one canonical form."""
+        ends = {s: len(x.events) for s, x in self.model.segments.items()}
+        check_valid(self.value(cut), self.segments().values(), ends)
+        assert self.value(cut).to_json() == cut
+
+    def epoch_times(self) -> list[datetime]:
+        found = self.lane.rows(
+            "SELECT clock_time(created_at) AS at FROM epoch WHERE stream_id = :s ORDER BY epoch"
+        )
+        return [row.at for row in found]
+
+    def commit_times(self) -> dict[int, datetime]:
+        """Per event, by its place in the order of all of them, when it was committed."""
+        times = {
+            row.transaction_number: row.at
+            for row in self.lane.rows(
+                """SELECT transaction_number, clock_time(clock) AS at FROM transaction
+                WHERE stream_id = :s AND state = 'committed'"""
+            )
+        }
+        files = {
+            file.path: times[staged.attempt.transaction_number]
+            for staged in self.driver.committed
+            for file in staged.files
+        }
+        return {e.order: files[file.path] for file in self.model.files for e in file.events}
+
+    def moments(self) -> list[datetime]:
+        """Times of epochs and of commits, just before, just after, and long before and after."""
+        known = [*self.epoch_times(), *self.commit_times().values()]
+        chosen = self.random.sample(known, min(len(known), 8))
+        year = timedelta(days=365)
+        near = [t + step for t in chosen for step in (-TICK, timedelta(), TICK)]
+        return sorted([min(known) - year, *near, max(known) + year])

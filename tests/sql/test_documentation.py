@@ -1,0 +1,38 @@
+"""docs/sql.md says what the catalogue says, and what the example queries really answer."""
+
+from difflib import unified_diff
+
+from docs.generate_sql import EXAMPLES, TARGET, document
+from tests.conftest import TestDatabase
+from tests.controller.support import rows
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.storage import Database
+
+
+def test_the_page_is_up_to_date(
+    postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> None:
+    kept, made = TARGET.read_text(), document(postgres_server, test_database.name)
+    changes = list(unified_diff(kept.splitlines(), made.splitlines(), "kept", "made", "", "", 0))
+    assert changes == [], "run `make docs`:\n" + "\n".join(changes[:20])
+
+
+def test_every_function_that_takes_a_streams_name_has_an_example(database: Database) -> None:
+    examples = EXAMPLES.read_text()
+    functions = rows(
+        database,
+        """SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'weir'::regnamespace
+        AND proargnames[1] = 'stream' AND proname <> 'stream_id' ORDER BY 1""",
+    )
+    assert len(functions) >= 12
+    assert [f.proname for f in functions if f"weir.{f.proname}(" not in examples] == []
+
+
+def test_every_column_of_every_view_has_a_comment(database: Database) -> None:
+    bare = rows(
+        database,
+        """SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+        WHERE c.relnamespace = 'weir'::regnamespace AND c.relkind = 'v' AND a.attnum > 0
+          AND col_description(c.oid, a.attnum) IS NULL""",
+    )
+    assert [tuple(row) for row in bare] == []

@@ -1,0 +1,156 @@
+"""Questions about what is not there, and questions that make no sense: the answer is a sentence."""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import psycopg2
+import pytest
+from sqlalchemy import Connection
+
+from tests.conftest import TestDatabase
+from tests.controller.driver import Driver
+from tests.controller.model import as_json
+from tests.controller.support import Lane
+from tests.sql.history import History
+from weir.controller import queries
+from weir.errors import InvalidInput, NotFound
+from weir.names import stream_name
+from weir.storage import Database, count_statements
+
+NOBODY = stream_name("no/such")
+THEN = datetime(2024, 1, 1, tzinfo=UTC)
+QUESTIONS: dict[str, Callable[[Connection, Any], object]] = {
+    "active_segments": lambda c, s: queries.active_segments(c, s),
+    "active_segments at": lambda c, s: queries.active_segments(c, s, THEN),
+    "epoch_at": lambda c, s: queries.epoch_at(c, s, THEN),
+    "scale_metadata": lambda c, s: queries.scale_metadata(c, s, THEN, THEN),
+    "successors": lambda c, s: queries.successors(c, s, "0.0"),
+    "predecessors": lambda c, s: queries.predecessors(c, s, "0.0"),
+    "segments_between": lambda c, s: queries.segments_between(c, s),
+    "segments_between cuts": lambda c, s: queries.segments_between(c, s, {"0.0": 0}, {"0.0": 1}),
+    "span": lambda c, s: queries.span(c, s, {"0.0": 0}),
+    "size_till": lambda c, s: queries.size_till(c, s, {"0.0": 0}),
+    "size_between": lambda c, s: queries.size_between(c, s, {"0.0": 0}, {"0.0": 1}),
+    "stream_cut_at": lambda c, s: queries.stream_cut_at(c, s, THEN),
+    "recorded_cut": lambda c, s: queries.recorded_cut(c, s, THEN),
+    "next_cut": lambda c, s: queries.next_cut(c, s, {"0.0": 0}, 1),
+    "stream_info": lambda c, s: queries.stream_info(c, s),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_stream_that_is_not_there_is_said_not_to_be_there(
+    histories: Database, question: str
+) -> None:
+    Lane.made(histories)
+    with pytest.raises(NotFound, match="there is no stream no/such; create it"):
+        histories.transaction(lambda c: QUESTIONS[question](c, NOBODY))
+
+
+def test_no_stream_is_found_in_a_database_that_is_known_to_be_empty(
+    test_database: TestDatabase,
+) -> None:
+    """Postgres then reads tables without evaluating what they are filtered by."""
+    connection = psycopg2.connect(test_database.owner_dsn)
+    connection.autocommit = True
+    connection.cursor().execute("VACUUM ANALYZE")
+    connection.close()
+    empty = test_database.open()
+    silent = []
+    for question, ask in QUESTIONS.items():
+        try:
+            empty.transaction(lambda c, ask=ask: ask(c, NOBODY))
+        except NotFound:
+            continue
+        silent.append(question)
+    empty.dispose()
+    assert silent == []
+
+
+@pytest.mark.parametrize("segment", ["7.0", "0.1", "9999.99999"])
+def test_a_segment_that_is_not_there_is_named(histories: Database, segment: str) -> None:
+    asked = History(Driver(histories, segments=2), Random(0))
+    for question in (queries.successors, queries.predecessors):
+        with pytest.raises(
+            NotFound, match=re.escape(f"has no segment {segment}: it never existed")
+        ):
+            asked.ask(question, segment)
+
+
+MALFORMED = ["", "0", "0.0.0", "00.0", "-1.0", "0.0 ", "a.b", "4294967296.0", "0.2147483648"]
+
+
+@pytest.mark.parametrize("segment", MALFORMED)
+def test_what_is_no_segments_name_is_refused(histories: Database, segment: str) -> None:
+    asked = History(Driver(histories, segments=2), Random(0))
+    for question in (queries.successors, queries.predecessors):
+        with pytest.raises(InvalidInput, match=r"is not a segment: write number\.epoch"):
+            asked.ask(question, segment)
+
+
+WITH_A_CUT: dict[str, Callable[[Connection, Any, queries.Cut], object]] = {
+    "segments_between from": lambda c, s, cut: queries.segments_between(c, s, cut),
+    "segments_between to": lambda c, s, cut: queries.segments_between(c, s, None, cut),
+    "span": queries.span,
+    "size_till": queries.size_till,
+    "size_between from": lambda c, s, cut: queries.size_between(c, s, cut, {"0.0": 0, "1.0": 0}),
+    "size_between to": lambda c, s, cut: queries.size_between(c, s, {"0.0": 0, "1.0": 0}, cut),
+    "next_cut": lambda c, s, cut: queries.next_cut(c, s, cut, 1),
+}
+
+
+@pytest.mark.parametrize("question", WITH_A_CUT)
+def test_a_cut_with_a_segment_that_is_not_there_is_refused_by_its_name(
+    histories: Database, question: str
+) -> None:
+    lane = Lane.made(histories)
+    cut: queries.Cut = {"0.0": 0, "7.3": 0}
+    with pytest.raises(InvalidInput, match=r"the stream has no segment 7\.3: .* choose a cut"):
+        histories.transaction(lambda c: WITH_A_CUT[question](c, lane.name, cut))
+
+
+@pytest.mark.parametrize("question", WITH_A_CUT)
+@pytest.mark.parametrize(
+    "cut",
+    [
+        {}, {"nonsense": 0}, {"0.0.0": 0, "1.0": 0}, {"4294967296.0": 0},
+        {"0.0": -1, "1.0": 0}, {"0.0": 1.5, "1.0": 0}, {"0.0": "soon", "1.0": 0},
+        {"0.0": None, "1.0": 0}, {"0.0": True, "1.0": 0}, {"0.0": 10**30, "1.0": 0},
+    ],
+    ids=json.dumps,
+)  # fmt: skip
+def test_what_is_no_cut_is_refused(histories: Database, question: str, cut: queries.Cut) -> None:
+    lane = Lane.made(histories)
+    with pytest.raises(InvalidInput, match=r"the stream cut has|is no stream cut"):
+        histories.transaction(lambda c: WITH_A_CUT[question](c, lane.name, cut))
+
+
+def test_cuts_in_the_wrong_order_are_refused_with_the_segment(histories: Database) -> None:
+    lane = Lane.made(histories)
+    lane.append({"0.0": 5, "1.0": 5})
+    early, late = {"0.0": 1, "1.0": 4}, {"0.0": 3, "1.0": 4}
+    histories.transaction(lambda c: queries.segments_between(c, lane.name, early, late))
+    with pytest.raises(InvalidInput, match=r"lies after the second in segment 0\.0; give the"):
+        histories.transaction(lambda c: queries.segments_between(c, lane.name, late, early))
+    size = histories.transaction(lambda c: queries.size_between(c, lane.name, late, early))
+    assert size == (-2, -20)
+
+
+def test_every_question_is_one_statement(history: History) -> None:
+    cut, tail = as_json(history.model.head), as_json(history.model.tail())
+    asked: list[tuple[Any, ...]] = [
+        (queries.active_segments,), (queries.active_segments, THEN), (queries.epoch_at, THEN),
+        (queries.scale_metadata, THEN, THEN), (queries.successors, "0.0"),
+        (queries.predecessors, "0.0"), (queries.segments_between,),
+        (queries.segments_between, cut, tail), (queries.span, cut), (queries.size_till, cut),
+        (queries.size_between, cut, tail), (queries.stream_cut_at, THEN),
+        (queries.recorded_cut, THEN), (queries.next_cut, cut, 10), (queries.stream_info,),
+    ]  # fmt: skip
+    statements = count_statements(history.lane.database)
+    for question, *given in asked:
+        history.ask(question, *given)
+    assert len(statements) == len(asked)
