@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame
@@ -109,3 +110,14 @@ def test_attempts_write_to_folders_of_their_own(weir: Installation) -> None:
     assert_in_order(weir, stream, 50)
     folders = {row.path for row in weir.query("SELECT path FROM garbage")}
     assert folders == {f"1/_weir_tx=1/_weir_attempt={n}/" for n in (1, 2)}
+
+
+def test_rows_that_are_in_the_plan_itself_get_a_folder_per_task(weir: Installation) -> None:
+    # Spark evaluates what it can of such a plan in the driver, where the number of every task is 0.
+    stream = weir.create(segments=3)
+    rows = pd.DataFrame({"k": [f"key {n % 100}" for n in range(500)], "n": range(500)})
+    weir.append(stream, rows)
+    folders = [f.path.rsplit("/", 1)[0] for f in weir.query("SELECT path FROM data_file")]
+    assert len(folders) > 3, "one task alone wrote"
+    assert len(folders) == len(set(folders))
+    assert sorted(weir.check(stream)["n"]) == list(range(500))

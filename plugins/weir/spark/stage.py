@@ -6,6 +6,7 @@ task that read it into the file of its segment, in the order of its rank.
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -46,6 +47,7 @@ SMALL_FILE = 1 << 20  # bytes: if tasks x segments made files below this, rows a
 MANY_FILES = 256  # ... and if there were more than this many
 # Delta encoding stores the rank in next to nothing; a dictionary would be tried first.
 PARQUET = {"parquet.writer.version": "v2", f"parquet.enable.dictionary#{SEQ}": "false"}
+_PLACE = re.compile(r"/part-[^/]*(\.c\d+\.)[^/]*$")
 _FILE = re.compile(rf"{SEGMENT}=(-?\d+)/{TASK}=\d+/[^/]+\.parquet$")
 
 
@@ -81,12 +83,22 @@ def stage(
             f"Spark wrote {rows} rows for {attempt.stream}, but the files below {attempt.folder} "
             f"hold {found}; nothing was committed."
         )
+    _check_folders(attempt, files)
     return Staged(
         attempt,
         tuple(file for file in files if file.segment_id != REJECTED_SEGMENT),
         fields,
         tuple(file for file in files if file.segment_id == REJECTED_SEGMENT),
     )
+
+
+def _check_folders(attempt: Attempt, files: Sequence[StagedFile]) -> None:
+    """A reader finds a file's constants by its folder and its number in it: both name one file."""
+    places = Counter(_PLACE.sub(r"\1", file.path) for file in files)
+    if places and (most := places.most_common(1)[0])[1] > 1:
+        raise InvariantViolation(
+            f"two tasks wrote to {most[0]} of {attempt.stream}; nothing was committed."
+        )
 
 
 def _route(attempt: Attempt, frame: DataFrame) -> tuple[list[int], DataFrame]:
@@ -135,15 +147,17 @@ def _write(
             routed = routed.repartition(
                 max(1, min(tasks, size // (8 * SMALL_FILE) + 1)), "_weir_ordinal"
             )
-    # One number per (task, segment), so that it alone names the folder in its transaction.
+    # One number per (task, segment), so that it alone names the folder in its transaction. Counted
+    # first: over rows that are in the plan itself (of a pandas DataFrame, say) Spark would compute
+    # the number in the driver, where every task is task 0.
     task = F.spark_partition_id() * F.lit(len(ids)) + F.col("_weir_ordinal")
     counted = Observation()
-    out = routed.select(
+    out = routed.observe(counted, F.count(F.lit(1)).alias("rows")).select(
         *kept,
         F.col(SEQ),
         constant_array(ids)[F.col("_weir_ordinal")].alias(SEGMENT),
         task.alias(TASK),
-    ).observe(counted, F.count(F.lit(1)).alias("rows"))
+    )
     open_files = len(ids) + 1
     if shuffle or open_files > OPEN_FILES:
         out, open_files = out.sortWithinPartitions(SEGMENT, TASK, SEQ), 0
