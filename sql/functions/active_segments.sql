@@ -21,13 +21,22 @@ RETURNS TABLE (segment text, key_low double precision, key_high double precision
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 16
 AS $$
     WITH s AS MATERIALIZED (
-        SELECT s.stream_id, s.head, s.current_epoch, weir.time_clock(at) AS clock
+        SELECT s.stream_id, s.head, weir.time_clock(at) AS clock
         FROM weir.stream s
         WHERE s.stream_id = weir.stream_id(stream)
           AND (s.sealed_clock IS NULL OR weir.time_clock(at) < s.sealed_clock)
     ), tiles AS MATERIALIZED (
-        SELECT a.* FROM s CROSS JOIN LATERAL weir.active_segments_at(
-            s.stream_id, coalesce(weir.epoch_at(s.stream_id, s.clock), s.current_epoch)) a
+        SELECT a.* FROM s
+        CROSS JOIN LATERAL weir.active_segments_at(
+            s.stream_id, weir.epoch_at(s.stream_id, s.clock)) a
+        WHERE s.clock IS NOT NULL
+        UNION ALL
+        SELECT g.segment_id, g.key_low, g.key_high FROM s
+        JOIN weir.segment_tail t ON t.stream_id = s.stream_id
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT * FROM weir.segment g WHERE g.stream_id = t.stream_id
+            AND g.segment_id = t.segment_id OFFSET 0) g
+        WHERE s.clock IS NULL
     ), usual AS MATERIALIZED (
         SELECT (SELECT max(split_part(key, '.', 2)::integer) FROM jsonb_object_keys(s.head) AS key)
                < (SELECT min(t.segment_id >> 32) FROM tiles t) AS so

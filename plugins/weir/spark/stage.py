@@ -42,7 +42,6 @@ Say = Callable[[str], None]
 log = logging.getLogger("weir.stage")
 
 ROWS_PER_FILE = 1_000_000
-OPEN_FILES = 64  # per task: so many segments are written without sorting; memory bounds it
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments made files below this, rows are shuffled first
 MANY_FILES = 256  # ... and if there were more than this many
 # Delta encoding stores the rank in next to nothing; a dictionary would be tried first.
@@ -138,12 +137,10 @@ def _write(
 ) -> int:
     """Write the files; returns how many rows Spark counted on the way."""
     tasks = _tasks(routed) if len(ids) > 8 else 1
-    shuffle = False
     if tasks * len(ids) > MANY_FILES:
         plan: Any = routed._jdf.queryExecution().optimizedPlan()
         size = int(str(plan.stats().sizeInBytes()))
-        shuffle = size < SMALL_FILE * tasks * len(ids)
-        if shuffle:
+        if size < SMALL_FILE * tasks * len(ids):
             routed = routed.repartition(
                 max(1, min(tasks, size // (8 * SMALL_FILE) + 1)), "_weir_ordinal"
             )
@@ -158,15 +155,11 @@ def _write(
         constant_array(ids)[F.col("_weir_ordinal")].alias(SEGMENT),
         task.alias(TASK),
     )
-    open_files = len(ids) + 1
-    if shuffle or open_files > OPEN_FILES:
-        out, open_files = out.sortWithinPartitions(SEGMENT, TASK, SEQ), 0
-    with (
-        setting(spark, {"spark.sql.maxConcurrentOutputFileWriters": str(open_files)}),
-        watched(spark, f"appending to {attempt.stream}", say),
-    ):
+    with watched(spark, f"appending to {attempt.stream}", say):
         (
-            out.write.options(**PARQUET)
+            # One file is open at a time, and Spark finds what it would have sorted by itself.
+            out.sortWithinPartitions(SEGMENT, TASK, SEQ)
+            .write.options(**PARQUET)
             .option("maxRecordsPerFile", ROWS_PER_FILE)
             .partitionBy(SEGMENT, TASK)
             .mode("overwrite")
