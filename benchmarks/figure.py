@@ -1,28 +1,32 @@
-"""A figure: pairs of timed runs, ours beside a reference, interleaved; one JSON line."""
+"""A figure: pairs of runs, ours beside a reference, interleaved; one JSON line."""
 
 import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What is measured. `ours` and `reference` do the work once and return nothing.
+    """What is measured. `ours` and `reference` do the work once and return its cost in `unit`;
+    nothing, if that is the seconds they took.
 
     `limit`: what the best pair's ratio must not exceed. `goal`: what we want of the median.
     """
 
     name: str
     what: str
-    ours: Callable[[], object]
-    reference: Callable[[], object]
+    ours: Callable[[], float | None]
+    reference: Callable[[], float | None]
     limit: float
     goal: float | None = None
     runs: int = 5
     warm_up: int = 1
+    unit: str = "s"
+    notes: dict[str, Any] = field(default_factory=dict)  # what else the line says
 
     def measure(self) -> bool:
         """Run the pairs, print the line, and say whether the best pair is within the limit."""
@@ -33,10 +37,10 @@ class Figure:
         for i in range(self.runs):
             # Which comes first alternates, so that neither always finds the caches warm.
             order = (self.reference, self.ours) if i % 2 == 0 else (self.ours, self.reference)
-            times = {work: _seconds(work) for work in order}
-            pairs.append((times[self.ours], times[self.reference]))
+            costs = {work: _cost(work) for work in order}
+            pairs.append((costs[self.ours], costs[self.reference]))
             print(
-                f"  {self.name}: {pairs[-1][0]:.3f} s beside {pairs[-1][1]:.3f} s",
+                f"  {self.name}: {pairs[-1][0]:.4g} {self.unit} beside {pairs[-1][1]:.4g}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -44,9 +48,9 @@ class Figure:
         ok = min(ratios) <= self.limit
         line = {
             "figure": self.name,
-            "ours": round(median(ours for ours, _ in pairs), 4),
-            "reference": round(median(reference for _, reference in pairs), 4),
-            "unit": "s",
+            "ours": round(median(ours for ours, _ in pairs), 6),
+            "reference": round(median(reference for _, reference in pairs), 6),
+            "unit": self.unit,
             "ratio": round(median(ratios), 3),
             "best": round(min(ratios), 3),
             "limit": self.limit,
@@ -54,12 +58,13 @@ class Figure:
             "ok": ok,
             "what": self.what,
             "runs": self.runs,
+            **self.notes,
         }
         print(json.dumps(line), flush=True)
         return ok
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def _cost(work: Callable[[], float | None]) -> float:
     start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+    cost = work()
+    return time.perf_counter() - start if cost is None else cost

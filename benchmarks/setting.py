@@ -1,7 +1,7 @@
 """What the figures share: a throw-away Postgres, a warehouse, a Spark session, made when needed."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from weir import migrate
 from weir.local import logins
+from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.settings import Settings
 from weir.storage import Database
@@ -22,6 +23,8 @@ class Setting:
     folder: Path
     full: bool
     dsn: str
+    server: EmbeddedPostgres
+    at_end: ExitStack  # closes what figures share
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 1_000_000)))
 
     @cached_property
@@ -55,6 +58,12 @@ class Setting:
         session.sparkContext.setLogLevel("ERROR")
         return session
 
+    def durable(self, on: bool) -> None:
+        """Whether commits from now on survive a crash of the machine, as in an installation."""
+        for name in ("fsync", "synchronous_commit", "full_page_writes"):
+            self.server.psql(f"ALTER SYSTEM SET {name} = {'on' if on else 'off'}")
+        self.server.psql("SELECT pg_reload_conf()")
+
     def number(self) -> int:
         """A number that was not given out before in this run."""
         return next(self._numbers)
@@ -63,10 +72,10 @@ class Setting:
 @contextmanager
 def bench_setting(folder: Path, *, full: bool) -> Iterator[Setting]:
     """A migrated database on a throw-away server, for one run."""
-    with throw_away_postgres() as server:
+    with throw_away_postgres() as server, ExitStack() as at_end:
         migrate.upgrade(server.dsn("weir", "weir_owner"))
         logins.make_users(server)
-        setting = Setting(folder, full, server.dsn("weir", "weir_app"))
+        setting = Setting(folder, full, server.dsn("weir", "weir_app"), server, at_end)
         try:
             yield setting
         finally:

@@ -1,0 +1,287 @@
+"""Metadata operations on a year of history, a scale every second, beside the same on 1,000 epochs.
+
+Both streams are in the same tables. A small run has 300,000 epochs in place of 31.5 million.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from benchmarks.figure import Figure
+from benchmarks.history import BYTES, EVENTS, SLOTS, History, build, middle
+from benchmarks.setting import Setting
+from weir.controller import queries
+from weir.controller.commit import commit
+from weir.controller.cuts import check_cut, load_cuts
+from weir.controller.epochs import active_segments
+from weir.controller.scale import scale
+from weir.controller.staged import Staged, StagedFile
+from weir.controller.transactions import Attempt, begin
+from weir.controller.truncation import truncate
+from weir.names import stream_name
+from weir.storage import Database, count_statements
+
+LONG = 31_536_000
+SHORT = 1000
+
+
+def _histories(setting: Setting) -> tuple[History, History]:
+    """The long and the short one."""
+    cached = setting.__dict__.get("_histories")
+    if cached is None:
+        setting.durable(False)
+        wanted = {
+            stream_name("bench/short"): SHORT,
+            stream_name("bench/long"): LONG if setting.full else 300_000,
+        }
+        short, long = build(setting.server.dsn("weir", "postgres"), wanted)
+        cached = setting.__dict__["_histories"] = long, short
+    return cached
+
+
+@dataclass(frozen=True)
+class Query:
+    """Something to ask, which must be one statement, and how its arguments are chosen."""
+
+    what: str
+    ask: Callable[[Connection, History, Any], object]
+    choose: Callable[[Connection, History, int], Any]  # for a random epoch
+    repeat: int = 1  # so that a run takes long enough to be timed
+
+
+_QUERIES = {
+    "active_now": Query(
+        "the active segments",
+        lambda c, h, _: queries.active_segments(c, h.name),
+        lambda c, h, epoch: None,
+    ),
+    "active_at": Query(
+        "the segments active at a random time",
+        lambda c, h, at: queries.active_segments(c, h.name, at),
+        lambda c, h, epoch: h.time(epoch),
+    ),
+    "epoch_at": Query(
+        "the epoch at a random time",
+        lambda c, h, at: queries.epoch_at(c, h.name, at),
+        lambda c, h, epoch: h.time(epoch),
+        repeat=10,
+    ),
+    "successors": Query(
+        "the successors of a random segment",
+        lambda c, h, segment: queries.successors(c, h.name, segment),
+        lambda c, h, epoch: h.segments(c, epoch)[epoch % SLOTS].name,
+        repeat=10,
+    ),
+    "segments_between": Query(
+        "the segments between two cuts 100 epochs apart",
+        lambda c, h, cuts: queries.segments_between(c, h.name, *cuts),
+        lambda c, h, epoch: (h.cut(c, epoch), h.cut(c, epoch + 100)),
+    ),
+    "size_till": Query(
+        "the size till a cut whose oldest and newest epochs are 10 apart",
+        lambda c, h, cut: queries.size_till(c, h.name, cut),
+        lambda c, h, epoch: _mixed(c, h, epoch),
+    ),
+    "cut_validity": Query(
+        "whether a cut is valid",
+        lambda c, h, cut: check_cut(c, h.stream_id, cut),
+        lambda c, h, epoch: load_cuts(c, h.stream_id, h.cut(c, epoch))[0],
+    ),
+}
+
+
+def _mixed(connection: Connection, history: History, epoch: int) -> queries.Cut:
+    """One half of the keys in an epoch, the other half 10 epochs before.
+
+    The two slots that the first and the last of these epochs touched are in different halves.
+    """
+    epoch = epoch // SLOTS * SLOTS + 5
+    later = [s for s in history.segments(connection, epoch) if s.key_low < 0.5]
+    earlier = [s for s in history.segments(connection, epoch - 10) if s.key_low >= 0.5]
+    return middle(later + earlier)
+
+
+def _asked(setting: Setting, history: History, query: Query) -> Callable[[], None]:
+    """A run of a query: 100 random arguments, the same in each run."""
+    random = Random(7)
+    chosen = setting.database.transaction(
+        lambda c: [
+            query.choose(c, history, random.randrange(2 * SLOTS, history.epochs - 2 * SLOTS))
+            for _ in range(100)
+        ]
+    )
+    database = Database.of(setting.settings)
+    statements = count_statements(database)
+    database.transaction(lambda c: query.ask(c, history, chosen[0]))
+    database.dispose()
+    assert len(statements) == 1, statements
+
+    def run() -> None:
+        def ask_all(connection: Connection) -> None:
+            for _ in range(query.repeat):
+                for argument in chosen:
+                    query.ask(connection, history, argument)
+
+        setting.database.transaction(ask_all)
+
+    return run
+
+
+def _asking(name: str, setting: Setting) -> Figure:
+    query = _QUERIES[name]
+    long, short = _histories(setting)
+    return _beside_short(
+        name,
+        f"{query.what}, {100 * query.repeat} times",
+        _asked(setting, long, query),
+        _asked(setting, short, query),
+        long,
+    )
+
+
+def _beside_short(
+    name: str,
+    what: str,
+    ours: Callable[[], float | None],
+    reference: Callable[[], float | None],
+    long: History,
+) -> Figure:
+    return Figure(
+        f"metadata/{name}",
+        f"{what}: a stream of {long.epochs:,} epochs beside one of {SHORT:,}",
+        ours,
+        reference,
+        limit=2,
+        goal=1.2,
+    )
+
+
+def at_time_cost(setting: Setting) -> Figure:
+    """The segments at a time beside their rows by primary key."""
+    long, _ = _histories(setting)
+    by_key = Query(
+        "",
+        lambda c, h, ids: c.execute(
+            text(
+                """SELECT segment_id, key_low, key_high FROM segment
+                WHERE stream_id = :s AND segment_id = ANY(:ids) ORDER BY key_low"""
+            ),
+            {"s": h.stream_id, "ids": ids},
+        ).all(),
+        lambda c, h, epoch: [s.segment_id for s in h.segments(c, epoch)],
+    )
+    return Figure(
+        "metadata/at_time_cost",
+        f"the segments active at a random time, 100 times, beside reading the same {long.epochs:,} "
+        "epochs' rows by primary key",
+        _asked(setting, long, _QUERIES["active_at"]),
+        _asked(setting, long, by_key),
+        limit=5,
+    )
+
+
+def size_distance(setting: Setting) -> Figure:
+    """The size till a cut far back beside one near the tail."""
+    long, _ = _histories(setting)
+    far = 10_000_000 if setting.full else 100_000
+
+    def back(distance: int) -> Query:
+        return Query(
+            "",
+            lambda c, h, cut: queries.size_till(c, h.name, cut),
+            lambda c, h, epoch: h.cut(c, h.epochs - distance),
+        )
+
+    return Figure(
+        "metadata/size_distance",
+        f"the size till a cut {far:,} epochs back beside one 10 epochs back, 100 times",
+        _asked(setting, long, back(far)),
+        _asked(setting, long, back(10)),
+        limit=1.5,
+    )
+
+
+def _scaled(setting: Setting, history: History) -> Callable[[], None]:
+    """A run of scales: one segment is split and its halves are merged, 20 times."""
+    active = setting.database.transaction(lambda c: active_segments(c, history.stream_id))
+    whole = next(t.segment for t in active if t.segment.key_high - t.segment.key_low > 0.9 / SLOTS)
+    segments = [whole.name]
+
+    def run() -> None:
+        nonlocal segments
+        for _ in range(40):
+            done = scale(
+                setting.database, history.name, seal=segments, parts=3 - len(segments),
+                request_id=f"scale {setting.number()}",
+            )  # fmt: skip
+            segments = [segment for segment, _, _ in done["created"]]
+
+    return run
+
+
+def _committed(setting: Setting, history: History) -> Callable[[], float]:
+    """A run of commits of a file each, without their beginnings."""
+
+    def staged() -> Staged:
+        attempt = begin(
+            setting.database, history.name, writer_id="bench", batch_id=f"{setting.number()}",
+            fingerprint="", lease=600.0, source="bench",
+        )  # fmt: skip
+        assert isinstance(attempt, Attempt)
+        assert attempt.fields is not None
+        segment = attempt.segments[setting.number() % len(attempt.segments)]
+        path = f"{attempt.folder}_weir_segment={segment.segment_id}/_weir_task=0/part.parquet"
+        file = StagedFile(segment.segment_id, path, EVENTS, BYTES, 0, EVENTS - 1)
+        return Staged(attempt, (file,), attempt.fields)
+
+    def run() -> float:
+        ready = [staged() for _ in range(100)]
+        start = time.perf_counter()
+        for one in ready:
+            commit(setting.database, one)
+        return time.perf_counter() - start
+
+    return run
+
+
+def _truncated(setting: Setting, history: History) -> Callable[[], float]:
+    """A run of truncations, an epoch further each; the first goes to the middle of the history."""
+    head = history.epochs // 2
+
+    def run() -> float:
+        nonlocal head
+        heads = range(head + 1, head + 31)
+        head += 30
+        cuts = setting.database.transaction(
+            lambda c: [json.dumps(history.cut(c, epoch)) for epoch in heads]
+        )
+        start = time.perf_counter()
+        for cut in cuts:
+            truncate(setting.database, history.name, cut, request_id=f"cut {setting.number()}")
+        return time.perf_counter() - start
+
+    return run
+
+
+def _changing(
+    name: str, what: str, run: Callable[[Setting, History], Callable[[], Any]], setting: Setting
+) -> Figure:
+    long, short = _histories(setting)
+    return _beside_short(name, what, run(setting, long), run(setting, short), long)
+
+
+FIGURES = {
+    **{f"metadata/{name}": partial(_asking, name) for name in _QUERIES},
+    "metadata/at_time_cost": at_time_cost,
+    "metadata/size_distance": size_distance,
+    # What changes the histories comes last.
+    "metadata/commit": partial(_changing, "commit", "100 commits of a file", _committed),
+    "metadata/scale": partial(_changing, "scale", "40 scales", _scaled),
+    "metadata/truncate": partial(_changing, "truncate", "30 truncations", _truncated),
+}

@@ -1,0 +1,162 @@
+"""Processes that append files of 1,000 rows at once, each on its own, to Weir or to DuckLake."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from importlib import resources
+from multiprocessing import get_context
+from pathlib import Path
+from threading import Barrier
+from typing import NamedTuple
+from uuid import uuid4
+
+import duckdb
+import pyarrow as pa
+from pyarrow import parquet
+
+from weir.controller.commit import commit
+from weir.controller.staged import Staged, StagedFile
+from weir.controller.transactions import Attempt, begin
+from weir.names import stream_name
+from weir.storage import Database
+
+ROWS = 1000
+FIELDS = [
+    {"name": "key", "type": "string", "nullable": True, "metadata": {}},
+    {"name": "value", "type": "long", "nullable": True, "metadata": {}},
+]
+COLUMNS = "key VARCHAR, value BIGINT"
+# DuckLake's retries at their best, of those tried: with shorter waits its writers disturb each
+# other more, and with fewer attempts some give up.
+RETRIES = {
+    "ducklake_max_retry_count": 1000,
+    "ducklake_retry_wait_ms": 100,
+    "ducklake_retry_backoff": 1.5,
+}
+
+# What a writer does, again and again: append a file, that is there already, to a stream or table.
+Append = Callable[[str, str], object]
+_barrier: Barrier
+
+
+class Appended(NamedTuple):
+    """What all writers together did."""
+
+    seconds: float
+    commits: int
+    failures: list[str]
+
+
+class _Done(NamedTuple):
+    began: float
+    ended: float
+    failures: list[str]
+
+
+class Writers:
+    """So many processes; each keeps its connections from one call to the next."""
+
+    def __init__(self, count: int, folder: Path) -> None:
+        self._count = count
+        self._folder = folder
+        rows = {"key": [f"key-{i}" for i in range(ROWS)], "value": list(range(ROWS))}
+        parquet.write_table(pa.table(rows), folder / "rows.parquet")
+        context = get_context("spawn")
+        barrier = context.Barrier(count)
+        self._pool = ProcessPoolExecutor(count, context, _meet_at, (barrier,))
+
+    def __enter__(self) -> "Writers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def append(
+        self, connect: Callable[[str], Append], place: str, to: Sequence[str], each: int
+    ) -> Appended:
+        """Each makes `each` appends, to one stream or table after the other; all begin together."""
+        tasks = [
+            self._pool.submit(
+                _append,
+                connect,
+                place,
+                [(to[(i + j) % len(to)], self._file()) for j in range(each)],
+            )
+            for i in range(self._count)
+        ]
+        done = [task.result() for task in tasks]
+        failures = [failure for one in done for failure in one.failures]
+        seconds = max(one.ended for one in done) - min(one.began for one in done)
+        return Appended(seconds, self._count * each - len(failures), failures)
+
+    def _file(self) -> str:
+        """A file of its own: the same bytes under another name."""
+        path = self._folder / f"{uuid4().hex}.parquet"
+        os.symlink(self._folder / "rows.parquet", path)
+        return str(path)
+
+
+def _meet_at(barrier: Barrier) -> None:
+    global _barrier
+    _barrier = barrier
+
+
+def _append(connect: Callable[[str], Append], place: str, work: Sequence[tuple[str, str]]) -> _Done:
+    append = connect(place)
+    failures = []
+    _barrier.wait(timeout=120)
+    began = time.monotonic()
+    for to, path in work:
+        try:
+            append(to, path)
+        except Exception as error:  # the caller says what is to become of it
+            failures.append(f"{type(error).__name__}: {error}")
+    return _Done(began, time.monotonic(), failures)
+
+
+@cache
+def weir(dsn: str) -> Append:
+    """Begin, read the file's footer, commit."""
+    database = Database(dsn, patience=60.0, connect_patience=10.0)
+
+    def append(stream: str, path: str) -> None:
+        attempt = begin(
+            database, stream_name(stream), writer_id="bench", batch_id=path, fingerprint="",
+            lease=600.0, source="bench",
+        )  # fmt: skip
+        assert isinstance(attempt, Attempt)
+        rows = parquet.read_metadata(path).num_rows
+        segment = attempt.segments[0].segment_id
+        file = StagedFile(segment, path, rows, os.path.getsize(path), 0, rows - 1)
+        commit(database, Staged(attempt, (file,), FIELDS))
+
+    return append
+
+
+@cache
+def ducklake(dsn: str) -> Append:
+    """Register the file in a table."""
+    connection = lake(dsn)
+
+    def append(table: str, path: str) -> None:
+        connection.execute(f"CALL ducklake_add_data_files('lake', '{table}', '{path}')")
+
+    return append
+
+
+def lake(dsn: str) -> duckdb.DuckDBPyConnection:
+    """DuckDB with the DuckLake whose tables are in this Postgres database."""
+    connection = duckdb.connect()
+    for name in ("ducklake", "postgres_scanner"):
+        folder = resources.files(f"duckdb_extension_{name}") / f"extensions/v{duckdb.__version__}"
+        connection.execute(f"LOAD '{folder / name}.duckdb_extension'")
+    connection.execute("SET enable_progress_bar = false")
+    for name, value in RETRIES.items():
+        connection.execute(f"SET {name} = {value}")
+    connection.execute(
+        f"""ATTACH 'ducklake:postgres:{dsn.replace("'", "''")}' AS lake
+        (DATA_PATH '/nowhere', DATA_INLINING_ROW_LIMIT 0)"""
+    )
+    return connection
