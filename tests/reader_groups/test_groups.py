@@ -85,9 +85,9 @@ def test_what_is_wrong_with_the_arguments_is_said(shared_database: Database, lan
         given = {"streams": [lane.name], "request_id": unique("request"), **options}
         create_reader_group(shared_database, unique("group"), **given)  # type: ignore[arg-type]
 
-    with pytest.raises(InvalidInput, match="start is 'middle'"):
+    with pytest.raises(InvalidInput, match="'middle' is no place"):
         create(start="middle")
-    with pytest.raises(InvalidInput, match="on_gap 'panic'"):
+    with pytest.raises(InvalidInput, match="on_gap is 'panic'"):
         create(on_gap="panic")
     with pytest.raises(InvalidInput, match="no stream to read"):
         create(streams=[])

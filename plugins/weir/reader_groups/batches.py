@@ -51,9 +51,22 @@ def open_batch(
             return resumed
         release_lapsed(connection, locked, lease, alive=reader_id)
         skip_gaps(connection, locked)
-        return open_new(connection, locked, reader_id, token, budget, until, expected_readers)
+        limits = {**(until or {}), **_end_cuts(connection, locked)}
+        return open_new(connection, locked, reader_id, token, budget, limits, expected_readers)
 
     return database.transaction(work)
+
+
+def _end_cuts(connection: Connection, group: LockedGroup) -> dict[int, dict[str, Any]]:
+    """Where the group stops for good, per stream id; never beyond a tail."""
+    rows = connection.execute(
+        text(
+            """SELECT stream_id, end_cut FROM reader_group_stream
+            WHERE group_id = :g AND end_cut IS NOT NULL"""
+        ),
+        {"g": group.group_id},
+    )
+    return {row.stream_id: row.end_cut for row in rows}
 
 
 def _resume(
@@ -93,14 +106,19 @@ def _resume(
 
 def check_held(connection: Connection, batch: Batch) -> None:
     """Raises Fenced when the batch was taken over."""
-    token = connection.execute(
+    row = connection.execute(
         text(
-            """SELECT b.token FROM reader_batch b JOIN reader_group g USING (group_id)
+            """SELECT b.token, b.state FROM reader_batch b JOIN reader_group g USING (group_id)
             WHERE g.name = :group AND b.batch_id = :batch_id"""
         ),
         {"group": batch.group, "batch_id": batch.batch_id},
-    ).scalar_one_or_none()
-    if token != batch.token:
+    ).one_or_none()
+    if row is not None and row.state == "abandoned":
+        raise Fenced(
+            f"batch {batch.batch_id} was abandoned when group {batch.group} was reset; what this "
+            "attempt wrote will be deleted."
+        )
+    if row is None or row.token != batch.token:
         raise Fenced(
             f"batch {batch.batch_id} of group {batch.group} was taken over from reader "
             f"{batch.reader_id!r}; what this attempt wrote will be deleted."

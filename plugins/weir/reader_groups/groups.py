@@ -1,18 +1,21 @@
 """Create reader groups."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import lock_streams
+from weir.controller.locks import LockedStream, lock_streams
 from weir.controller.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.names import StreamName, reader_group_name
+from weir.reader_groups.places import Cuts, check_not_below_the_head, find_place
 from weir.storage import Database
+from weir.stream_cut import first_behind
 
-START = ("head", "tail")
 ON_GAP = ("fail", "skip")
+ON_ERROR = ("stop", "split", "quarantine")
 
 
 def create_reader_group(
@@ -21,84 +24,124 @@ def create_reader_group(
     streams: Sequence[StreamName],
     *,
     start: str = "head",
+    end: str = "",
     subscriber: bool = True,
     on_gap: str = "fail",
+    on_error: str = "stop",
     request_id: str,
 ) -> dict[str, Any]:
-    """Create a group that reads `streams` from their head, or from their tail now.
+    """Create a group that reads `streams` from one place, and stops at another if `end` names one.
 
-    A subscriber is protected from retention from this very transaction on, by its start cut.
-    Raises NotFound for a stream, Conflict when the group exists.
+    Places are those of `weir.reader_groups.places`. A subscriber is protected from retention from
+    this very transaction on, by its start cut. Raises NotFound for a stream, Truncated for a place
+    below the head, Conflict when the group exists.
     """
     reader_group_name(name)
-    if start not in START or on_gap not in ON_GAP:
-        raise InvalidInput(
-            f"start is {start!r} and on_gap {on_gap!r}; use one of {START} and one of {ON_GAP}."
-        )
+    check_settings(on_gap, on_error)
     if not streams:
         raise InvalidInput(f"reader group {name} has no stream to read; name at least one.")
     request = Request(
         request_id,
         "create_reader_group",
         name,
-        {"streams": sorted(map(str, streams)), "start": start, "subscriber": subscriber,
-         "on_gap": on_gap},
+        {"streams": sorted(map(str, streams)), "start": start, "end": end,
+         "subscriber": subscriber, "on_gap": on_gap, "on_error": on_error},
     )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
         locked = lock_streams(connection, names=list(dict.fromkeys(streams)))
         if (before := request.result(connection)) is not None:
             return before
-        made = connection.execute(
-            text(
-                """INSERT INTO reader_group (name, subscriber, on_gap)
-                VALUES (:name, :subscriber, :on_gap)
-                ON CONFLICT (name) DO NOTHING RETURNING group_id"""
-            ),
-            {"name": name, "subscriber": subscriber, "on_gap": on_gap},
-        ).one_or_none()
-        if made is None:
-            raise Conflict(f"reader group {name} exists already; choose another name.")
-        cuts = connection.execute(
-            text(
-                """WITH starts AS (
-                    INSERT INTO reader_group_stream (group_id, stream_id, start_cut, published_cut,
-                                                     published_at)
-                    SELECT :group_id, s.stream_id, c.cut, CASE WHEN :subscriber THEN c.cut END,
-                           CASE WHEN :subscriber THEN clock_timestamp() END
-                    FROM stream s CROSS JOIN LATERAL (
-                        SELECT CASE WHEN :start = 'head' THEN s.head
-                               ELSE tail_cut(s.stream_id) END AS cut) c
-                    WHERE s.stream_id = ANY(:ids)
-                    RETURNING stream_id, start_cut
-                ), entered AS (
-                    INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state,
-                                                      next_offset)
-                    SELECT :group_id, starts.stream_id, e.segment_id,
-                           CASE WHEN e.event_offset IS NULL THEN 'future' ELSE 'unassigned' END,
-                           e.event_offset
-                    FROM starts CROSS JOIN LATERAL cut_entries(starts.start_cut) e
-                )
-                SELECT stream_id, start_cut FROM starts"""
-            ),
-            {
-                "group_id": made.group_id,
-                "subscriber": subscriber,
-                "start": start,
-                "ids": [stream.stream_id for stream in locked],
-            },
-        )
-        names = {stream.stream_id: str(stream.name) for stream in locked}
-        return request.done(
-            connection,
-            {
-                "reader_group": name,
-                "subscriber": subscriber,
-                "start": {names[row.stream_id]: row.start_cut for row in cuts},
-            },
-        )
+        starts = find_place(connection, locked, start)
+        ends = find_place(connection, locked, end) if end.strip() else {}
+        made = create_in(
+            connection, name, locked, starts, ends, subscriber=subscriber, on_gap=on_gap,
+            on_error=on_error,
+        )  # fmt: skip
+        return request.done(connection, made)
 
     return database.transaction(work)
+
+
+def create_in(
+    connection: Connection,
+    name: str,
+    streams: Sequence[LockedStream],
+    starts: Cuts,
+    ends: Cuts,
+    *,
+    subscriber: bool,
+    on_gap: str,
+    on_error: str,
+) -> dict[str, Any]:
+    """The same in a transaction that has locked the streams and knows the cuts."""
+    check_not_below_the_head(connection, streams, starts)
+    for stream in streams:
+        start, end = starts[stream.stream_id], ends.get(stream.stream_id)
+        if end is not None and (behind := first_behind(start, end)) is not None:
+            raise InvalidInput(
+                f"the end lies before the start in segment {behind.name} of stream {stream.name}."
+            )
+    made = connection.execute(
+        text(
+            """INSERT INTO reader_group (name, subscriber, on_gap, on_error)
+            VALUES (:name, :subscriber, :on_gap, :on_error)
+            ON CONFLICT (name) DO NOTHING RETURNING group_id"""
+        ),
+        {"name": name, "subscriber": subscriber, "on_gap": on_gap, "on_error": on_error},
+    ).one_or_none()
+    if made is None:
+        raise Conflict(f"reader group {name} exists already; choose another name.")
+    enter_streams(connection, made.group_id, subscriber, starts, ends)
+    return {
+        "reader_group": name,
+        "subscriber": subscriber,
+        "start": {str(s.name): starts[s.stream_id].to_json() for s in streams},
+    }
+
+
+def enter_streams(
+    connection: Connection, group_id: int, subscriber: bool, starts: Cuts, ends: Cuts
+) -> None:
+    """Let a group stand at cuts of streams that it did not read so far."""
+    connection.execute(
+        text(
+            """WITH starts AS (
+                INSERT INTO reader_group_stream (group_id, stream_id, start_cut, end_cut,
+                                                 published_cut, published_at)
+                SELECT :group_id, c.stream, c.start_cut, c.end_cut,
+                       CASE WHEN :subscriber THEN c.start_cut END,
+                       CASE WHEN :subscriber THEN clock_timestamp() END
+                FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
+                    AS c (stream bigint, start_cut jsonb, end_cut jsonb)
+                RETURNING stream_id, start_cut
+            )
+            INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset)
+            SELECT :group_id, starts.stream_id, e.segment_id,
+                   CASE WHEN e.event_offset IS NULL THEN 'future' ELSE 'unassigned' END,
+                   e.event_offset
+            FROM starts CROSS JOIN LATERAL cut_entries(starts.start_cut) e"""
+        ),
+        {
+            "group_id": group_id,
+            "subscriber": subscriber,
+            "cuts": json.dumps(
+                [
+                    {"stream": s, "start_cut": cut.to_json()}
+                    | ({"end_cut": ends[s].to_json()} if s in ends else {})
+                    for s, cut in starts.items()
+                ]
+            ),
+        },
+    )
+
+
+def check_settings(on_gap: str, on_error: str) -> None:
+    """Raises InvalidInput for what a group can't do."""
+    if on_gap not in ON_GAP:
+        raise InvalidInput(f"on_gap is {on_gap!r}; use one of {ON_GAP}.")
+    if on_error not in ON_ERROR:
+        raise InvalidInput(f"on_error is {on_error!r}; use one of {ON_ERROR}.")
 
 
 def group_streams(connection: Connection, name: str) -> list[tuple[int, str]]:
@@ -115,10 +158,11 @@ def group_streams(connection: Connection, name: str) -> list[tuple[int, str]]:
 
 
 def group_tails(connection: Connection, name: str) -> dict[int, dict[str, Any]]:
-    """Per stream id the tail of each stream of a group, as cuts: how far a run has to read."""
+    """Per stream id how far a run has to read: the tail now, or where the group ends."""
     rows = connection.execute(
         text(
-            """SELECT gs.stream_id, tail_cut(gs.stream_id) AS tail FROM reader_group_stream gs
+            """SELECT gs.stream_id, coalesce(gs.end_cut, tail_cut(gs.stream_id)) AS tail
+            FROM reader_group_stream gs
             JOIN reader_group g USING (group_id) JOIN stream s USING (stream_id)
             WHERE g.name = :name AND s.state <> 'deleted'"""
         ),

@@ -35,7 +35,7 @@ def open_new(
     reader_id: str,
     token: int,
     budget: int,
-    until: dict[int, dict[str, Any]] | None,
+    until: dict[int, dict[str, Any]],
     expected_readers: int,
 ) -> Batch | None:
     positions = read_positions(connection, group)
@@ -144,7 +144,7 @@ def _plan(
     graph: dict[int, list[SegmentState]],
     mine: set[tuple[int, Segment]],
     budget: int,
-    until: dict[int, dict[str, Any]] | None,
+    until: dict[int, dict[str, Any]],
 ) -> list[Bound]:
     ends = {(s, state.segment): state.end for s, states in graph.items() for state in states}
     starts = {
@@ -159,7 +159,7 @@ def _plan(
     bounds: list[Bound] = []
     for stream_id, states in graph.items():
         stop = None
-        if until is not None and stream_id in until:
+        if stream_id in until:
             (stop,) = load_cuts(connection, stream_id, until[stream_id])
 
         def cap(segment: Segment, start: int, end: int, stream_id: int = stream_id) -> int:

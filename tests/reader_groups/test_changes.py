@@ -1,0 +1,198 @@
+"""A group that is changed, reset, forked or deleted."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.controller.support import Lane, unique
+from tests.reader_groups.support import Group
+from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
+from weir.reader_groups.changes import (
+    delete_reader_group,
+    fork_reader_group,
+    reset_reader_group,
+    update_reader_group,
+)
+from weir.retention import retain
+
+
+def reset(group: Group, to: str, **options: Any) -> dict[str, Any]:
+    return reset_reader_group(group.database, group.name, to, request_id=unique("reset"), **options)
+
+
+def update(group: Group, **changes: Any) -> dict[str, Any]:
+    return update_reader_group(group.database, group.name, request_id=unique("update"), **changes)
+
+
+def fork(group: Group, **options: Any) -> Group:
+    name = unique("fork")
+    fork_reader_group(group.database, group.name, name, request_id=unique("request"), **options)
+    return Group(group.database, name, group.lanes)
+
+
+@pytest.fixture
+def group(lane: Lane) -> Group:
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane)
+
+
+# Where a group begins.
+
+
+def test_a_group_begins_at_a_cut_at_a_time_and_stops_at_another(lane: Lane) -> None:
+    lane.append({"0.0": 5, "1.0": 5})
+    at: datetime = lane.value("SELECT clock_timestamp()")
+    lane.append({"0.0": 3})
+    timed = Group.made(lane, start=f"time {at.isoformat()}")
+    assert timed.cut() == {"0.0": 5, "1.0": 5}
+    between = Group.made(lane, start="0.0=2, 1.0=1", end="0.0=6, 1.0=3")
+    assert sorted(between.reader().read_all()) == [("0.0", 2, 6), ("1.0", 1, 3)]
+    lane.append({"0.0": 3, "1.0": 4})
+    assert between.reader().read_all() == []
+
+
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [
+        ("yesterday", "'yesterday' is no place in a stream"),
+        ("0.0=1, x", "'x' is not an entry of a stream cut"),
+        ("time soon", "'soon' is not a time"),
+        ("0.0=99, 1.0=0", "offset 99 does not exist"),
+        ("7.7=0", r"no segment 7\.7"),
+        ("checkpoint x", "a checkpoint belongs to a group"),
+        ('{"test/other": {"0.0": 1}}', "there is no cut of stream"),
+    ],
+)
+def test_a_place_that_is_none_is_refused(lane: Lane, start: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        Group.made(lane, start=start)
+
+
+def test_a_time_to_come_and_an_end_before_the_start_are_refused(lane: Lane) -> None:
+    at: datetime = lane.value("SELECT clock_timestamp()")
+    with pytest.raises(InvalidInput, match="has not come yet"):
+        Group.made(lane, start=f"time {(at + timedelta(hours=1)).isoformat()}")
+    lane.append({"0.0": 5})
+    with pytest.raises(InvalidInput, match=r"end lies before the start in segment 0\.0"):
+        Group.made(lane, start="0.0=4, 1.0=0", end="0.0=2, 1.0=0")
+
+
+def test_a_place_below_the_head_is_refused_with_the_count(lane: Lane) -> None:
+    lane.append({"0.0": 5})
+    lane.truncate("0.0=4, 1.0=0")
+    with pytest.raises(Truncated, match=r"3 events of stream .* were truncated"):
+        Group.made(lane, start="0.0=1, 1.0=0")
+
+
+# Going back and forth.
+
+
+def test_a_reset_goes_back_only_when_it_is_said_that_outputs_may_repeat(group: Group) -> None:
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=2))
+    group.checkpoint("one")
+    reader.commit(reader.must_open())
+    with pytest.raises(Conflict, match="would repeat what was committed"):
+        reset(group, "checkpoint one")
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+    done = reset(group, "checkpoint one", allow_repeat=True)
+    assert (done["generation"], group.cut()) == (1, {"0.0": 5, "1.0": 5})
+    reset(group, "start", allow_repeat=True)
+    assert group.cut() == {"0.0": 0, "1.0": 0}
+    reset(group, "tail")
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+
+
+def test_a_reader_of_before_a_reset_publishes_nothing(group: Group) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    reset(group, "head")
+    with pytest.raises(Fenced, match="was abandoned when group"):
+        reader.commit(batch)
+    with pytest.raises(Fenced):
+        reader.open()
+    assert group.states() == {"0.0": ("unassigned", 0, None), "1.0": ("unassigned", 0, None)}
+    assert group.reader("another").must_open().batch_id == 2
+
+
+def test_a_subscriber_that_goes_back_holds_back_what_it_will_read(group: Group) -> None:
+    group.reader().read_all()
+    group.checkpoint()
+    reset(group, "0.0=3, 1.0=0", allow_repeat=True)
+    assert group.published() == {"0.0": 3, "1.0": 0}
+    retain(group.database)
+    assert group.lanes[0].head() == {"0.0": 3, "1.0": 0}
+    with pytest.raises(Truncated, match="3 events of stream"):
+        reset(group, "start", allow_repeat=True)
+
+
+# Configuration.
+
+
+def test_each_change_makes_a_generation_and_an_old_one_is_refused(group: Group) -> None:
+    assert update(group, on_gap="skip")["generation"] == 1
+    assert update(group, generation=1, on_error="split")["generation"] == 2
+    with pytest.raises(Conflict, match="is of generation 2, not 1"):
+        update(group, generation=1, on_gap="fail")
+    with pytest.raises(InvalidInput, match="on_error is 'ignore'"):
+        update(group, on_error="ignore")
+    [row] = group.rows("SELECT on_gap, on_error FROM reader_group WHERE group_id = :g")
+    assert tuple(row) == ("skip", "split")
+
+
+def test_a_group_that_becomes_a_subscriber_is_protected_from_where_it_stands(lane: Lane) -> None:
+    lane.append({"0.0": 5})
+    group = Group.made(lane, subscriber=False)
+    reader = group.reader()
+    reader.commit(reader.must_open())
+    update(group, subscriber=True)
+    assert group.published() == {"0.0": 5, "1.0": 0}
+    update(group, subscriber=False)
+    assert group.published() is None
+    lane.append({"0.0": 5})
+    lane.truncate("0.0=7, 1.0=0")
+    with pytest.raises(Truncated):
+        update(group, subscriber=True)
+
+
+def test_streams_come_and_go(group: Group) -> None:
+    other = Lane.made(group.database)
+    other.append({"0.0": 4})
+    update(group, streams=[group.lanes[0].name, other.name])
+    assert group.cut(other) == {"0.0": 0, "1.0": 0}
+    batch = group.reader().must_open()
+    with pytest.raises(Conflict, match="an open batch"):
+        update(group, streams=[other.name])
+    group.reader().commit(batch)
+    update(group, streams=[other.name])
+    assert group.states(group.lanes[0]) == {}
+    with pytest.raises(InvalidInput, match="no stream to read"):
+        update(group, streams=[])
+
+
+# Forks and ends.
+
+
+def test_a_fork_stands_where_the_group_does_and_leaves_it_alone(group: Group) -> None:
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=2))
+    group.checkpoint("half")
+    reader.commit(reader.must_open())
+    assert fork(group).cut() == {"0.0": 10, "1.0": 10}
+    half = fork(group, at="checkpoint half", subscriber=True)
+    assert half.cut() == half.published() == {"0.0": 5, "1.0": 5}
+    assert sorted(half.reader().read_all()) == [("0.0", 5, 10), ("1.0", 5, 10)]
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+    with pytest.raises(NotFound, match="no checkpoint 'third'"):
+        fork(group, at="checkpoint third")
+
+
+def test_a_deleted_group_holds_nothing_back_and_can_be_made_again(group: Group) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    delete_reader_group(group.database, group.name, request_id="once")
+    delete_reader_group(group.database, group.name, request_id="once")
+    for use in (lambda: reader.commit(batch), reader.open, group.checkpoint):
+        with pytest.raises((NotFound, Fenced)):
+            use()
