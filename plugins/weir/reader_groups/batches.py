@@ -15,6 +15,7 @@ from weir.controller.locks import LockedGroup, lock_group, lock_reader, lock_str
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.errors import Fenced
+from weir.reader_groups.checkpoints import is_waiting, settle
 from weir.reader_groups.gaps import skip_gaps
 from weir.reader_groups.new_batch import Batch, open_new
 from weir.reader_groups.plan import Bound
@@ -142,7 +143,12 @@ def commit_batch(
     """
 
     def work(connection: Connection) -> list[Committed]:
-        locked = lock_streams(connection, ids=[s.attempt.stream_id for s in staged])
+        outputs_to = [s.attempt.stream_id for s in staged]
+        # A checkpoint that this batch completes releases events of the streams that were read.
+        settles = is_waiting(connection, batch.group)
+        inputs = [bound.stream_id for bound in batch.bounds] if settles else []
+        streams = lock_streams(connection, ids=[*outputs_to, *inputs])
+        locked = [stream for stream in streams if stream.stream_id in outputs_to]
         group = lock_group(connection, batch.group)
         # The thread that renews leases has the reader's row first, then its transactions'.
         lock_reader(connection, group, batch.reader_id)
@@ -191,6 +197,8 @@ def commit_batch(
                 },
             )
             advance(connection, group, batch.bounds, batch.reader_id)
+            if settles:
+                settle(connection, group)
         return committed
 
     return database.transaction(work)

@@ -29,6 +29,7 @@ def update_reader_group(
     subscriber: bool | None = None,
     on_gap: str | None = None,
     on_error: str | None = None,
+    max_outstanding: int | None = None,
     streams: Sequence[StreamName] | None = None,
     start: str = "head",
     request_id: str,
@@ -41,7 +42,8 @@ def update_reader_group(
     request = Request(
         request_id, "update_reader_group", name,
         {"generation": generation, "subscriber": subscriber, "on_gap": on_gap,
-         "on_error": on_error, "streams": streams and sorted(map(str, streams)), "start": start},
+         "on_error": on_error, "max_outstanding": max_outstanding, "start": start,
+         "streams": streams and sorted(map(str, streams))},
     )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
@@ -60,12 +62,16 @@ def update_reader_group(
             "on_error": on_error or group.on_error,
         }
         check_settings(str(settings["on_gap"]), str(settings["on_error"]))
+        if max_outstanding is not None and max_outstanding < 1:
+            raise InvalidInput(f"max_outstanding is {max_outstanding}; it must be 1 or more.")
         connection.execute(
             text(
                 """UPDATE reader_group SET generation = generation + 1, subscriber = :subscriber,
-                    on_gap = :on_gap, on_error = :on_error WHERE group_id = :g"""
+                    on_gap = :on_gap, on_error = :on_error,
+                    max_outstanding = coalesce(:most, max_outstanding)
+                WHERE group_id = :g"""
             ),
-            {**settings, "g": group.group_id},
+            {**settings, "most": max_outstanding, "g": group.group_id},
         )
         if streams is not None:
             _change_streams(connection, group, locked, named, bool(settings["subscriber"]), start)

@@ -1,0 +1,127 @@
+"""Barrier checkpoints: where the group will stand when what is open now is committed."""
+
+from typing import Any
+
+import pytest
+
+from tests.controller.support import Lane, unique
+from tests.reader_groups.support import Group
+from weir.errors import Conflict, InvalidInput, NotFound
+from weir.reader_groups.changes import fork_reader_group, reset_reader_group, update_reader_group
+from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint, settle_all
+
+
+@pytest.fixture
+def group(lane: Lane) -> Group:
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane)
+
+
+def barrier(group: Group, name: str, **options: Any) -> Any:
+    return checkpoint(group.database, group.name, name=name, barrier=True, **options)
+
+
+def state(group: Group, name: str) -> str:
+    [row] = group.rows("SELECT state FROM checkpoint WHERE group_id = :g AND name = :n", n=name)
+    return str(row.state)
+
+
+def cut(group: Group, name: str) -> Any:
+    [row] = group.rows("SELECT cuts FROM checkpoint WHERE group_id = :g AND name = :n", n=name)
+    return row.cuts[str(group.lanes[0].stream_id)]
+
+
+def test_a_barrier_waits_for_the_open_batches_and_names_them(group: Group) -> None:
+    reader = group.reader("task")
+    batch = reader.must_open(budget=2)
+    made = barrier(group, "b")
+    assert made["waits_for"] == ["batch 1 of reader task"]
+    assert (state(group, "b"), cut(group, "b")) == ("waiting", {"0.0": 5, "1.0": 5})
+    assert group.published() == group.cut() == {"0.0": 0, "1.0": 0}, "nothing moved yet"
+    reader.commit(batch)
+    assert state(group, "b") == "complete"
+    assert group.published() == {"0.0": 5, "1.0": 5}
+
+
+def test_readers_go_on_while_a_barrier_waits(group: Group) -> None:
+    slow, fast = group.reader("slow"), group.reader("fast")
+    held = slow.must_open(expected=2)
+    barrier(group, "b")
+    assert len(fast.read_all(expected=2)) == 1
+    slow.commit(held)
+    assert state(group, "b") == "complete"
+    assert sum(cut(group, "b").values()) == 10, "what was opened after it is not in it"
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+
+
+def test_a_barrier_with_nothing_open_is_complete_at_once(group: Group) -> None:
+    barrier(group, "b")
+    assert state(group, "b") == "complete"
+
+
+def test_a_barrier_across_a_split_has_the_successors(lane: Lane) -> None:
+    lane.append({"0.0": 5})
+    group = Group.made(lane)
+    lane.scale("0.0")
+    reader = group.reader()
+    batch = reader.must_open()
+    barrier(group, "b")
+    assert cut(group, "b") == {"1.0": 0, "2.1": 0, "3.1": 0}
+    assert group.cut() == {"0.0": 0, "1.0": 0}, "trying the step left nothing behind"
+    reader.commit(batch)
+    assert group.cut() == cut(group, "b")
+
+
+def test_a_later_checkpoint_is_not_taken_back_by_one_that_waited(group: Group) -> None:
+    slow, fast = group.reader("slow"), group.reader("fast")
+    held = slow.must_open(expected=2)
+    barrier(group, "early")
+    fast.read_all(expected=2)
+    group.checkpoint("late")
+    late = group.published()
+    slow.commit(held)
+    assert state(group, "early") == "complete"
+    assert late is not None
+    assert group.published() == {"0.0": 10, "1.0": 10}
+
+
+def test_only_so_many_may_wait(group: Group) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    for name in "123":
+        barrier(group, name)
+    with pytest.raises(Conflict, match=r"3 checkpoints of group .* are waiting already"):
+        barrier(group, "4")
+    cancel_checkpoint(group.database, group.name, "2", request_id="once")
+    cancel_checkpoint(group.database, group.name, "2", request_id="once")
+    barrier(group, "5")
+    reader.commit(batch)
+    assert [state(group, n) for n in "1235"] == ["complete", "cancelled", "complete", "complete"]
+    with pytest.raises(Conflict, match="is complete; nothing to cancel"):
+        cancel_checkpoint(group.database, group.name, "1", request_id=unique("cancel"))
+    with pytest.raises(NotFound, match="no checkpoint 'x'"):
+        cancel_checkpoint(group.database, group.name, "x", request_id=unique("cancel"))
+    update_reader_group(group.database, group.name, max_outstanding=1, request_id=unique("u"))
+    with pytest.raises(InvalidInput, match="max_outstanding is 0"):
+        update_reader_group(group.database, group.name, max_outstanding=0, request_id=unique("u"))
+
+
+def test_a_barrier_gives_up_after_its_time(group: Group) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    barrier(group, "b", patience=0.0)
+    settle_all(group.database)
+    assert state(group, "b") == "timed out"
+    with pytest.raises(InvalidInput, match="is timed out; only a complete one is a place"):
+        fork_reader_group(group.database, group.name, unique("fork"), at="checkpoint b",
+                          request_id=unique("request"))  # fmt: skip
+    reader.commit(batch)
+    assert (state(group, "b"), group.published()) == ("timed out", {"0.0": 0, "1.0": 0})
+
+
+def test_a_reset_cancels_what_waits_for_an_abandoned_batch(group: Group) -> None:
+    group.reader().must_open()
+    barrier(group, "b")
+    reset_reader_group(group.database, group.name, "head", request_id=unique("reset"))
+    settle_all(group.database)
+    assert state(group, "b") == "cancelled"
