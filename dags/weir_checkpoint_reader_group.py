@@ -1,8 +1,9 @@
 """### Record where a reader group stands, under a name.
 
 **Parameters.** The group and a name for the checkpoint. A subscriber's checkpoint releases what it has consumed.
+With *Barrier* it also waits for the batches that are open now, and names them; *Cancel* gives one up that waits.
 
-**On failure.** A snapshot in one transaction: it waits for nobody.
+**On failure.** Without a barrier it is a snapshot in one transaction and waits for nobody.
 """
 
 from airflow.sdk import DAG

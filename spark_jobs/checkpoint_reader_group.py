@@ -5,13 +5,21 @@ from typing import Any
 
 from weir.arguments import CheckpointReaderGroup
 from weir.job import Job, main
-from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
 
 
 def run(job: Job, arguments: CheckpointReaderGroup) -> dict[str, Any]:
-    """Make one checkpoint."""
+    """Make one checkpoint, or give up one that waits."""
+    if arguments.cancel:
+        return cancel_checkpoint(
+            job.database, arguments.reader_group, arguments.name, request_id=job.request_id
+        )
     made = checkpoint(
-        job.database, arguments.reader_group, name=arguments.name, request_id=job.request_id
+        job.database,
+        arguments.reader_group,
+        name=arguments.name,
+        barrier=arguments.barrier,
+        request_id=job.request_id,
     )
     return made or {}
 

@@ -16,6 +16,7 @@ def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
         arguments.reader_group,
         [stream_name(stream) for stream in arguments.streams],
         start=arguments.start,
+        end=arguments.end,
         subscriber=arguments.subscriber,
         on_gap=arguments.on_gap,
         request_id=job.request_id,

@@ -12,6 +12,10 @@ from weir.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, STREAM_PAT
 
 A = TypeVar("A")
 SEGMENT_PATTERN = r"^\d+\.\d+$"
+PLACE = (
+    "head, tail, time 2013-06-01T00:00:00Z, or a cut such as 0.0=12, 1.0=7 (for several streams "
+    '{"nyc/flights": {"0.0": 12}})'
+)
 FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 
 
@@ -207,10 +211,10 @@ class CreateReaderGroup:
         "Streams", "The streams it reads, as scope/stream.",
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, minItems=1,
     )  # fmt: skip
-    start: str = argument(
-        "Start", "head: with the oldest event there is; tail: with the next one that comes.",
-        "head", enum=["head", "tail"],
-    )  # fmt: skip
+    start: str = argument("Start", f"Where it begins: {PLACE}.", "head", minLength=1)
+    end: str = argument(
+        "End", f"Where it stops for good: {PLACE}. Empty: it reads on for ever.", ""
+    )
     subscriber: bool = argument(
         "Subscriber", "Whether events are kept until this group has consumed them.", True
     )
@@ -222,6 +226,82 @@ class CreateReaderGroup:
 
 
 @dataclass(frozen=True)
+class UpdateReaderGroup:
+    """Change the configuration of a reader group. What is left as it comes stays as it is."""
+
+    reader_group: str = _reader_group()
+    subscriber: str = argument(
+        "Subscriber", "Whether events are kept until this group has consumed them.",
+        "unchanged", enum=["unchanged", "yes", "no"],
+    )  # fmt: skip
+    on_gap: str = argument(
+        "When events were truncated before it read them", "As when a group is created.",
+        "unchanged", enum=["unchanged", "fail", "skip"],
+    )  # fmt: skip
+    max_outstanding: int = argument(
+        "Waiting checkpoints", "How many may wait for batches at a time. 0: unchanged.", 0,
+        minimum=0,
+    )  # fmt: skip
+    streams: list[str] = argument(
+        "Streams", "All streams it reads from now on. Empty: unchanged.", [],
+        items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
+    )  # fmt: skip
+    start: str = argument("Start", f"Where it begins in new streams: {PLACE}.", "head", minLength=1)
+    generation: int = argument(
+        "Generation", "Refuse the change if the group is not of this generation. -1: whichever.",
+        -1, minimum=-1,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ResetReaderGroup:
+    """Let a reader group stand at another place."""
+
+    reader_group: str = _reader_group()
+    to: str = argument(
+        "To", f"Where it goes: start (where it began), checkpoint NAME, {PLACE}.", minLength=1
+    )
+    allow_repeat: bool = argument(
+        "Repeat", "Go back although events that were read and committed are read again.", False
+    )
+
+
+@dataclass(frozen=True)
+class ForkReaderGroup:
+    """Create a reader group that stands where another does, or did."""
+
+    reader_group: str = _reader_group("The group to begin from; it is left alone.")
+    new_reader_group: str = _reader_group("The name of the new group.")
+    at: str = argument(
+        "At", f"checkpoint NAME (of the first group), {PLACE}. Empty: where it stands now.", ""
+    )
+    subscriber: bool = argument(
+        "Subscriber", "Whether events are kept until the new group has consumed them.", True
+    )
+
+
+@dataclass(frozen=True)
+class DeleteReaderGroup:
+    """Delete a reader group with its positions, batches and checkpoints; its outputs stay."""
+
+    reader_group: str = _reader_group()
+
+
+@dataclass(frozen=True)
+class ReaderOffline:
+    """Take a reader out of a group by hand."""
+
+    reader_group: str = _reader_group()
+    reader: str = argument("Reader", "The reader's id (see the view weir.readers).", minLength=1)
+    position: str = argument(
+        "Position",
+        "How far it has read of its open batch, such as 0.0=12, 1.0=7. Empty: others go on at the "
+        "last committed position, and take an open batch over whole.",
+        "",
+    )
+
+
+@dataclass(frozen=True)
 class CheckpointReaderGroup:
     """Record where a reader group stands, under a name."""
 
@@ -230,6 +310,11 @@ class CheckpointReaderGroup:
         "Checkpoint", "A name to find it again, such as before-the-migration.",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$",
     )  # fmt: skip
+    barrier: bool = argument(
+        "Barrier", "Wait for the batches that are open now, and record where the group stands "
+        "when they are committed.", False,
+    )  # fmt: skip
+    cancel: bool = argument("Cancel", "Give up a checkpoint of this name that waits.", False)
 
 
 @dataclass(frozen=True)
@@ -301,6 +386,11 @@ JOBS: dict[str, type[Any]] = {
     "seal_stream": SealStream,
     "delete_stream": DeleteStream,
     "create_reader_group": CreateReaderGroup,
+    "update_reader_group": UpdateReaderGroup,
+    "reset_reader_group": ResetReaderGroup,
+    "fork_reader_group": ForkReaderGroup,
+    "delete_reader_group": DeleteReaderGroup,
+    "reader_offline": ReaderOffline,
     "checkpoint_reader_group": CheckpointReaderGroup,
     "ingest": Ingest,
     "process": Process,

@@ -33,6 +33,11 @@ MANUAL = {
     "weir_seal_stream": {"stream"},
     "weir_delete_stream": {"stream"},
     "weir_create_reader_group": {"reader_group", "streams"},
+    "weir_update_reader_group": {"reader_group"},
+    "weir_reset_reader_group": {"reader_group", "to"},
+    "weir_fork_reader_group": {"reader_group", "new_reader_group"},
+    "weir_delete_reader_group": {"reader_group"},
+    "weir_reader_offline": {"reader_group", "reader"},
     "weir_checkpoint_reader_group": {"reader_group", "name"},
 }
 SAFE = {
@@ -43,6 +48,9 @@ SAFE = {
     "start": "head",
     "on_gap": "fail",
     "order": "segment",
+    "allow_repeat": False,
+    "barrier": False,
+    "cancel": False,
 }
 
 

@@ -20,6 +20,11 @@ GOOD: dict[str, dict[str, Any]] = {
     "delete_stream": {"stream": "nyc/flights"},
     "truncate_stream": {"stream": "nyc/flights", "cut": "0.0=12, 1.0=7"},
     "create_reader_group": {"reader_group": "delays", "streams": ["nyc/flights"]},
+    "update_reader_group": {"reader_group": "delays"},
+    "reset_reader_group": {"reader_group": "delays", "to": "start"},
+    "fork_reader_group": {"reader_group": "delays", "new_reader_group": "replay"},
+    "delete_reader_group": {"reader_group": "delays"},
+    "reader_offline": {"reader_group": "delays", "reader": "dag/run/task/0"},
     "checkpoint_reader_group": {"reader_group": "delays", "name": "before the migration"},
     "ingest": {"stream": "nyc/flights", "paths": ["january.parquet"]},
     "process": {

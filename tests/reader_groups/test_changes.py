@@ -14,6 +14,7 @@ from weir.reader_groups.changes import (
     reset_reader_group,
     update_reader_group,
 )
+from weir.reader_groups.readers import reader_offline
 from weir.retention import retain
 
 
@@ -196,3 +197,43 @@ def test_a_deleted_group_holds_nothing_back_and_can_be_made_again(group: Group) 
     for use in (lambda: reader.commit(batch), reader.open, group.checkpoint):
         with pytest.raises((NotFound, Fenced)):
             use()
+
+
+# Readers that are taken out by hand.
+
+
+def offline(group: Group, reader: str, position: str = "") -> None:
+    reader_offline(group.database, group.name, reader, position, request_id=unique("offline"))
+
+
+def test_a_reader_offline_without_a_position_leaves_its_batch_to_others(group: Group) -> None:
+    gone, other = group.reader("gone"), group.reader("other")
+    batch = gone.must_open()
+    offline(group, "gone")
+    taken = other.must_open(lease=60.0)
+    assert (taken.batch_id, taken.bounds, taken.attempt) == (batch.batch_id, batch.bounds, 2)
+    with pytest.raises(Fenced):
+        gone.commit(batch)
+
+
+def test_what_lies_before_the_given_position_counts_as_read(group: Group) -> None:
+    gone, other = group.reader("gone"), group.reader("other")
+    batch = gone.must_open()
+    offline(group, "gone", "0.0=7")
+    assert group.states() == {"0.0": ("unassigned", 7, None), "1.0": ("unassigned", 0, None)}
+    with pytest.raises(Fenced, match=r"abandoned|taken over"):
+        gone.commit(batch)
+    assert sorted(other.read_all()) == [("0.0", 7, 10), ("1.0", 0, 10)]
+
+
+@pytest.mark.parametrize("position", ["0.0=11", "7.7=0", "0.0=future"])
+def test_a_position_outside_the_batch_is_refused(group: Group, position: str) -> None:
+    reader = group.reader("task")
+    batch = reader.must_open()
+    with pytest.raises(InvalidInput, match="between the committed one and the end"):
+        offline(group, "task", position)
+    reader.commit(batch)
+    with pytest.raises(InvalidInput, match="has no open batch"):
+        offline(group, "task", "0.0=10")
+    with pytest.raises(NotFound, match="no reader 'nobody'"):
+        offline(group, "nobody")

@@ -4,14 +4,20 @@ A lease that has run out only permits others to take over; until one has, its ho
 that lapsed less than one lease after the server's start are spared.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedGroup, lock_group
-from weir.errors import Fenced
+from weir.controller.requests import Request
+from weir.errors import Fenced, InvalidInput, NotFound
+from weir.reader_groups.plan import Bound
+from weir.reader_groups.positions import advance
+from weir.segment import segment_name
 from weir.storage import Database
+from weir.stream_cut import read_text
 
 # `:lease` is the configured lease in seconds.
 LAPSED = """greatest(r.lease_until, pg_postmaster_start_time() + :lease * interval '1 second')
@@ -82,6 +88,83 @@ def leave(database: Database, group: str, reader_id: str, token: int, lease: flo
     database.transaction(work)
 
 
+def reader_offline(
+    database: Database, group: str, reader_id: str, position: str = "", *, request_id: str
+) -> dict[str, Any]:
+    """Take a reader out of a group by hand; what it owned is free for others at once.
+
+    Without a position, others go on at the last committed one, and take an open batch over whole.
+    With one (`0.0=12, 5.1=7`) the reader's open batch is given up, and what lies before the
+    position counts as read. It must lie between the committed position and the end of the batch.
+    Raises NotFound for a reader that is not there, InvalidInput for another position.
+    """
+    request = Request(request_id, "reader_offline", group, {"reader": reader_id, "at": position})
+
+    def work(connection: Connection) -> dict[str, Any]:
+        locked = lock_group(connection, group)
+        if (before := request.result(connection)) is not None:
+            return before
+        gone = connection.execute(
+            text(
+                """UPDATE reader SET lease_until = '-infinity'
+                WHERE group_id = :g AND reader_id = :r RETURNING reader_id"""
+            ),
+            {"g": locked.group_id, "r": reader_id},
+        ).one_or_none()
+        if gone is None:
+            raise NotFound(f"group {group} has no reader {reader_id!r}; see the view weir.readers.")
+        if position.strip():
+            _give_up(connection, locked, reader_id, position)
+        release_lapsed(connection, locked, lease=0.0, alive=None, only=reader_id)
+        return request.done(connection, {"reader_group": group, "reader": reader_id})
+
+    return database.transaction(work)
+
+
+def _give_up(connection: Connection, group: LockedGroup, reader_id: str, position: str) -> None:
+    """End a reader's open batch at a position within it."""
+    row = connection.execute(
+        text(
+            """UPDATE reader_batch SET state = 'abandoned', error = :error
+            WHERE group_id = :g AND reader_id = :r AND state = 'open'
+            RETURNING batch_id, bounds"""
+        ),
+        {
+            "g": group.group_id,
+            "r": reader_id,
+            "error": f"the reader was taken offline at {position}",
+        },
+    ).one_or_none()
+    if row is None:
+        raise InvalidInput(
+            f"reader {reader_id!r} has no open batch, so its position is the committed one; leave "
+            "the position out."
+        )
+    bounds = {bound.segment_id: bound for bound in map(Bound.of, row.bounds)}
+    read = []
+    for segment_id, offset in read_text(position).items():
+        bound = bounds.get(segment_id)
+        if bound is None or not isinstance(offset, int) or not bound.start <= offset <= bound.end:
+            within = (
+                "is not in its batch" if bound is None else f"lies in {bound.start}..{bound.end}"
+            )
+            raise InvalidInput(
+                f"segment {segment_name(segment_id)} {within}; the position must lie between the "
+                "committed one and the end of the batch."
+            )
+        if offset > bound.start or (bound.completes and offset == bound.end):
+            done = bound.completes and offset == bound.end
+            read.append(replace(bound, end=offset, completes=done))
+    connection.execute(
+        text(
+            """UPDATE reader_group_segment SET batch_id = NULL, state = 'unassigned',
+                reader_id = NULL WHERE group_id = :g AND batch_id = :b"""
+        ),
+        {"g": group.group_id, "b": row.batch_id},
+    )
+    advance(connection, group, read, reader_id)
+
+
 def expire(database: Database, lease: float) -> list[dict[str, Any]]:
     """Release the segments of lapsed readers that hold no open batch, in every group."""
     groups = database.transaction(
@@ -105,12 +188,16 @@ def _expire_one(connection: Connection, group: str, lease: float) -> list[str]:
 
 
 def release_lapsed(
-    connection: Connection, group: LockedGroup, lease: float, alive: str | None = None
+    connection: Connection,
+    group: LockedGroup,
+    lease: float,
+    alive: str | None = None,
+    only: str | None = None,
 ) -> list[str]:
     """In a transaction that has locked the group: free what lapsed readers own.
 
     One with an open batch stays, with the batch, until another takes the batch over whole. `alive`:
-    who asks; it is there, however late.
+    who asks; it is there, however late. `only`: no other than this one.
     """
     rows = connection.execute(
         text(
@@ -118,6 +205,7 @@ def release_lapsed(
                 SELECT reader_id FROM reader r WHERE group_id = :group_id
                 AND (lease_until = '-infinity' OR {LAPSED})
                 AND reader_id IS DISTINCT FROM CAST(:alive AS text)
+                AND reader_id = coalesce(CAST(:only AS text), reader_id)
             ), freed AS (
                 UPDATE reader_group_segment SET state = 'unassigned', reader_id = NULL
                 WHERE group_id = :group_id AND batch_id IS NULL
@@ -129,7 +217,7 @@ def release_lapsed(
                               AND b.state = 'open' AND b.reader_id = r.reader_id)
             RETURNING reader_id"""  # noqa: S608 - constant
         ),
-        {"group_id": group.group_id, "lease": lease, "alive": alive},
+        {"group_id": group.group_id, "lease": lease, "alive": alive, "only": only},
     )
     return [row.reader_id for row in rows]
 

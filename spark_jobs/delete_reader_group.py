@@ -1,0 +1,17 @@
+"""Delete a reader group."""
+
+import sys
+from typing import Any
+
+from weir.arguments import DeleteReaderGroup
+from weir.job import Job, main
+from weir.reader_groups.changes import delete_reader_group
+
+
+def run(job: Job, arguments: DeleteReaderGroup) -> dict[str, Any]:
+    """Delete one group."""
+    return delete_reader_group(job.database, arguments.reader_group, request_id=job.request_id)
+
+
+if __name__ == "__main__":
+    sys.exit(main("delete_reader_group", run))

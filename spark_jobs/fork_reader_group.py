@@ -1,0 +1,24 @@
+"""Create a reader group that stands where another does, or did."""
+
+import sys
+from typing import Any
+
+from weir.arguments import ForkReaderGroup
+from weir.job import Job, main
+from weir.reader_groups.changes import fork_reader_group
+
+
+def run(job: Job, arguments: ForkReaderGroup) -> dict[str, Any]:
+    """Fork one group."""
+    return fork_reader_group(
+        job.database,
+        arguments.reader_group,
+        arguments.new_reader_group,
+        at=arguments.at,
+        subscriber=arguments.subscriber,
+        request_id=job.request_id,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("fork_reader_group", run))

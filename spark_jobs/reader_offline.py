@@ -1,0 +1,23 @@
+"""Take a reader out of a group by hand."""
+
+import sys
+from typing import Any
+
+from weir.arguments import ReaderOffline
+from weir.job import Job, main
+from weir.reader_groups.readers import reader_offline
+
+
+def run(job: Job, arguments: ReaderOffline) -> dict[str, Any]:
+    """Take one reader offline."""
+    return reader_offline(
+        job.database,
+        arguments.reader_group,
+        arguments.reader,
+        arguments.position,
+        request_id=job.request_id,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("reader_offline", run))

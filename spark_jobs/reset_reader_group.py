@@ -1,0 +1,23 @@
+"""Let a reader group stand at another place."""
+
+import sys
+from typing import Any
+
+from weir.arguments import ResetReaderGroup
+from weir.job import Job, main
+from weir.reader_groups.changes import reset_reader_group
+
+
+def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:
+    """Reset one group."""
+    return reset_reader_group(
+        job.database,
+        arguments.reader_group,
+        arguments.to,
+        allow_repeat=arguments.allow_repeat,
+        request_id=job.request_id,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("reset_reader_group", run))

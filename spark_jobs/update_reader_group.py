@@ -1,0 +1,29 @@
+"""Change the configuration of a reader group."""
+
+import sys
+from typing import Any
+
+from weir.arguments import UpdateReaderGroup
+from weir.job import Job, main
+from weir.names import stream_name
+from weir.reader_groups.changes import update_reader_group
+
+
+def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
+    """Update one group."""
+    given = {"on_gap": arguments.on_gap, "max_outstanding": arguments.max_outstanding}
+    changes: dict[str, Any] = {k: v for k, v in given.items() if v not in ("unchanged", 0)}
+    if arguments.subscriber != "unchanged":
+        changes["subscriber"] = arguments.subscriber == "yes"
+    if arguments.streams:
+        changes["streams"] = [stream_name(stream) for stream in arguments.streams]
+        changes["start"] = arguments.start
+    if arguments.generation >= 0:
+        changes["generation"] = arguments.generation
+    return update_reader_group(
+        job.database, arguments.reader_group, **changes, request_id=job.request_id
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("update_reader_group", run))
