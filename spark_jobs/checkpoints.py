@@ -6,7 +6,7 @@ from typing import Any
 from weir.arguments import Nothing
 from weir.errors import Incomplete
 from weir.job import Job, main
-from weir.reader_groups.checkpoints import checkpoint_all, read_lag
+from weir.reader_groups.checkpoints import checkpoint_all, forget_old, read_lag
 from weir.reader_groups.readers import expire
 
 
@@ -14,7 +14,13 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
     """Every group in a transaction of its own."""
     expired = expire(job.database, job.settings.reader_lease)
     made, failed = checkpoint_all(job.database)
-    report = {"expired_readers": expired, "checkpoints": made, "lag": read_lag(job.database)}
+    forgotten = forget_old(job.database, job.settings.checkpoint_history)
+    report = {
+        "expired_readers": expired,
+        "checkpoints": made,
+        "forgotten": forgotten,
+        "lag": read_lag(job.database),
+    }
     if failed:
         raise Incomplete(len(made), failed, report)
     return report

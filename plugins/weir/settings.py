@@ -28,6 +28,7 @@ class Settings:
     transaction_lease: float = 600.0  # an append that has not pinged for this long may be aborted
     transaction_max: float = 86400.0  # ... and however often it pings, after this long
     reader_lease: float = 120.0  # a reader that has not renewed for this long may be replaced
+    checkpoint_history: float = 30 * 86400.0  # automatic checkpoints are kept this long
     outage_patience: float = 900.0  # how long to wait for Postgres to come back
     connect_patience: float = 30.0  # how long to wait for the first connection
     batch_events: int = 10_000_000  # about how much one batch reads at most

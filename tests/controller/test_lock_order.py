@@ -21,7 +21,8 @@ from tests.reader_groups.support import LEASE, Group
 from weir import garbage, retention
 from weir.controller import commit, queries, scale, seal, streams, transactions, truncation, update
 from weir.names import stream_name
-from weir.reader_groups import batches, checkpoints, groups, outputs, readers
+from weir.reader_groups import batches, changes, checkpoints, groups, outputs, readers
+from weir.segment import segment_name
 from weir.storage import Database
 
 ORDER = ("stream", "reader_group", "reader")
@@ -46,7 +47,9 @@ OWNER = {
 EXCEPTIONS = {
     "streams.create_stream": "nobody else sees the rows yet; the unique name decides",
     "groups.create_reader_group": "the same, and its streams are locked",
+    "changes.fork_reader_group": "the same, and the group it is forked from is locked",
     "retention.capture": "adds what it read in the same statement, and that stays true",
+    "checkpoints.forget_old": "those that a newer one follows; a reset to one of them fails",
     "transactions.ping": "one row, as long as this attempt holds it; it asks for no other lock",
     "transactions.ping_all": "the same for each, in the order in which they are committed",
     "readers.renew": "one row, as long as this reader holds it, before those of its appends",
@@ -182,6 +185,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     Group(database, "other", (lane,)).lapse("reader")
     watch(readers.expire, 0.0)
     watch(readers.leave, "one", "heir", heir, LEASE)
+    change_groups(watch, lane, other)
 
     lane.scale("1.3")
     database.transaction(lambda c: commit.announce(c, staged(later, {"0.0": 1})))
@@ -189,6 +193,38 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(seal.delete_stream, lane.name, unread_too=True, request_id="delete")
     watch(garbage.installation)
     watch(garbage.sweep, str(folder / "warehouse"), 0.0)
+
+
+def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
+    watch(groups.create_reader_group, "third", [lane.name], start="tail", request_id="third")
+    token = watch(readers.join, "third", "slow", LEASE)
+    lane.append({lane.active()[0]: 5})
+    batch = watch(batches.open_batch, "third", "slow", token, lease=LEASE, budget=9)
+    waits = {"barrier": True, "request_id": "barrier"}
+    watch(checkpoints.checkpoint, "third", name="waits", **waits)
+    watch(checkpoints.checkpoint, "third", name="waits too", **{**waits, "request_id": "b2"})
+    watch(checkpoints.cancel_checkpoint, "third", "waits too", request_id="cancel")
+    watch(batches.commit_batch, batch, lease=LEASE)
+    watch(
+        checkpoints.checkpoint, "third", name="late", patience=0.0, **{**waits, "request_id": "l"}
+    )
+    watch(checkpoints.settle_all)
+    watch(checkpoints.forget_old, 0.0)
+    both = [lane.name, other.name]
+    watch(changes.update_reader_group, "third", streams=both, subscriber=False, request_id="u")
+    watch(
+        changes.update_reader_group, "third", streams=[lane.name], subscriber=True, request_id="v"
+    )
+    lane.append({lane.active()[0]: 5})
+    token = watch(readers.join, "third", "gone", LEASE)
+    watch(readers.reader_offline, "third", "slow", request_id="offline")
+    taken = watch(batches.open_batch, "third", "gone", token, lease=LEASE, budget=9)
+    bound = taken.bounds[0]
+    place = f"{segment_name(bound.segment_id)}={bound.end}"
+    watch(readers.reader_offline, "third", "gone", place, request_id="offline at")
+    watch(changes.reset_reader_group, "third", "tail", request_id="reset")
+    watch(changes.fork_reader_group, "third", "fourth", at="checkpoint waits", request_id="fork")
+    watch(changes.delete_reader_group, "fourth", request_id="delete")
 
 
 def test_every_operation_locks_in_order_before_it_writes_and_what_it_writes_to(
