@@ -47,7 +47,6 @@ OWNER = {
 EXCEPTIONS = {
     "streams.create_stream": "nobody else sees the rows yet; the unique name decides",
     "groups.create_reader_group": "the same, and its streams are locked",
-    "changes.fork_reader_group": "the same, and the group it is forked from is locked",
     "retention.capture": "adds what it read in the same statement, and that stays true",
     "checkpoints.forget_old": "those that a newer one follows; a reset to one of them fails",
     "transactions.ping": "one row, as long as this attempt holds it; it asks for no other lock",

@@ -1,0 +1,127 @@
+"""`weir.append` and `weir.read` without a JVM, beside Spark: the same streams and refusals."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+import weir as api
+from tests.spark.installation import Installation
+from weir.errors import BadRows, InvalidInput, NotFound
+
+KEYS = ["a", "", "ä", "x" * 100, "Ω" * 33, "key 7"] + [f"key {n}" for n in range(300)]
+
+
+def table(start: int, count: int) -> pa.Table:
+    return pa.table(
+        {
+            "k": [KEYS[n % len(KEYS)] for n in range(start, start + count)],
+            "n": pa.array(range(start, start + count), pa.int64()),
+        }
+    )
+
+
+def append(weir: Installation, stream: object, rows: pa.Table, batch: str) -> int:
+    done = api.append(str(stream), rows, writer_id="test", batch_id=batch, settings=weir.settings)
+    return 0 if done.repeated else done.events
+
+
+def test_what_was_appended_without_a_jvm_is_read_by_spark_in_every_order(
+    weir: Installation,
+) -> None:
+    stream = weir.create(segments=4)
+    assert append(weir, stream, table(0, 1000), "one") == 1000
+    assert append(weir, stream, table(0, 1000), "one") == 0
+    weir.scale(stream, ["1.0"], parts=3)
+    weir.append(stream, weir.spark.createDataFrame(table(1000, 500).to_pandas()))
+    assert append(weir, stream, table(1500, 700), "two") == 700
+    facts = weir.check(stream)
+    assert sorted(facts["n"]) == list(range(2200))
+
+
+def test_what_spark_appended_is_read_without_a_jvm(weir: Installation) -> None:
+    stream = weir.create(segments=3)
+    weir.append(stream, weir.spark.createDataFrame(table(0, 400).to_pandas()))
+    append(weir, stream, table(400, 400), "two")
+    facts = weir.facts(stream)
+    read = api.read(str(stream), settings=weir.settings)
+    places = zip(read["_segment"].to_pylist(), read["_offset"].to_pylist(), strict=True)
+    assert list(places) == sorted(zip(facts["_segment"], facts["_offset"], strict=True))
+    assert sorted(read["n"].to_pylist()) == list(range(800))
+    ordered = api.read(str(stream), order="stream", columns=["n"], settings=weir.settings)
+    assert ordered["n"].to_pylist() == list(range(800))
+    assert ordered.column_names == ["n", "_segment", "_offset", "_clock"]
+
+
+def test_a_part_between_two_cuts_is_read_exactly(weir: Installation) -> None:
+    stream = weir.create(segments=1)
+    append(weir, stream, table(0, 100), "one")
+    append(weir, stream, table(100, 100), "two")
+    part = api.read(str(stream), start={"0.0": 37}, end={"0.0": 141}, settings=weir.settings)
+    assert part["n"].to_pylist() == list(range(37, 141))
+    assert part["_offset"].to_pylist() == list(range(37, 141))
+    weir.truncate(stream, "0.0=150")
+    assert api.read(str(stream), settings=weir.settings)["n"].to_pylist() == list(range(150, 200))
+
+
+def test_types_and_new_columns_are_those_of_spark(weir: Installation) -> None:
+    stream = weir.create(key="id")
+    rows = pa.table(
+        {
+            "id": pa.array([1, -2, 3], pa.int32()),
+            "day": [dt.date(2013, 1, 1), None, dt.date(1969, 12, 31)],
+            "at": pa.array([0, 1, None], pa.timestamp("us", tz="UTC")),
+            "local": pa.array([0, 1, None], pa.timestamp("us")),
+            "price": pa.array([Decimal("1.25"), None, Decimal("-3.50")], pa.decimal128(9, 2)),
+            "tags": [["a"], [], None],
+            "who": [{"name": "x", "age": 1}, None, {"name": None, "age": 2}],
+            "raw": [b"\x00", None, b""],
+            "good": [True, False, None],
+            "ratio": pa.array([0.5, None, 1e300], pa.float64()),
+        }
+    )
+    append(weir, stream, rows, "one")
+    frame = weir.frame(stream).drop("_segment", "_offset", "_clock")
+    assert sorted(row.id for row in frame.collect()) == [-2, 1, 3]
+    weir.append(stream, frame.selectExpr("*", "'new' AS more"))
+    append(weir, stream, pa.table({"id": pa.array([9], pa.int32())}), "two")
+    read = api.read(str(stream), order="stream", settings=weir.settings)
+    assert read["more"].to_pylist() == [None] * 3 + ["new"] * 3 + [None]
+    first = {row["id"]: row for row in read.slice(0, 3).to_pylist()}
+    for row in rows.to_pylist():
+        assert {name: first[row["id"]][name] for name in row} == row
+
+
+def test_what_it_can_not_do_is_said(weir: Installation) -> None:
+    stream = weir.create()
+    with pytest.raises(NotFound, match="s/nowhere"):
+        append(weir, "s/nowhere", table(0, 1), "x")
+    with pytest.raises(BadRows, match="1 of 2 rows have no routing key"):
+        append(weir, stream, pa.table({"k": ["a", None], "n": [1, 2]}), "x")
+    with pytest.raises(BadRows, match="no such column"):
+        append(weir, stream, pa.table({"n": [1]}), "x")
+    with pytest.raises(InvalidInput, match="column 'n' is uint64"):
+        append(weir, stream, pa.table({"k": ["a"], "n": pa.array([1], pa.uint64())}), "x")
+    by_time = weir.create("s/time", key="at")
+    with pytest.raises(InvalidInput, match="append with Spark"):
+        append(weir, by_time, pa.table({"at": pa.array([0], pa.timestamp("us"))}), "x")
+    lower = weir.create("s/lower", key="lower(k)")
+    with pytest.raises(InvalidInput, match=r"is the expression 'lower\(k\)'"):
+        append(weir, lower, table(0, 1), "x")
+    assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+    append(weir, stream, table(0, 1), "fine")
+    with pytest.raises(InvalidInput, match="no column 'x'"):
+        api.read(str(stream), columns=["x"], settings=weir.settings)
+    with pytest.raises(InvalidInput, match="order is 'none'"):
+        api.read(str(stream), order="none", settings=weir.settings)
+
+
+def test_rows_without_a_key_are_spread_as_spark_spreads_them(weir: Installation) -> None:
+    one, two = (weir.create(name, on_missing_key="spread") for name in ("s/one", "s/two"))
+    rows = pa.table({"k": pa.array([None] * 50, pa.string()), "n": range(50)})
+    append(weir, one, rows, "x")
+    frame = weir.spark.createDataFrame([(None, n) for n in range(50)], "k string, n long")
+    weir.append(two, frame.coalesce(1))
+    segments = [weir.facts(s).set_index("n")["_segment"].to_dict() for s in (one, two)]
+    assert segments[0] == segments[1]
