@@ -102,7 +102,7 @@ def read(
     database = Database.of(settings)
     name = stream_name(stream)
     try:
-        slices, fields = database.transaction(lambda c: _plan(c, name, start, end))
+        slices, fields = database.transaction(lambda c: plan(c, name, start, end))
     finally:
         database.dispose()
     schema = to_arrow(fields)
@@ -112,8 +112,7 @@ def read(
             raise InvalidInput(
                 f"stream {stream} has no column {column!r} (it has {', '.join(schema.names)})."
             )
-    system, base = filesystem(settings.warehouse)
-    parts = [_read(system, f"{base}/{s.path}", s, schema, wanted) for s in slices]
+    parts = [_read(settings.warehouse, s, schema, wanted) for s in slices]
     empty = pa.schema(
         [*(schema.field(n) for n in wanted),
          *(pa.field(n, pa.int64()) for n in ("_segment", "_offset", "_clock", _SEQ))]
@@ -124,20 +123,27 @@ def read(
     return whole.drop_columns([_SEQ])
 
 
-def _plan(
+def plan(
     connection: Connection, name: StreamName, start: Cut | None, end: Cut | None
 ) -> tuple[list[FileSlice], list[Field]]:
+    """The files to read from one cut to another, by segment and offset, and the schema."""
     stream = read_stream(connection, name)
     rows = segments_between(connection, name, start, end)
     bounds = [(r.segment_id, r.from_offset, r.to_offset) for r in rows]
     return plan_of_bounds(connection, stream.stream_id, bounds)
 
 
-def _read(
-    system: fs.FileSystem, path: str, part: FileSlice, schema: pa.Schema, wanted: Sequence[str]
+def read_slice(
+    warehouse: str, part: FileSlice, fields: list[Field], wanted: Sequence[str]
 ) -> pa.Table:
-    """The rows of a file that are wanted, with their places; columns that it has not are null."""
-    with system.open_input_file(path) as source:
+    """The rows of a file that are wanted, with `_segment`, `_offset` and `_clock`."""
+    return _read(warehouse, part, to_arrow(fields), wanted).drop_columns([_SEQ])
+
+
+def _read(warehouse: str, part: FileSlice, schema: pa.Schema, wanted: Sequence[str]) -> pa.Table:
+    """The same with the ranks; columns that the file has not are null."""
+    system, base = filesystem(warehouse)
+    with system.open_input_file(f"{base}/{part.path}") as source:
         file = pq.ParquetFile(source)
         there = set(file.schema_arrow.names)
         table = file.read(columns=[*(n for n in wanted if n in there), _SEQ])

@@ -1,0 +1,93 @@
+"""The format `weir`: the same events as the native read, in batches and in a streaming query."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from tests.spark.installation import Installation
+from weir.names import StreamName
+from weir.spark.source import register
+
+
+@pytest.fixture
+def config(weir: Installation, tmp_path: Path) -> str:
+    """The settings as Spark's workers find them."""
+    register(weir.spark)
+    path = tmp_path / "weir.toml"
+    settings = {"database": weir.settings.database, "warehouse": weir.settings.warehouse}
+    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items()))
+    return str(path)
+
+
+def rows(weir: Installation, start: int, count: int) -> DataFrame:
+    found = [(f"key {n % 7}", n) for n in range(start, start + count)]
+    return weir.spark.createDataFrame(found, "k string, n long")
+
+
+def fill(weir: Installation, stream: StreamName) -> None:
+    weir.append(stream, rows(weir, 0, 100))
+    weir.scale(stream, ["0.0"], parts=2)
+    weir.append(stream, rows(weir, 100, 100))
+
+
+def test_the_format_reads_what_the_native_way_reads(weir: Installation, config: str) -> None:
+    stream = weir.create(segments=2)
+    fill(weir, stream)
+    frame = weir.spark.read.format("weir").option("config", config).load(str(stream))
+    native = weir.frame(stream)
+    assert frame.schema == native.schema
+    assert sorted(frame.collect()) == sorted(native.collect())
+    part = (
+        weir.spark.read.format("weir")
+        .option("config", config)
+        .option("start", json.dumps({"0.0": 10, "1.0": 0}))
+        .option("end", json.dumps({"0.0": 20, "1.0": 5}))
+        .load(str(stream))
+    )
+    assert sorted((r._segment, r._offset) for r in part.collect()) == [
+        *((0, n) for n in range(10, 20)), *((1, n) for n in range(5)),
+    ]  # fmt: skip
+
+
+def test_a_streaming_query_reads_each_event_once_in_micro_batches(
+    weir: Installation, config: str, tmp_path: Path
+) -> None:
+    stream = weir.create(segments=2)
+    fill(weir, stream)
+    batches: list[list[tuple[str, int]]] = []
+
+    def run() -> None:
+        query = (
+            weir.spark.readStream.format("weir")
+            .option("config", config)
+            .option("maxEvents", 60)
+            .load(str(stream))
+            .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .foreachBatch(lambda frame, _: batches.append([(r.k, r.n) for r in frame.collect()]))
+            .start()
+        )
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+
+    run()
+    read = [event for batch in batches for event in batch]
+    assert sorted(n for _, n in read) == list(range(200))
+    assert len([batch for batch in batches if batch]) >= 3
+    assert max(map(len, batches)) <= 100
+    for key in {k for k, _ in read}:
+        of_key = [n for k, n in read if k == key]
+        assert of_key == sorted(of_key), "a key's events came out of order"
+    batches.clear()
+    weir.append(stream, rows(weir, 200, 10))
+    run()
+    assert sorted(n for batch in batches for _, n in batch) == list(range(200, 210))
+
+
+def test_an_unknown_stream_is_said(weir: Installation, config: str) -> None:
+    with pytest.raises(PySparkException, match="there is no stream s/nowhere"):
+        weir.spark.read.format("weir").option("config", config).load("s/nowhere")
