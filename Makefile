@@ -5,6 +5,7 @@ STATE := $(or $(STATE),$(WEIR_STATE))
 FIGURE ?=
 SIZE ?=
 ARGS ?=
+SEED ?= $(shell date +%s)
 
 export PYTHONPATH := $(CURDIR)/plugins:$(CURDIR)/examples
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -44,7 +45,8 @@ bench: setup ## measure (FIGURE= one of them, SIZE=)
 	@$(WEIR) -m benchmarks $(if $(FIGURE),--figure $(FIGURE)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
 soak: setup ## the long tests; they print their seeds
-	@$(PYTHON) -m pytest -m soak -s $(ARGS)
+	@echo "SEED=$(SEED)"
+	@WEIR_SOAK_SEED=$(SEED) $(PYTHON) -m pytest -m soak -s --hypothesis-seed=$(SEED) $(ARGS)
 
 lock: setup ## requirements.in -> requirements.txt
 	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 requirements.in \
