@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.controller.support import Lane, rows, run
+from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
 from weir import garbage
 from weir.controller.transactions import abort
-from weir.garbage import sweep
+from weir.errors import InvariantViolation
+from weir.garbage import installation, sweep
 from weir.storage import Database
+from weir.warehouse import MARK
 
 
 @pytest.fixture
@@ -122,3 +124,66 @@ def test_only_batches_of_the_same_stream_opened_before_it_died_pin_a_file(
     reader.commit(reader.must_open())
     assert batch.batch_id == 1
     assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
+
+
+def dead_file(lane: Lane, warehouse: Path, ago: float = 100.0) -> Path:
+    path = warehouse / str(lane.stream_id) / "_weir_tx=1" / unique("file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("dead")
+    run(
+        lane.database,
+        """INSERT INTO garbage (root, path, stream_id, reason, dead_at)
+        VALUES ('', :path, :s, 'truncated', clock_timestamp() - :ago * interval '1 second')""",
+        path=str(path.relative_to(warehouse)), s=lane.stream_id, ago=ago,
+    )  # fmt: skip
+    return path
+
+
+def testdead_files_go_after_the_grace_period_with_the_folders_they_leave_empty(
+    lane: Lane, tmp_path: Path
+) -> None:
+    old, young = dead_file(lane, tmp_path), dead_file(lane, tmp_path, ago=1.0)
+    assert sweep(lane.database, str(tmp_path), 50.0)["deleted"] == 1
+    assert not old.exists()
+    assert young.exists()
+    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
+    assert not young.parent.exists()
+    assert rows(lane.database, "SELECT * FROM garbage") == []
+
+
+def test_a_file_stays_while_a_batch_that_was_opened_before_it_died_is_open(
+    lane: Lane, tmp_path: Path
+) -> None:
+    group = Group.made(lane)
+    lane.append({"0.0": 3})
+    reader = group.reader()
+    batch = reader.must_open()
+    (tmp_path / MARK).write_text(installation(lane.database)[0])
+    path = dead_file(lane, tmp_path, ago=0.0)
+    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 0
+    reader.commit(batch)
+    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
+    assert not path.exists()
+
+
+def test_a_file_that_is_gone_already_is_forgotten(lane: Lane, tmp_path: Path) -> None:
+    dead_file(lane, tmp_path).unlink()
+    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
+    assert rows(lane.database, "SELECT * FROM garbage") == []
+
+
+def test_the_warehouse_of_another_installation_is_not_touched(lane: Lane, tmp_path: Path) -> None:
+    path = dead_file(lane, tmp_path)
+    (tmp_path / MARK).write_text("somebody else")
+    with pytest.raises(InvariantViolation, match="belongs to installation somebody else"):
+        sweep(lane.database, str(tmp_path), 0.0)
+    assert path.exists()
+
+
+def test_a_warehouse_that_lost_its_mark_is_not_touched(lane: Lane, tmp_path: Path) -> None:
+    lane.append({"0.0": 3})
+    path = dead_file(lane, tmp_path)
+    with pytest.raises(InvariantViolation, match="mount"):
+        sweep(lane.database, str(tmp_path), 0.0)
+    assert path.exists()
+    assert len(rows(lane.database, "SELECT * FROM garbage")) == 1

@@ -202,3 +202,44 @@ def test_captured_cuts_are_tails_with_their_sizes(lane: Lane) -> None:
         seen.append(captured["cut"])
     recorded = lane.rows("SELECT cut FROM stream_cut WHERE stream_id = :s ORDER BY recorded_at")
     assert [row.cut for row in recorded] == seen
+
+
+def consume(group: Group) -> None:
+    """Read everything, and release it."""
+    group.reader().read_all()
+    group.checkpoint()
+
+
+def test_what_the_slowest_subscriber_has_not_released_stays(lane: Lane) -> None:
+    fast, slow = Group.made(lane), Group.made(lane)
+    lane.append({"0.0": 3, "1.0": 4})
+    consume(fast)
+    (report,) = retain(lane.database)
+    assert report["rule"] == "nothing_consumed"
+    assert slow.name in report["reason"]
+    assert fast.name not in report["reason"]
+    consume(slow)
+    (report,) = retain(lane.database)
+    assert (report["rule"], report["events"], report["files"]) == ("consumed", 7, 2)
+    assert lane.head() == {"0.0": 3, "1.0": 4}
+
+
+def test_a_group_that_is_no_subscriber_holds_nothing_back_and_sees_what_it_lost(lane: Lane) -> None:
+    subscriber, other = Group.made(lane), Group.made(lane, subscriber=False)
+    lane.append({"0.0": 3, "1.0": 4})
+    consume(subscriber)
+    retain(lane.database)
+    ((unread, lost),) = rows(
+        lane.database,
+        "SELECT unread_events, lost_events FROM lag WHERE reader_group = :g",
+        g=other.name,
+    )
+    assert (unread, lost) == (0, 7)
+
+
+def test_the_tail_is_captured_only_when_it_moved(lane: Lane) -> None:
+    assert len(capture(lane.database)) == 1
+    assert capture(lane.database) == []
+    lane.append({"0.0": 3})
+    (captured,) = capture(lane.database)
+    assert (captured["cut"], captured["events"]) == ({"0.0": 3, "1.0": 0}, 3)
