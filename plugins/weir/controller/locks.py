@@ -52,9 +52,10 @@ def lock_streams(
     rows = connection.execute(
         text(
             f"""SELECT {_COLUMNS} FROM stream
-            WHERE state <> 'deleted' AND (stream_id = ANY(:ids)
-                OR (scope, name) IN (SELECT * FROM unnest(
-                    CAST(:scopes AS text[]), CAST(:names AS text[]))))
+            WHERE state <> 'deleted' AND stream_id = ANY(CAST(:ids AS bigint[]) || array(
+                SELECT n.stream_id FROM stream n
+                JOIN unnest(CAST(:scopes AS text[]), CAST(:names AS text[])) AS w (scope, name)
+                    ON n.scope = w.scope AND n.name = w.name WHERE n.state <> 'deleted'))
             ORDER BY stream_id FOR NO KEY UPDATE"""  # noqa: S608 - constant column list
         ),
         {"ids": ids, "scopes": [n.scope for n in names], "names": [n.name for n in names]},
