@@ -133,13 +133,13 @@ def test_a_subscriber_that_goes_back_holds_back_what_it_will_read(group: Group) 
 
 def test_each_change_makes_a_generation_and_an_old_one_is_refused(group: Group) -> None:
     assert update(group, on_gap="skip")["generation"] == 1
-    assert update(group, generation=1, on_error="split")["generation"] == 2
+    assert update(group, generation=1, max_outstanding=5)["generation"] == 2
     with pytest.raises(Conflict, match="is of generation 2, not 1"):
         update(group, generation=1, on_gap="fail")
-    with pytest.raises(InvalidInput, match="on_error is 'ignore'"):
-        update(group, on_error="ignore")
-    [row] = group.rows("SELECT on_gap, on_error FROM reader_group WHERE group_id = :g")
-    assert tuple(row) == ("skip", "split")
+    with pytest.raises(InvalidInput, match="on_gap is 'ignore'"):
+        update(group, on_gap="ignore")
+    [row] = group.rows("SELECT on_gap, max_outstanding FROM reader_group WHERE group_id = :g")
+    assert tuple(row) == ("skip", 5)
 
 
 def test_a_group_that_becomes_a_subscriber_is_protected_from_where_it_stands(lane: Lane) -> None:

@@ -115,7 +115,6 @@ class LockedGroup:
     generation: int
     subscriber: bool
     on_gap: str
-    on_error: str
     next_token: int
     next_batch: int
 
@@ -125,7 +124,7 @@ def lock_group(connection: Connection, name: str) -> LockedGroup:
     row = (
         connection.execute(
             text(
-                """SELECT group_id, name, generation, subscriber, on_gap, on_error, next_token,
+                """SELECT group_id, name, generation, subscriber, on_gap, next_token,
                     next_batch
                 FROM reader_group WHERE name = :name FOR NO KEY UPDATE"""
             ),

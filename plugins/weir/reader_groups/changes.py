@@ -15,7 +15,7 @@ from weir.controller.locks import LockedGroup, LockedStream, lock_group, lock_st
 from weir.controller.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.names import StreamName, reader_group_name
-from weir.reader_groups.groups import check_settings, create_in, enter_streams
+from weir.reader_groups.groups import check_on_gap, create_in, enter_streams
 from weir.reader_groups.places import Cuts, check_not_below_the_head, find_place
 from weir.storage import Database
 from weir.stream_cut import at_or_before
@@ -28,7 +28,6 @@ def update_reader_group(
     generation: int | None = None,
     subscriber: bool | None = None,
     on_gap: str | None = None,
-    on_error: str | None = None,
     max_outstanding: int | None = None,
     streams: Sequence[StreamName] | None = None,
     start: str = "head",
@@ -42,7 +41,7 @@ def update_reader_group(
     request = Request(
         request_id, "update_reader_group", name,
         {"generation": generation, "subscriber": subscriber, "on_gap": on_gap,
-         "on_error": on_error, "max_outstanding": max_outstanding, "start": start,
+         "max_outstanding": max_outstanding, "start": start,
          "streams": streams and sorted(map(str, streams))},
     )  # fmt: skip
 
@@ -59,15 +58,14 @@ def update_reader_group(
         settings = {
             "subscriber": group.subscriber if subscriber is None else subscriber,
             "on_gap": on_gap or group.on_gap,
-            "on_error": on_error or group.on_error,
         }
-        check_settings(str(settings["on_gap"]), str(settings["on_error"]))
+        check_on_gap(str(settings["on_gap"]))
         if max_outstanding is not None and max_outstanding < 1:
             raise InvalidInput(f"max_outstanding is {max_outstanding}; it must be 1 or more.")
         connection.execute(
             text(
                 """UPDATE reader_group SET generation = generation + 1, subscriber = :subscriber,
-                    on_gap = :on_gap, on_error = :on_error,
+                    on_gap = :on_gap,
                     max_outstanding = coalesce(:most, max_outstanding)
                 WHERE group_id = :g"""
             ),
@@ -165,7 +163,6 @@ def fork_reader_group(
             cuts = _positions(connection, group, locked)
         made = create_in(
             connection, new_name, locked, cuts, {}, subscriber=subscriber, on_gap=group.on_gap,
-            on_error=group.on_error,
         )  # fmt: skip
         return request.done(connection, made)
 

@@ -15,7 +15,6 @@ from weir.storage import Database
 from weir.stream_cut import first_behind
 
 ON_GAP = ("fail", "skip")
-ON_ERROR = ("stop", "split", "quarantine")
 
 
 def create_reader_group(
@@ -27,7 +26,6 @@ def create_reader_group(
     end: str = "",
     subscriber: bool = True,
     on_gap: str = "fail",
-    on_error: str = "stop",
     request_id: str,
 ) -> dict[str, Any]:
     """Create a group that reads `streams` from one place, and stops at another if `end` names one.
@@ -37,7 +35,7 @@ def create_reader_group(
     below the head, Conflict when the group exists.
     """
     reader_group_name(name)
-    check_settings(on_gap, on_error)
+    check_on_gap(on_gap)
     if not streams:
         raise InvalidInput(f"reader group {name} has no stream to read; name at least one.")
     request = Request(
@@ -45,7 +43,7 @@ def create_reader_group(
         "create_reader_group",
         name,
         {"streams": sorted(map(str, streams)), "start": start, "end": end,
-         "subscriber": subscriber, "on_gap": on_gap, "on_error": on_error},
+         "subscriber": subscriber, "on_gap": on_gap},
     )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
@@ -56,7 +54,6 @@ def create_reader_group(
         ends = find_place(connection, locked, end) if end.strip() else {}
         made = create_in(
             connection, name, locked, starts, ends, subscriber=subscriber, on_gap=on_gap,
-            on_error=on_error,
         )  # fmt: skip
         return request.done(connection, made)
 
@@ -72,7 +69,6 @@ def create_in(
     *,
     subscriber: bool,
     on_gap: str,
-    on_error: str,
 ) -> dict[str, Any]:
     """The same in a transaction that has locked the streams and knows the cuts."""
     check_not_below_the_head(connection, streams, starts)
@@ -84,11 +80,11 @@ def create_in(
             )
     made = connection.execute(
         text(
-            """INSERT INTO reader_group (name, subscriber, on_gap, on_error)
-            VALUES (:name, :subscriber, :on_gap, :on_error)
+            """INSERT INTO reader_group (name, subscriber, on_gap)
+            VALUES (:name, :subscriber, :on_gap)
             ON CONFLICT (name) DO NOTHING RETURNING group_id"""
         ),
-        {"name": name, "subscriber": subscriber, "on_gap": on_gap, "on_error": on_error},
+        {"name": name, "subscriber": subscriber, "on_gap": on_gap},
     ).one_or_none()
     if made is None:
         raise Conflict(f"reader group {name} exists already; choose another name.")
@@ -136,12 +132,10 @@ def enter_streams(
     )
 
 
-def check_settings(on_gap: str, on_error: str) -> None:
+def check_on_gap(on_gap: str) -> None:
     """Raises InvalidInput for what a group can't do."""
     if on_gap not in ON_GAP:
         raise InvalidInput(f"on_gap is {on_gap!r}; use one of {ON_GAP}.")
-    if on_error not in ON_ERROR:
-        raise InvalidInput(f"on_error is {on_error!r}; use one of {ON_ERROR}.")
 
 
 def group_streams(connection: Connection, name: str) -> list[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""Groups that change, end and are forked; checkpoints that wait; batches that fail."""
+"""Groups that change, end and are forked; checkpoints that wait."""
 
 from pathlib import Path
 

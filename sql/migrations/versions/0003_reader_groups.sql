@@ -1,9 +1,7 @@
 -- What reader groups need beyond the foundation.
 
 ALTER TABLE weir.reader_group
-    ADD COLUMN on_error text NOT NULL DEFAULT 'stop' CHECK (on_error IN ('stop', 'split', 'quarantine')),
     ADD COLUMN max_outstanding integer NOT NULL DEFAULT 3 CHECK (max_outstanding > 0);
-COMMENT ON COLUMN weir.reader_group.on_error IS 'What becomes of a batch that keeps failing: stop, split until the failing events are alone, or put them into <stream>.rejected.';
 COMMENT ON COLUMN weir.reader_group.max_outstanding IS 'How many checkpoints may wait for batches at a time.';
 
 ALTER TABLE weir.reader_group_stream ADD COLUMN end_cut jsonb;
@@ -12,11 +10,9 @@ COMMENT ON COLUMN weir.reader_group_stream.end_cut IS 'Where the group stops for
 ALTER TABLE weir.reader_batch
     DROP CONSTRAINT reader_batch_state_check,
     ADD CONSTRAINT reader_batch_state_check CHECK (state IN ('open', 'committed', 'abandoned')),
-    ADD COLUMN failures integer NOT NULL DEFAULT 0,
     ADD COLUMN error text;
 COMMENT ON COLUMN weir.reader_batch.state IS 'open, committed, or abandoned by a reset.';
-COMMENT ON COLUMN weir.reader_batch.failures IS 'How often it failed for a reason that will not go away by itself.';
-COMMENT ON COLUMN weir.reader_batch.error IS 'Why it failed last.';
+COMMENT ON COLUMN weir.reader_batch.error IS 'Why it was abandoned, where that is known.';
 
 ALTER TABLE weir.checkpoint
     ADD COLUMN state text NOT NULL DEFAULT 'complete'
