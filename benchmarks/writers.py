@@ -28,8 +28,8 @@ FIELDS = [
     {"name": "value", "type": "long", "nullable": True, "metadata": {}},
 ]
 COLUMNS = "key VARCHAR, value BIGINT"
-# DuckLake's retries at their best, of those tried: with shorter waits its writers disturb each
-# other more, and with fewer attempts some give up.
+# DuckLake's retries at their best, of those tried: with shorter waits, or waits that do not grow,
+# its writers disturb each other more; and so many that none gives up.
 RETRIES = {
     "ducklake_max_retry_count": 1000,
     "ducklake_retry_wait_ms": 100,

@@ -3,7 +3,6 @@ turn, while the second runs to its end or blocks. What comes out must be one ord
 """
 
 import json
-import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,12 +13,12 @@ from typing import Any
 from sqlalchemy import event
 
 from tests.controller.operations import Operation
+from tests.controller.statements import LOCK, WRITE, inlined
 from tests.controller.support import rows, waiting_for_a_lock
 from weir.names import StreamName
 from weir.storage import Database
 
 COMMIT = "COMMIT"
-WRITES = re.compile(r"\b(INSERT INTO|DELETE FROM|UPDATE\s+\w+(\s+\w+)?\s+SET)\b")
 
 
 @dataclass
@@ -87,7 +86,7 @@ class Stepper:
         """Whether its open transaction has locked or written a row."""
         ends = [i for i, statement in enumerate(self.statements) if statement == COMMIT]
         mine = self.statements[ends[-1] + 1 :] if ends else self.statements
-        return any("FOR NO KEY UPDATE" in one or WRITES.search(one) for one in mine)
+        return any(LOCK.search(one) or WRITE.search(one) for one in map(inlined, mine))
 
 
 @dataclass

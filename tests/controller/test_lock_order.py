@@ -16,6 +16,7 @@ from sqlalchemy import event
 
 import weir.controller
 import weir.reader_groups
+from tests.controller.statements import LOCK, WRITE, functions, inlined
 from tests.controller.support import FIELDS, Lane, rows, staged
 from tests.reader_groups.support import LEASE, Group
 from weir import garbage, retention
@@ -54,17 +55,14 @@ EXCEPTIONS = {
     "readers.renew": "one row, as long as this reader holds it, before those of its appends",
 }
 
-_LOCK = re.compile(r"FOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)")
-_WRITE = re.compile(r"\b(?:INSERT INTO|DELETE FROM|(?<!KEY )(?<!FOR )(?<!DO )UPDATE) (\w+)")
-
 
 def faults(statements: Sequence[str], *, excused: bool = False) -> list[str]:
     """What is wrong with the statements of one transaction."""
     found: list[str] = []
     locked: list[str] = []
     written = False
-    for statement in (" ".join(one.split()) for one in statements):
-        if lock := _LOCK.search(statement):
+    for statement in map(inlined, statements):
+        if lock := LOCK.search(statement):
             table = re.findall(r"FROM (\w+)", statement)[0]
             if lock[0] != "FOR NO KEY UPDATE":
                 found.append(f"locks {table} {lock[0]}")
@@ -75,7 +73,7 @@ def faults(statements: Sequence[str], *, excused: bool = False) -> list[str]:
             if re.search(r"= ANY|\bIN \(", statement) and BY_ID[table] not in statement:
                 found.append(f"locks many rows of {table} in no order")
             locked.append(table)
-        for table in _WRITE.findall(statement):
+        for table in WRITE.findall(statement):
             written = True
             if OWNER[table] not in ("", *locked) and not excused:
                 found.append(f"writes {table} without a lock on its {OWNER[table]}")
@@ -265,6 +263,10 @@ COMMITTED = "WITH a AS (UPDATE stream SET last_clock = 1) INSERT INTO data_file 
 )
 def test_a_fault_is_found(statements: list[str], fault: str) -> None:
     assert any(one.startswith(fault) for one in faults(statements)), faults(statements)
+
+
+def test_functions_that_lock_or_write_are_seen() -> None:
+    assert functions().keys() == {"lock_streams", "open_append", "place_append"}
 
 
 def test_what_is_in_order_has_no_fault() -> None:

@@ -29,6 +29,7 @@ from weir.schema import Field, combine
 from weir.segment import Segment, segment_id
 from weir.storage import Database
 
+_FIND = text("SELECT * FROM find_append(:s, :n, :v)")
 # Seconds in which other appends that must roll may say so too: one roll then does for all.
 _GATHER = 0.05
 
@@ -236,29 +237,7 @@ class _Found:
 def _look(connection: Connection, stream: LockedStream, attempt: Attempt) -> _Found:
     """One statement, whatever the number of segments and input files."""
     row = connection.execute(
-        text(
-            """SELECT t.state, t.attempt, t.epoch, t.clock, t.events, t.rejected, t.bytes, t.files,
-                (SELECT fields FROM stream_schema v WHERE v.stream_id = :s AND v.version = :v)
-                    AS fields, a.ids, a.lows, a.highs, a.offsets, a.till, h.*
-            FROM transaction t
-            CROSS JOIN LATERAL (
-                SELECT array_agg(e.segment_id) AS ids, array_agg(g.key_low) AS lows,
-                    array_agg(g.key_high) AS highs, array_agg(e.tail_offset) AS offsets,
-                    array_agg(e.tail_bytes) AS till
-                FROM segment_tail e JOIN segment g USING (stream_id, segment_id)
-                WHERE e.stream_id = :s) a
-            LEFT JOIN LATERAL (
-                SELECT o.path, o.transaction_number AS holder, c.ended_at, c.source
-                FROM transaction_input i
-                JOIN transaction_input o ON o.stream_id = i.stream_id AND o.path = i.path
-                    AND o.transaction_number <> i.transaction_number
-                JOIN transaction c ON c.stream_id = o.stream_id
-                    AND c.transaction_number = o.transaction_number AND c.state = 'committed'
-                WHERE i.stream_id = :s AND i.transaction_number = :n AND t.state = 'open'
-                  AND NOT t.append_again
-                ORDER BY o.path, o.transaction_number LIMIT 1) h ON true
-            WHERE t.stream_id = :s AND t.transaction_number = :n"""
-        ),
+        _FIND,
         {"s": attempt.stream_id, "n": attempt.transaction_number, "v": stream.schema_version},
     ).one_or_none()
     if row is None:

@@ -41,6 +41,12 @@ _COLUMNS = f"""stream_id, scope, name, state, {", ".join(_CONFIGURATION)}, curre
     next_segment_number, next_transaction_number, schema_version, last_clock, head"""
 
 
+_LOCK_STREAMS = text(
+    f"""SELECT {_COLUMNS} FROM lock_streams(CAST(:ids AS bigint[]), CAST(:scopes AS text[]),
+        CAST(:names AS text[]))"""  # noqa: S608 - constant column list
+)
+
+
 def lock_streams(
     connection: Connection, *, names: Sequence[StreamName] = (), ids: Iterable[int] = ()
 ) -> list[LockedStream]:
@@ -50,14 +56,7 @@ def lock_streams(
     """
     ids = sorted(set(ids))
     rows = connection.execute(
-        text(
-            f"""SELECT {_COLUMNS} FROM stream
-            WHERE state <> 'deleted' AND stream_id = ANY(CAST(:ids AS bigint[]) || array(
-                SELECT n.stream_id FROM stream n
-                JOIN unnest(CAST(:scopes AS text[]), CAST(:names AS text[])) AS w (scope, name)
-                    ON n.scope = w.scope AND n.name = w.name WHERE n.state <> 'deleted'))
-            ORDER BY stream_id FOR NO KEY UPDATE"""  # noqa: S608 - constant column list
-        ),
+        _LOCK_STREAMS,
         {"ids": ids, "scopes": [n.scope for n in names], "names": [n.name for n in names]},
     ).mappings()
     found = [stream_of(dict(row)) for row in rows]

@@ -10,6 +10,15 @@ from weir.controller.staged import Staged
 from weir.errors import InvariantViolation
 from weir.warehouse import attempt_folder
 
+_PLACE = text(
+    """SELECT place_append(:s, :n, :version, CAST(:segments AS bigint[]),
+        CAST(:offsets AS bigint[]), CAST(:events AS bigint[]), CAST(:bytes AS bigint[]),
+        CAST(:first AS bigint[]), CAST(:last AS bigint[]), CAST(:paths AS text[]),
+        CAST(:touched AS bigint[]), CAST(:from_offset AS bigint[]), CAST(:from_byte AS bigint[]),
+        CAST(:to_offset AS bigint[]), CAST(:to_byte AS bigint[]), CAST(:fenced AS text[]),
+        CAST(:rejected_files AS text[]), :rejected)"""
+)
+
 
 def targets_of(staged: Staged, active: Sequence[Tail]) -> dict[int, Tail] | None:
     """Per segment that was written to the active one it lies inside; None if one lies in none."""
@@ -45,43 +54,7 @@ def place(connection: Connection, staged: Staged, targets: dict[int, Tail], vers
         ends[segment][1] += file.bytes
     touched = sorted({segment for segment, _, _ in placed})
     clock = connection.execute(
-        text(
-            """WITH ticked AS (
-                UPDATE stream SET last_clock =
-                    greatest(last_clock + 1, time_clock(clock_timestamp()))
-                WHERE stream_id = :s RETURNING last_clock
-            ), files AS (
-                INSERT INTO data_file (stream_id, transaction_number, schema_version, segment_id,
-                    start_offset, events, bytes, first_seq, last_seq, path)
-                SELECT :s, :n, :version, f.* FROM unnest(CAST(:segments AS bigint[]),
-                    CAST(:offsets AS bigint[]), CAST(:events AS bigint[]), CAST(:bytes AS bigint[]),
-                    CAST(:first AS bigint[]), CAST(:last AS bigint[]), CAST(:paths AS text[])) f
-            ), moved AS (
-                SELECT * FROM unnest(CAST(:touched AS bigint[]), CAST(:from_offset AS bigint[]),
-                    CAST(:from_byte AS bigint[]), CAST(:to_offset AS bigint[]),
-                    CAST(:to_byte AS bigint[]))
-                    AS m (segment_id, from_offset, from_byte, to_offset, to_byte)
-            ), indexed AS (
-                INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte,
-                                        bytes, clock, transaction_number)
-                SELECT :s, segment_id, from_offset, to_offset - from_offset, from_byte,
-                       to_byte - from_byte, last_clock, :n FROM moved, ticked
-            ), tails AS (
-                UPDATE segment_tail t SET tail_offset = m.to_offset, tail_bytes = m.to_byte
-                FROM moved m WHERE t.stream_id = :s AND t.segment_id = m.segment_id
-            ), fenced AS (
-                INSERT INTO garbage (root, path, stream_id, reason)
-                SELECT '', unnest(CAST(:fenced AS text[])), :s, 'fenced'
-                UNION ALL SELECT '', unnest(CAST(:rejected_files AS text[])), :s, 'rejected'
-                ON CONFLICT (root, path) DO NOTHING
-            )
-            UPDATE transaction SET state = 'committed', ended_at = clock_timestamp(),
-                staged = NULL,
-                clock = last_clock, events = :all_events, bytes = :all_bytes, files = :all_files,
-                rejected = :rejected
-            FROM ticked WHERE stream_id = :s AND transaction_number = :n
-            RETURNING clock"""
-        ),
+        _PLACE,
         {
             "s": attempt.stream_id,
             "n": attempt.transaction_number,
@@ -102,11 +75,8 @@ def place(connection: Connection, staged: Staged, targets: dict[int, Tail], vers
                 attempt_folder(attempt.stream_id, attempt.transaction_number, earlier)
                 for earlier in range(1, attempt.attempt)
             ],
-            "all_events": sum(file.events for file in files),
-            "all_bytes": sum(file.bytes for file in files),
-            "all_files": len(files),
-            "rejected": staged.rejected,
             "rejected_files": [file.path for file in staged.rejected_files],
+            "rejected": staged.rejected,
         },
     ).scalar_one()
     return int(clock)

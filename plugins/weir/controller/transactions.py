@@ -12,15 +12,19 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
-from weir.controller.epochs import active_segments
 from weir.controller.locks import LockedStream, lock_stream, lock_streams
-from weir.controller.streams import schema_of
 from weir.errors import Conflict, Fenced, NotFound
 from weir.names import StreamName
 from weir.schema import Field
 from weir.segment import Segment
 from weir.storage import Database
 from weir.warehouse import attempt_folder
+
+_FIND = text("SELECT * FROM find_batch(:s, :w, :b, :v)")
+_OPEN = text(
+    """SELECT open_append(:s, :number, :writer_id, :batch_id, :fingerprint, :attempt, :epoch,
+        :lease, :append_again, :source, CAST(:paths AS text[]), CAST(:sizes AS bigint[]))"""
+)
 
 
 class InputFile(NamedTuple):
@@ -117,15 +121,11 @@ def begin_in(
     append_again: bool = False,
 ) -> Attempt | Committed:
     """The same on a stream that is locked already."""
-    known = connection.execute(
-        text(
-            """SELECT transaction_number, state, fingerprint, attempt, clock, events, rejected,
-                      bytes, files
-            FROM transaction WHERE stream_id = :stream_id AND writer_id = :writer_id
-            AND batch_id = :batch_id"""
-        ),
-        {"stream_id": stream.stream_id, "writer_id": writer_id, "batch_id": batch_id},
-    ).one_or_none()
+    found = connection.execute(
+        _FIND,
+        {"s": stream.stream_id, "w": writer_id, "b": batch_id, "v": stream.schema_version},
+    ).one()
+    known = found if found.transaction_number is not None else None
     if known is not None and known.state != "aborted" and known.fingerprint != fingerprint:
         raise Conflict(
             f"batch {batch_id!r} of writer {writer_id!r} is {known.state} in stream {stream.name} "
@@ -140,39 +140,12 @@ def begin_in(
     stream.must_be_active()
     number = known.transaction_number if known else stream.next_transaction_number
     attempt = known.attempt + 1 if known else 1
-    if not append_again:
+    if inputs and not append_again:
         check_inputs(connection, stream, number, [file.path for file in inputs])
     connection.execute(
-        text(
-            """WITH counted AS (
-                UPDATE stream SET next_transaction_number = greatest(next_transaction_number,
-                                                                     :number + 1)
-                WHERE stream_id = :stream_id
-            ), opened AS (
-                INSERT INTO transaction (stream_id, transaction_number, writer_id, batch_id,
-                    fingerprint, state, attempt, epoch, opened_at, lease_until, append_again,
-                    source)
-                VALUES (:stream_id, :number, :writer_id, :batch_id, :fingerprint, 'open', :attempt,
-                    :epoch, clock_timestamp(), clock_timestamp() + :lease * interval '1 second',
-                    :append_again, :source)
-                ON CONFLICT (stream_id, transaction_number) DO UPDATE SET state = 'open',
-                    fingerprint = excluded.fingerprint, attempt = excluded.attempt,
-                    epoch = excluded.epoch, opened_at = excluded.opened_at,
-                    lease_until = excluded.lease_until, ended_at = NULL, staged = NULL,
-                    append_again = excluded.append_again, source = excluded.source
-                RETURNING stream_id
-            ), forgotten AS (
-                DELETE FROM transaction_input WHERE stream_id = :stream_id
-                AND transaction_number = :number AND NOT path = ANY(CAST(:paths AS text[]))
-            )
-            INSERT INTO transaction_input (stream_id, path, transaction_number, bytes)
-            SELECT :stream_id, f.path, :number, f.bytes
-            FROM unnest(CAST(:paths AS text[]), CAST(:sizes AS bigint[])) AS f (path, bytes)
-            ON CONFLICT (stream_id, path, transaction_number)
-                DO UPDATE SET bytes = excluded.bytes"""
-        ),
+        _OPEN,
         {
-            "stream_id": stream.stream_id,
+            "s": stream.stream_id,
             "number": number,
             "writer_id": writer_id,
             "batch_id": batch_id,
@@ -191,12 +164,12 @@ def begin_in(
         stream.name,
         number,
         attempt,
-        tuple(tail.segment for tail in active_segments(connection, stream.stream_id)),
+        tuple(Segment(*one) for one in zip(found.ids, found.lows, found.highs, strict=True)),
         stream.configuration.routing_key,
         stream.configuration.on_missing_key,
         stream.configuration.on_bad_rows,
         stream.schema_version,
-        schema_of(connection, stream),
+        found.fields,
     )
 
 

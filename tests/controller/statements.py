@@ -1,0 +1,25 @@
+"""Statements as they are sent, with what the functions do that they call."""
+
+import re
+from functools import cache
+
+from weir.migrate import sql_folder
+
+LOCK = re.compile(r"FOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)")
+WRITE = re.compile(r"\b(?:INSERT INTO|DELETE FROM|(?<!KEY )(?<!FOR )(?<!DO )UPDATE) (\w+)")
+_FUNCTION = re.compile(r"CREATE FUNCTION weir\.(\w+)\(.*?AS \$\$(.*?)\$\$", re.DOTALL)
+
+
+@cache
+def functions() -> dict[str, str]:
+    """The bodies of the functions that lock or write, by name."""
+    texts = [path.read_text() for path in sorted(sql_folder().glob("functions/*.sql"))]
+    bodies = {name: body for text in texts for name, body in _FUNCTION.findall(text)}
+    found = {name: body.replace("weir.", "") for name, body in bodies.items()}
+    return {name: body for name, body in found.items() if LOCK.search(body) or WRITE.search(body)}
+
+
+def inlined(statement: str) -> str:
+    """A statement, or what the function does that it calls."""
+    called = [body for name, body in functions().items() if re.search(rf"\b{name}\(", statement)]
+    return " ".join(" ".join(called or [statement]).split())
