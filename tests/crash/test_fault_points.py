@@ -118,7 +118,7 @@ def delete(lane: Lane) -> Scene:
 # How many moments were found, so that it is seen when there are others.
 MOMENTS = {
     create: 7,
-    begin: 7,
+    begin: 5,
     commit: 6,
     commit_with_a_roll: 20,
     commit_of_two_streams: 9,
