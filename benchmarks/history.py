@@ -3,7 +3,8 @@
 The key space has `SLOTS` equal slots; every second one begins as two halves. Epoch e replaces what
 is in slot (e - 1) mod SLOTS: one segment by two halves, or two halves by one segment. So there are
 1.5 segments per epoch, always about 1.5 * SLOTS active ones, and every number, range and sum
-follows from the number of the epoch. To each segment one commit appended the same.
+follows from the number of the epoch. To each segment one commit appended the same; only those of
+the active ones are in the time index, as in a year it would be as large as all the rest.
 """
 
 from collections.abc import Mapping
@@ -63,7 +64,7 @@ def build(dsn: str, wanted: Mapping[StreamName, int]) -> list[History]:
         )
         cursor.execute(
             """SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'weir'
-            AND tablename IN ('epoch', 'segment', 'time_index')
+            AND tablename IN ('epoch', 'segment')
             AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conname = indexname)"""
         )
         indexes = cursor.fetchall()
@@ -150,7 +151,7 @@ INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte,
                         transaction_number)
 SELECT g.stream_id, g.segment_id, 0, %(events)s, 0, %(bytes)s,
        clock - (%(n)s - g.creation_epoch) * 1000000::bigint + 500000, g.creation_epoch + 1
-FROM made JOIN segment g USING (stream_id);
+FROM made JOIN segment g USING (stream_id) WHERE g.sealed_epoch IS NULL;
 
 DROP VIEW touch, made;
 """

@@ -195,7 +195,7 @@ def size_distance(setting: Setting) -> Figure:
         return Query(
             "",
             lambda c, h, cut: queries.size_till(c, h.name, cut),
-            lambda c, h, epoch: h.cut(c, h.epochs - distance),
+            lambda c, h, epoch: dict.fromkeys(h.cut(c, h.epochs - distance), 0),
         )
 
     return Figure(

@@ -72,7 +72,8 @@ def airflow_environment(
         # None: it would need another driver, for the one REST call that waits for a run.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": "",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
+        # New and changed files are read at once; to read all of them again takes half a minute.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["worker_log"]),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports["trigger_log"]),
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
