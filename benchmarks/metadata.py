@@ -29,6 +29,7 @@ from weir.storage import Database, count_statements
 
 LONG = 31_536_000
 SHORT = 1000
+ARGUMENTS = 50  # per query; what they touch fits into Postgres' cache
 
 
 def _histories(setting: Setting) -> tuple[History, History]:
@@ -52,7 +53,7 @@ class Query:
     what: str
     ask: Callable[[Connection, History, Any], object]
     choose: Callable[[Connection, History, int], Any]  # for a random epoch
-    repeat: int = 1  # so that a run takes long enough to be timed
+    repeat: int = 2  # so that a run takes long enough to be timed
 
 
 _QUERIES = {
@@ -70,13 +71,13 @@ _QUERIES = {
         "the epoch at a random time",
         lambda c, h, at: queries.epoch_at(c, h.name, at),
         lambda c, h, epoch: h.time(epoch),
-        repeat=10,
+        repeat=20,
     ),
     "successors": Query(
         "the successors of a random segment",
         lambda c, h, segment: queries.successors(c, h.name, segment),
         lambda c, h, epoch: h.segments(c, epoch)[epoch % SLOTS].name,
-        repeat=10,
+        repeat=20,
     ),
     "segments_between": Query(
         "the segments between two cuts 100 epochs apart",
@@ -108,12 +109,12 @@ def _mixed(connection: Connection, history: History, epoch: int) -> queries.Cut:
 
 
 def _asked(setting: Setting, history: History, query: Query) -> Callable[[], None]:
-    """A run of a query: 100 random arguments, the same in each run."""
+    """A run of a query: random arguments, the same in each run."""
     random = Random(7)
     chosen = setting.database.transaction(
         lambda c: [
             query.choose(c, history, random.randrange(2 * SLOTS, history.epochs - 2 * SLOTS))
-            for _ in range(100)
+            for _ in range(ARGUMENTS)
         ]
     )
     database = Database.of(setting.settings)
@@ -138,7 +139,7 @@ def _asking(name: str, setting: Setting) -> Figure:
     long, short = _histories(setting)
     return _beside_short(
         name,
-        f"{query.what}, {100 * query.repeat} times",
+        f"{query.what}, {ARGUMENTS * query.repeat} times",
         _asked(setting, long, query),
         _asked(setting, short, query),
         long,
