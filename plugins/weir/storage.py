@@ -1,9 +1,10 @@
 """The only module that opens a database connection.
 
 Each change of state is one call of `Database.transaction`: a function that is given a connection,
-does everything in it, and may be called again. It is called again after a lost connection, also
-one lost at COMMIT, so what it does must be idempotent by identity: a request id, a transaction's
-attempt, a batch's token. Errors are told apart by SQLSTATE, never by their text.
+does everything in it, and may be called again; or of `Database.statement`, where one statement does
+it all. It is called again after a lost connection, also one lost at COMMIT, so what it does must be
+idempotent by identity: a request id, a transaction's attempt, a batch's token. Errors are told
+apart by SQLSTATE, never by their text.
 """
 
 import logging
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 import psycopg2
 import psycopg2.extensions
 import sqlalchemy
-from sqlalchemy import Connection, event, exc
+from sqlalchemy import Connection, TextClause, event, exc
 
 from weir.errors import Fenced, InvalidInput, NotFound, Unavailable, WeirError
 from weir.settings import Settings
@@ -50,9 +51,10 @@ class Database:
         self._patience = patience
         self._connect_patience = connect_patience
         self._connected = False
-        self.engine = sqlalchemy.create_engine(
-            "postgresql+psycopg2://", creator=self._connect, pool_size=4, pool_use_lifo=True
-        )
+        self._in_transactions = self._pool()
+        # A pool of its own, as changing a connection's level costs as much as a statement.
+        self._alone = self._pool(isolation_level="AUTOCOMMIT")
+        self.engines = (self._in_transactions, self._alone)
 
     @classmethod
     def of(cls, settings: Settings, *, reader: bool = False) -> "Database":
@@ -65,6 +67,11 @@ class Database:
             settings.database_reader if reader else settings.database,
             patience=settings.outage_patience,
             connect_patience=settings.connect_patience,
+        )
+
+    def _pool(self, **how: Any) -> sqlalchemy.Engine:
+        return sqlalchemy.create_engine(
+            "postgresql+psycopg2://", creator=self._connect, pool_size=4, pool_use_lifo=True, **how
         )
 
     def _connect(self) -> Any:
@@ -85,12 +92,33 @@ class Database:
         Raises Unavailable when Postgres stays away longer than the patience, and whatever `work`
         raises (after a rollback).
         """
+
+        def once() -> T:
+            with self._in_transactions.begin() as connection:
+                return work(connection)
+
+        return self._until_there(once)
+
+    def statement(self, statement: TextClause, given: dict[str, Any]) -> Any:
+        """The one row of a statement that is a transaction by itself, else like `transaction`.
+
+        The locks that it takes are let go of without waiting for us: on a stream to which many
+        append that is most of the time that others wait.
+        """
+
+        def once() -> Any:
+            with self._alone.connect() as connection:
+                return connection.execute(statement, given).one()
+
+        return self._until_there(once)
+
+    def _until_there(self, once: Callable[[], T]) -> T:
+        """Call `once`, again after a lost connection or lock, until the patience is at its end."""
         waiting_since: float | None = None
         pause = 0.1
         while True:
             try:
-                with self.engine.begin() as connection:
-                    result = work(connection)
+                result = once()
                 if waiting_since is not None:
                     log.warning("Postgres is back after %.0f s", time.monotonic() - waiting_since)
                 return result
@@ -112,7 +140,7 @@ class Database:
                     ) from None
                 log.warning("waiting for Postgres (%.0f s): %s", now - waiting_since, reason)
                 if state not in _SOON:
-                    self.engine.dispose()  # a session on what is now a standby stays read only
+                    self.dispose()  # a session on what is now a standby stays read only
                 time.sleep(pause)
                 pause = min(pause * 2, 5.0)
 
@@ -127,7 +155,8 @@ class Database:
 
     def dispose(self) -> None:
         """Close all connections."""
-        self.engine.dispose()
+        for engine in self.engines:
+            engine.dispose()
 
     def keep_alive(self, renew: Callable[[Connection], object], every: float) -> "KeepAlive":
         """A context in which `renew` runs in a transaction of its own every so many seconds."""
@@ -169,10 +198,8 @@ def count_statements(database: Database) -> "list[str]":
     """A list to which every statement sent from now on is appended (for tests and benchmarks)."""
     statements: list[str] = []
 
-    @event.listens_for(database.engine, "before_cursor_execute")
-    def _note(_c: Any, _cur: Any, statement: str, *_rest: Any) -> None:
-        statements.append(statement)
-
+    for engine in database.engines:
+        event.listen(engine, "before_cursor_execute", lambda *sent: statements.append(sent[2]))
     return statements
 
 

@@ -1,156 +1,248 @@
--- What an append asks and writes, as functions, because planning these statements costs several
--- times what running them does, and a function is planned once per session. The rules are in
--- weir.controller; the stream is locked before any of these is called.
+-- An append begins by one call and commits by one: what it locks, asks and writes is here, because
+-- round trips and planning cost several times what running these statements does, and a function is
+-- planned once per session. What must be said or done about an outcome is in weir.controller.
 
--- The active segments of a locked stream by key range, as columns.
+-- The active segments of a stream by key range, as columns.
 CREATE FUNCTION weir.active_tails(in_stream_id bigint)
-RETURNS TABLE (ids bigint[], lows double precision[], highs double precision[], offsets bigint[],
-               till bigint[])
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog ROWS 1
+RETURNS TABLE (ids bigint[], lows double precision[], highs double precision[])
+LANGUAGE sql STABLE ROWS 1
 AS $$
-BEGIN
-    RETURN QUERY
-    SELECT array_agg(t.segment_id ORDER BY g.key_low), array_agg(g.key_low ORDER BY g.key_low),
-           array_agg(g.key_high ORDER BY g.key_low), array_agg(t.tail_offset ORDER BY g.key_low),
-           array_agg(t.tail_bytes ORDER BY g.key_low)
-    FROM weir.segment_tail t
-    CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
-        SELECT s.key_low, s.key_high FROM weir.segment s
-        WHERE s.stream_id = t.stream_id AND s.segment_id = t.segment_id OFFSET 0) g
-    WHERE t.stream_id = in_stream_id;
-END $$;
-COMMENT ON FUNCTION weir.active_tails(bigint) IS 'For jobs: the active segments of a stream with their tails, as arrays.';
+    SELECT array_agg(a.segment_id), array_agg(a.key_low), array_agg(a.key_high)
+    FROM (SELECT t.segment_id, g.key_low, g.key_high FROM weir.segment_tail t
+          CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+              SELECT o.key_low, o.key_high FROM weir.segment o
+              WHERE o.stream_id = t.stream_id AND o.segment_id = t.segment_id OFFSET 0) g
+          WHERE t.stream_id = in_stream_id ORDER BY g.key_low) a
+$$;
+COMMENT ON FUNCTION weir.active_tails(bigint) IS 'For jobs: the active segments of a stream, as arrays.';
 
--- What a commit finds: its transaction, the schema, the active segments, and who holds an input.
-CREATE FUNCTION weir.find_append(in_stream_id bigint, in_number bigint, in_version integer)
-RETURNS TABLE (state text, attempt integer, epoch integer, clock bigint, events bigint,
-               rejected bigint, bytes bigint, files integer, fields jsonb, ids bigint[],
-               lows double precision[], highs double precision[], offsets bigint[], till bigint[],
-               path text, holder bigint, source text, ended_at timestamptz)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog ROWS 1
+-- The first of some input files that another, committed append holds, and which that is.
+CREATE FUNCTION weir.held_input(in_stream_id bigint, in_number bigint, in_paths text[])
+RETURNS TABLE (path text, transaction_number bigint, source text, ended_at timestamptz)
+LANGUAGE sql STABLE ROWS 1
 AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    SELECT t.state, t.attempt, t.epoch, t.clock, t.events, t.rejected, t.bytes, t.files,
-           (SELECT v.fields FROM weir.stream_schema v
-            WHERE v.stream_id = in_stream_id AND v.version = in_version),
-           a.ids, a.lows, a.highs, a.offsets, a.till, h.path, h.transaction_number, h.source,
-           h.ended_at
-    FROM weir.transaction t
-    CROSS JOIN LATERAL weir.active_tails(in_stream_id) a
-    LEFT JOIN LATERAL (
-        SELECT o.path, o.transaction_number, c.source, c.ended_at
-        FROM weir.transaction_input i
-        JOIN weir.transaction_input o ON o.stream_id = i.stream_id AND o.path = i.path
-            AND o.transaction_number <> i.transaction_number
-        JOIN weir.transaction c ON c.stream_id = o.stream_id
-            AND c.transaction_number = o.transaction_number AND c.state = 'committed'
-        WHERE i.stream_id = in_stream_id AND i.transaction_number = in_number
-          AND t.state = 'open' AND NOT t.append_again
-        ORDER BY o.path, o.transaction_number LIMIT 1) h ON true
-    WHERE t.stream_id = in_stream_id AND t.transaction_number = in_number;
-END $$;
-COMMENT ON FUNCTION weir.find_append(bigint, bigint, integer) IS 'For jobs: what a commit finds.';
+    SELECT i.path, i.transaction_number, t.source, t.ended_at
+    FROM unnest(in_paths) AS f (path)
+    JOIN weir.transaction_input i ON i.stream_id = in_stream_id AND i.path = f.path
+        AND i.transaction_number <> in_number
+    JOIN weir.transaction t ON t.stream_id = i.stream_id
+        AND t.transaction_number = i.transaction_number AND t.state = 'committed'
+    ORDER BY i.path, i.transaction_number LIMIT 1
+$$;
+COMMENT ON FUNCTION weir.held_input(bigint, bigint, text[]) IS 'For jobs: a file that another append has appended.';
 
--- What a beginning finds: the transaction of this identity if there is one, the schema, and the
--- active segments.
-CREATE FUNCTION weir.find_batch(in_stream_id bigint, in_writer_id text, in_batch_id text,
-                                in_version integer)
-RETURNS TABLE (transaction_number bigint, state text, fingerprint text, attempt integer,
-               clock bigint, events bigint, rejected bigint, bytes bigint, files integer,
-               fields jsonb, ids bigint[], lows double precision[], highs double precision[])
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog ROWS 1
-AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    SELECT t.transaction_number, t.state, t.fingerprint, t.attempt, t.clock, t.events, t.rejected,
-           t.bytes, t.files,
-           (SELECT v.fields FROM weir.stream_schema v
-            WHERE v.stream_id = in_stream_id AND v.version = in_version),
-           a.ids, a.lows, a.highs
-    FROM weir.active_tails(in_stream_id) a
-    LEFT JOIN weir.transaction t ON t.stream_id = in_stream_id AND t.writer_id = in_writer_id
-        AND t.batch_id = in_batch_id;
-END $$;
-COMMENT ON FUNCTION weir.find_batch(bigint, text, text, integer) IS 'For jobs: what the beginning of an append finds.';
-
--- Open a transaction, or take it over under the next attempt.
-CREATE FUNCTION weir.open_append(
-    in_stream_id bigint, in_number bigint, in_writer_id text, in_batch_id text,
-    in_fingerprint text, in_attempt integer, in_epoch integer, in_lease double precision,
-    in_append_again boolean, in_source text, in_paths text[], in_sizes bigint[])
-RETURNS void
+-- Lock the stream, and open the transaction of this identity, or take it over under the next attempt.
+CREATE FUNCTION weir.begin_append(
+    in_scope text, in_name text, in_writer_id text, in_batch_id text, in_fingerprint text,
+    in_lease double precision, in_append_again boolean, in_source text,
+    in_paths text[], in_sizes bigint[],
+    OUT outcome text, OUT stream_id bigint, OUT state text, OUT transaction_number bigint,
+    OUT attempt integer, OUT routing_key text, OUT on_missing_key text, OUT on_bad_rows text,
+    OUT schema_version integer, OUT fields jsonb, OUT ids bigint[], OUT lows double precision[],
+    OUT highs double precision[], OUT clock bigint, OUT events bigint, OUT rejected bigint,
+    OUT bytes bigint, OUT files integer, OUT held jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
+#variable_conflict use_column
+DECLARE
+    s weir.stream;
+    t weir.transaction;
+    number bigint;
 BEGIN
-    UPDATE weir.stream s
-    SET next_transaction_number = greatest(s.next_transaction_number, in_number + 1)
-    WHERE s.stream_id = in_stream_id;
-    INSERT INTO weir.transaction (stream_id, transaction_number, writer_id, batch_id, fingerprint,
-        state, attempt, epoch, opened_at, lease_until, append_again, source)
-    VALUES (in_stream_id, in_number, in_writer_id, in_batch_id, in_fingerprint, 'open', in_attempt,
-        in_epoch, clock_timestamp(), clock_timestamp() + in_lease * interval '1 second',
-        in_append_again, in_source)
-    ON CONFLICT (stream_id, transaction_number) DO UPDATE SET state = 'open',
-        fingerprint = excluded.fingerprint, attempt = excluded.attempt, epoch = excluded.epoch,
-        opened_at = excluded.opened_at, lease_until = excluded.lease_until, ended_at = NULL,
-        staged = NULL, append_again = excluded.append_again, source = excluded.source;
-    IF in_attempt > 1 THEN
-        DELETE FROM weir.transaction_input i WHERE i.stream_id = in_stream_id
-            AND i.transaction_number = in_number AND NOT i.path = ANY (in_paths);
+    SELECT * INTO s FROM weir.stream o
+    WHERE o.scope = in_scope AND o.name = in_name AND o.state <> 'deleted' FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        outcome := 'no stream';
+        RETURN;
     END IF;
+    SELECT * INTO t FROM weir.transaction o
+    WHERE o.stream_id = s.stream_id AND o.writer_id = in_writer_id AND o.batch_id = in_batch_id;
+    stream_id := s.stream_id;
+    state := coalesce(t.state, s.state);
+    number := coalesce(t.transaction_number, s.next_transaction_number);
+    transaction_number := number;
+    IF t.state <> 'aborted' AND t.fingerprint <> in_fingerprint THEN
+        outcome := 'other input';
+        RETURN;
+    END IF;
+    IF t.state = 'committed' THEN
+        outcome := t.state; clock := t.clock; events := t.events; rejected := t.rejected;
+        bytes := t.bytes; files := t.files;
+        RETURN;
+    END IF;
+    IF s.state <> 'active' THEN
+        outcome := s.state;
+        RETURN;
+    END IF;
+    IF cardinality(in_paths) > 0 AND NOT in_append_again THEN
+        SELECT to_jsonb(h) INTO held FROM weir.held_input(s.stream_id, number, in_paths) h;
+        IF held IS NOT NULL THEN
+            outcome := 'held';
+            RETURN;
+        END IF;
+    END IF;
+    attempt := coalesce(t.attempt, 0) + 1;
+    IF attempt = 1 THEN
+        UPDATE weir.stream o SET next_transaction_number = number + 1
+        WHERE o.stream_id = s.stream_id;
+        INSERT INTO weir.transaction (stream_id, transaction_number, writer_id, batch_id,
+            fingerprint, state, attempt, epoch, opened_at, lease_until, append_again, source)
+        VALUES (s.stream_id, number, in_writer_id, in_batch_id, in_fingerprint,
+            'open', 1, s.current_epoch, clock_timestamp(),
+            clock_timestamp() + in_lease * interval '1 second', in_append_again, in_source);
+    ELSE
+        UPDATE weir.transaction o SET state = 'open', fingerprint = in_fingerprint,
+            attempt = t.attempt + 1, epoch = s.current_epoch, opened_at = clock_timestamp(),
+            lease_until = clock_timestamp() + in_lease * interval '1 second', ended_at = NULL,
+            staged = NULL, append_again = in_append_again, source = in_source
+        WHERE o.stream_id = s.stream_id AND o.transaction_number = number;
+        DELETE FROM weir.transaction_input i
+        WHERE i.stream_id = s.stream_id AND i.transaction_number = number;
+    END IF;
+    outcome := 'open';
     IF cardinality(in_paths) > 0 THEN
         INSERT INTO weir.transaction_input (stream_id, path, transaction_number, bytes)
-        SELECT in_stream_id, f.path, in_number, f.bytes
-        FROM unnest(in_paths, in_sizes) AS f (path, bytes)
-        ON CONFLICT (stream_id, path, transaction_number) DO UPDATE SET bytes = excluded.bytes;
+        SELECT s.stream_id, f.path, number, f.bytes
+        FROM unnest(in_paths, in_sizes) AS f (path, bytes);
     END IF;
+    routing_key := s.routing_key; on_missing_key := s.on_missing_key; on_bad_rows := s.on_bad_rows;
+    schema_version := s.schema_version;
+    SELECT v.fields INTO fields FROM weir.stream_schema v
+    WHERE v.stream_id = s.stream_id AND v.version = s.schema_version;
+    SELECT a.ids, a.lows, a.highs INTO ids, lows, highs FROM weir.active_tails(s.stream_id) a;
 END $$;
-COMMENT ON FUNCTION weir.open_append(bigint, bigint, text, text, text, integer, integer, double precision, boolean, text, text[], bigint[]) IS 'For jobs: opens the transaction of an append.';
+COMMENT ON FUNCTION weir.begin_append(text, text, text, text, text, double precision, boolean, text, text[], bigint[]) IS 'For jobs: opens the transaction of an append.';
 
--- Give the files of an append their offsets, move the tails, and issue the clock, which is returned.
+-- Give the files of an append, which come in the order of their rows, offsets behind the tails of a
+-- locked stream, and issue the clock. Whatever stands against it is the outcome, and nothing is done.
 CREATE FUNCTION weir.place_append(
-    in_stream_id bigint, in_number bigint, in_version integer,
-    in_segments bigint[], in_offsets bigint[], in_events bigint[], in_bytes bigint[],
-    in_first bigint[], in_last bigint[], in_paths text[],
-    in_touched bigint[], in_from_offsets bigint[], in_from_bytes bigint[], in_to_offsets bigint[],
-    in_to_bytes bigint[], in_fenced text[], in_rejected_files text[], in_rejected bigint)
-RETURNS bigint
+    in_stream_id bigint, in_number bigint, in_attempt integer, in_version integer,
+    in_segments bigint[], in_events bigint[], in_bytes bigint[], in_first bigint[],
+    in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
+    in_rejected bigint,
+    OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
+    OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb)
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
+#variable_conflict use_column
 DECLARE
+    s weir.stream;
+    t weir.transaction;
+    a record;
     issued bigint;
+    total_events bigint := 0;
+    total_bytes bigint := 0;
+    targets bigint[] := in_segments;  -- per file the active segment that it goes to
 BEGIN
-    UPDATE weir.stream s
+    SELECT * INTO s FROM weir.stream o WHERE o.stream_id = in_stream_id AND o.state <> 'deleted';
+    SELECT * INTO t FROM weir.transaction o
+    WHERE o.stream_id = in_stream_id AND o.transaction_number = in_number;
+    state := t.state; attempt := t.attempt; epoch := t.epoch;
+    IF s.stream_id IS NULL THEN
+        outcome := 'no stream';
+    ELSIF t.state IS NULL THEN
+        outcome := 'unknown';
+    ELSIF t.attempt <> in_attempt OR t.state = 'aborted' THEN
+        outcome := 'fenced';
+    ELSIF t.state = 'committed' THEN
+        outcome := 'repeated'; clock := t.clock; events := t.events; rejected := t.rejected;
+        bytes := t.bytes; files := t.files;
+    ELSIF s.state <> 'active' THEN
+        outcome := s.state;
+    ELSIF EXISTS (
+        SELECT FROM unnest(in_segments) AS w (segment_id) WHERE NOT EXISTS (
+            SELECT FROM weir.segment_tail o
+            WHERE o.stream_id = in_stream_id AND o.segment_id = w.segment_id)) THEN
+        -- Some that were written to are sealed: into which active segment does each range fall?
+        SELECT * INTO a FROM weir.active_tails(in_stream_id);
+        targets := array(
+            SELECT CASE WHEN g.key_high <= a.highs[g.place] THEN a.ids[g.place] END
+            FROM unnest(in_segments) WITH ORDINALITY AS f (segment_id, i)
+            CROSS JOIN LATERAL (
+                SELECT o.key_high, width_bucket(o.key_low, a.lows) AS place FROM weir.segment o
+                WHERE o.stream_id = in_stream_id AND o.segment_id = f.segment_id OFFSET 0) g
+            ORDER BY f.i);
+        IF array_position(targets, NULL) IS NOT NULL THEN
+            outcome := 'roll';
+        END IF;
+    END IF;
+    IF outcome IS NULL AND NOT t.append_again THEN
+        SELECT to_jsonb(h) INTO held FROM weir.transaction_input i
+        CROSS JOIN LATERAL weir.held_input(in_stream_id, in_number, array[i.path]) h
+        WHERE i.stream_id = in_stream_id AND i.transaction_number = in_number
+        ORDER BY i.path LIMIT 1;
+        IF held IS NOT NULL THEN
+            outcome := 'held';
+        END IF;
+    END IF;
+    IF outcome IS NULL AND s.schema_version <> in_version THEN
+        outcome := 'schema';
+    END IF;
+    IF outcome IS NOT NULL THEN
+        RETURN;
+    END IF;
+    UPDATE weir.stream o
     SET last_clock = greatest(s.last_clock + 1, weir.time_clock(clock_timestamp()))
-    WHERE s.stream_id = in_stream_id RETURNING s.last_clock INTO issued;
-    INSERT INTO weir.data_file (stream_id, transaction_number, schema_version, segment_id,
-        start_offset, events, bytes, first_seq, last_seq, path)
-    SELECT in_stream_id, in_number, in_version, f.*
-    FROM unnest(in_segments, in_offsets, in_events, in_bytes, in_first, in_last, in_paths) f;
-    INSERT INTO weir.time_index (stream_id, segment_id, start_offset, events, start_byte, bytes,
-        clock, transaction_number)
-    SELECT in_stream_id, m.segment_id, m.from_offset, m.to_offset - m.from_offset, m.from_byte,
-        m.to_byte - m.from_byte, issued, in_number
-    FROM unnest(in_touched, in_from_offsets, in_from_bytes, in_to_offsets, in_to_bytes)
-        AS m (segment_id, from_offset, from_byte, to_offset, to_byte);
-    UPDATE weir.segment_tail t SET tail_offset = m.to_offset, tail_bytes = m.to_byte
-    FROM unnest(in_touched, in_to_offsets, in_to_bytes) AS m (segment_id, to_offset, to_byte)
-    WHERE t.stream_id = in_stream_id AND t.segment_id = m.segment_id;
+    WHERE o.stream_id = in_stream_id RETURNING o.last_clock INTO issued;
+    IF cardinality(in_paths) > 0 THEN
+        WITH file AS (
+            SELECT f.*, sum(f.events) OVER (PARTITION BY f.target ORDER BY f.i) - f.events AS before
+            FROM unnest(targets, in_events, in_bytes, in_first, in_last, in_paths)
+                WITH ORDINALITY AS f (target, events, bytes, first_seq, last_seq, path, i)
+        ), moved AS (
+            UPDATE weir.segment_tail o
+            SET tail_offset = o.tail_offset + m.events, tail_bytes = o.tail_bytes + m.bytes
+            FROM (SELECT f.target, sum(f.events)::bigint AS events, sum(f.bytes)::bigint AS bytes
+                  FROM file f GROUP BY f.target) m
+            WHERE o.stream_id = in_stream_id AND o.segment_id = m.target
+            RETURNING o.segment_id, o.tail_offset - m.events AS start_offset,
+                      o.tail_bytes - m.bytes AS start_byte, m.events, m.bytes
+        ), indexed AS (
+            INSERT INTO weir.time_index (stream_id, segment_id, start_offset, events, start_byte,
+                                         bytes, clock, transaction_number)
+            SELECT in_stream_id, m.segment_id, m.start_offset, m.events, m.start_byte, m.bytes,
+                   issued, in_number
+            FROM moved m
+            RETURNING events, bytes
+        ), placed AS (
+            INSERT INTO weir.data_file (stream_id, transaction_number, schema_version, segment_id,
+                start_offset, events, bytes, first_seq, last_seq, path)
+            SELECT in_stream_id, in_number, in_version, f.target, m.start_offset + f.before,
+                   f.events, f.bytes, f.first_seq, f.last_seq, f.path
+            FROM file f JOIN moved m ON m.segment_id = f.target
+        )
+        SELECT sum(i.events), sum(i.bytes) INTO total_events, total_bytes FROM indexed i;
+    END IF;
     IF cardinality(in_fenced) + cardinality(in_rejected_files) > 0 THEN
         INSERT INTO weir.garbage (root, path, stream_id, reason)
         SELECT '', unnest(in_fenced), in_stream_id, 'fenced'
         UNION ALL SELECT '', unnest(in_rejected_files), in_stream_id, 'rejected'
         ON CONFLICT (root, path) DO NOTHING;
     END IF;
-    UPDATE weir.transaction t
+    UPDATE weir.transaction o
     SET state = 'committed', ended_at = clock_timestamp(), staged = NULL, clock = issued,
-        events = coalesce((SELECT sum(e) FROM unnest(in_events) e), 0),
-        bytes = coalesce((SELECT sum(b) FROM unnest(in_bytes) b), 0),
-        files = cardinality(in_paths), rejected = in_rejected
-    WHERE t.stream_id = in_stream_id AND t.transaction_number = in_number;
-    RETURN issued;
+        events = total_events, bytes = total_bytes, files = cardinality(in_paths),
+        rejected = in_rejected
+    WHERE o.stream_id = in_stream_id AND o.transaction_number = in_number;
+    outcome := 'committed'; clock := issued; events := total_events; bytes := total_bytes;
+    rejected := in_rejected; files := cardinality(in_paths);
 END $$;
-COMMENT ON FUNCTION weir.place_append(bigint, bigint, integer, bigint[], bigint[], bigint[], bigint[], bigint[], bigint[], text[], bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], bigint) IS 'For jobs: makes the files of an append visible.';
+COMMENT ON FUNCTION weir.place_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint) IS 'For jobs: makes the files of an append visible.';
+
+-- The same for a stream that is not locked yet.
+CREATE FUNCTION weir.commit_append(
+    in_stream_id bigint, in_number bigint, in_attempt integer, in_version integer,
+    in_segments bigint[], in_events bigint[], in_bytes bigint[], in_first bigint[],
+    in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
+    in_rejected bigint,
+    OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
+    OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog
+AS $$
+BEGIN
+    PERFORM FROM weir.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE;
+    SELECT * INTO outcome, state, attempt, epoch, clock, events, rejected, bytes, files, held
+    FROM weir.place_append(in_stream_id, in_number, in_attempt, in_version, in_segments, in_events,
+        in_bytes, in_first, in_last, in_paths, in_fenced, in_rejected_files, in_rejected);
+END $$;
+COMMENT ON FUNCTION weir.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint) IS 'For jobs: locks a stream and makes the files of an append visible.';

@@ -19,6 +19,7 @@ from weir.names import StreamName
 from weir.storage import Database
 
 COMMIT = "COMMIT"
+ALONE = "alone: "
 
 
 @dataclass
@@ -62,12 +63,15 @@ class Stepper:
         self.statements: list[str] = []
         self.stopped, self.go_on = Event(), Event()
         self._stop_before: int | None = None
-        engine = database.engine
-        event.listen(engine, "before_cursor_execute", lambda *given: self._reached(given[2]))
-        event.listen(engine, "commit", lambda _: self._reached(COMMIT))
-        event.listen(
-            engine, "handle_error", lambda c: self.errors.append(str(c.original_exception))
-        )
+        within, alone = database.engines
+        event.listen(within, "before_cursor_execute", lambda *given: self._reached(given[2]))
+        event.listen(within, "commit", lambda _: self._reached(COMMIT))
+        # One that is a transaction by itself has let go of its locks before anything else is sent.
+        event.listen(alone, "before_cursor_execute", lambda *given: self._reached(ALONE + given[2]))
+        for engine in database.engines:
+            event.listen(
+                engine, "handle_error", lambda c: self.errors.append(str(c.original_exception))
+            )
 
     def arm(self, stop_before: int | None) -> None:
         """Forget what was; stop before the statement of this number."""
@@ -84,7 +88,11 @@ class Stepper:
 
     def has_locks(self) -> bool:
         """Whether its open transaction has locked or written a row."""
-        ends = [i for i, statement in enumerate(self.statements) if statement == COMMIT]
+        ends = [
+            i
+            for i, statement in enumerate(self.statements)
+            if statement == COMMIT or statement.startswith(ALONE)
+        ]
         mine = self.statements[ends[-1] + 1 :] if ends else self.statements
         return any(LOCK.search(one) or WRITE.search(one) for one in map(inlined, mine))
 

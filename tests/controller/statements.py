@@ -20,6 +20,10 @@ def functions() -> dict[str, str]:
 
 
 def inlined(statement: str) -> str:
-    """A statement, or what the function does that it calls."""
-    called = [body for name, body in functions().items() if re.search(rf"\b{name}\(", statement)]
-    return " ".join(" ".join(called or [statement]).split())
+    """A statement, or what the functions do that it calls, one calling the other."""
+    return " ".join((" ".join(_called_by(statement)) or statement).split())
+
+
+def _called_by(text: str) -> list[str]:
+    called = [body for name, body in functions().items() if re.search(rf"\b{name}\(", text)]
+    return [one for body in called for one in (body, *_called_by(body))]

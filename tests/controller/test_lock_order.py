@@ -87,10 +87,11 @@ class Watch:
         self.database = database
         self.seen: dict[str, list[list[str]]] = {}
         self._into: list[list[str]] = []
-        event.listen(database.engine, "begin", lambda _: self._into.append([]))
-        event.listen(
-            database.engine, "before_cursor_execute", lambda *sent: self._into[-1].append(sent[2])
-        )
+        for engine in database.engines:
+            event.listen(engine, "begin", lambda _: self._into.append([]))
+            event.listen(
+                engine, "before_cursor_execute", lambda *sent: self._into[-1].append(sent[2])
+            )
 
     def __call__(self, operation: Callable[..., Any], *given: Any, **named: Any) -> Any:
         self._into = self.seen.setdefault(called(operation), [])
@@ -266,7 +267,7 @@ def test_a_fault_is_found(statements: list[str], fault: str) -> None:
 
 
 def test_functions_that_lock_or_write_are_seen() -> None:
-    assert functions().keys() == {"lock_streams", "open_append", "place_append"}
+    assert functions().keys() == {"lock_streams", "begin_append", "place_append", "commit_append"}
 
 
 def test_what_is_in_order_has_no_fault() -> None:

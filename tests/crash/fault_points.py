@@ -49,14 +49,16 @@ class Moments:
 
     def of_database(self, database: Database) -> None:
         """The statements that it sends."""
-        engine = database.engine
-        event.listen(
-            engine,
-            "before_cursor_execute",
-            lambda *sent: self("before " + " ".join(sent[2].split())[:60]),
-        )
+
+        def said(sent: tuple[Any, ...]) -> str:
+            return " ".join(sent[2].split())[:60]
+
+        within, alone = database.engines
+        for engine in database.engines:
+            event.listen(engine, "before_cursor_execute", lambda *s: self(f"before {said(s)}"))
         # Its event of a commit comes only before it.
-        engine.dialect.do_commit = self.around("COMMIT", engine.dialect.do_commit)
+        within.dialect.do_commit = self.around("COMMIT", within.dialect.do_commit)
+        event.listen(alone, "after_cursor_execute", lambda *s: self(f"after {said(s)}"))
 
     def of_files(self, folder: Path) -> None:
         """The changes below a folder, by Python and by pyarrow; only for a process that ends soon:

@@ -57,6 +57,11 @@ def begin(lane: Lane) -> Scene:
 
 
 def commit(lane: Lane) -> Scene:
+    lane.append({"0.0": 1}, batch="before")
+    return Scene([lane.name], committing(lane.opened("one")))
+
+
+def commit_of_new_columns(lane: Lane) -> Scene:
     return Scene([lane.name], committing(lane.opened("one")))
 
 
@@ -118,9 +123,10 @@ def delete(lane: Lane) -> Scene:
 # How many moments were found, so that it is seen when there are others.
 MOMENTS = {
     create: 7,
-    begin: 5,
-    commit: 6,
-    commit_with_a_roll: 20,
+    begin: 2,
+    commit: 2,
+    commit_of_new_columns: 8,
+    commit_with_a_roll: 25,
     commit_of_two_streams: 9,
     abort_one: 5,
     expire_two: 15,
@@ -128,7 +134,7 @@ MOMENTS = {
     truncate: 9,
     update: 10,
     seal: 9,
-    seal_with_an_append_that_waits: 23,
+    seal_with_an_append_that_waits: 24,
     delete: 8,
 }
 

@@ -14,22 +14,28 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.epochs import Tail, active_segments, next_epoch, segments_at, tick
-from weir.controller.locks import LockedStream, lock_streams
-from weir.controller.place import place, targets_of
+from weir.controller.epochs import active_segments, next_epoch, segments_at, tick
+from weir.controller.locks import LockedStream, lock_streams, not_active
 from weir.controller.staged import Staged, announce, waiting, waiting_epochs
-from weir.controller.streams import widen
-from weir.controller.transactions import Attempt, Committed, held_by_another
+from weir.controller.streams import schema_of, widen
+from weir.controller.transactions import Committed, held_by_another
 from weir.errors import Conflict, Fenced, NotFound
 from weir.key_space import KeyRange, splits_and_merges
-from weir.schema import Field, combine
+from weir.schema import combine
 from weir.segment import Segment, segment_id
 from weir.storage import Database
+from weir.warehouse import attempt_folder
 
-_FIND = text("SELECT * FROM find_append(:s, :n, :v)")
+_GIVEN = """(:s, :n, :attempt, :version, CAST(:segments AS bigint[]), CAST(:events AS bigint[]),
+    CAST(:bytes AS bigint[]), CAST(:first AS bigint[]), CAST(:last AS bigint[]),
+    CAST(:paths AS text[]), CAST(:fenced AS text[]), CAST(:rejected_files AS text[]), :rejected)"""
+_COMMIT = text(f"SELECT * FROM commit_append{_GIVEN}")  # noqa: S608 - constant
+_PLACE = text(f"SELECT * FROM place_append{_GIVEN}")  # noqa: S608 - constant
+_NEW = -1  # what was written must be compared with the schema first
 # Seconds in which other appends that must roll may say so too: one roll then does for all.
 _GATHER = 0.05
 
@@ -44,14 +50,18 @@ def commit(database: Database, *staged: Staged) -> list[Committed]:
 
     def work(connection: Connection) -> list[Committed] | None:
         locked = lock_streams(connection, ids=[s.attempt.stream_id for s in staged])
-        # Others may not commit a part of a whole.
-        may_wait = not ready and len(staged) == 1
-        return _commit_in(connection, locked, staged, ready=ready, may_wait=may_wait)
+        # Others may not commit a part of a whole, so it can't wait.
+        return _commit_in(connection, locked, staged, ready, may_wait=len(staged) == 1)
 
-    while (done := database.transaction(work)) is None:
+    while True:
+        if len(staged) == 1:  # mostly all is said and done by one statement
+            found = database.statement(_COMMIT, _given(staged[0], _version(staged[0])))
+            if found.outcome not in ("schema", "roll"):
+                return [_committed(staged[0], found, ready=ready, rolled=False)]
+        if (done := database.transaction(work)) is not None:
+            return done
         ready = True
         time.sleep(_GATHER)
-    return done
 
 
 def commit_in(
@@ -67,7 +77,6 @@ def _commit_in(
     connection: Connection,
     locked: Sequence[LockedStream],
     staged: Sequence[Staged],
-    *,
     ready: bool,
     may_wait: bool,
 ) -> list[Committed] | None:
@@ -76,7 +85,7 @@ def _commit_in(
         commits = _Commits(connection, stream, ready)
         for i, one in enumerate(staged):
             if one.attempt.stream_id == stream.stream_id:
-                committed = commits.add(one, may_wait)
+                committed = commits.add(one, may_wait and not ready)
                 if committed is None:
                     return None
                 done[i] = committed
@@ -110,25 +119,19 @@ class _Commits:
 
     def add(self, staged: Staged, may_wait: bool) -> Committed | None:
         """Commit one; None when it must roll first and said instead that it is ready to."""
-        attempt = staged.attempt
-        found = self._look(staged)
-        if found.state == "committed":
-            return Committed(
-                str(self.stream.name), attempt.transaction_number, found.clock, found.events,
-                found.rejected, found.bytes, found.files, rolled=self._ready,
-                repeated=not self._ready,
-            )  # fmt: skip
-        if self._rolling is not None and self._rolling.origin != found.epoch:
+        if self._rolling is not None and self._rolling.originals != staged.attempt.segments:
             self.end_roll()
-            found = self._look(staged)
-        if targets_of(staged, found.tails) is None:
-            if may_wait:
+        version = _version(staged)
+        while (found := self._place(staged, version)).outcome in ("schema", "roll"):
+            if found.outcome == "schema":
+                version = self._widen(staged)
+            elif may_wait:
                 announce(self._connection, staged)
                 return None
-            why = f"transaction {attempt.transaction_number} began before a split"
-            self._start_roll(found.epoch, [tail.segment for tail in found.tails], why)
-            found = self._look(staged)
-        return self._place(staged, found)
+            else:
+                why = f"transaction {staged.attempt.transaction_number} began before a split"
+                self._start_roll(found.epoch, why)
+        return _committed(staged, found, ready=self._ready, rolled=self._rolling is not None)
 
     def end_roll(self) -> None:
         """Place what waits, seal the copies, and make copies of what was active before active."""
@@ -136,37 +139,22 @@ class _Commits:
             for staged in waiting(self._connection, self.stream, roll.origin):
                 # What would be refused is left for its own writer to be told.
                 with suppress(Conflict):
-                    self._place(staged, self._look(staged))
+                    self.add(staged, may_wait=True)
             active = active_segments(self._connection, self.stream.stream_id)
-            self._copy(roll.before, [tail.segment for tail in active], roll.reference)
+            self._copy(roll, roll.before, [tail.segment for tail in active], roll.reference)
             self._rolling = None
 
-    def _look(self, staged: Staged) -> "_Found":
-        """What stands for or against a commit now. Raises Fenced, Conflict, InvariantViolation."""
-        found = _look(self._connection, self.stream, staged.attempt)
-        if found.state == "open":
-            self.stream.must_be_active()
-            staged.check_segments()
-        return found
+    def _place(self, staged: Staged, version: int) -> Any:
+        return self._connection.execute(_PLACE, _given(staged, version)).one()
 
-    def _place(self, staged: Staged, found: "_Found") -> Committed:
-        targets = targets_of(staged, found.tails)
-        assert targets is not None, "it rolled, or it didn't need to"
-        wanted = combine(str(self.stream.name), found.fields, staged.fields)
-        self.stream = widen(self._connection, self.stream, wanted, found.fields)
-        clock = place(self._connection, staged, targets, self.stream.schema_version)
-        return Committed(
-            str(self.stream.name),
-            staged.attempt.transaction_number,
-            clock,
-            sum(file.events for file in staged.files),
-            staged.rejected,
-            sum(file.bytes for file in staged.files),
-            len(staged.files),
-            rolled=self._rolling is not None,
-        )
+    def _widen(self, staged: Staged) -> int:
+        """Let the schema of the stream have the columns that were written; returns its version."""
+        schema = schema_of(self._connection, self.stream)
+        wanted = combine(str(self.stream.name), schema, staged.fields)
+        self.stream = widen(self._connection, self.stream, wanted, schema)
+        return self.stream.schema_version
 
-    def _start_roll(self, origin: int, active: Sequence[Segment], reason: str) -> None:
+    def _start_roll(self, origin: int, reason: str) -> None:
         """Make copies of an earlier epoch's segments the active ones."""
         connection, stream = self._connection, self.stream
         references: dict[int, int] = {
@@ -179,18 +167,16 @@ class _Commits:
                 {"s": stream.stream_id, "epochs": [origin, stream.current_epoch]},
             )
         }
+        originals = segments_at(connection, stream.stream_id, origin)
+        active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
         self._rolling = _Roll(
-            origin,
-            active,
-            references[stream.current_epoch],
-            reason,
+            origin, tuple(originals), active, references[stream.current_epoch], reason
         )
-        self._copy(segments_at(connection, stream.stream_id, origin), active, references[origin])
+        self._copy(self._rolling, originals, active, references[origin])
 
     def _copy(
-        self, originals: Sequence[Segment], sealed: Sequence[Segment], reference: int
+        self, roll: "_Roll", originals: Sequence[Segment], sealed: Sequence[Segment], reference: int
     ) -> None:
-        assert self._rolling is not None
         epoch = self.stream.current_epoch + 1
         next_epoch(
             self._connection,
@@ -202,7 +188,7 @@ class _Commits:
             create=[Segment(segment_id(s.number, epoch), s.key_low, s.key_high) for s in originals],
             splits_and_merges=splits_and_merges(_ranges(sealed), _ranges(originals)),
             cause="roll",
-            reason=self._rolling.reason,
+            reason=roll.reason,
             request_id="",
             next_segment_number=self.stream.next_segment_number,
         )
@@ -214,48 +200,66 @@ class _Roll:
     """A roll that has begun: the epoch it duplicates, and what to return to."""
 
     origin: int
+    originals: tuple[Segment, ...]
     before: Sequence[Segment]
     reference: int
     reason: str
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What a commit finds: its transaction, the schema, and the active segments."""
-
-    state: str
-    epoch: int
-    clock: int
-    events: int
-    rejected: int
-    bytes: int
-    files: int
-    fields: list[Field] | None
-    tails: list[Tail]
+def _version(staged: Staged) -> int:
+    """The version of the schema that was written, if it is that which the attempt was given."""
+    attempt = staged.attempt
+    return attempt.schema_version if staged.fields == attempt.fields else _NEW
 
 
-def _look(connection: Connection, stream: LockedStream, attempt: Attempt) -> _Found:
-    """One statement, whatever the number of segments and input files."""
-    row = connection.execute(
-        _FIND,
-        {"s": attempt.stream_id, "n": attempt.transaction_number, "v": stream.schema_version},
-    ).one_or_none()
-    if row is None:
-        raise NotFound(f"stream {attempt.stream} has no transaction {attempt.transaction_number}.")
-    if row.attempt != attempt.attempt or row.state == "aborted":
-        now = "aborted" if row.state == "aborted" else f"held by attempt {row.attempt}"
+def _given(staged: Staged, version: int) -> dict[str, Any]:
+    """One statement, whatever the number of segments and files. Raises InvariantViolation."""
+    staged.check()
+    attempt, files = staged.attempt, staged.in_order()
+    return {
+        "s": attempt.stream_id,
+        "n": attempt.transaction_number,
+        "attempt": attempt.attempt,
+        "version": version,
+        "segments": [file.segment_id for file in files],
+        "events": [file.events for file in files],
+        "bytes": [file.bytes for file in files],
+        "first": [file.first_seq for file in files],
+        "last": [file.last_seq for file in files],
+        "paths": [file.path for file in files],
+        "fenced": [
+            attempt_folder(attempt.stream_id, attempt.transaction_number, earlier)
+            for earlier in range(1, attempt.attempt)
+        ],
+        "rejected_files": [file.path for file in staged.rejected_files],
+        "rejected": staged.rejected,
+    }
+
+
+def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Committed:
+    """What was done. Raises Fenced, Conflict or NotFound for what stood against it."""
+    attempt = staged.attempt
+    number, name = attempt.transaction_number, attempt.stream
+    if found.outcome in ("committed", "repeated"):
+        # One that said that it waits was committed by another's roll.
+        repeated = found.outcome == "repeated"
+        return Committed(
+            str(name), number, found.clock, found.events, found.rejected, found.bytes, found.files,
+            rolled=ready if repeated else rolled, repeated=repeated and not ready,
+        )  # fmt: skip
+    if found.outcome == "no stream":
+        raise NotFound(f"stream number {attempt.stream_id} was deleted.")
+    if found.outcome == "unknown":
+        raise NotFound(f"stream {name} has no transaction {number}.")
+    if found.outcome == "fenced":
+        now = "aborted" if found.state == "aborted" else f"held by attempt {found.attempt}"
         raise Fenced(
-            f"transaction {attempt.transaction_number} of stream {attempt.stream} is {now}; "
-            f"attempt {attempt.attempt} may not commit it, and what it wrote will be deleted."
+            f"transaction {number} of stream {name} is {now}; attempt {attempt.attempt} may not "
+            "commit it, and what it wrote will be deleted."
         )
-    if row.holder is not None:
-        raise held_by_another(stream.name, row.path, row.holder, row.source, row.ended_at)
-    columns = zip(row.ids, row.lows, row.highs, row.offsets, row.till, strict=True)
-    tails = [Tail(Segment(s, low, high), offset, till) for s, low, high, offset, till in columns]
-    return _Found(
-        row.state, row.epoch, row.clock, row.events, row.rejected, row.bytes, row.files,
-        row.fields, tails,
-    )  # fmt: skip
+    if found.outcome == "held":
+        raise held_by_another(name, found.held)
+    raise Conflict(not_active(name, found.outcome))
 
 
 def _ranges(segments: Sequence[Segment]) -> list[KeyRange]:

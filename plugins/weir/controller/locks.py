@@ -33,7 +33,7 @@ class LockedStream:
     def must_be_active(self) -> None:
         """Raises Conflict when the stream is sealed."""
         if self.state != "active":
-            raise Conflict(f"stream {self.name} is {self.state}; nothing can be changed in it.")
+            raise Conflict(not_active(self.name, self.state))
 
 
 _CONFIGURATION = tuple(one.name for one in fields(Configuration))
@@ -103,6 +103,11 @@ def stream_of(row: dict[str, Any]) -> LockedStream:
 def no_such_stream(name: StreamName) -> str:
     """The sentence for a stream that is not there."""
     return f"there is no stream {name}; create it with weir_create_stream, or check the name."
+
+
+def not_active(name: StreamName, state: str) -> str:
+    """The sentence for a stream that can't be changed any more."""
+    return f"stream {name} is {state}; nothing can be changed in it."
 
 
 @dataclass(frozen=True)

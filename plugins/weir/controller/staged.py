@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 
 from sqlalchemy import Connection, text
 
@@ -40,8 +41,9 @@ class Staged:
         """How many rows did not become events."""
         return sum(file.events for file in self.rejected_files)
 
-    def check_segments(self) -> None:
-        """Raises InvariantViolation when a file is in a segment that the attempt was not given."""
+    def check(self) -> None:
+        """Raises InvariantViolation when a file is in a segment that the attempt was not given, or
+        when files of a segment interleave."""
         attempt = self.attempt
         known = {segment.segment_id for segment in attempt.segments}
         if unknown := {file.segment_id for file in self.files} - known:
@@ -50,6 +52,16 @@ class Staged:
                 f"{attempt.stream} wrote to segment {segment_name(min(unknown))}, which its epoch "
                 "does not have; nothing was committed."
             )
+        for one, other in pairwise(self.in_order()):
+            if one.segment_id == other.segment_id and one.last_seq >= other.first_seq:
+                raise InvariantViolation(
+                    f"the files {one.path} and {other.path} interleave (rank {one.last_seq} is not "
+                    f"below {other.first_seq}): order would be lost, so nothing was committed."
+                )
+
+    def in_order(self) -> list[StagedFile]:
+        """The files of each segment in the order of their rows."""
+        return sorted(self.files, key=lambda file: (file.segment_id, file.first_seq))
 
 
 def announce(connection: Connection, staged: Staged) -> None:

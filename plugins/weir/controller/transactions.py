@@ -8,11 +8,12 @@ before is fenced from then on (its orphaned driver may still live).
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import LockedStream, lock_stream, lock_streams
+from weir.controller.locks import lock_streams, no_such_stream, not_active
 from weir.errors import Conflict, Fenced, NotFound
 from weir.names import StreamName
 from weir.schema import Field
@@ -20,10 +21,9 @@ from weir.segment import Segment
 from weir.storage import Database
 from weir.warehouse import attempt_folder
 
-_FIND = text("SELECT * FROM find_batch(:s, :w, :b, :v)")
-_OPEN = text(
-    """SELECT open_append(:s, :number, :writer_id, :batch_id, :fingerprint, :attempt, :epoch,
-        :lease, :append_again, :source, CAST(:paths AS text[]), CAST(:sizes AS bigint[]))"""
+_BEGIN = text(
+    """SELECT * FROM begin_append(:scope, :name, :writer_id, :batch_id, :fingerprint, :lease,
+        :append_again, :source, CAST(:paths AS text[]), CAST(:sizes AS bigint[]))"""
 )
 
 
@@ -96,109 +96,63 @@ def begin(
     transaction holds one of the files (unless `append_again`).
     """
 
-    def work(connection: Connection) -> Attempt | Committed:
-        stream = lock_stream(connection, name)
-        if guard is not None:
-            guard(connection)
-        return begin_in(
-            connection, stream, writer_id=writer_id, batch_id=batch_id, fingerprint=fingerprint,
-            lease=lease, source=source, inputs=inputs, append_again=append_again,
+    given = {
+        "scope": name.scope,
+        "name": name.name,
+        "writer_id": writer_id,
+        "batch_id": batch_id,
+        "fingerprint": fingerprint,
+        "lease": lease,
+        "append_again": append_again,
+        "source": source,
+        "paths": [file.path for file in inputs],
+        "sizes": [file.bytes for file in inputs],
+    }
+
+    if guard is None:
+        found = database.statement(_BEGIN, given)
+    else:
+        found = database.transaction(partial(_guarded, given=given, guard=guard))
+    if found.outcome == "open":
+        segments = zip(found.ids, found.lows, found.highs, strict=True)
+        return Attempt(
+            found.stream_id, name, found.transaction_number, found.attempt,
+            tuple(Segment(*one) for one in segments), found.routing_key, found.on_missing_key,
+            found.on_bad_rows, found.schema_version, found.fields,
         )  # fmt: skip
-
-    return database.transaction(work)
-
-
-def begin_in(
-    connection: Connection,
-    stream: LockedStream,
-    *,
-    writer_id: str,
-    batch_id: str,
-    fingerprint: str,
-    lease: float,
-    source: str,
-    inputs: Sequence[InputFile] = (),
-    append_again: bool = False,
-) -> Attempt | Committed:
-    """The same on a stream that is locked already."""
-    found = connection.execute(
-        _FIND,
-        {"s": stream.stream_id, "w": writer_id, "b": batch_id, "v": stream.schema_version},
-    ).one()
-    known = found if found.transaction_number is not None else None
-    if known is not None and known.state != "aborted" and known.fingerprint != fingerprint:
+    if found.outcome == "committed":
+        return Committed(
+            str(name), found.transaction_number, found.clock, found.events, found.rejected,
+            found.bytes, found.files, repeated=True,
+        )  # fmt: skip
+    if found.outcome == "no stream":
+        raise NotFound(no_such_stream(name))
+    if found.outcome == "other input":
         raise Conflict(
-            f"batch {batch_id!r} of writer {writer_id!r} is {known.state} in stream {stream.name} "
+            f"batch {batch_id!r} of writer {writer_id!r} is {found.state} in stream {name} "
             "with another input (the same paths, but other sizes, times or options); append "
             "changed data under other file names, or set append_again."
         )
-    if known is not None and known.state == "committed":
-        return Committed(
-            str(stream.name), known.transaction_number, known.clock, known.events, known.rejected,
-            known.bytes, known.files, repeated=True,
-        )  # fmt: skip
-    stream.must_be_active()
-    number = known.transaction_number if known else stream.next_transaction_number
-    attempt = known.attempt + 1 if known else 1
-    if inputs and not append_again:
-        check_inputs(connection, stream, number, [file.path for file in inputs])
-    connection.execute(
-        _OPEN,
-        {
-            "s": stream.stream_id,
-            "number": number,
-            "writer_id": writer_id,
-            "batch_id": batch_id,
-            "fingerprint": fingerprint,
-            "attempt": attempt,
-            "epoch": stream.current_epoch,
-            "lease": lease,
-            "append_again": append_again,
-            "source": source,
-            "paths": [file.path for file in inputs],
-            "sizes": [file.bytes for file in inputs],
-        },
-    )
-    return Attempt(
-        stream.stream_id,
-        stream.name,
-        number,
-        attempt,
-        tuple(Segment(*one) for one in zip(found.ids, found.lows, found.highs, strict=True)),
-        stream.configuration.routing_key,
-        stream.configuration.on_missing_key,
-        stream.configuration.on_bad_rows,
-        stream.schema_version,
-        found.fields,
-    )
+    if found.outcome == "held":
+        raise held_by_another(name, found.held)
+    raise Conflict(not_active(name, found.outcome))
 
 
-def check_inputs(
-    connection: Connection, stream: LockedStream, number: int, paths: Sequence[str]
-) -> None:
-    """Raises Conflict naming the first file that another committed transaction holds."""
-    held = connection.execute(
-        text(
-            """SELECT i.path, i.transaction_number, t.source, t.ended_at
-            FROM transaction_input i JOIN transaction t USING (stream_id, transaction_number)
-            WHERE i.stream_id = :stream_id AND i.path = ANY(CAST(:paths AS text[]))
-              AND i.transaction_number <> :number AND t.state = 'committed'
-            ORDER BY i.path, i.transaction_number LIMIT 1"""
-        ),
-        {"stream_id": stream.stream_id, "paths": list(paths), "number": number},
-    ).one_or_none()
-    if held is not None:
-        raise held_by_another(stream.name, *held)
+def _guarded(
+    connection: Connection, given: dict[str, Any], guard: Callable[[Connection], None]
+) -> Any:
+    found = connection.execute(_BEGIN, given).one()
+    guard(connection)
+    return found
 
 
-def held_by_another(
-    name: StreamName, path: str, number: int, source: str, ended_at: datetime
-) -> Conflict:
-    """The refusal of a file that another committed transaction holds."""
+def held_by_another(name: StreamName, held: dict[str, Any]) -> Conflict:
+    """The refusal of an append of which another, committed one holds a file."""
     return Conflict(
-        f"file {path!r} is in stream {name} already: transaction {number} of {source} appended it "
-        f"at {ended_at:%Y-%m-%d %H:%M:%S} UTC; leave it out, or set append_again to append its "
-        "rows a second time."
+        f"file {held['path']!r} is in stream {name} already: transaction "
+        f"{held['transaction_number']} of {held['source']} appended it at "
+        f"{datetime.fromisoformat(held['ended_at']):%Y-%m-%d %H:%M:%S} UTC; leave it out, or set "
+        "append_again to append its rows a second time."
     )
 
 
