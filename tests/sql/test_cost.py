@@ -1,6 +1,7 @@
 """A question costs the same however long the history is, also where most streams are short."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import psycopg2
@@ -8,16 +9,17 @@ import pytest
 from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane
+from tests.controller.support import Lane, rows
 from tests.reader_groups.support import Group
 from tests.sql.history import scaled_again_and_again
+from weir.storage import Database
 
 EPOCHS = 4000
 
 
-def cost(connection: Connection, question: str, **given: Any) -> int:
-    """How many pages it reads, when it is asked for the tenth time in a session."""
-    for _ in range(9):
+def cost(connection: Connection, question: str, before: int = 9, **given: Any) -> int:
+    """How many pages it reads, when it was asked `before` in this session so many times."""
+    for _ in range(before):
         connection.execute(text(question), given)
     [[[plan]]] = connection.execute(
         text(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {question}"), given
@@ -62,22 +64,61 @@ SELECT * FROM truncation_record WHERE stream = :stream
 """
 
 
+def asked(lane: Lane, epoch: int) -> dict[str, Any]:
+    """What the questions are asked about, around an epoch."""
+    segment = f"{epoch + 1}.{epoch}" if epoch else "0.0"
+    later = f"{epoch + 3}.{epoch + 2}" if epoch else "0.0"
+    return {
+        "s": lane.stream_id, "stream": str(lane.name), "epoch": epoch, "segment": segment,
+        "cut": json.dumps({segment: 0, "1.0": 0}), "later": json.dumps({later: 0, "1.0": 0}),
+        "tail": json.dumps(lane.tail()),
+        "middle": lane.value("SELECT created_at FROM epoch WHERE stream_id = :s AND epoch = :e",
+                             e=epoch),
+    }  # fmt: skip
+
+
+def costs(lane: Lane, epoch: int, before: int = 9) -> dict[str, int]:
+    """The pages that each question reads."""
+    given = asked(lane, epoch)
+    found = {}
+    for question in QUESTIONS.strip().splitlines():
+        used = {name: value for name, value in given.items() if f":{name}" in question}
+        found[question] = lane.database.transaction(
+            lambda c, q=question, u=used: cost(c, q, before, **u)
+        )
+    return found
+
+
+def dearer(costs: dict[str, int], than: dict[str, int]) -> dict[str, tuple[int, int]]:
+    """The questions that read more than twice as many pages."""
+    return {q: (c, than[q]) for q, c in costs.items() if c > 2 * than[q] + 30}
+
+
 def test_a_question_reads_as_much_of_a_long_history_as_of_a_short_one(
     long_and_short: tuple[Lane, Lane],
 ) -> None:
-    costs: dict[str, list[int]] = {}
-    for lane, epoch in zip(reversed(long_and_short), (0, EPOCHS // 2), strict=True):
-        segment = f"{epoch + 1}.{epoch}" if epoch else "0.0"
-        later = f"{epoch + 3}.{epoch + 2}" if epoch else "0.0"
-        given = {
-            "s": lane.stream_id, "stream": str(lane.name), "epoch": epoch, "segment": segment,
-            "cut": json.dumps({segment: 0, "1.0": 0}), "later": json.dumps({later: 0, "1.0": 0}),
-            "tail": json.dumps(lane.tail()),
-            "middle": lane.value("SELECT created_at FROM epoch WHERE stream_id = :s AND epoch = :e",
-                                 e=epoch),
-        }  # fmt: skip
-        for question in QUESTIONS.strip().splitlines():
-            used = {name: value for name, value in given.items() if f":{name}" in question}
-            pages = lane.database.transaction(lambda c, q=question, u=used: cost(c, q, **u))
-            costs.setdefault(question, []).append(pages)
-    assert {q: pages for q, pages in costs.items() if pages[1] > 2 * pages[0] + 30} == {}
+    long, short = long_and_short
+    assert dearer(costs(long, EPOCHS // 2), than=costs(short, 0)) == {}
+
+
+def test_a_stream_of_which_the_statistics_know_nothing_is_asked_as_cheaply(
+    long_and_short: tuple[Lane, Lane], test_database: TestDatabase
+) -> None:
+    def for_the_first_time(lane: Lane, epoch: int) -> dict[str, int]:
+        # In a new session, which plans each statement for what is asked.
+        return costs(replace(lane, database=test_database.open()), epoch, before=0)
+
+    grown = Lane.made(long_and_short[0].database)
+    before = for_the_first_time(grown, 0)
+    scaled_again_and_again(grown, EPOCHS)
+    assert dearer(for_the_first_time(grown, EPOCHS // 2), than=before) == {}
+
+
+def test_no_statistics_are_kept_of_whose_stream_a_row_is(database: Database) -> None:
+    kept = rows(
+        database,
+        """SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+        WHERE c.relnamespace = 'weir'::regnamespace AND c.relkind = 'r'
+          AND a.attname = 'stream_id' AND a.attstattarget IS DISTINCT FROM 0""",
+    )
+    assert [row.relname for row in kept] == ["stream"]
