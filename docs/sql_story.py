@@ -17,7 +17,8 @@ from weir.reader_groups.batches import commit_batch, open_batch
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import join
-from weir.retention import capture, retain
+from weir.retention.capture import capture
+from weir.retention.run import retain
 from weir.segment import parse_segment_name
 from weir.storage import Database
 

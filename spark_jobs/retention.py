@@ -7,7 +7,7 @@ from weir.arguments import Retention
 from weir.errors import Incomplete
 from weir.garbage import sweep
 from weir.job import Job, main
-from weir.retention import retain
+from weir.retention.run import retain
 
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from weir.arguments import Nothing
 from weir.job import Job, main
-from weir.retention import capture
+from weir.retention.capture import capture
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:

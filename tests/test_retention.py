@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from tests.controller.support import Lane, rows, run
 from tests.reader_groups.support import Group
 from tests.test_stream_cut import Remaining, Stream, cuts, positions
-from weir.retention import capture, decide, retain
+from weir.retention.capture import capture
+from weir.retention.decision import decide
+from weir.retention.run import retain
 from weir.storage import Database
 from weir.stream_cut import StreamCut, at_or_before
 

@@ -16,13 +16,16 @@ from sqlalchemy import event
 
 import weir.controller
 import weir.reader_groups
+import weir.retention
 from tests.controller.statements import LOCK, WRITE, functions, inlined
 from tests.controller.support import FIELDS, Lane, rows, staged
 from tests.reader_groups.support import LEASE, Group
-from weir import garbage, retention
+from weir import garbage
 from weir.controller import commit, queries, scale, seal, streams, transactions, truncation, update
 from weir.names import stream_name
 from weir.reader_groups import batches, changes, checkpoints, groups, outputs, readers
+from weir.retention import capture
+from weir.retention import run as retention_run
 from weir.segment import segment_name
 from weir.storage import Database
 
@@ -48,7 +51,7 @@ OWNER = {
 EXCEPTIONS = {
     "streams.create_stream": "nobody else sees the rows yet; the unique name decides",
     "groups.create_reader_group": "the same, and its streams are locked",
-    "retention.capture": "adds what it read in the same statement, and that stays true",
+    "capture.capture": "adds what it read in the same statement, and that stays true",
     "checkpoints.forget_old": "those that a newer one follows; a reset to one of them fails",
     "transactions.ping": "one row, as long as this attempt holds it; it asks for no other lock",
     "transactions.ping_all": "the same for each, in the order in which they are committed",
@@ -117,8 +120,8 @@ def called(operation: Callable[..., Any]) -> str:
 
 def operations() -> set[str]:
     """All that takes a database, or is given a connection by jobs that renew leases."""
-    modules = [garbage, retention]
-    for package in (weir.controller, weir.reader_groups):
+    modules = [garbage]
+    for package in (weir.controller, weir.reader_groups, weir.retention):
         names = [found.name for found in pkgutil.iter_modules(package.__path__)]
         modules += [importlib.import_module(f"{package.__name__}.{name}") for name in names]
     renewals = (transactions.ping, transactions.ping_all, readers.renew)
@@ -173,9 +176,9 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(checkpoints.checkpoint, "one", name="by hand", request_id="checkpoint")
     watch(checkpoints.checkpoint_all)
     watch(checkpoints.read_lag)
-    watch(retention.capture)
+    watch(capture.capture)
     watch(queries.closed_cut_at, lane.name, datetime.now(UTC))
-    watch(retention.retain)
+    watch(retention_run.retain)
     tail = ", ".join(f"{s}={n}" for s, n in lane.tail().items())
     watch(truncation.truncate, lane.name, tail, request_id="truncate")
     skipping = watch(readers.join, "other", "reader", LEASE)

@@ -6,7 +6,7 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane
 from tests.reader_groups.support import Group
 from weir.controller.reads import plan_of_bounds, plan_of_stream
-from weir.retention import retain
+from weir.retention.run import retain
 from weir.storage import Database, count_statements
 
 

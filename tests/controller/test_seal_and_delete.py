@@ -9,7 +9,7 @@ from weir.controller.seal import delete_stream, seal_stream
 from weir.controller.staged import announce
 from weir.controller.update import update_stream
 from weir.errors import Conflict, Fenced, NotFound
-from weir.retention import capture
+from weir.retention.capture import capture
 
 
 def seal(lane: Lane) -> None:

@@ -11,7 +11,7 @@ from weir.reader_groups.batches import commit_batch, open_batch
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import join
-from weir.retention import retain
+from weir.retention.run import retain
 from weir.storage import Database, count_statements
 
 

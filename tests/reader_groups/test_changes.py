@@ -15,7 +15,7 @@ from weir.reader_groups.changes import (
     update_reader_group,
 )
 from weir.reader_groups.readers import reader_offline
-from weir.retention import retain
+from weir.retention.run import retain
 
 
 def reset(group: Group, to: str, **options: Any) -> dict[str, Any]:

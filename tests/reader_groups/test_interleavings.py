@@ -11,7 +11,7 @@ from tests.reader_groups.support import LEASE, Group
 from weir.controller.locks import lock_group
 from weir.controller.transactions import ping
 from weir.reader_groups.readers import release_lapsed, renew
-from weir.retention import retain
+from weir.retention.run import retain
 
 
 def test_renewing_leases_while_a_batch_is_committed_is_no_deadlock(

@@ -12,7 +12,7 @@ from tests.sql.history import TICK, History
 from weir.controller import queries
 from weir.controller.seal import seal_stream
 from weir.errors import InvalidInput
-from weir.retention import capture
+from weir.retention.capture import capture
 from weir.segment import segment_name
 from weir.storage import Database
 from weir.stream_cut import at_or_before, join, meet

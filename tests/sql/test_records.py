@@ -13,7 +13,7 @@ from weir.controller.seal import delete_stream, seal_stream
 from weir.controller.staged import announce
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
-from weir.retention import capture
+from weir.retention.capture import capture
 from weir.segment import segment_name
 from weir.storage import Database
 

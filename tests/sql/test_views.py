@@ -9,7 +9,8 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, staged
 from tests.reader_groups.support import Group
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.retention import capture, retain
+from weir.retention.capture import capture
+from weir.retention.run import retain
 from weir.storage import Database
 
 

@@ -1,11 +1,9 @@
-"""Retention: which cut a stream may be truncated at, and why (PDP-47, by consumption).
+"""One run of retention: decide for every stream, and truncate.
 
-`decide` is pure. Deciding and truncating are one transaction under the stream's lock.
+Deciding and truncating are one transaction under the stream's lock.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,63 +13,9 @@ from weir.controller.cuts import load_cuts
 from weir.controller.locks import lock_streams
 from weir.controller.truncation import Freed, move_head
 from weir.errors import WeirError
+from weir.retention.decision import Decision, decide
 from weir.storage import Database
-from weir.stream_cut import StreamCut, join, meet
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What to do with a stream: the cut to truncate at (None: nothing), the rule, and why."""
-
-    cut: StreamCut | None
-    rule: str
-    reason: str
-    bound: StreamCut | None
-    held_by: tuple[str, ...]
-
-
-def decide(
-    head: StreamCut, subscribers: Mapping[str, StreamCut], *, by_consumption: bool
-) -> Decision:
-    """The decision for one stream. `subscribers`: what each has released.
-
-    Without a subscriber and without a limit nothing is ever truncated. A subscriber's cut behind
-    the head counts as the head. The bound is the exact, order-free meet (semantics 11.3).
-    """
-    if not by_consumption:
-        return Decision(None, "no_rule", "the stream has no retention rule", None, ())
-    if not subscribers:
-        return Decision(
-            None,
-            "no_rule",
-            "no subscriber reads the stream, so nothing counts as consumed",
-            None,
-            (),
-        )
-    released = {name: join(cut, head) for name, cut in subscribers.items()}
-    bound = meet(released.values())
-    # Those without whom the bound would lie further on.
-    held_by = tuple(
-        name
-        for name in sorted(released)
-        if len(released) == 1
-        or meet([cut for other, cut in released.items() if other != name]) != bound
-    ) or tuple(sorted(released))
-    if bound == head:
-        return Decision(
-            None,
-            "nothing_consumed",
-            f"nothing beyond the head is consumed by all subscribers; held by {', '.join(held_by)}",
-            bound,
-            held_by,
-        )
-    return Decision(
-        bound,
-        "consumed",
-        f"all subscribers are past it; held by {', '.join(held_by)}",
-        bound,
-        held_by,
-    )
+from weir.stream_cut import StreamCut
 
 
 def retain(database: Database, *, dry_run: bool = False) -> list[dict[str, Any]]:
@@ -154,26 +98,3 @@ def _record(
             "bytes": freed.bytes,
         },
     )
-
-
-def capture(database: Database) -> list[dict[str, Any]]:
-    """Record the tail cut of every stream that moved since its last record (the retention set)."""
-    rows = database.transaction(
-        lambda c: c.execute(
-            text(
-                """INSERT INTO stream_cut (stream_id, recorded_at, clock, cut, events, bytes)
-                SELECT s.stream_id, clock_timestamp(), s.last_clock, c.cut, z.events, z.bytes
-                FROM stream s
-                CROSS JOIN LATERAL (SELECT tail_cut(s.stream_id) AS cut) c
-                CROSS JOIN LATERAL size_till(s.stream_id, c.cut) z
-                LEFT JOIN LATERAL (SELECT l.cut, l.recorded_at FROM stream_cut l
-                    WHERE l.stream_id = s.stream_id ORDER BY l.recorded_at DESC LIMIT 1) l ON true
-                WHERE s.state = 'active' AND l.cut IS DISTINCT FROM c.cut
-                  AND (l.recorded_at IS NULL OR clock_timestamp() > l.recorded_at)
-                RETURNING stream_id, cut, events, bytes"""
-            )
-        ).all()
-    )
-    return [
-        {"stream_id": r.stream_id, "cut": r.cut, "events": r.events, "bytes": r.bytes} for r in rows
-    ]

@@ -1,0 +1,1 @@
+"""Retention: what may be deleted, when and why (PDP-47)."""
