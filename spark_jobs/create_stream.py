@@ -28,6 +28,7 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
         tags=tuple(arguments.tags),
         fields=fields,
         request_id=job.request_id,
+        **arguments.retention,
     )
 
 

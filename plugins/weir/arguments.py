@@ -7,6 +7,7 @@ import re
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, TypeVar, get_type_hints
 
+from weir.amounts import AGE_PATTERN, SIZE_PATTERN, parse_age, parse_size
 from weir.errors import InvalidInput
 from weir.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, STREAM_PATTERN
 
@@ -35,6 +36,53 @@ def _stream(
 
 def _reader_group(description: str = "The reader group's name.") -> Any:
     return argument("Reader group", description, pattern=READER_GROUP_PATTERN)
+
+
+# The settings of retention, in the forms of a stream: title and description.
+_RETENTION = {
+    "retain_min_age": (
+        "Minimum age",
+        "What is younger is kept, whoever has consumed it, such as 7 d (s, min, h, d). Without "
+        "subscribers what is older is deleted.",
+    ),
+    "retain_max_age": (
+        "Maximum age",
+        "What is older is deleted, whoever has not consumed it, such as 30 d.",
+    ),
+    "retain_min_bytes": (
+        "Minimum size",
+        "So much of the newest is kept, whoever has consumed it, such as 500 MB (B, kB, MB, GB, "
+        "TB). Without subscribers what goes beyond is deleted.",
+    ),
+    "retain_max_bytes": (
+        "Maximum size",
+        "What goes beyond is deleted, the oldest first, whoever has not consumed it, such as 2 GB.",
+    ),
+    "cuts_every": (
+        "Cuts every",
+        "The least time between two recorded cuts, from which limits of age and size choose. "
+        "Empty: every run of weir_stream_cuts.",
+    ),
+    "retention_every": (
+        "Retention every",
+        "The least time between two decisions. Empty: every run of weir_retention.",
+    ),
+}
+
+
+def _retention(setting: str) -> Any:
+    pattern = SIZE_PATTERN if setting.endswith("bytes") else AGE_PATTERN
+    return argument(*_RETENTION[setting], "", pattern=pattern)
+
+
+def _retention_of(form: Any) -> dict[str, int | None]:
+    """The settings of retention that were filled in; None for `none`."""
+    given = {name: getattr(form, name) for name in _RETENTION}
+    return {
+        name: parse_size(text) if name.endswith("bytes") else parse_age(text)
+        for name, text in given.items()
+        if text
+    }
 
 
 @dataclass(frozen=True)
@@ -66,9 +114,16 @@ class CreateStream:
     )  # fmt: skip
     retain_by_consumption: bool = argument(
         "Truncate what is consumed",
-        "Delete what all subscribers have consumed. Without a subscriber nothing is deleted.",
+        "Delete what all subscribers have consumed. Without a subscriber and a limit nothing is "
+        "deleted.",
         True,
     )
+    retain_min_age: str = _retention("retain_min_age")
+    retain_max_age: str = _retention("retain_max_age")
+    retain_min_bytes: str = _retention("retain_min_bytes")
+    retain_max_bytes: str = _retention("retain_max_bytes")
+    cuts_every: str = _retention("cuts_every")
+    retention_every: str = _retention("retention_every")
     min_segments: int = argument(
         "Fewest segments", "A scale that would leave fewer is refused.", 1, minimum=1,
         maximum=10_000,
@@ -81,6 +136,11 @@ class CreateStream:
         "The columns as SQL, such as: id BIGINT, name STRING. Empty: as in the first append.",
         "",
     )
+
+    @property
+    def retention(self) -> dict[str, int | None]:
+        """The settings of retention that were filled in, by their names in `Configuration`."""
+        return _retention_of(self)
 
 
 @dataclass(frozen=True)
@@ -106,7 +166,8 @@ class ScaleStream:
 
 @dataclass(frozen=True)
 class UpdateStream:
-    """Change the configuration of a stream. What is left as it comes stays as it is."""
+    """Change the configuration of a stream. What is left as it comes stays as it is; `none` takes
+    a limit of retention away."""
 
     stream: str = _stream()
     scaling: str = argument(
@@ -131,6 +192,12 @@ class UpdateStream:
         "Truncate what is consumed", "Whether what all subscribers have consumed is deleted.",
         "unchanged", enum=["unchanged", "yes", "no"],
     )  # fmt: skip
+    retain_min_age: str = _retention("retain_min_age")
+    retain_max_age: str = _retention("retain_max_age")
+    retain_min_bytes: str = _retention("retain_min_bytes")
+    retain_max_bytes: str = _retention("retain_max_bytes")
+    cuts_every: str = _retention("cuts_every")
+    retention_every: str = _retention("retention_every")
     on_missing_key: str = argument(
         "Rows without a routing key", "As when a stream is created.",
         "unchanged", enum=["unchanged", "fail", "quarantine", "spread"],
@@ -167,7 +234,7 @@ class UpdateStream:
             changes["retain_by_consumption"] = self.retain_by_consumption == "yes"
         if self.tags:
             changes["tags"] = () if self.tags == ["-"] else tuple(self.tags)
-        return changes
+        return changes | _retention_of(self)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,20 @@ COMMENT ON COLUMN weir.scopes.streams IS 'How many it has.';
 
 CREATE VIEW weir.stream_configuration AS
 SELECT s.scope || '/' || s.name AS stream, s.routing_key, s.scaling, s.min_segments, s.target_rate,
-       s.scale_factor, s.retain_by_consumption, s.on_missing_key, s.on_bad_rows, s.tags,
+       s.scale_factor, s.retain_by_consumption, s.retain_min_age * interval '1 second' AS retain_min_age,
+       s.retain_max_age * interval '1 second' AS retain_max_age, s.retain_min_bytes, s.retain_max_bytes,
+       s.cuts_every * interval '1 second' AS cuts_every,
+       s.retention_every * interval '1 second' AS retention_every, s.on_missing_key, s.on_bad_rows,
+       s.tags,
        s.schema_version, c.fields AS schema
 FROM weir.stream s
 LEFT JOIN weir.stream_schema c ON c.stream_id = s.stream_id AND c.version = s.schema_version
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.stream_configuration IS 'What was asked for when a stream was created or last updated.';
+COMMENT ON COLUMN weir.stream_configuration.retain_min_age IS 'What is younger is kept, whoever has consumed it; null: no such limit.';
+COMMENT ON COLUMN weir.stream_configuration.retain_max_age IS 'What is older is deleted, whoever has not consumed it; null: no such limit.';
+COMMENT ON COLUMN weir.stream_configuration.cuts_every IS 'The least time between two cuts of the retention set; null: every run of weir_stream_cuts.';
+COMMENT ON COLUMN weir.stream_configuration.retention_every IS 'The least time between two decisions of retention; null: every run of weir_retention.';
 COMMENT ON COLUMN weir.stream_configuration.schema IS 'Its columns: Spark''s JSON form of the struct type; null before the first append.';
 
 CREATE VIEW weir.stream_state AS

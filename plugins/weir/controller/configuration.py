@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from weir.errors import InvalidInput
+from weir.retention.policy import Policy, check_every
 
 ON_MISSING_KEY = ("fail", "quarantine", "spread")
 ON_BAD_ROWS = ("fail", "quarantine")
@@ -16,20 +17,42 @@ class Configuration:
     """What was asked for. `target_rate`: events or bytes per second and segment.
 
     `min_segments`: no scale may leave fewer; an update to a fixed number makes exactly that many.
+    `retain_...`: see `retention`; `cuts_every`, `retention_every`: the least seconds between two
+    cuts of the retention set, and between two decisions; None: every run of the periodic DAG.
     """
 
     routing_key: str
     on_missing_key: str = "fail"
     on_bad_rows: str = "fail"
     retain_by_consumption: bool = True
+    retain_min_age: int | None = None
+    retain_max_age: int | None = None
+    retain_min_bytes: int | None = None
+    retain_max_bytes: int | None = None
+    cuts_every: int | None = None
+    retention_every: int | None = None
     scaling: str = "fixed"
     min_segments: int = 1
     target_rate: int | None = None
     scale_factor: int | None = None
     tags: tuple[str, ...] = ()
 
+    @property
+    def retention(self) -> Policy:
+        """What retention goes by."""
+        return Policy(
+            self.retain_by_consumption,
+            self.retain_min_age,
+            self.retain_max_age,
+            self.retain_min_bytes,
+            self.retain_max_bytes,
+        )
+
     def check(self) -> None:
         """Raises InvalidInput naming the setting and what it may be."""
+        self.retention.check()
+        check_every("cuts_every", self.cuts_every)
+        check_every("retention_every", self.retention_every)
         _one_of("on_missing_key", self.on_missing_key, ON_MISSING_KEY)
         _one_of("on_bad_rows", self.on_bad_rows, ON_BAD_ROWS)
         _one_of("scaling", self.scaling, SCALING)

@@ -75,11 +75,15 @@ def create_in(
         text(
             """WITH made AS (
                 INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows,
-                    retain_by_consumption, scaling, min_segments, target_rate, scale_factor, tags,
-                    next_segment_number, schema_version, last_clock, head)
+                    retain_by_consumption, retain_min_age, retain_max_age, retain_min_bytes,
+                    retain_max_bytes, cuts_every, retention_every, scaling, min_segments,
+                    target_rate, scale_factor, tags, next_segment_number, schema_version,
+                    last_clock, head)
                 SELECT :scope, :name, :routing_key, :on_missing_key, :on_bad_rows,
-                    :retain_by_consumption, :scaling, :min_segments, :target_rate, :scale_factor,
-                    CAST(:tags AS text[]), l.first + :segments, :version,
+                    :retain_by_consumption, :retain_min_age, :retain_max_age, :retain_min_bytes,
+                    :retain_max_bytes, :cuts_every, :retention_every, :scaling, :min_segments,
+                    :target_rate, :scale_factor, CAST(:tags AS text[]), l.first + :segments,
+                    :version,
                     time_clock(clock_timestamp()),
                     (SELECT jsonb_object_agg(segment_name(l.first + i), 0)
                      FROM generate_series(0, :segments - 1) i)

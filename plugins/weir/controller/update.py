@@ -65,7 +65,10 @@ def _store(connection: Connection, stream_id: int, configuration: Configuration)
     connection.execute(
         text(
             """UPDATE stream SET on_missing_key = :on_missing_key, on_bad_rows = :on_bad_rows,
-                retain_by_consumption = :retain_by_consumption, scaling = :scaling,
+                retain_by_consumption = :retain_by_consumption,
+                retain_min_age = :retain_min_age, retain_max_age = :retain_max_age,
+                retain_min_bytes = :retain_min_bytes, retain_max_bytes = :retain_max_bytes,
+                cuts_every = :cuts_every, retention_every = :retention_every, scaling = :scaling,
                 min_segments = :min_segments, target_rate = :target_rate,
                 scale_factor = :scale_factor, tags = CAST(:tags AS text[])
             WHERE stream_id = :s"""

@@ -1,0 +1,45 @@
+"""Ages and sizes as people write them: `30 min`, `7 d`, `500 MB`."""
+
+import re
+
+from weir.errors import InvalidInput
+
+NONE = "none"
+_AGES = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+_SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+AGE_PATTERN = rf"^(|none|\d{{1,12}}(\.\d{{1,6}})? ?({'|'.join(_AGES)}))$"
+SIZE_PATTERN = rf"^(|none|\d{{1,12}}(\.\d{{1,6}})? ?({'|'.join(_SIZES)}))$"
+
+
+def parse_age(text: str) -> int | None:
+    """Whole seconds of `30 min`; None for `none` or nothing. Raises InvalidInput."""
+    return _parse(text, _AGES, "an age such as 30 min, 12 h or 7 d")
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes of `500 MB`; None for `none` or nothing. Raises InvalidInput."""
+    return _parse(text, _SIZES, "a size such as 500 MB or 2 GB")
+
+
+def say_age(seconds: int) -> str:
+    """`7 d`, in the largest unit that divides it."""
+    return _say(seconds, _AGES)
+
+
+def say_size(size: int) -> str:
+    """`500 MB`, in the largest unit that divides it."""
+    return _say(size, _SIZES)
+
+
+def _parse(text: str, units: dict[str, int], what: str) -> int | None:
+    if text.strip() in ("", NONE):
+        return None
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?) ?([A-Za-z]+)", text.strip())
+    if match is None or match[2] not in units:
+        raise InvalidInput(f"{text!r} is not {what}; the units are {', '.join(units)}.")
+    return round(float(match[1]) * units[match[2]])
+
+
+def _say(amount: int, units: dict[str, int]) -> str:
+    unit = max((u for u in units if amount % units[u] == 0), key=lambda u: units[u])
+    return f"{amount // units[unit]:,} {unit}"
