@@ -7,12 +7,16 @@ from weir.arguments import Retention
 from weir.errors import Incomplete
 from weir.garbage import sweep
 from weir.job import Job, main
+from weir.names import stream_name
 from weir.retention.run import retain
 
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:
     """Every stream in a transaction of its own; then the files whose grace period is over."""
-    decisions = retain(job.database, dry_run=arguments.dry_run)
+    named = [stream_name(stream) for stream in arguments.streams]
+    # A dry run is asked for by a person, who wants an answer though nothing has changed.
+    names = named if named or arguments.dry_run else None
+    decisions = retain(job.database, names, dry_run=arguments.dry_run)
     for decision in decisions:
         job.say(f"{decision['stream']}: {decision.get('error') or decision['reason']}")
     deleted = None

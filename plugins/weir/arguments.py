@@ -437,7 +437,13 @@ class Process:
 class Retention:
     """Decide for every stream what may be truncated, truncate it, and delete dead files."""
 
-    dry_run: bool = argument("Dry run", "Only say what would be done.", False)
+    dry_run: bool = argument(
+        "Dry run", "Only say what would be done, for all streams or those named.", False
+    )
+    streams: list[str] = argument(
+        "Streams", "Decide for these, as scope/stream. Empty: for all of which something changed.",
+        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

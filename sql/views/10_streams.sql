@@ -84,7 +84,7 @@ COMMENT ON VIEW weir.retention_set IS 'The recorded stream cuts.';
 
 CREATE VIEW weir.retention_decisions AS
 SELECT s.scope || '/' || s.name AS stream, d.decided_at, d.rule, d.reason, d.head, d.bound, d.cut,
-       d.held_by, d.events, d.bytes
+       d.held_by, d.overtaken, d.left_out, d.lost, d.events, d.bytes
 FROM weir.retention_decision d JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.retention_decisions IS 'What retention decided, and why.';

@@ -37,8 +37,7 @@ class World:
         self.sizes: dict[str, int] = {}
         for operation in [*history.get("ops", []), setup.get("then_scale")]:
             if operation is not None:
-                self._fill(operation.get("sealed_sizes", {}))
-                self.apply(operation)
+                self.fill_and_apply(operation)
         if "create_time" in history and "then_scale" not in setup:
             self._set_times([history["create_time"], *(o["time"] for o in history["ops"])])
 
@@ -51,10 +50,16 @@ class World:
         tail = self.lane.tail()
         self.lane.append({name: size - n for name, n in tail.items() if size > n})
 
+    def fill_and_apply(self, operation: dict[str, Any]) -> None:
+        """An operation after which its segments have the sizes that the case says."""
+        self._fill(operation.get("sealed_sizes", {}))
+        self.apply(operation)
+
     def _fill(self, sizes: dict[str, int]) -> None:
-        active = set(self.lane.active())
-        if wanted := {ours(n): size for n, size in sizes.items() if ours(n) in active}:
-            self.lane.append(wanted)
+        now = self.lane.tail()
+        wanted = {ours(name): size for name, size in sizes.items()}
+        if more := {name: size - now[name] for name, size in wanted.items() if name in now}:
+            self.lane.append(more)
 
     def apply(self, operation: dict[str, Any]) -> None:
         if operation.get("op") == "roll":

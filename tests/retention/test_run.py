@@ -1,62 +1,12 @@
-"""The decision of retention, on streams of any shape, against a model that knows only events."""
-
-from random import Random
+"""A run of retention: what is decided, truncated and recorded."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.controller.support import Lane, rows, run
+from tests.controller.support import Lane, at_once, rows, run
 from tests.reader_groups.support import Group
-from tests.test_stream_cut import Remaining, Stream, cuts, positions
 from weir.retention.capture import capture
-from weir.retention.decision import decide
 from weir.retention.run import retain
 from weir.storage import Database
-from weir.stream_cut import StreamCut, at_or_before
-
-NAMES = ["a", "b", "c", "d"]
-
-
-@settings(max_examples=300)
-@given(positions(5), st.integers(1, 4))
-def test_the_cut_is_what_all_subscribers_released_and_never_behind_the_head(
-    world: tuple[Stream, list[Remaining]], count: int
-) -> None:
-    stream, [left, *others] = world
-    released = dict(zip(NAMES, others[:count], strict=False))
-    head, *given_ = cuts(stream, [left, *released.values()])
-    decision = decide(head, dict(zip(released, given_, strict=True)), by_consumption=True)
-    # What somebody has not released, and the head has not passed anyway.
-    kept = frozenset().union(*[one & left for one in released.values()])
-    assert decision.bound == StreamCut(stream.listing(kept))
-    assert at_or_before(head, decision.bound)
-    if kept == left:
-        assert (decision.cut, decision.rule) == (None, "nothing_consumed")
-    else:
-        assert (decision.cut, decision.rule) == (decision.bound, "consumed")
-    holding = [
-        name
-        for name in released
-        if len(released) > 1
-        and frozenset().union(*[o & left for n, o in released.items() if n != name]) != kept
-    ]
-    # Where several hold it back together, nobody does alone: then all are named.
-    assert list(decision.held_by) == (holding or sorted(released))
-    assert all(name in decision.reason for name in decision.held_by)
-
-
-@given(positions(3))
-def test_without_subscribers_or_without_the_switch_nothing_is_truncated(
-    world: tuple[Stream, list[Remaining]],
-) -> None:
-    stream, found = world
-    head, a, b = cuts(stream, found)
-    none = decide(head, {}, by_consumption=True)
-    off = decide(head, {"a": a, "b": b}, by_consumption=False)
-    for decision in (none, off):
-        assert (decision.cut, decision.bound, decision.rule) == (None, None, "no_rule")
-        assert decision.held_by == ()
 
 
 def decisions(lane: Lane) -> list[str]:
@@ -73,7 +23,7 @@ def lane(database: Database) -> Lane:
 
 
 def retained(lane: Lane, *, dry_run: bool = False) -> dict[str, object]:
-    [report] = [r for r in retain(lane.database, dry_run=dry_run) if r["stream"] == str(lane.name)]
+    [report] = retain(lane.database, [lane.name], dry_run=dry_run)
     return report
 
 
@@ -189,23 +139,6 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(lane: Lane) -> None:
     assert decisions(lane) == []
 
 
-def test_captured_cuts_are_tails_with_their_sizes(lane: Lane) -> None:
-    random = Random(1)
-    seen = []
-    for _ in range(5):
-        active = lane.active()
-        lane.append({random.choice(active): random.randint(1, 5)})
-        if random.random() < 0.5:
-            lane.scale(random.choice(active))
-        [captured] = capture(lane.database)
-        assert captured["cut"] == lane.tail()
-        assert captured["events"] == sum(lane.sizes().values())
-        assert captured["bytes"] == 10 * captured["events"]
-        seen.append(captured["cut"])
-    recorded = lane.rows("SELECT cut FROM stream_cut WHERE stream_id = :s ORDER BY recorded_at")
-    assert [row.cut for row in recorded] == seen
-
-
 def consume(group: Group) -> None:
     """Read everything, and release it."""
     group.reader().read_all()
@@ -239,9 +172,74 @@ def test_a_group_that_is_no_subscriber_holds_nothing_back_and_sees_what_it_lost(
     assert (unread, lost) == (0, 7)
 
 
-def test_the_tail_is_captured_only_when_it_moved(lane: Lane) -> None:
-    assert len(capture(lane.database)) == 1
-    assert capture(lane.database) == []
+def test_a_stream_of_which_nothing_has_changed_is_not_looked_at(lane: Lane) -> None:
+    group = Group.made(lane)
+    assert len(retain(lane.database)) == 1
+    assert retain(lane.database) == []
     lane.append({"0.0": 3})
-    (captured,) = capture(lane.database)
-    assert (captured["cut"], captured["events"]) == ({"0.0": 3, "1.0": 0}, 3)
+    capture(lane.database)
+    assert [r["rule"] for r in retain(lane.database)] == ["nothing_consumed"]
+    consume(group)
+    assert [r["rule"] for r in retain(lane.database)] == ["consumed"]
+    # Once more after a truncation, then not until something changes.
+    assert [r["rule"] for r in retain(lane.database)] == ["nothing_consumed"]
+    assert retain(lane.database) == []
+
+
+def test_a_stream_is_looked_at_again_when_a_record_comes_of_age(database: Database) -> None:
+    lane = Lane.made(database, retain_min_age=600)
+    lane.append({"0.0": 3})
+    capture(database)
+    assert [r["rule"] for r in retain(database)] == ["too_little"]
+    assert retain(database) == []
+    [[due]] = rows(database, "SELECT due_at - clock_timestamp() FROM retention_due")
+    assert 590 < due.total_seconds() <= 600
+    for table, column in (("stream_cut", "recorded_at"), ("retention_due", "due_at")):
+        run(database, f"UPDATE {table} SET {column} = {column} - interval '601 seconds'")
+    [report] = retain(database)
+    assert (report["rule"], report["cut"]) == ("min_age", {"0.0": 3, "1.0": 0})
+    assert rows(database, "SELECT * FROM stream_cut") == []
+
+
+def test_retention_is_not_decided_more_often_than_the_stream_wants(database: Database) -> None:
+    lane = Lane.made(database, retention_every=600)
+    group = Group.made(lane)
+    retain(database)
+    lane.append({"0.0": 3})
+    consume(group)
+    assert retain(database) == []
+    run(database, "UPDATE stream SET retained_at = retained_at - interval '601 seconds'")
+    assert [r["rule"] for r in retain(database)] == ["consumed"]
+
+
+def test_a_laggard_that_the_maximum_overtakes_is_recorded_with_what_it_lost(
+    database: Database,
+) -> None:
+    lane = Lane.made(database, retain_max_bytes=50)
+    slow, fast, other = Group.made(lane), Group.made(lane), Group.made(lane, subscriber=False)
+    lane.append({"0.0": [1, 1, 1, 1], "1.0": [1, 1]})
+    reader = slow.reader()
+    reader.commit(reader.must_open(budget=2))
+    read = sum(slow.cut().values())
+    assert 0 < read < 6
+    capture(database)
+    consume(fast)
+    lane.append({"1.0": 5})
+    capture(database)
+    [report] = retain(database)
+    assert (report["rule"], report["cut"]) == ("max_bytes", {"0.0": 4, "1.0": 2})
+    assert report["lost"] == {slow.name: 6 - read}
+    [row] = lane.rows("SELECT * FROM retention_decisions WHERE cut IS NOT NULL")
+    assert (row.overtaken, row.lost) == ([slow.name], {slow.name: 6 - read})
+    assert row.events == 6
+    assert other.name not in row.lost, "it is no subscriber"
+
+
+def test_two_runs_at_once_truncate_once(lane: Lane) -> None:
+    group = Group.made(lane)
+    lane.append({"0.0": 3})
+    consume(group)
+    found = at_once(lambda: retain(lane.database), lambda: retain(lane.database))
+    rules = sorted(report["rule"] for reports in found for report in reports)
+    assert rules in (["consumed"], ["consumed", "nothing_consumed"])
+    assert decisions(lane).count("consumed") == 1

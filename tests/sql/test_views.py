@@ -28,7 +28,6 @@ def told(
     group, audit = Group.made(lane), Group.made(lane, subscriber=False)
     lane.scale("0.0", request_id="dag/run/scale")
     lane.commit(late, {"0.0": 6})
-    capture(database)
     reader = group.reader("task")
     out = Lane.made(database, name="nyc/delays", segments=1)
     batch = reader.must_open()
@@ -36,6 +35,7 @@ def told(
     reader.commit(batch, [staged(out.opened(), {"0.0": 2})], outputs=[output])
     group.checkpoint("noon")
     retain(database)
+    capture(database)
     assert audit.name
     views = rows(database, "SELECT viewname FROM pg_views WHERE schemaname = 'weir'")
     viewer = Database(

@@ -113,6 +113,8 @@ def next_epoch(
             ), tails AS (
                 INSERT INTO segment_tail (stream_id, segment_id)
                 SELECT :stream_id, segment_id FROM made
+            ), moved AS (
+                INSERT INTO moved_stream (stream_id) VALUES (:stream_id)
             ), entered AS (
                 INSERT INTO epoch (stream_id, epoch, reference_epoch, created_at, splits, merges,
                                    sealed_events, sealed_bytes, cause, reason, request_id)

@@ -109,6 +109,11 @@ def create_in(
             ), tails AS (
                 INSERT INTO segment_tail (stream_id, segment_id)
                 SELECT stream_id, segment_id FROM first_segments
+            ), moved AS (
+                INSERT INTO moved_stream (stream_id) SELECT stream_id FROM made
+            ), due AS (
+                INSERT INTO retention_due (stream_id, due_at)
+                SELECT stream_id, clock_timestamp() FROM made
             )
             SELECT stream_id FROM made"""
         ),

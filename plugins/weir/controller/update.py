@@ -13,6 +13,7 @@ from weir.controller.scale import scale_in
 from weir.controller.streams import schema_of, widen
 from weir.key_space import even_split
 from weir.names import StreamName
+from weir.retention.due import soon
 from weir.schema import Field, merge
 from weir.storage import Database
 
@@ -42,6 +43,7 @@ def update_stream(
         stream.must_be_active()
         configuration = stream.configuration.changed(changes)
         _store(connection, stream.stream_id, configuration)
+        soon(connection, [stream.stream_id])
         if fields is not None:
             schema = schema_of(connection, stream)
             widen(connection, stream, _with(str(name), schema, fields), schema)

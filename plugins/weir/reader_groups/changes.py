@@ -17,6 +17,7 @@ from weir.errors import Conflict, InvalidInput
 from weir.names import StreamName, reader_group_name
 from weir.reader_groups.groups import check_on_gap, create_in, enter_streams
 from weir.reader_groups.places import Cuts, check_not_below_the_head, find_place
+from weir.retention.due import soon
 from weir.storage import Database
 from weir.stream_cut import at_or_before
 
@@ -74,6 +75,7 @@ def update_reader_group(
         if streams is not None:
             _change_streams(connection, group, locked, named, bool(settings["subscriber"]), start)
         _protect(connection, group, locked, bool(settings["subscriber"]))
+        soon(connection, [stream.stream_id for stream in locked])
         return request.done(
             connection, {"reader_group": name, "generation": group.generation + 1, **settings}
         )
@@ -124,6 +126,7 @@ def reset_reader_group(
                 "repeat what was committed; set allow_repeat if that is wanted."
             )
         _move(connection, group, cuts)
+        soon(connection, cuts)
         return request.done(
             connection,
             {
@@ -179,7 +182,8 @@ def delete_reader_group(database: Database, name: str, *, request_id: str) -> di
     def work(connection: Connection) -> dict[str, Any]:
         if (before := request.result(connection)) is not None:  # there is nothing to lock any more
             return before
-        _, group = lock_group_and_streams(connection, name)
+        locked, group = lock_group_and_streams(connection, name)
+        soon(connection, [stream.stream_id for stream in locked])
         connection.execute(
             text(
                 """WITH positions AS (DELETE FROM reader_group_segment WHERE group_id = :g),

@@ -346,6 +346,10 @@ def _publish(connection: Connection, group: LockedGroup, name: str) -> None:
                         join_cuts(gs.stream_id, gs.published_cut, c.cuts -> gs.stream_id::text)
                 FROM checkpoint c WHERE c.group_id = :g AND c.name = :name AND gs.group_id = :g
                   AND c.cuts ? gs.stream_id::text
+                RETURNING gs.stream_id
+            ), due AS (
+                INSERT INTO retention_due (stream_id, due_at)
+                SELECT stream_id, clock_timestamp() FROM published
             )
             UPDATE checkpoint SET published = true WHERE group_id = :g AND name = :name"""
         ),

@@ -111,6 +111,9 @@ def enter_streams(
                 FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
                     AS c (stream bigint, start_cut jsonb, end_cut jsonb)
                 RETURNING stream_id, start_cut
+            ), due AS (
+                INSERT INTO retention_due (stream_id, due_at)
+                SELECT stream_id, clock_timestamp() FROM starts
             )
             INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset)
             SELECT :group_id, starts.stream_id, e.segment_id,

@@ -2,29 +2,58 @@
 
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from weir.storage import Database
 
+_ONE_RUN = 4_871_209_356_120_774_913  # an advisory lock: "cuts" and a few random bits
+_CAPTURE = text(
+    """WITH moved AS MATERIALIZED (
+        SELECT s.stream_id, s.last_clock, s.state, l.cut, s.state <> 'active'
+            OR l.recorded_at IS NULL
+            OR n.now > l.recorded_at + coalesce(s.cuts_every, 0) * interval '1 second'
+            AS turn, n.now
+        FROM (SELECT DISTINCT stream_id FROM moved_stream) m
+        JOIN stream s USING (stream_id)
+        CROSS JOIN LATERAL (SELECT clock_timestamp() AS now OFFSET 0) n
+        LEFT JOIN LATERAL (
+            SELECT r.cut, r.recorded_at FROM stream_cut r
+            WHERE r.stream_id = s.stream_id ORDER BY r.recorded_at DESC LIMIT 1) l
+            ON true
+    ), seen AS (
+        DELETE FROM moved_stream m USING moved w
+        WHERE m.stream_id = w.stream_id AND w.turn
+    ), made AS (
+        INSERT INTO stream_cut (stream_id, recorded_at, clock, cut, events, bytes)
+        SELECT m.stream_id, m.now, m.last_clock, c.cut, z.events, z.bytes
+        FROM moved m
+        CROSS JOIN LATERAL (SELECT tail_cut(m.stream_id) AS cut OFFSET 0) c
+        CROSS JOIN LATERAL size_till(m.stream_id, c.cut) z
+        WHERE m.turn AND m.state = 'active' AND m.cut IS DISTINCT FROM c.cut
+        ON CONFLICT (stream_id, recorded_at) DO NOTHING
+        RETURNING stream_id, cut, events, bytes
+    ), due AS (
+        INSERT INTO retention_due (stream_id, due_at)
+        SELECT stream_id, clock_timestamp() FROM made
+    )
+    SELECT * FROM made ORDER BY stream_id"""
+)
+
 
 def capture(database: Database) -> list[dict[str, Any]]:
-    """Record the tail cut of every stream that moved since its last record (the retention set)."""
-    rows = database.transaction(
-        lambda c: c.execute(
-            text(
-                """INSERT INTO stream_cut (stream_id, recorded_at, clock, cut, events, bytes)
-                SELECT s.stream_id, clock_timestamp(), s.last_clock, c.cut, z.events, z.bytes
-                FROM stream s
-                CROSS JOIN LATERAL (SELECT tail_cut(s.stream_id) AS cut) c
-                CROSS JOIN LATERAL size_till(s.stream_id, c.cut) z
-                LEFT JOIN LATERAL (SELECT l.cut, l.recorded_at FROM stream_cut l
-                    WHERE l.stream_id = s.stream_id ORDER BY l.recorded_at DESC LIMIT 1) l ON true
-                WHERE s.state = 'active' AND l.cut IS DISTINCT FROM c.cut
-                  AND (l.recorded_at IS NULL OR clock_timestamp() > l.recorded_at)
-                RETURNING stream_id, cut, events, bytes"""
-            )
-        ).all()
-    )
+    """Record the tail cut of every stream that moved since its last record, with events and bytes.
+
+    One statement, so all segments of a stream are seen at one moment; strictly later than the last
+    record, and not before the stream's `cuts_every` has passed. What moved while it ran is left for
+    the next time. Late or repeated runs change nothing.
+    """
+
+    def work(connection: Connection) -> list[Any]:
+        # Of two runs at once the second sees the records of the first.
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ONE_RUN})
+        return list(connection.execute(_CAPTURE))
+
     return [
-        {"stream_id": r.stream_id, "cut": r.cut, "events": r.events, "bytes": r.bytes} for r in rows
+        {"stream_id": r.stream_id, "cut": r.cut, "events": r.events, "bytes": r.bytes}
+        for r in database.transaction(work)
     ]

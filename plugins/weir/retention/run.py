@@ -1,100 +1,210 @@
-"""One run of retention: decide for every stream, and truncate.
+"""One run of retention: decide for every stream of which it is due, and truncate.
 
-Deciding and truncating are one transaction under the stream's lock.
+Deciding and truncating are one transaction under the locks of the stream and of its groups.
 """
 
 import json
-from functools import partial
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import lock_streams
+from weir.controller.locks import LockedStream, lock_groups_of, lock_streams
 from weir.controller.truncation import Freed, move_head
 from weir.errors import WeirError
-from weir.retention.decision import Decision, decide
+from weir.names import StreamName
+from weir.retention.decision import Decision, Limits, Record, Situation, Size, decide
+from weir.retention.due import due, looked_at
 from weir.storage import Database
 from weir.stream_cut import StreamCut
 
+log = logging.getLogger("weir.retention")
+_INPUTS = text("SELECT * FROM retention_inputs(:s)")
 
-def retain(database: Database, *, dry_run: bool = False) -> list[dict[str, Any]]:
-    """Decide for every stream, and truncate; one stream that fails does not stop the others.
+
+def retain(
+    database: Database, names: Sequence[StreamName] | None = None, *, dry_run: bool = False
+) -> list[dict[str, Any]]:
+    """Decide for the streams of which it is due, and truncate; one that fails does not stop the
+    others. `names`: these, due or not; all, if that is empty. `dry_run`: only say what would be.
 
     Returns per stream the decision, what was freed, or the sentence of the failure.
     """
-    streams = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT stream_id, scope || '/' || name FROM stream
-                WHERE state = 'active' ORDER BY stream_id"""
-            )
-        ).all()
-    )
+    streams = database.transaction(partial(due, names=names))
     reports = []
     for stream_id, stream in streams:
+        one = partial(_retain_one, stream_id=stream_id, dry_run=dry_run, only_due=names is None)
         try:
-            reports.append(
-                database.transaction(partial(_retain_one, stream_id=stream_id, dry_run=dry_run))
-            )
+            if (report := database.transaction(one)) is not None:
+                reports.append(report)
         except WeirError as error:
             reports.append({"stream": stream, "error": str(error)})
     return reports
 
 
-def _retain_one(connection: Connection, stream_id: int, dry_run: bool) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Inputs:
+    """What is known of a locked stream, and when time alone will change it."""
+
+    situation: Situation
+    next_at: Any
+
+
+def _retain_one(
+    connection: Connection, stream_id: int, dry_run: bool, only_due: bool
+) -> dict[str, Any] | None:
     stream = lock_streams(connection, ids=[stream_id])[0]
-    rows = connection.execute(
-        text(
-            """SELECT g.name, gs.published_cut FROM reader_group_stream gs
-            JOIN reader_group g USING (group_id)
-            WHERE gs.stream_id = :s AND g.subscriber ORDER BY g.name"""
-        ),
-        {"s": stream_id},
-    ).all()
-    head, *cuts = load_cuts(connection, stream_id, stream.head, *[r.published_cut for r in rows])
-    subscribers = {row.name: cut for row, cut in zip(rows, cuts, strict=True)}
-    decision = decide(head, subscribers, by_consumption=stream.configuration.retain_by_consumption)
-    freed = Freed(0, 0, 0)
+    # Nobody opens or commits a batch, or comes back from a time-out, while this is decided.
+    lock_groups_of(connection, stream)
+    # Before what it rests on is read: what changes later is noted anew.
+    if not dry_run and not looked_at(connection, stream_id) and only_due:
+        return None  # by another run, meanwhile
+    inputs = _inputs(connection, stream)
+    decision = decide(inputs.situation)
+    freed = Freed(*decision.frees, 0)
+    lost: dict[str, int] = {}
+    if decision.cut is not None and (decision.overtaken or decision.left_out):
+        lost = _lost(connection, stream, decision.cut)
     if not dry_run:
         if decision.cut is not None:
             freed = move_head(connection, stream, decision.cut)
-        _record(connection, stream_id, head, decision, freed)
+        _record(connection, stream, inputs, decision, lost)
+    for name in decision.left_out:
+        log.warning("subscriber %s of stream %s has timed out and holds nothing back any more",
+                    name, stream.name)  # fmt: skip
+    for name, events in lost.items():
+        log.warning("subscriber %s loses %s unread events of stream %s (%s)", name, f"{events:,}",
+                    stream.name, decision.reason)  # fmt: skip
     return {
         "stream": str(stream.name),
         "rule": decision.rule,
         "reason": decision.reason,
         "cut": decision.cut.to_json() if decision.cut else None,
+        "held_by": list(decision.held_by),
+        "left_out": list(decision.left_out),
+        "lost": lost,
         **freed.__dict__,
     }
 
 
-def _record(
-    connection: Connection, stream_id: int, head: StreamCut, decision: Decision, freed: Freed
-) -> None:
-    """Record the decision, unless it only says again that there is nothing to do, and why."""
-    connection.execute(
+def _inputs(connection: Connection, stream: LockedStream) -> _Inputs:
+    row = connection.execute(_INPUTS, {"s": stream.stream_id}).one()
+    records = list(row.limits.values())
+    head, *cuts = load_cuts(
+        connection, stream.stream_id, stream.head, *[one["cut"] for one in row.subscribers],
+        *[one["cut"] for one in records],
+    )  # fmt: skip
+    subscribers: dict[bool, dict[str, StreamCut]] = {False: {}, True: {}}
+    for one, cut in zip(row.subscribers, cuts, strict=False):
+        subscribers[one["timed_out"]][one["name"]] = cut
+    found = {
+        which: Record(one["recorded_at"], cut, one["bytes"])
+        for which, one, cut in zip(row.limits, records, cuts[len(row.subscribers) :], strict=True)
+    }
+    sizes = {json.dumps(stream.head): Size(row.head_events, row.head_bytes)}
+
+    @cache
+    def till(written: str) -> Size:
+        if written in sizes:
+            return sizes[written]
+        return Size(
+            *connection.execute(
+                text("SELECT * FROM size_till(:s, CAST(:cut AS jsonb))"),
+                {"s": stream.stream_id, "cut": written},
+            ).one()
+        )
+
+    situation = Situation(
+        stream.configuration.retention,
+        head,
+        Size(row.tail_events, row.tail_bytes),
+        subscribers[False],
+        subscribers[True],
+        Limits(**found),
+        lambda cut: till(json.dumps(cut.to_json())),
+    )
+    return _Inputs(situation, row.next_at)
+
+
+def _lost(connection: Connection, stream: LockedStream, cut: StreamCut) -> dict[str, int]:
+    """Per subscriber how many events it has not read that lie between the head and the cut."""
+    rows = connection.execute(
         text(
-            """INSERT INTO retention_decision (stream_id, decided_at, rule, reason, head, bound,
-                                               cut, held_by, events, bytes)
-            SELECT :s, clock_timestamp(), :rule, :reason, CAST(:head AS jsonb),
-                   CAST(:bound AS jsonb), CAST(:cut AS jsonb), CAST(:held_by AS text[]), :events,
-                   :bytes
-            WHERE CAST(:cut AS jsonb) IS NOT NULL OR NOT EXISTS (
-                SELECT FROM (SELECT rule, reason, bound FROM retention_decision
-                             WHERE stream_id = :s ORDER BY decided_at DESC LIMIT 1) l
-                WHERE l.rule = :rule AND l.reason = :reason
-                  AND l.bound IS NOT DISTINCT FROM CAST(:bound AS jsonb))"""
+            """SELECT g.name, n.events - o.events AS lost
+            FROM reader_group_stream gs JOIN reader_group g USING (group_id)
+            CROSS JOIN LATERAL (SELECT group_cut(gs.group_id, gs.stream_id) AS cut OFFSET 0) p
+            CROSS JOIN LATERAL size_till(:s, join_cuts(:s, p.cut, CAST(:new AS jsonb))) n
+            CROSS JOIN LATERAL size_till(:s, join_cuts(:s, p.cut, CAST(:old AS jsonb))) o
+            WHERE gs.stream_id = :s AND g.subscriber AND n.events > o.events ORDER BY g.name"""
         ),
         {
-            "s": stream_id,
+            "s": stream.stream_id,
+            "new": json.dumps(cut.to_json()),
+            "old": json.dumps(stream.head),
+        },
+    )
+    return {row.name: row.lost for row in rows}
+
+
+def _record(
+    connection: Connection,
+    stream: LockedStream,
+    inputs: _Inputs,
+    decision: Decision,
+    lost: dict[str, int],
+) -> None:
+    """Record the decision unless it only says again that there is nothing to do, and why; forget
+    the recorded cuts that were passed, and note when to look again."""
+    cut = json.dumps(decision.cut.to_json()) if decision.cut else None
+    connection.execute(
+        text(
+            """WITH made AS (
+                INSERT INTO retention_decision (stream_id, decided_at, rule, reason, head, bound,
+                    cut, held_by, overtaken, left_out, lost, events, bytes)
+                SELECT :s, clock_timestamp(), :rule, :reason, CAST(:head AS jsonb),
+                    CAST(:bound AS jsonb), CAST(:cut AS jsonb), CAST(:held_by AS text[]),
+                    CAST(:overtaken AS text[]), CAST(:left_out AS text[]), CAST(:lost AS jsonb),
+                    :events, :bytes
+                WHERE CAST(:cut AS jsonb) IS NOT NULL OR NOT EXISTS (
+                    SELECT FROM (SELECT rule, reason, bound, left_out FROM retention_decision
+                                 WHERE stream_id = :s ORDER BY decided_at DESC LIMIT 1) l
+                    WHERE l.rule = :rule AND l.reason = :reason
+                      AND l.left_out = CAST(:left_out AS text[])
+                      AND l.bound IS NOT DISTINCT FROM CAST(:bound AS jsonb))
+            ), passed AS (
+                DELETE FROM stream_cut WHERE stream_id = :s AND recorded_at <= (
+                    SELECT r.recorded_at FROM stream_cut r
+                    WHERE r.stream_id = :s AND r.bytes <= :till
+                      AND at_or_before(:s, r.cut, CAST(:cut AS jsonb))
+                    ORDER BY r.recorded_at DESC LIMIT 1)
+                AND CAST(:cut AS jsonb) IS NOT NULL
+            ), again AS (
+                INSERT INTO retention_due (stream_id, due_at)
+                SELECT :s, CASE WHEN CAST(:cut AS jsonb) IS NULL
+                           THEN CAST(:next_at AS timestamptz) ELSE clock_timestamp() END AS at
+                WHERE CAST(:cut AS jsonb) IS NOT NULL
+                   OR CAST(:next_at AS timestamptz) IS NOT NULL
+            )
+            UPDATE stream SET retained_at = clock_timestamp() WHERE stream_id = :s"""
+        ),
+        {
+            "s": stream.stream_id,
             "rule": decision.rule,
             "reason": decision.reason,
-            "head": json.dumps(head.to_json()),
+            "head": json.dumps(stream.head),
             "bound": json.dumps(decision.bound.to_json()) if decision.bound else None,
-            "cut": json.dumps(decision.cut.to_json()) if decision.cut else None,
+            "cut": cut,
             "held_by": list(decision.held_by),
-            "events": freed.events,
-            "bytes": freed.bytes,
+            "overtaken": list(decision.overtaken),
+            "left_out": list(decision.left_out),
+            "lost": json.dumps(lost),
+            "events": decision.frees.events,
+            "bytes": decision.frees.bytes,
+            "till": inputs.situation.till(decision.cut).bytes if decision.cut else 0,
+            "next_at": inputs.next_at,
         },
     )

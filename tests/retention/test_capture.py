@@ -1,0 +1,149 @@
+"""The retention set: when a cut is recorded, and which of the records stand for the limits."""
+
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from tests.controller.support import Lane, at_once, rows, run
+from weir.controller.seal import seal_stream
+from weir.retention.capture import capture
+from weir.storage import Database, count_statements
+
+
+@pytest.fixture
+def lane(database: Database) -> Lane:
+    """A stream in a database of its own: one run serves all streams."""
+    return Lane.made(database)
+
+
+def recorded(lane: Lane) -> list[dict[str, int]]:
+    return [
+        row.cut
+        for row in lane.rows("SELECT cut FROM stream_cut WHERE stream_id = :s ORDER BY recorded_at")
+    ]
+
+
+def test_captured_cuts_are_tails_with_their_sizes(lane: Lane) -> None:
+    random = Random(1)
+    seen = []
+    for _ in range(5):
+        active = lane.active()
+        lane.append({random.choice(active): random.randint(1, 5)})
+        if random.random() < 0.5:
+            lane.scale(random.choice(active))
+        [captured] = capture(lane.database)
+        assert captured["cut"] == lane.tail()
+        assert captured["events"] == sum(lane.sizes().values())
+        assert captured["bytes"] == 10 * captured["events"]
+        seen.append(captured["cut"])
+    assert recorded(lane) == seen
+
+
+def test_the_tail_is_captured_only_when_it_moved(lane: Lane) -> None:
+    assert len(capture(lane.database)) == 1
+    assert capture(lane.database) == []
+    lane.append({"0.0": 3})
+    (captured,) = capture(lane.database)
+    assert (captured["cut"], captured["events"]) == ({"0.0": 3, "1.0": 0}, 3)
+    assert rows(lane.database, "SELECT * FROM moved_stream") == []
+
+
+def test_what_is_committed_while_a_run_goes_on_is_left_for_the_next(lane: Lane) -> None:
+    capture(lane.database)
+    attempt = lane.opened()
+    reader = lane.database.engine.connect()
+    with reader.begin():  # a run that began before the commit ended
+        reader.exec_driver_sql("DELETE FROM moved_stream")
+        lane.commit(attempt, {"0.0": 3})
+    reader.close()
+    assert [c["cut"] for c in capture(lane.database)] == [{"0.0": 3, "1.0": 0}]
+
+
+def test_of_two_runs_at_once_one_records(lane: Lane) -> None:
+    lane.append({"0.0": 3})
+    found = at_once(lambda: capture(lane.database), lambda: capture(lane.database))
+    assert sorted(map(len, found)) == [0, 1]
+    assert len(recorded(lane)) == 1
+
+
+def test_cuts_are_not_captured_more_often_than_the_stream_wants(database: Database) -> None:
+    lane = Lane.made(database, cuts_every=600)
+    assert len(capture(database)) == 1
+    lane.append({"0.0": 3})
+    assert capture(database) == []
+    run(database, "UPDATE stream_cut SET recorded_at = recorded_at - interval '601 seconds'")
+    assert [c["cut"] for c in capture(database)] == [lane.tail()]
+
+
+def test_a_sealed_stream_has_its_last_record_and_no_other(lane: Lane) -> None:
+    capture(lane.database)
+    lane.append({"0.0": 3})
+    seal_stream(lane.database, lane.name, request_id="seal")
+    assert capture(lane.database) == []
+    assert rows(lane.database, "SELECT * FROM moved_stream") == []
+
+
+def test_a_run_sends_as_many_statements_for_many_streams_as_for_none(lane: Lane) -> None:
+    for _ in range(5):
+        Lane.made(lane.database).append({"0.0": 1})
+    sent = count_statements(lane.database)
+    assert len(capture(lane.database)) == 6
+    many = len(sent)
+    assert capture(lane.database) == []
+    assert len(sent) == 2 * many <= 4
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_records_that_stand_for_the_limits_are_those_of_a_search_through_all(
+    database: Database, seed: int
+) -> None:
+    random = Random(seed)
+    ages = sorted(random.sample(range(1, 60), 2))
+    sizes = sorted(random.sample(range(1, 60), 2))
+    given = {
+        "retain_min_age": ages[0], "retain_max_age": ages[1],
+        "retain_min_bytes": sizes[0], "retain_max_bytes": sizes[1],
+    }  # fmt: skip
+    limits = {name: limit for name, limit in given.items() if random.random() < 0.7}
+    lane = Lane.made(database, **limits)
+    size, records = 0, []
+    for age in sorted(random.sample(range(80), random.randint(0, 12)), reverse=True):
+        size += random.choice([0, random.randint(1, 20)])
+        records.append((age, size))
+        run(
+            database,
+            """INSERT INTO stream_cut (stream_id, recorded_at, clock, cut, events, bytes)
+            VALUES (:s, CAST(:now AS timestamptz) - :age * interval '1 second', 1,
+                    '{"0.0": 0, "1.0": 0}', 0, :size)""",
+            s=lane.stream_id, now="2026-01-01T00:00:00Z", age=age, size=size,
+        )  # fmt: skip
+    tail = size + random.randint(0, 20)
+    found = lane.rows(
+        "SELECT * FROM retention_limits(:s, CAST(:now AS timestamptz), :tail)",
+        now="2026-01-01T00:00:00Z", tail=tail,
+    )  # fmt: skip
+    at = {row.which: (row.recorded_at, row.bytes) for row in found}
+    old, big = limits.get("retain_min_age", 0), limits.get("retain_min_bytes", 0)
+    expected: dict[str, tuple[int, int] | None] = {}
+    by_age = [r for r in records if r[0] >= old]
+    # Ties in size go to the first.
+    by_size = sorted((r for r in records if tail - r[1] >= big), key=lambda r: (r[1], -r[0]))
+    smallest = [r for r in by_size if r[1] == by_size[-1][1]][:1]
+    if "retain_min_age" in limits:
+        expected["min_age"] = by_age[-1] if by_age else None
+    if "retain_min_bytes" in limits:
+        expected["min_bytes"] = smallest[0] if smallest else None
+    if (most := limits.get("retain_max_age")) is not None:
+        past = [r for r in records if r[0] >= most]
+        within = [r for r in by_age if r[0] <= most]
+        expected["past_max_age"] = past[-1] if past else None
+        expected["within_max_age"] = within[0] if within else by_age[-1] if by_age else None
+    if (most := limits.get("retain_max_bytes")) is not None:
+        fits = [r for r in by_size if tail - r[1] <= most]
+        first = fits[0] if fits else smallest[0] if smallest else None
+        expected["within_max_bytes"] = first
+    now = next(iter(lane.rows("SELECT CAST('2026-01-01T00:00:00Z' AS timestamptz) AS at"))).at
+    assert at == {
+        which: (now - timedelta(seconds=r[0]), r[1]) for which, r in expected.items() if r
+    }
