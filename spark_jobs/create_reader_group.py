@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from weir.amounts import parse_age
 from weir.arguments import CreateReaderGroup
 from weir.job import Job, main
 from weir.names import stream_name
@@ -19,6 +20,8 @@ def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
         end=arguments.end,
         subscriber=arguments.subscriber,
         on_gap=arguments.on_gap,
+        release=arguments.release,
+        time_out=parse_age(arguments.time_out),
         request_id=job.request_id,
     )
 

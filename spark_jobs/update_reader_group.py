@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from weir.amounts import parse_age
 from weir.arguments import UpdateReaderGroup
 from weir.job import Job, main
 from weir.names import stream_name
@@ -11,10 +12,16 @@ from weir.reader_groups.changes import update_reader_group
 
 def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
     """Update one group."""
-    given = {"on_gap": arguments.on_gap, "max_outstanding": arguments.max_outstanding}
+    given = {
+        "on_gap": arguments.on_gap,
+        "release": arguments.release,
+        "max_outstanding": arguments.max_outstanding,
+    }
     changes: dict[str, Any] = {k: v for k, v in given.items() if v not in ("unchanged", 0)}
     if arguments.subscriber != "unchanged":
         changes["subscriber"] = arguments.subscriber == "yes"
+    if arguments.time_out:
+        changes["time_out"] = parse_age(arguments.time_out)
     if arguments.streams:
         changes["streams"] = [stream_name(stream) for stream in arguments.streams]
         changes["start"] = arguments.start

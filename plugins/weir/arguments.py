@@ -34,6 +34,25 @@ def _stream(
     return argument("Stream", description, pattern=pattern)
 
 
+def _release(*unchanged: str) -> Any:
+    default = unchanged[0] if unchanged else "automatic"
+    return argument(
+        "Release",
+        "automatic: each checkpoint lets retention delete what it has passed; manual: only what is "
+        "released with weir_release_reader_group.",
+        default, enum=[*unchanged, "automatic", "manual"],
+    )  # fmt: skip
+
+
+def _time_out() -> Any:
+    return argument(
+        "Time-out",
+        "After this long without activity of its readers a subscriber with unread events holds "
+        "nothing back any more, such as 7 d. none: never.",
+        "", pattern=AGE_PATTERN,
+    )  # fmt: skip
+
+
 def _reader_group(description: str = "The reader group's name.") -> Any:
     return argument("Reader group", description, pattern=READER_GROUP_PATTERN)
 
@@ -290,6 +309,8 @@ class CreateReaderGroup:
         "fail: say so and stop; skip: count them and go on at the head.",
         "fail", enum=["fail", "skip"],
     )  # fmt: skip
+    release: str = _release()
+    time_out: str = _time_out()
 
 
 @dataclass(frozen=True)
@@ -305,6 +326,8 @@ class UpdateReaderGroup:
         "When events were truncated before it read them", "As when a group is created.",
         "unchanged", enum=["unchanged", "fail", "skip"],
     )  # fmt: skip
+    release: str = _release("unchanged")
+    time_out: str = _time_out()
     max_outstanding: int = argument(
         "Waiting checkpoints", "How many may wait for batches at a time. 0: unchanged.", 0,
         minimum=0,
@@ -345,6 +368,21 @@ class ForkReaderGroup:
     subscriber: bool = argument(
         "Subscriber", "Whether events are kept until the new group has consumed them.", True
     )
+
+
+@dataclass(frozen=True)
+class ReleaseReaderGroup:
+    """Let retention delete what a subscriber no longer needs."""
+
+    reader_group: str = _reader_group()
+    at: str = argument(
+        "At", f"Before where: position (where it stands), checkpoint NAME, {PLACE}.", "position",
+        minLength=1,
+    )  # fmt: skip
+    generation: int = argument(
+        "Generation", "Refuse it if the group is not of this generation. -1: whichever.",
+        -1, minimum=-1,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -462,6 +500,7 @@ JOBS: dict[str, type[Any]] = {
     "update_reader_group": UpdateReaderGroup,
     "reset_reader_group": ResetReaderGroup,
     "fork_reader_group": ForkReaderGroup,
+    "release_reader_group": ReleaseReaderGroup,
     "delete_reader_group": DeleteReaderGroup,
     "reader_offline": ReaderOffline,
     "checkpoint_reader_group": CheckpointReaderGroup,

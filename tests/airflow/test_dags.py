@@ -36,6 +36,7 @@ MANUAL = {
     "weir_update_reader_group": {"reader_group"},
     "weir_reset_reader_group": {"reader_group", "to"},
     "weir_fork_reader_group": {"reader_group", "new_reader_group"},
+    "weir_release_reader_group": {"reader_group"},
     "weir_delete_reader_group": {"reader_group"},
     "weir_reader_offline": {"reader_group", "reader"},
     "weir_checkpoint_reader_group": {"reader_group", "name"},

@@ -24,7 +24,7 @@ from weir import garbage
 from weir.controller import commit, queries, scale, seal, streams, transactions, truncation, update
 from weir.names import stream_name
 from weir.reader_groups import batches, changes, checkpoints, groups, outputs, readers
-from weir.retention import capture
+from weir.retention import capture, subscribers
 from weir.retention import run as retention_run
 from weir.segment import segment_name
 from weir.storage import Database
@@ -229,6 +229,9 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     bound = taken.bounds[0]
     place = f"{segment_name(bound.segment_id)}={bound.end}"
     watch(readers.reader_offline, "third", "gone", place, request_id="offline at")
+    by_hand = {"release": "manual", "request_id": "w"}
+    watch(changes.update_reader_group, "third", **by_hand)
+    watch(subscribers.release, "third", "position", request_id="release")
     watch(changes.reset_reader_group, "third", "tail", request_id="reset")
     watch(changes.fork_reader_group, "third", "fourth", at="checkpoint waits", request_id="fork")
     watch(changes.delete_reader_group, "fourth", request_id="delete")

@@ -119,8 +119,23 @@ class LockedGroup:
     generation: int
     subscriber: bool
     on_gap: str
+    release: str
+    time_out: int | None
     next_token: int
     next_batch: int
+
+    @property
+    def releases_at_checkpoints(self) -> bool:
+        """Whether its checkpoints let retention delete what they have passed."""
+        return self.subscriber and self.release == "automatic"
+
+    def must_be_of(self, generation: int | None) -> None:
+        """Raises Conflict when somebody meant another generation of it."""
+        if generation is not None and generation != self.generation:
+            raise Conflict(
+                f"group {self.name} is of generation {self.generation}, not {generation}: it was "
+                "changed meanwhile; look at it again."
+            )
 
 
 def lock_group(connection: Connection, name: str) -> LockedGroup:
@@ -128,8 +143,8 @@ def lock_group(connection: Connection, name: str) -> LockedGroup:
     row = (
         connection.execute(
             text(
-                """SELECT group_id, name, generation, subscriber, on_gap, next_token,
-                    next_batch
+                """SELECT group_id, name, generation, subscriber, on_gap, release, time_out,
+                    next_token, next_batch
                 FROM reader_group WHERE name = :name FOR NO KEY UPDATE"""
             ),
             {"name": name},

@@ -15,11 +15,11 @@ from weir.controller.locks import LockedGroup, LockedStream, lock_group, lock_st
 from weir.controller.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.names import StreamName, reader_group_name
-from weir.reader_groups.groups import check_on_gap, create_in, enter_streams
+from weir.reader_groups.groups import check_settings, create_in, enter_streams
 from weir.reader_groups.places import Cuts, check_not_below_the_head, find_place
 from weir.retention.due import soon
 from weir.storage import Database
-from weir.stream_cut import at_or_before
+from weir.stream_cut import at_or_before, meet
 
 
 def update_reader_group(
@@ -29,6 +29,8 @@ def update_reader_group(
     generation: int | None = None,
     subscriber: bool | None = None,
     on_gap: str | None = None,
+    release: str | None = None,
+    time_out: int | None = -1,
     max_outstanding: int | None = None,
     streams: Sequence[StreamName] | None = None,
     start: str = "head",
@@ -36,12 +38,14 @@ def update_reader_group(
 ) -> dict[str, Any]:
     """Change what is named; `streams`: all that it reads from now on, new ones from `start`.
 
-    A group that becomes a subscriber is protected from where it stands. Raises Conflict for a
+    `time_out`: -1 leaves it as it is. A group that becomes a subscriber is protected from where it
+    stands. Raises Conflict for a
     `generation` that is not the group's, or for a stream to leave that has an open batch.
     """
     request = Request(
         request_id, "update_reader_group", name,
         {"generation": generation, "subscriber": subscriber, "on_gap": on_gap,
+         "release": release, "time_out": time_out,
          "max_outstanding": max_outstanding, "start": start,
          "streams": streams and sorted(map(str, streams))},
     )  # fmt: skip
@@ -51,22 +55,22 @@ def update_reader_group(
         locked, group = lock_group_and_streams(connection, name, named)
         if (before := request.result(connection)) is not None:
             return before
-        if generation is not None and generation != group.generation:
-            raise Conflict(
-                f"group {name} is of generation {group.generation}, not {generation}: it was "
-                "changed meanwhile; look at it again."
-            )
-        settings = {
+        group.must_be_of(generation)
+        settings: dict[str, Any] = {
             "subscriber": group.subscriber if subscriber is None else subscriber,
             "on_gap": on_gap or group.on_gap,
+            "release": release or group.release,
+            "time_out": group.time_out if time_out == -1 else time_out,
         }
-        check_on_gap(str(settings["on_gap"]))
+        check_settings(settings["on_gap"], settings["release"], settings["time_out"])
         if max_outstanding is not None and max_outstanding < 1:
             raise InvalidInput(f"max_outstanding is {max_outstanding}; it must be 1 or more.")
         connection.execute(
             text(
                 """UPDATE reader_group SET generation = generation + 1, subscriber = :subscriber,
-                    on_gap = :on_gap,
+                    on_gap = :on_gap, release = :release, time_out = :time_out,
+                    moved_at = CASE WHEN :subscriber AND NOT subscriber THEN clock_timestamp()
+                               ELSE moved_at END,
                     max_outstanding = coalesce(:most, max_outstanding)
                 WHERE group_id = :g"""
             ),
@@ -109,13 +113,13 @@ def reset_reader_group(
         ).all()
         now: Cuts = {}
         starts: Cuts = {}
+        back_to_start = to.strip() == "start"
         for row in rows:
             if any(stream.stream_id == row.stream_id for stream in locked):
-                starts[row.stream_id], now[row.stream_id] = load_cuts(
-                    connection, row.stream_id, row.start_cut, row.cut
-                )
-        cuts = starts if to.strip() == "start" else find_place(
-            connection, locked, to, group.group_id)  # fmt: skip
+                (now[row.stream_id],) = load_cuts(connection, row.stream_id, row.cut)
+                if back_to_start:
+                    (starts[row.stream_id],) = load_cuts(connection, row.stream_id, row.start_cut)
+        cuts = starts if back_to_start else find_place(connection, locked, to, group.group_id)
         check_not_below_the_head(connection, locked, cuts)
         back = [
             str(s.name) for s in locked if not at_or_before(now[s.stream_id], cuts[s.stream_id])
@@ -163,9 +167,10 @@ def fork_reader_group(
         if at.strip():
             cuts = find_place(connection, locked, at, group.group_id)
         else:
-            cuts = _positions(connection, group, locked)
+            cuts = positions_of(connection, group, locked)
         made = create_in(
             connection, new_name, locked, cuts, {}, subscriber=subscriber, on_gap=group.on_gap,
+            release=group.release, time_out=group.time_out,
         )  # fmt: skip
         return request.done(connection, made)
 
@@ -225,7 +230,10 @@ def _streams_of(connection: Connection, name: str) -> list[tuple[int, bool]]:
     return [(row[0], row[1]) for row in rows]
 
 
-def _positions(connection: Connection, group: LockedGroup, streams: Sequence[LockedStream]) -> Cuts:
+def positions_of(
+    connection: Connection, group: LockedGroup, streams: Sequence[LockedStream]
+) -> Cuts:
+    """Where a group stands in each of the streams."""
     rows = connection.execute(
         text(
             """SELECT stream_id, group_cut(group_id, stream_id) FROM reader_group_stream
@@ -282,7 +290,7 @@ def _protect(
     if subscriber and not group.subscriber:
         known = {stream_id for stream_id, _ in _streams_of(connection, group.name)}
         here = [stream for stream in locked if stream.stream_id in known]
-        check_not_below_the_head(connection, here, _positions(connection, group, here))
+        check_not_below_the_head(connection, here, positions_of(connection, group, here))
     connection.execute(
         text(
             """UPDATE reader_group_stream SET
@@ -297,8 +305,10 @@ def _protect(
 
 
 def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
-    """Stand at other cuts: nobody holds a segment or a batch any more."""
+    """Stand at other cuts: nobody holds a segment or a batch any more. What is released goes along;
+    by hand no more is released than somebody said."""
     streams = sorted(cuts)
+    released = _released(connection, group, cuts) if group.release == "manual" else {}
     connection.execute(
         text(
             """WITH positions AS (
@@ -319,10 +329,10 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
     connection.execute(
         text(
             """WITH cuts AS (
-                SELECT stream, cut FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
-                    AS c (stream bigint, cut jsonb)
+                SELECT stream, cut, released FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
+                    AS c (stream bigint, cut jsonb, released jsonb)
             ), published AS (
-                UPDATE reader_group_stream gs SET published_cut = c.cut,
+                UPDATE reader_group_stream gs SET published_cut = c.released,
                     published_at = clock_timestamp()
                 FROM cuts c WHERE gs.group_id = :g AND gs.stream_id = c.stream
                   AND gs.published_cut IS NOT NULL
@@ -335,6 +345,28 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
         ),
         {
             "g": group.group_id,
-            "cuts": json.dumps([{"stream": s, "cut": c.to_json()} for s, c in cuts.items()]),
+            "cuts": json.dumps(
+                [
+                    {"stream": s, "cut": c.to_json(), "released": released.get(s, c).to_json()}
+                    for s, c in cuts.items()
+                ]
+            ),
         },
     )
+
+
+def _released(connection: Connection, group: LockedGroup, cuts: Cuts) -> Cuts:
+    """What a group that releases by hand has released of what lies before these cuts."""
+    rows = connection.execute(
+        text(
+            """SELECT stream_id, published_cut FROM reader_group_stream
+            WHERE group_id = :g AND published_cut IS NOT NULL AND stream_id = ANY(:ids)"""
+        ),
+        {"g": group.group_id, "ids": sorted(cuts)},
+    ).all()
+    return {
+        row.stream_id: meet(
+            [cuts[row.stream_id], *load_cuts(connection, row.stream_id, row.published_cut)]
+        )
+        for row in rows
+    }

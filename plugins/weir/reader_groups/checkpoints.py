@@ -61,7 +61,7 @@ def checkpoint(
         result = {
             "reader_group": group,
             "checkpoint": chosen,
-            "published": locked.subscriber and not ids,
+            "published": locked.releases_at_checkpoints and not ids,
         }
         if ids:
             result |= {"waits_for": [f"batch {b} of reader {r}" for b, r, _ in waits_for]}
@@ -332,11 +332,12 @@ def _end(connection: Connection, group: LockedGroup, names: Sequence[str], state
 
 
 def _publish(connection: Connection, group: LockedGroup, name: str) -> None:
-    """Release to retention what a complete checkpoint has passed, if the group is a subscriber.
+    """Release to retention what a complete checkpoint has passed, if the group is a subscriber
+    that does not release by hand.
 
     One that waited may be complete after a later one: what either has passed is released.
     """
-    if not group.subscriber:
+    if not group.releases_at_checkpoints:
         return
     connection.execute(
         text(

@@ -15,6 +15,7 @@ from weir.storage import Database
 from weir.stream_cut import first_behind
 
 ON_GAP = ("fail", "skip")
+RELEASE = ("automatic", "manual")
 
 
 def create_reader_group(
@@ -26,16 +27,19 @@ def create_reader_group(
     end: str = "",
     subscriber: bool = True,
     on_gap: str = "fail",
+    release: str = "automatic",
+    time_out: int | None = None,
     request_id: str,
 ) -> dict[str, Any]:
     """Create a group that reads `streams` from one place, and stops at another if `end` names one.
 
     Places are those of `weir.reader_groups.places`. A subscriber is protected from retention from
-    this very transaction on, by its start cut. Raises NotFound for a stream, Truncated for a place
-    below the head, Conflict when the group exists.
+    this very transaction on, by its start cut; `release`: by what it releases events, `time_out`:
+    seconds without activity after which it holds nothing back any more. Raises NotFound for a
+    stream, Truncated for a place below the head, Conflict when the group exists.
     """
     reader_group_name(name)
-    check_on_gap(on_gap)
+    check_settings(on_gap, release, time_out)
     if not streams:
         raise InvalidInput(f"reader group {name} has no stream to read; name at least one.")
     request = Request(
@@ -43,7 +47,7 @@ def create_reader_group(
         "create_reader_group",
         name,
         {"streams": sorted(map(str, streams)), "start": start, "end": end,
-         "subscriber": subscriber, "on_gap": on_gap},
+         "subscriber": subscriber, "on_gap": on_gap, "release": release, "time_out": time_out},
     )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
@@ -54,6 +58,7 @@ def create_reader_group(
         ends = find_place(connection, locked, end) if end.strip() else {}
         made = create_in(
             connection, name, locked, starts, ends, subscriber=subscriber, on_gap=on_gap,
+            release=release, time_out=time_out,
         )  # fmt: skip
         return request.done(connection, made)
 
@@ -69,6 +74,8 @@ def create_in(
     *,
     subscriber: bool,
     on_gap: str,
+    release: str = "automatic",
+    time_out: int | None = None,
 ) -> dict[str, Any]:
     """The same in a transaction that has locked the streams and knows the cuts."""
     check_not_below_the_head(connection, streams, starts)
@@ -80,12 +87,13 @@ def create_in(
             )
     made = connection.execute(
         text(
-            """INSERT INTO reader_group (name, subscriber, on_gap)
-            VALUES (:name, :subscriber, :on_gap)
+            """INSERT INTO reader_group (name, subscriber, on_gap, release, time_out)
+            VALUES (:name, :subscriber, :on_gap, :release, :time_out)
             ON CONFLICT (name) DO NOTHING RETURNING group_id"""
         ),
-        {"name": name, "subscriber": subscriber, "on_gap": on_gap},
-    ).one_or_none()
+        {"name": name, "subscriber": subscriber, "on_gap": on_gap, "release": release,
+         "time_out": time_out},
+    ).one_or_none()  # fmt: skip
     if made is None:
         raise Conflict(f"reader group {name} exists already; choose another name.")
     enter_streams(connection, made.group_id, subscriber, starts, ends)
@@ -135,10 +143,16 @@ def enter_streams(
     )
 
 
-def check_on_gap(on_gap: str) -> None:
+def check_settings(on_gap: str, release: str, time_out: int | None) -> None:
     """Raises InvalidInput for what a group can't do."""
     if on_gap not in ON_GAP:
         raise InvalidInput(f"on_gap is {on_gap!r}; use one of {ON_GAP}.")
+    if release not in RELEASE:
+        raise InvalidInput(f"release is {release!r}; use one of {RELEASE}.")
+    if time_out is not None and time_out < 1:
+        raise InvalidInput(
+            f"the time-out of a subscriber is {time_out} s; give more than 0, or none to have none."
+        )
 
 
 def group_streams(connection: Connection, name: str) -> list[tuple[int, str]]:

@@ -118,14 +118,20 @@ def decide(s: Situation) -> Decision:
 
 
 def _holding(released: Mapping[str, StreamCut], bound: StreamCut) -> tuple[str, ...]:
-    """Those without whom the bound would lie further on; where several share it, all of them."""
+    """Those without whom the bound would lie further on; where several share it, those of whom none
+    has released less than another."""
     alone = [
         name
         for name in sorted(released)
         if len(released) == 1
         or meet([cut for other, cut in released.items() if other != name]) != bound
     ]
-    return tuple(alone or sorted(released))
+    last = [
+        name
+        for name, cut in sorted(released.items())
+        if not any(other != cut and at_or_before(other, cut) for other in released.values())
+    ]
+    return tuple(alone or last)
 
 
 def _held(by: tuple[str, ...]) -> str:

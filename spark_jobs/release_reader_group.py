@@ -1,0 +1,23 @@
+"""Let retention delete what a subscriber no longer needs."""
+
+import sys
+from typing import Any
+
+from weir.arguments import ReleaseReaderGroup
+from weir.job import Job, main
+from weir.retention.subscribers import release
+
+
+def run(job: Job, arguments: ReleaseReaderGroup) -> dict[str, Any]:
+    """Release one group's streams up to a place."""
+    return release(
+        job.database,
+        arguments.reader_group,
+        arguments.at,
+        generation=None if arguments.generation < 0 else arguments.generation,
+        request_id=job.request_id,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("release_reader_group", run))
