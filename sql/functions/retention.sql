@@ -138,3 +138,153 @@ BEGIN
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION weir.retention_inputs(bigint) IS 'For jobs: what a decision of retention rests on.';
+
+-- When a maximum will overtake what a subscriber has released, if the stream grows and the subscriber
+-- releases as they did in the last day (or since they began). Null: never, at these rates.
+CREATE FUNCTION weir.stale_after(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+DECLARE
+    now CONSTANT timestamptz := clock_timestamp();
+    s weir.stream;
+    released jsonb;
+    before record;
+    grown record;
+    first bigint;
+    kept bigint;
+    passed double precision := 0;
+    freed double precision := 0;
+    speed double precision;
+    by_age timestamptz;
+    by_size timestamptz;
+BEGIN
+    SELECT * INTO s FROM weir.stream o WHERE o.stream_id = in_stream_id;
+    IF s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT weir.readable_cut(in_stream_id, gs.published_cut, s.head) INTO released
+    FROM weir.reader_group_stream gs
+    WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id;
+    first := weir.clock_after(in_stream_id, released);
+    IF first IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT z.bytes INTO kept FROM weir.size_till(in_stream_id, released) z;
+    SELECT b.at, b.cut INTO before FROM (
+        (SELECT c.created_at AS at, c.cuts -> in_stream_id::text AS cut, 1 AS rank
+         FROM weir.checkpoint c WHERE c.group_id = in_group_id AND c.published
+           AND c.cuts ? in_stream_id::text AND c.created_at <= now - interval '1 day'
+         ORDER BY c.created_at DESC LIMIT 1)
+        UNION ALL
+        SELECT g.created_at, gs.start_cut, 2
+        FROM weir.reader_group_stream gs JOIN weir.reader_group g USING (group_id)
+        WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id) b
+    ORDER BY b.rank LIMIT 1;
+    BEGIN
+        passed := coalesce(greatest(first - weir.clock_after(in_stream_id, before.cut), 0), 0)
+                  / greatest(1, 1000000 * extract(epoch FROM now - before.at));
+        SELECT greatest(kept - z.bytes, 0) / greatest(1, extract(epoch FROM now - before.at))
+        INTO freed FROM weir.size_till(in_stream_id, before.cut) z;
+    EXCEPTION WHEN SQLSTATE 'WEIR2' THEN
+        NULL;  -- what lay there is pruned: as if it had released nothing since
+    END;
+    IF passed < 1 THEN
+        by_age := weir.clock_time(first) + s.retain_max_age * interval '1 second';
+        IF by_age > now THEN
+            by_age := now + (by_age - now) / (1 - passed);
+        END IF;
+    END IF;
+    IF s.retain_max_bytes IS NOT NULL THEN
+        SELECT z.bytes - kept, z.bytes AS tail INTO grown
+        FROM weir.size_till(in_stream_id, weir.tail_cut(in_stream_id)) z;
+        kept := grown.tail - kept;
+        SELECT (grown.tail - r.bytes) / greatest(1, extract(epoch FROM now - r.at)) - freed
+        INTO speed FROM (
+            (SELECT c.recorded_at AS at, c.bytes, 1 AS rank FROM weir.stream_cut c
+             WHERE c.stream_id = in_stream_id AND c.recorded_at <= now - interval '1 day'
+             ORDER BY c.recorded_at DESC LIMIT 1)
+            UNION ALL
+            (SELECT c.recorded_at, c.bytes, 2 FROM weir.stream_cut c
+             WHERE c.stream_id = in_stream_id ORDER BY c.recorded_at LIMIT 1)
+            UNION ALL SELECT s.created_at, 0, 3) r
+        ORDER BY r.rank LIMIT 1;
+        by_size := CASE
+            WHEN kept >= s.retain_max_bytes THEN now
+            WHEN speed > 0 AND (s.retain_max_bytes - kept) / speed < 3e9
+                THEN now + (s.retain_max_bytes - kept) / speed * interval '1 second' END;
+    END IF;
+    RETURN least(by_age, by_size);
+END $$;
+COMMENT ON FUNCTION weir.stale_after(bigint, bigint) IS 'When, at the present rates, a maximum will delete what a subscriber has not released; null: never.';
+
+-- Whether a cut has passed all of a file: as when the head moves.
+CREATE FUNCTION weir.passes(in_stream_id bigint, cut jsonb, in_segment_id bigint, in_end bigint)
+RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+    SELECT NOT EXISTS (
+        SELECT FROM weir.cut_segments(in_stream_id, cut) e
+        JOIN weir.segment g ON g.stream_id = in_stream_id AND g.segment_id = in_segment_id
+        WHERE e.segment_id <= g.segment_id AND e.key_low < g.key_high AND e.key_high > g.key_low
+          AND (e.segment_id < g.segment_id OR coalesce(e.event_offset, 0) < in_end))
+$$;
+COMMENT ON FUNCTION weir.passes(bigint, jsonb, bigint, bigint) IS 'Whether a cut has passed a segment up to an offset.';
+
+CREATE FUNCTION weir.why_kept(stream text, path text DEFAULT NULL)
+RETURNS TABLE (file text, segment text, start_offset bigint, events bigint, bytes bigint,
+               why text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog ROWS 100
+AS $$
+    WITH s AS MATERIALIZED (
+        SELECT o.*, (SELECT z.bytes FROM weir.size_till(o.stream_id, weir.tail_cut(o.stream_id)) z)
+            AS tail_bytes
+        FROM weir.stream o WHERE o.stream_id = weir.stream_id(stream)
+    ), subscriber AS MATERIALIZED (
+        SELECT g.name, gs.published_cut AS cut,
+               coalesce(weir.times_out_at(g.group_id, gs.stream_id) <= clock_timestamp(), false)
+               AS timed_out
+        FROM s JOIN weir.reader_group_stream gs ON gs.stream_id = s.stream_id
+        JOIN weir.reader_group g ON g.group_id = gs.group_id AND g.subscriber
+        WHERE s.retain_by_consumption
+    ), keeper AS MATERIALIZED (
+        SELECT 'subscriber ' || u.name || ' has not released it' AS why, u.cut
+        FROM subscriber u WHERE NOT u.timed_out
+        UNION ALL
+        SELECT 'it is within the ' || m.what, coalesce(l.cut, s.head)
+        FROM s CROSS JOIN LATERAL (VALUES
+            ('min_age', 'minimum age', s.retain_min_age),
+            ('min_bytes', 'minimum size', s.retain_min_bytes)) m (which, what, amount)
+        LEFT JOIN LATERAL weir.retention_limits(s.stream_id, clock_timestamp(), s.tail_bytes) l
+            ON l.which = m.which
+        WHERE m.amount IS NOT NULL
+        UNION ALL
+        SELECT 'nothing says that it may go: there is no ' || CASE WHEN s.retain_by_consumption
+               THEN 'subscriber that has not timed out' ELSE 'consumption' END || ' and no minimum',
+               s.head
+        FROM s WHERE s.retain_min_age IS NULL AND s.retain_min_bytes IS NULL
+          AND NOT EXISTS (SELECT FROM subscriber u WHERE NOT u.timed_out)
+    )
+    SELECT f.path, weir.segment_name(f.segment_id), f.start_offset, f.events, f.bytes,
+           coalesce((SELECT string_agg(k.why, '; ' ORDER BY k.why) FROM keeper k
+                     WHERE NOT weir.passes(s.stream_id, k.cut, f.segment_id,
+                                           f.start_offset + f.events)),
+                    CASE WHEN s.state = 'active' THEN 'it goes with the next run of weir_retention'
+                    ELSE 'the stream is ' || s.state || ', which is kept as it is until it is deleted'
+                    END)
+    FROM s JOIN weir.data_file f ON f.stream_id = s.stream_id
+    WHERE why_kept.path IS NULL OR f.path = why_kept.path
+    UNION ALL
+    SELECT g.path, NULL, NULL, NULL, g.bytes,
+           'it is dead (' || g.reason || ') and '
+           || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
+                               || min(r.name)
+                        FROM weir.reader_batch b
+                        JOIN weir.reader_group_stream gs USING (group_id)
+                        JOIN weir.reader_group r USING (group_id)
+                        WHERE b.state = 'open' AND gs.stream_id = g.stream_id
+                          AND b.opened_at <= g.dead_at),
+                       'is deleted after the grace period')
+    FROM s JOIN weir.garbage g ON g.stream_id = s.stream_id
+    WHERE why_kept.path IS NULL OR g.path = why_kept.path
+$$;
+COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: each) is still there: who has not released it, which minimum keeps it, or what it waits for.';

@@ -89,6 +89,19 @@ FROM weir.retention_decision d JOIN weir.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.retention_decisions IS 'What retention decided, and why.';
 
+CREATE VIEW weir.retention_status AS
+SELECT s.scope || '/' || s.name AS stream, d.rule, d.reason, d.decided_at, d.held_by, d.left_out,
+       s.retained_at AS looked_at,
+       (SELECT min(u.due_at) FROM weir.retention_due u WHERE u.stream_id = s.stream_id) AS due_at
+FROM weir.stream s
+LEFT JOIN LATERAL (
+    SELECT * FROM weir.retention_decision r WHERE r.stream_id = s.stream_id
+    ORDER BY r.decided_at DESC LIMIT 1) d ON true
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.retention_status IS 'Why each stream is as long as it is: the last decision, and when there will be another.';
+COMMENT ON COLUMN weir.retention_status.looked_at IS 'When retention last looked at it; a decision that is the same as the last is not recorded again.';
+COMMENT ON COLUMN weir.retention_status.due_at IS 'When it will look at it again; null: when something changes.';
+
 CREATE VIEW weir.garbage_files AS
 SELECT g.root, g.path, s.scope || '/' || s.name AS stream, g.reason, g.bytes, g.dead_at
 FROM weir.garbage g LEFT JOIN weir.stream s USING (stream_id);

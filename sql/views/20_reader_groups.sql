@@ -1,5 +1,6 @@
 CREATE VIEW weir.reader_groups AS
-SELECT g.name AS reader_group, g.subscriber, g.generation, g.on_gap, g.created_at, g.moved_at,
+SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1 second' AS time_out,
+       g.generation, g.on_gap, g.created_at, g.moved_at,
        (SELECT string_agg(s.scope || '/' || s.name || CASE WHEN s.state = 'deleted' THEN ' (deleted)' ELSE '' END,
                           ', ' ORDER BY s.scope, s.name)
         FROM weir.reader_group_stream gs JOIN weir.stream s USING (stream_id)
@@ -7,6 +8,7 @@ SELECT g.name AS reader_group, g.subscriber, g.generation, g.on_gap, g.created_a
        (SELECT count(*) FROM weir.reader r WHERE r.group_id = g.group_id) AS readers
 FROM weir.reader_group g;
 COMMENT ON VIEW weir.reader_groups IS 'The reader groups.';
+COMMENT ON COLUMN weir.reader_groups.time_out IS 'So long without activity of its readers, and with something unread, and a subscriber holds nothing back any more; null: never.';
 COMMENT ON COLUMN weir.reader_groups.streams IS 'What it reads.';
 COMMENT ON COLUMN weir.reader_groups.readers IS 'How many readers have joined it.';
 
@@ -81,3 +83,50 @@ LEFT JOIN weir.stream s ON s.stream_id = entry.key::bigint;
 COMMENT ON VIEW weir.checkpoints IS 'The checkpoints of each group, one row per stream.';
 COMMENT ON COLUMN weir.checkpoints.checkpoint IS 'Given by a person, or automatic-<clock>.';
 COMMENT ON COLUMN weir.checkpoints.cut IS 'Where the group stood in the stream.';
+
+CREATE VIEW weir.subscribers AS
+SELECT s.scope || '/' || s.name AS stream, g.name AS reader_group, g.release,
+       gs.published_cut AS released, gs.published_at AS released_at, tail_size.events - held.events AS held_events,
+       tail_size.bytes - held.bytes AS held_bytes, g.moved_at AS active_at, t.at AS times_out_at,
+       coalesce(t.at <= clock_timestamp(), false) AS timed_out,
+       weir.stale_after(gs.group_id, gs.stream_id) AS stale_after
+FROM weir.reader_group_stream gs
+JOIN weir.reader_group g USING (group_id)
+JOIN weir.stream s USING (stream_id)
+CROSS JOIN LATERAL weir.size_till(gs.stream_id, weir.readable_cut(gs.stream_id, gs.published_cut, s.head)) held
+CROSS JOIN LATERAL weir.size_till(gs.stream_id, weir.tail_cut(gs.stream_id)) tail_size
+CROSS JOIN LATERAL (SELECT weir.times_out_at(gs.group_id, gs.stream_id) AS at) t
+WHERE g.subscriber AND s.state <> 'deleted';
+COMMENT ON VIEW weir.subscribers IS 'Who holds what back, and how long still.';
+COMMENT ON COLUMN weir.subscribers.released IS 'What lies before it may be deleted as far as this group is concerned.';
+COMMENT ON COLUMN weir.subscribers.released_at IS 'When it released that.';
+COMMENT ON COLUMN weir.subscribers.held_events IS 'From there (or the head, where that is later) to the tail.';
+COMMENT ON COLUMN weir.subscribers.held_bytes IS 'Their bytes, as first committed.';
+COMMENT ON COLUMN weir.subscribers.active_at IS 'When its readers last committed a batch, or it was placed or became a subscriber.';
+COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When it holds nothing back any more if its readers do nothing; null: never, or not while all is read or they are at work.';
+COMMENT ON COLUMN weir.subscribers.timed_out IS 'Whether it holds nothing back now.';
+COMMENT ON COLUMN weir.subscribers.stale_after IS 'When, at the present rates, a maximum will delete what it has not released; null: never.';
+
+CREATE VIEW weir.retention_alerts AS
+SELECT u.stream, u.reader_group, 'timed out' AS alert, u.times_out_at AS at,
+       'subscriber ' || u.reader_group || ' of stream ' || u.stream || ' has timed out and holds nothing back; '
+       || 'let its readers run, or delete it' AS message
+FROM weir.subscribers u WHERE u.timed_out
+UNION ALL
+SELECT u.stream, u.reader_group, 'soon stale', u.stale_after,
+       'at the present rates a maximum will delete events of stream ' || u.stream || ' that subscriber '
+       || u.reader_group || ' has not released, from '
+       || to_char(u.stale_after AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC on'
+FROM weir.subscribers u JOIN weir.stream s ON s.scope || '/' || s.name = u.stream AND s.state <> 'deleted'
+WHERE u.stale_after < clock_timestamp()
+      + greatest(interval '1 day', coalesce(s.retain_max_age, 0) * interval '1 second' / 5)
+UNION ALL
+SELECT d.stream, l.key, 'lost', d.decided_at,
+       'subscriber ' || l.key || ' lost ' || l.value || ' unread events of stream ' || d.stream || ' ('
+       || d.reason || ')'
+FROM weir.retention_decisions d CROSS JOIN LATERAL jsonb_each_text(d.lost) l
+WHERE d.decided_at > clock_timestamp() - interval '7 days';
+COMMENT ON VIEW weir.retention_alerts IS 'What somebody should look at: subscribers that have timed out, will be overtaken by a maximum within a day (or a fifth of the maximum age), or lost events in the last week.';
+COMMENT ON COLUMN weir.retention_alerts.alert IS 'timed out, soon stale or lost.';
+COMMENT ON COLUMN weir.retention_alerts.at IS 'When it was or will be.';
+COMMENT ON COLUMN weir.retention_alerts.message IS 'The same in words.';

@@ -181,6 +181,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(checkpoints.checkpoint, "one", name="by hand", request_id="checkpoint")
     watch(checkpoints.checkpoint_all)
     watch(checkpoints.read_lag)
+    watch(subscribers.read_alerts)
     watch(capture.capture)
     watch(queries.closed_cut_at, lane.name, datetime.now(UTC))
     watch(retention_run.retain)

@@ -69,6 +69,14 @@ def release(
     return database.transaction(work)
 
 
+def read_alerts(database: Database) -> list[str]:
+    """The sentences of the view retention_alerts."""
+    rows = database.transaction(
+        lambda c: c.execute(text("SELECT message FROM retention_alerts ORDER BY at, message")).all()
+    )
+    return [row.message for row in rows]
+
+
 def _must_release_by_hand(group: LockedGroup) -> None:
     if not group.subscriber:
         raise Conflict(

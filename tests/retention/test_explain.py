@@ -1,0 +1,168 @@
+"""Why something is still there, and how long still."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.controller.support import Lane, rows, run, unique
+from tests.reader_groups.support import Group
+from tests.retention.test_subscribers import pass_time
+from weir.controller.update import update_stream
+from weir.reader_groups.checkpoints import checkpoint_all
+from weir.retention.capture import capture
+from weir.retention.run import retain
+from weir.retention.subscribers import read_alerts
+from weir.storage import Database
+
+HOUR = 3600
+
+
+@pytest.fixture
+def lane(database: Database) -> Lane:
+    return Lane.made(database)
+
+
+def why(lane: Lane) -> dict[tuple[str, int], str]:
+    found = lane.rows("SELECT * FROM why_kept(:n)", n=str(lane.name))
+    return {(row.segment, row.start_offset): row.why for row in found}
+
+
+def subscriber(group: Group) -> Any:
+    [row] = rows(group.database, "SELECT * FROM subscribers WHERE reader_group = :n", n=group.name)
+    return row
+
+
+def limit(lane: Lane, **limits: int | None) -> None:
+    changes = {f"retain_{name}": value for name, value in limits.items()}
+    update_stream(lane.database, lane.name, changes, request_id=unique("limit"))
+
+
+def test_each_file_says_who_needs_it(lane: Lane) -> None:
+    lane.append({"0.0": [2, 3], "1.0": 4})
+    assert set(why(lane).values()) == {
+        "nothing says that it may go: there is no subscriber that has not timed out and no minimum"
+    }
+    slow, fast = Group.made(lane, release="manual"), Group.made(lane)
+    fast.reader().read_all()
+    fast.checkpoint()
+    run(
+        lane.database,
+        """UPDATE reader_group_stream SET published_cut = '{"0.0": 2, "1.0": 3}'
+        WHERE group_id = :g""",
+        g=slow.group_id,
+    )
+    held = f"subscriber {slow.name} has not released it"
+    assert why(lane) == {
+        ("0.0", 0): "it goes with the next run of weir_retention",
+        ("0.0", 2): held,
+        ("1.0", 0): held,
+    }
+    limit(lane, min_age=HOUR)
+    assert why(lane)["0.0", 0] == "it is within the minimum age"
+    assert why(lane)["0.0", 2] == f"it is within the minimum age; {held}"
+    pass_time(lane, 2 * HOUR)
+    capture(lane.database)
+    assert why(lane)["0.0", 0] == "it is within the minimum age", "no record is as old as that"
+    pass_time(lane, 2 * HOUR)
+    assert why(lane)["0.0", 0] == "it goes with the next run of weir_retention"
+
+
+def test_what_is_dead_says_what_it_waits_for(lane: Lane) -> None:
+    lane.append({"0.0": [2, 3]})
+    group = Group.made(lane)
+    reader = group.reader()
+    batch = reader.must_open()
+    lane.truncate("0.0=2, 1.0=0")
+    [(path, bytes_, said)] = [
+        (row.file, row.bytes, row.why)
+        for row in lane.rows("SELECT * FROM why_kept(:n) WHERE segment IS NULL", n=str(lane.name))
+    ]
+    assert bytes_ == 20
+    assert f"(truncated) and may be needed by batch 1 of group {group.name}" in said
+    reader.commit(batch)
+    [row] = lane.rows("SELECT * FROM why_kept(:n, :path)", n=str(lane.name), path=path)
+    assert row.why.endswith("(truncated) and is deleted after the grace period")
+
+
+def test_the_status_of_a_stream_is_its_last_decision(lane: Lane) -> None:
+    group = Group.made(lane)
+    retain(lane.database)
+    [row] = lane.rows("SELECT * FROM retention_status")
+    assert (row.stream, row.rule, row.held_by) == (str(lane.name), "nothing_consumed", [group.name])
+    assert row.due_at is None
+    assert row.looked_at is not None
+
+
+def test_without_a_maximum_nobody_is_overtaken(lane: Lane) -> None:
+    group = Group.made(lane)
+    lane.append({"0.0": 3})
+    assert subscriber(group).stale_after is None
+    limit(lane, max_age=HOUR)
+    assert subscriber(group).stale_after is not None
+
+
+def test_a_group_that_stands_still_is_overtaken_when_its_first_event_is_too_old(lane: Lane) -> None:
+    group = Group.made(lane)
+    limit(lane, max_age=10 * 86400)
+    assert subscriber(group).stale_after is None, "nothing is unread"
+    lane.append({"0.0": 3})
+    pass_time(lane, 9 * 86400)
+    [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
+    assert abs(left - timedelta(days=1)) < timedelta(minutes=1)
+    assert [a for a in read_alerts(lane.database) if "at the present rates" in a]
+    pass_time(lane, 2 * 86400)
+    assert subscriber(group).stale_after < subscriber(group).active_at + timedelta(days=11)
+
+
+def test_a_group_that_keeps_pace_is_never_overtaken(lane: Lane) -> None:
+    group = Group.made(lane)
+    limit(lane, max_age=4 * 86400, max_bytes=1000)
+    for _ in range(4):
+        lane.append({"0.0": 10, "1.0": 5})
+        capture(lane.database)
+        group.reader().read_all()
+        checkpoint_all(lane.database)
+        pass_time(lane, 86400)
+        run(
+            lane.database,
+            "UPDATE checkpoint SET created_at = created_at - interval '1 day'",
+        )
+    lane.append({"0.0": 10, "1.0": 5})
+    found = subscriber(group)
+    assert found.held_events == 15
+    assert found.stale_after is None or found.stale_after - found.active_at > timedelta(days=4)
+    assert read_alerts(lane.database) == []
+
+
+def test_a_stream_that_grows_overtakes_by_size_the_sooner_the_faster(lane: Lane) -> None:
+    group = Group.made(lane)
+    limit(lane, max_bytes=1000)
+    run(lane.database, "UPDATE stream SET created_at = created_at - interval '1 day'")
+    lane.append({"0.0": 10})
+    capture(lane.database)
+    pass_time(lane, 86400)
+    lane.append({"0.0": 20})  # 200 bytes a day, and 700 left
+    [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
+    assert timedelta(days=3) < left < timedelta(days=4)
+    lane.append({"0.0": 60})  # now 800 a day, and 100 left
+    [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
+    assert left < timedelta(hours=4)
+    assert group.name in read_alerts(lane.database)[0]
+    lane.append({"0.0": 60})
+    [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
+    assert left <= timedelta(0)
+
+
+def test_alerts_name_the_dead_and_what_was_lost(lane: Lane) -> None:
+    dead, living = Group.made(lane, time_out=HOUR), Group.made(lane)
+    lane.append({"0.0": 3})
+    living.reader().read_all()
+    living.checkpoint()
+    assert read_alerts(lane.database) == []
+    pass_time(lane, 2 * HOUR)
+    assert [a for a in read_alerts(lane.database) if f"{dead.name} of stream" in a]
+    retain(lane.database, [])
+    assert subscriber(dead).timed_out is False, "what it had not read is gone: nothing is unread"
+    said = " ".join(read_alerts(lane.database))
+    assert f"subscriber {dead.name} lost 3 unread events of stream {lane.name}" in said
