@@ -13,6 +13,8 @@ from weir.retention.run import retain
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:
     """Every stream in a transaction of its own; then the files whose grace period is over."""
+    from weir.spark.delete import deleter
+
     named = [stream_name(stream) for stream in arguments.streams]
     # A dry run is asked for by a person, who wants an answer though nothing has changed.
     names = named if named or arguments.dry_run else None
@@ -21,7 +23,10 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
         job.say(f"{decision['stream']}: {decision.get('error') or decision['reason']}")
     deleted = None
     if not arguments.dry_run:
-        deleted = sweep(job.database, job.settings.warehouse, job.settings.grace_period)
+        deleted = sweep(
+            job.database, job.settings.warehouse, job.settings.grace_period,
+            deleter(lambda: job.spark),
+        )  # fmt: skip
     report = {"decisions": decisions, "deleted": deleted}
     failed = [d["error"] for d in decisions if "error" in d] + (deleted or {}).get("failed", [])
     if failed:

@@ -12,8 +12,13 @@ from weir.job import Job, main
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
     """First what makes garbage, then the garbage."""
+    from weir.spark.delete import deleter
+
     aborted = expire(job.database, job.settings.transaction_lease)
-    deleted = sweep(job.database, job.settings.warehouse, job.settings.grace_period)
+    deleted = sweep(
+        job.database, job.settings.warehouse, job.settings.grace_period,
+        deleter(lambda: job.spark),
+    )  # fmt: skip
     report = {"aborted": aborted, "deleted": deleted}
     if deleted["failed"]:
         raise Incomplete(deleted["deleted"], deleted["failed"], report)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from weir.errors import InvalidInput, InvariantViolation
-from weir.warehouse import MARK, attempt_folder, below_root, claim, spark_path
+from weir.warehouse import MARK, attempt_folder, below_root, claim, mark, read_mark, spark_path
 
 
 def test_an_attempt_has_a_folder_of_its_own() -> None:
@@ -22,7 +22,7 @@ def test_spark_is_given_addresses() -> None:
 def test_a_new_installation_marks_its_warehouse_and_finds_it_again(tmp_path: Path) -> None:
     root = tmp_path / "not" / "there" / "yet"
     claim(str(root), "one", new=True)
-    assert (root / MARK).read_text() == "one"
+    assert read_mark(str(root)) == ("one", 0)
     claim(str(root), "one", new=True)
     claim(str(root), "one", new=False)
     assert [path.name for path in root.iterdir()] == [MARK]
@@ -33,7 +33,7 @@ def test_the_warehouse_of_another_installation_is_refused(tmp_path: Path) -> Non
     for new in (True, False):
         with pytest.raises(InvariantViolation, match=r"belongs to installation one, but .* two"):
             claim(str(tmp_path), "two", new)
-    assert (tmp_path / MARK).read_text() == "one"
+    assert read_mark(str(tmp_path)) == ("one", 0)
 
 
 def test_an_installation_with_data_never_marks_a_folder(tmp_path: Path) -> None:
@@ -100,3 +100,11 @@ def test_addresses_are_below_roots_that_are_addresses() -> None:
 def test_without_roots_nothing_is_allowed() -> None:
     with pytest.raises(InvalidInput, match="not a path below a configured root"):
         below_root("x", [], "input")
+
+
+def test_a_warehouse_that_was_swept_since_the_backup_is_refused(tmp_path: Path) -> None:
+    mark(str(tmp_path), "one", 7)
+    claim(str(tmp_path), "one", new=False, tide=7)
+    for new in (True, False):
+        with pytest.raises(InvariantViolation, match="swept 6 times here, 7 times there"):
+            claim(str(tmp_path), "one", new, 6)

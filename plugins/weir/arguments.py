@@ -485,6 +485,19 @@ class Retention:
 
 
 @dataclass(frozen=True)
+class Recover:
+    """After a restore from a backup: say what the warehouse holds that the database does not know,
+    and let the database go on beyond it."""
+
+    unknown_files: str = argument(
+        "Unknown files",
+        "report: only say which there are, and change nothing; keep: leave them where they are; "
+        "delete: delete them after the grace period.",
+        "report", enum=["report", "keep", "delete"],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Nothing:
     """A job without arguments."""
 
@@ -510,6 +523,7 @@ JOBS: dict[str, type[Any]] = {
     "checkpoints": Nothing,
     "retention": Retention,
     "upkeep": Nothing,
+    "recover": Recover,
 }
 
 

@@ -2,55 +2,65 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pyarrow import fs
 from sqlalchemy import Connection, text
 
 from weir.storage import Database
-from weir.warehouse import claim, filesystem
+from weir.warehouse import claim, filesystem, mark
 
-AT_ONCE = 10_000  # files deleted between two statements
+AT_ONCE = 200_000  # files deleted between two statements
+THREADS = 16
+
+Files = Sequence[tuple[str, str]]  # root, and the path below it; a folder ends in /
+# Deletes files; returns per file that can't be deleted the index and the reason.
+Delete = Callable[[Files], dict[int, str]]
 
 
-def installation(database: Database) -> tuple[str, bool]:
-    """This database's identity, and whether nothing has been committed in it yet."""
+def installation(database: Database) -> tuple[str, bool, int]:
+    """This database's identity, whether nothing has been committed in it yet, and how often it has
+    swept its warehouse."""
     row = database.transaction(
         lambda c: c.execute(
             text(
                 """SELECT installation_id, NOT EXISTS (
-                    SELECT FROM transaction WHERE state = 'committed') AS new
+                    SELECT FROM transaction WHERE state = 'committed') AS new, tide
                 FROM installation"""
             )
         ).one()
     )
-    return str(row.installation_id), row.new
+    return str(row.installation_id), row.new, row.tide
 
 
-def sweep(database: Database, warehouse: str, grace_period: float) -> dict[str, Any]:
+def sweep(
+    database: Database, warehouse: str, grace_period: float, delete: Delete | None = None
+) -> dict[str, Any]:
     """Delete garbage older than the grace period (seconds) and than every open batch's opening.
 
-    Killed anywhere, it finishes next time: a row goes only after its file has gone. A file that
-    can't be deleted is reported and left for the next time. Raises InvariantViolation when the
-    warehouse belongs to another database.
+    `delete`: how; by default with a few threads here. Killed anywhere, it finishes next time: a
+    row goes only after its file has gone. A file that can't be deleted is reported and left for
+    the next time. Raises InvariantViolation when the warehouse belongs to another database, or was
+    swept since the backup from which this one was restored.
     """
-    claim(warehouse, *installation(database))
+    installation_id, new, tide = installation(database)
+    claim(warehouse, installation_id, new, tide)
+    # From now on a backup that is older than this sweep is known by its mark.
+    mark(warehouse, installation_id, database.transaction(_rise))
     files = bytes_ = 0
     failed: list[str] = []
     last = ("", "")
     while True:
-        rows = database.transaction(partial(_dead, grace=grace_period, after=last))
-        gone = []
-        for row in rows:
-            try:
-                _delete(row.root or warehouse, row.path)
-                gone.append(row)
-            except OSError as error:
-                failed.append(f"{row.root or warehouse}/{row.path} can't be deleted: {error}")
+        after = last
+        rows = database.transaction(lambda c, a=after: _dead(c, grace_period, a))  # type: ignore[misc]  # the loop's own
+        found = [(row.root or warehouse, row.path) for row in rows]
+        failures = (delete or delete_here)(found) if found else {}
+        failed += [f"{'/'.join(found[i])} can't be deleted: {failures[i]}" for i in failures]
+        gone = [row for i, row in enumerate(rows) if i not in failures]
         if gone:
-            database.transaction(partial(_forget, gone=gone))
+            database.transaction(lambda c, g=gone: _forget(c, g))  # type: ignore[misc]  # the loop's own
         files += len(gone)
         bytes_ += sum(row.bytes for row in gone)
         if len(rows) < AT_ONCE:
@@ -58,16 +68,82 @@ def sweep(database: Database, warehouse: str, grace_period: float) -> dict[str, 
         last = (rows[-1].root, rows[-1].path)
 
 
+def delete_here(files: Files) -> dict[int, str]:
+    """Delete with a few threads of this process."""
+    share = max(1, min(1000, -(-len(files) // THREADS)))
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = pool.map(
+            lambda first: delete_some(enumerate(files[first : first + share], first)),
+            range(0, len(files), share),
+        )
+        return {i: reason for some in found for i, reason in some}
+
+
+def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int, str]]:
+    """Delete some files, and then the folders that they leave empty; those that can't be deleted,
+    with the reason. Runs wherever the files can be reached."""
+    failures: list[tuple[int, str]] = []
+    systems: dict[str, tuple[fs.FileSystem, str]] = {}
+    folders: dict[str, None] = {}
+    for i, (root, path) in files:
+        try:
+            if root not in systems:
+                systems[root] = filesystem(root)
+            system, base = systems[root]
+            target = f"{base}/{path}".rstrip("/")
+            _delete(system, target, folder=path.endswith("/"))
+        except OSError as error:
+            failures.append((i, str(error)))
+            continue
+        if isinstance(system, fs.LocalFileSystem) and "/_weir_tx=" in target:
+            folders[os.path.dirname(target)] = None
+    _remove_empty(folders)
+    return failures
+
+
+def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
+    # What is gone already went with a sweep that was killed.
+    with contextlib.suppress(FileNotFoundError):
+        if not folder:
+            system.delete_file(target)
+        elif system.get_file_info(target).type == fs.FileType.Directory:
+            system.delete_dir(target)
+
+
+def _remove_empty(folders: Iterable[str]) -> None:
+    """Remove folders while they are empty, up to the one of their transaction."""
+    while folders := list(folders):
+        above: dict[str, None] = {}
+        for folder in folders:
+            if "/_weir_tx=" not in folder:
+                continue
+            # Others hold files, and one that is gone already may leave another one empty.
+            with contextlib.suppress(OSError):
+                with contextlib.suppress(FileNotFoundError):
+                    os.rmdir(folder)
+                above[os.path.dirname(folder)] = None
+        folders = above
+
+
+def _rise(connection: Connection) -> int:
+    return int(
+        connection.execute(
+            text("UPDATE installation SET tide = tide + 1 RETURNING tide")
+        ).scalar_one()
+    )
+
+
 def _dead(connection: Connection, grace: float, after: tuple[str, str]) -> Sequence[Any]:
     return connection.execute(
         text(
             """SELECT g.root, g.path, g.bytes FROM garbage g
+            LEFT JOIN (
+                SELECT gs.stream_id, min(b.opened_at) AS since
+                FROM reader_batch b JOIN reader_group_stream gs USING (group_id)
+                WHERE b.state = 'open' GROUP BY gs.stream_id) reading USING (stream_id)
             WHERE (g.root, g.path) > (:root, :path)
               AND g.dead_at + :grace * interval '1 second' <= clock_timestamp()
-              AND NOT EXISTS (
-                SELECT FROM reader_batch b JOIN reader_group_stream gs USING (group_id)
-                WHERE b.state = 'open' AND gs.stream_id = g.stream_id
-                  AND b.opened_at <= g.dead_at)
+              AND (reading.since IS NULL OR reading.since > g.dead_at)
             ORDER BY g.root, g.path LIMIT :most"""
         ),
         {"grace": grace, "most": AT_ONCE, "root": after[0], "path": after[1]},
@@ -83,21 +159,3 @@ def _forget(connection: Connection, gone: Sequence[Any]) -> None:
         ),
         {"roots": [row.root for row in gone], "paths": [row.path for row in gone]},
     )
-
-
-def _delete(root: str, path: str) -> None:
-    system, base = filesystem(root)
-    target = f"{base}/{path}".rstrip("/")
-    kind = system.get_file_info(target).type
-    if kind == fs.FileType.Directory:
-        system.delete_dir(target)
-    elif kind == fs.FileType.File:
-        system.delete_file(target)
-    if isinstance(system, fs.LocalFileSystem):
-        # The folders that it leaves empty, up to its transaction's; those of others hold files.
-        folder = os.path.dirname(target)
-        with contextlib.suppress(OSError):
-            while "/_weir_tx=" in folder:
-                with contextlib.suppress(FileNotFoundError):  # gone with a sweep that was killed
-                    os.rmdir(folder)
-                folder = os.path.dirname(folder)

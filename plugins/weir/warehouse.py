@@ -69,24 +69,17 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
     )
 
 
-def claim(root: str, installation_id: str, new: bool) -> None:
+def claim(root: str, installation_id: str, new: bool, tide: int = 0) -> None:
     """Check that the warehouse carries the installation's id; a `new` installation writes it.
 
-    Raises InvariantViolation when it carries another, or none although something was committed: it
-    is another database's, or the folder that should be mounted there is not.
+    `tide`: how often this database has swept (see `mark`). Raises InvariantViolation when the
+    warehouse carries another id, or none although something was committed: it is another
+    database's, or the folder that should be mounted there is not. Also when it was swept more often
+    than the database knows: then the database was restored from a backup.
     """
-    files, base = filesystem(root)
-    path = f"{base}/{MARK}"
-    found = ""
-    if files.get_file_info(path).type == fs.FileType.File:
-        with files.open_input_stream(path) as stream:
-            found = stream.read().decode().strip()
+    found, swept = read_mark(root)
     if not found and new:
-        files.create_dir(base, recursive=True)
-        written = f"{path}.{uuid.uuid4().hex}"  # whole or not at all: a kill leaves no empty mark
-        with files.open_output_stream(written) as out:
-            out.write(installation_id.encode())
-        files.move(written, path)
+        mark(root, installation_id, tide)
         return
     if found != installation_id:
         belongs = f"belongs to installation {found}" if found else f"has no file {MARK}"
@@ -94,3 +87,31 @@ def claim(root: str, installation_id: str, new: bool) -> None:
             f"the warehouse {root} {belongs}, but this database is installation {installation_id}: "
             "check the settings warehouse and database, and its mount; nothing was touched."
         )
+    if swept > tide:
+        raise InvariantViolation(
+            f"this database is older than its warehouse {root} (swept {tide} times here, {swept} "
+            "times there): it was restored from a backup; run weir_recover before anything else. "
+            "Nothing was touched."
+        )
+
+
+def mark(root: str, installation_id: str, tide: int) -> None:
+    """Write whose the warehouse is, and how often it was swept."""
+    files, base = filesystem(root)
+    files.create_dir(base, recursive=True)
+    path = f"{base}/{MARK}"
+    written = f"{path}.{uuid.uuid4().hex}"  # whole or not at all: a kill leaves no empty mark
+    with files.open_output_stream(written) as out:
+        out.write(f"{installation_id}\n{tide}\n".encode())
+    files.move(written, path)
+
+
+def read_mark(root: str) -> tuple[str, int]:
+    """The installation whose the warehouse is, and how often it was swept; empty without a mark."""
+    files, base = filesystem(root)
+    path = f"{base}/{MARK}"
+    if files.get_file_info(path).type != fs.FileType.File:
+        return "", 0
+    with files.open_input_stream(path) as stream:
+        found, _, tide = stream.read().decode().strip().partition("\n")
+    return found.strip(), int(tide.strip() or 0)

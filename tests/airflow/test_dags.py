@@ -38,6 +38,7 @@ MANUAL = {
     "weir_fork_reader_group": {"reader_group", "new_reader_group"},
     "weir_release_reader_group": {"reader_group"},
     "weir_delete_reader_group": {"reader_group"},
+    "weir_recover": set(),
     "weir_reader_offline": {"reader_group", "reader"},
     "weir_checkpoint_reader_group": {"reader_group", "name"},
 }
@@ -52,6 +53,7 @@ SAFE = {
     "allow_repeat": False,
     "barrier": False,
     "cancel": False,
+    "unknown_files": "report",
 }
 
 

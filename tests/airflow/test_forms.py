@@ -32,6 +32,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "reader_group": "delays", "function": "flights.delays:delays", "outputs": ["parquet:d"],
     },
     "stream_cuts": {}, "checkpoints": {}, "retention": {}, "upkeep": {},
+    "recover": {},
 }  # fmt: skip
 # Tried in every field of every form.
 VALUES: list[Any] = [
@@ -43,7 +44,7 @@ VALUES: list[Any] = [
     "stream:nyc/x", "parquet:folder", "parquet:folder\n", "parquet:", "jdbc:x", "parquet:a b",
     "1.0", "1.0\n", "1", "-1.0", "1.0.0", "csv", "CSV", "parquet", "fail", "spread", "head",
     "before-the-migration", "segment",
-    "manual", "7 d", "500 MB", "7 weeks", "none",
+    "manual", "7 d", "500 MB", "7 weeks", "none", "report",
     "unchanged", "fixed", ".hidden", "a" * 200, "a" * 201, "a/b",
     "tailnum", "x\ny", "3", "true", "None", ",", ";", "\t",
     0, 1, 2, -1, 10_000, 10_001, 1000, 1001, 2**70, 1.5, 0.5, 0.0, 1.0, -0.5, 1e300,

@@ -20,7 +20,7 @@ import weir.retention
 from tests.controller.statements import LOCK, WRITE, functions, inlined
 from tests.controller.support import FIELDS, Lane, rows, staged
 from tests.reader_groups.support import LEASE, Group
-from weir import garbage
+from weir import garbage, recover
 from weir.controller import commit, queries, scale, seal, streams, transactions, truncation, update
 from weir.names import stream_name
 from weir.reader_groups import batches, changes, checkpoints, groups, outputs, readers
@@ -125,7 +125,7 @@ def called(operation: Callable[..., Any]) -> str:
 
 def operations() -> set[str]:
     """All that takes a database, or is given a connection by jobs that renew leases."""
-    modules = [garbage]
+    modules = [garbage, recover]
     for package in (weir.controller, weir.reader_groups, weir.retention):
         names = [found.name for found in pkgutil.iter_modules(package.__path__)]
         modules += [importlib.import_module(f"{package.__name__}.{name}") for name in names]
@@ -200,6 +200,9 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(seal.seal_stream, lane.name, request_id="seal")
     watch(seal.delete_stream, lane.name, unread_too=True, request_id="delete")
     watch(garbage.installation)
+    for what in ("report", "keep", "delete"):
+        warehouse = str(folder / "warehouse")
+        watch(recover.recover, warehouse, unknown_files=what, request_id=what)
     watch(garbage.sweep, str(folder / "warehouse"), 0.0)
 
 

@@ -52,3 +52,7 @@ ALTER TABLE weir.reader_group
 COMMENT ON COLUMN weir.reader_group.release IS 'automatic: each checkpoint releases what it has passed; manual: only what is released by hand.';
 COMMENT ON COLUMN weir.reader_group.time_out IS 'Seconds without activity of its readers after which a subscriber with unread events holds nothing back any more; null: never.';
 COMMENT ON COLUMN weir.reader_group.moved_at IS 'When its readers last committed a batch, or it was placed or became a subscriber.';
+
+ALTER TABLE weir.installation ADD COLUMN tide bigint NOT NULL DEFAULT 0;
+COMMENT ON COLUMN weir.installation.tide IS 'How often the warehouse was swept. It is in the warehouse''s mark, too: a database that knows of fewer was restored from a backup.';
+COMMENT ON COLUMN weir.garbage.reason IS 'truncated, aborted, fenced, deleted (with its stream or group), unknown (found after a restore) or rejected (copied to <stream>.rejected).';

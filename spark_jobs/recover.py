@@ -1,0 +1,22 @@
+"""Make a database that was restored from a backup fit to be used with its warehouse again."""
+
+import sys
+from typing import Any
+
+from weir.arguments import Recover
+from weir.job import Job, main
+from weir.recover import recover
+
+
+def run(job: Job, arguments: Recover) -> dict[str, Any]:
+    """Compare, and unless only a report is wanted, skip what may have been handed out."""
+    return recover(
+        job.database,
+        job.settings.warehouse,
+        unknown_files=arguments.unknown_files,
+        request_id=job.request_id,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("recover", run))

@@ -1,0 +1,186 @@
+"""A database restored from a backup deletes nothing, and hands out nothing twice."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+
+from tests.conftest import TestDatabase
+from tests.controller.support import Lane, rows, unique
+from tests.reader_groups.support import Group
+from weir.errors import InvalidInput, InvariantViolation
+from weir.garbage import installation, sweep
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.recover import recover
+from weir.storage import Database
+from weir.warehouse import claim
+
+
+def write(lane: Lane, warehouse: Path) -> None:
+    """The files of a stream that are not there yet, and those of its open appends."""
+    open_ones = lane.rows(
+        "SELECT * FROM transaction WHERE stream_id = :s AND state = 'open'",
+    )
+    paths = [file.path for file in lane.files()]
+    paths += [
+        f"{lane.stream_id}/_weir_tx={t.transaction_number}/_weir_attempt={t.attempt}/"
+        "_weir_segment=0/_weir_task=0/part.parquet"
+        for t in open_ones
+    ]
+    for path in paths:
+        (warehouse / path).parent.mkdir(parents=True, exist_ok=True)
+        (warehouse / path).write_text("rows")
+
+
+def on_disk(warehouse: Path) -> set[str]:
+    found = (p for p in warehouse.rglob("*") if p.is_file())
+    return {str(p.relative_to(warehouse)) for p in found if not p.name.startswith("_weir")}
+
+
+@pytest.fixture
+def restore(
+    postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> Iterator[Callable[[Database], Database]]:
+    """Takes a backup of a database; to be opened as if it had been restored."""
+    name = f"{test_database.name}_backup"
+    connection = psycopg2.connect(postgres_server.dsn("postgres", "postgres"))
+    connection.autocommit = True
+    opened: list[Database] = []
+
+    def copy(database: Database) -> Database:
+        database.dispose()
+        cursor = connection.cursor()
+        cursor.execute(f"CREATE DATABASE {name} TEMPLATE {test_database.name} OWNER weir_owner")
+        cursor.execute(f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view")
+        opened.append(
+            Database(postgres_server.dsn(name, "weir_app"), patience=60.0, connect_patience=10.0)
+        )
+        return opened[0]
+
+    yield copy
+    for one in opened:
+        one.dispose()
+    connection.cursor().execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    connection.close()
+
+
+class Story:
+    """A stream before a backup, and what happens to it after; then the backup is restored."""
+
+    def __init__(
+        self, database: Database, warehouse: Path, restore: Callable[[Database], Database]
+    ) -> None:
+        self.warehouse = warehouse
+        claim(str(warehouse), *installation(database))
+        before = Lane.made(database)
+        before.append({"0.0": [2, 3], "1.0": 4})
+        before.opened("in flight")
+        self.group = Group.made(before)
+        write(before, warehouse)
+        sweep(database, str(warehouse), 0.0)
+        self.database = restore(database)
+        self.lane = Lane(self.database, before.name, before.stream_id)
+        # What the backup does not know.
+        before.append({"0.0": 7})
+        before.scale("0.0")
+        self.lost = [before.append({name: 5}) for name in before.active()]
+        other = Lane.made(database)
+        other.append({"0.0": 1})
+        self.other = other
+        for one in (before, other):
+            write(one, warehouse)
+        self.segments = set(before.sizes())
+        before.truncate("0.0=2, 1.0=0")
+        sweep(database, str(warehouse), 0.0)
+
+    def sweep(self) -> dict[str, Any]:
+        return sweep(self.database, str(self.warehouse), 0.0)
+
+    def recover(self, what: str) -> dict[str, Any]:
+        return recover(
+            self.database, str(self.warehouse), unknown_files=what, request_id=unique("recover")
+        )
+
+
+@pytest.fixture
+def story(database: Database, tmp_path: Path, restore: Callable[[Database], Database]) -> Story:
+    return Story(database, tmp_path, restore)
+
+
+def test_a_restored_database_deletes_and_appends_nothing(story: Story) -> None:
+    there = on_disk(story.warehouse)
+    story.lane.truncate("0.0=5, 1.0=4")  # what it knows of would be dead
+    with pytest.raises(InvariantViolation, match="restored from a backup; run weir_recover"):
+        story.sweep()
+    with pytest.raises(InvariantViolation, match="restored from a backup"):
+        claim(str(story.warehouse), *installation(story.database))
+    assert on_disk(story.warehouse) == there
+
+
+def test_a_report_says_what_is_unknown_and_missing_and_changes_nothing(story: Story) -> None:
+    there = on_disk(story.warehouse)
+    before = rows(story.database, "SELECT * FROM stream")
+    report = story.recover("report")
+    # Seven, five in each of three segments, and the other stream; and what was being written.
+    assert (report["restored"], report["unknown_files"], report["missing_files"]) == (True, 6, 1)
+    assert report["missing"] == [story.lane.files("0.0")[0].path]
+    assert rows(story.database, "SELECT * FROM stream") == before
+    assert on_disk(story.warehouse) == there
+    with pytest.raises(InvariantViolation):
+        story.sweep()
+
+
+def test_nothing_is_handed_out_twice_and_unknown_files_are_kept(story: Story) -> None:
+    unknown = set(story.recover("report")["unknown"])
+    done = story.recover("keep")
+    assert [one["aborted"] for one in done["streams"]] == [1]
+    assert story.sweep()["deleted"] == 0
+    assert unknown <= on_disk(story.warehouse)
+    numbers = {tx.transaction_number for tx in story.lost}
+    active = story.lane.active()
+    assert not set(active) & story.segments
+    appended = story.lane.append({active[0]: 3})
+    assert appended.transaction_number > max(numbers)
+    assert appended.clock > max(tx.clock for tx in story.lost)
+    [[sequence]] = rows(story.database, "SELECT last_value FROM stream_stream_id_seq")
+    assert sequence > story.other.stream_id
+    assert Lane.made(story.database).stream_id > story.other.stream_id
+    # The group reads on: what it knows, then what comes now.
+    group = Group(story.database, story.group.name, (story.lane,))
+    assert sum(end - start for _, start, end in group.reader().read_all()) == 12
+    group.check_positions()
+
+
+def test_unknown_files_are_deleted_when_somebody_says_so(story: Story) -> None:
+    story.recover("delete")
+    story.sweep()
+    known = {file.path for file in story.lane.files()}
+    assert on_disk(story.warehouse) == known - {story.lane.files("0.0")[0].path}
+    assert rows(story.database, "SELECT path FROM garbage") == []
+    assert story.recover("report")["unknown_files"] == 0
+
+
+def test_recovering_again_is_harmless(story: Story) -> None:
+    story.recover("keep")
+    again = story.recover("keep")
+    assert again["restored"] is False
+    assert story.sweep()["deleted"] == 0
+
+
+def test_the_database_that_was_not_restored_is_told_apart_afterwards(
+    story: Story, database: Database
+) -> None:
+    # Both can't go on with one warehouse: the one that is behind is stopped.
+    story.recover("keep")
+    story.sweep()
+    with pytest.raises(InvariantViolation, match="restored from a backup"):
+        sweep(database, str(story.warehouse), 0.0)
+
+
+def test_another_warehouse_is_not_recovered(story: Story, tmp_path: Path) -> None:
+    with pytest.raises(InvariantViolation, match="of installation none"):
+        recover(story.database, str(tmp_path / "elsewhere"), request_id="r")
+    with pytest.raises(InvalidInput, match="unknown_files is 'burn'"):
+        story.recover("burn")
