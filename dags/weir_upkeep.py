@@ -1,6 +1,7 @@
-"""### Abort transactions whose lease has run out, and delete dead files.
+"""### Abort transactions whose lease has run out, delete dead files, and prune old metadata.
 
-What a killed append left behind is cleaned up here.
+What a killed append left behind is cleaned up here, and what lies wholly below the head and below everybody's
+positions leaves the database.
 
 **On failure.** Whatever was done stays done; the next run does the rest.
 """

@@ -1,4 +1,4 @@
-"""Abort the transactions whose lease has run out, and delete dead files."""
+"""Abort transactions whose lease has run out, delete dead files, prune old metadata."""
 
 import sys
 from typing import Any
@@ -8,10 +8,11 @@ from weir.controller.transactions import expire
 from weir.errors import Incomplete
 from weir.garbage import sweep
 from weir.job import Job, main
+from weir.retention.prune import prune
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
-    """First what makes garbage, then the garbage."""
+    """First what makes garbage, then the garbage; then what nobody can ask for any more."""
     from weir.spark.delete import deleter
 
     aborted = expire(job.database, job.settings.transaction_lease)
@@ -19,7 +20,8 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         job.database, job.settings.warehouse, job.settings.grace_period,
         deleter(lambda: job.spark),
     )  # fmt: skip
-    report = {"aborted": aborted, "deleted": deleted}
+    pruned = prune(job.database, job.settings.metadata_history)
+    report = {"aborted": aborted, "deleted": deleted, "pruned": pruned}
     if deleted["failed"]:
         raise Incomplete(deleted["deleted"], deleted["failed"], report)
     return report

@@ -29,6 +29,7 @@ class Settings:
     transaction_max: float = 86400.0  # ... and however often it pings, after this long
     reader_lease: float = 120.0  # a reader that has not renewed for this long may be replaced
     checkpoint_history: float = 30 * 86400.0  # automatic checkpoints are kept this long
+    metadata_history: float = 7 * 86400.0  # metadata wholly below the head is kept this long
     outage_patience: float = 900.0  # how long to wait for Postgres to come back
     connect_patience: float = 30.0  # how long to wait for the first connection
     batch_events: int = 10_000_000  # about how much one batch reads at most

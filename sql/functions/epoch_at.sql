@@ -1,18 +1,19 @@
--- The last epoch created at or before a clock; epoch 0 for any time before it.
+-- The last epoch created at or before a clock; the first that there is for any time before it.
 CREATE FUNCTION weir.epoch_at(in_stream_id bigint, in_clock bigint) RETURNS integer
 LANGUAGE sql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
     SELECT coalesce(
         (SELECT e.epoch FROM weir.epoch e
          WHERE e.stream_id = in_stream_id AND e.created_at <= in_clock
-         ORDER BY e.created_at DESC LIMIT 1), 0)
+         ORDER BY e.created_at DESC LIMIT 1),
+        (SELECT min(f.epoch) FROM weir.epoch f WHERE f.stream_id = in_stream_id), 0)
 $$;
 COMMENT ON FUNCTION weir.epoch_at(bigint, bigint) IS 'The epoch that was current at a clock.';
 
 CREATE FUNCTION weir.epoch_at(stream text, at timestamptz) RETURNS integer
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$ SELECT weir.epoch_at(weir.stream_id(stream), weir.time_clock(at)) $$;
-COMMENT ON FUNCTION weir.epoch_at(text, timestamptz) IS 'The epoch that was current at a time; 0 for any time before the stream.';
+COMMENT ON FUNCTION weir.epoch_at(text, timestamptz) IS 'The epoch that was current at a time; the first that was not pruned for any time before it.';
 
 CREATE FUNCTION weir.scale_metadata(stream text, "from" timestamptz, "to" timestamptz)
 RETURNS TABLE (epoch integer, created_at timestamptz, cause text, splits bigint, merges bigint,

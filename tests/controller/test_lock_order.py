@@ -24,7 +24,7 @@ from weir import garbage, recover
 from weir.controller import commit, queries, scale, seal, streams, transactions, truncation, update
 from weir.names import stream_name
 from weir.reader_groups import batches, changes, checkpoints, groups, outputs, readers
-from weir.retention import capture, subscribers
+from weir.retention import capture, prune, subscribers
 from weir.retention import run as retention_run
 from weir.segment import segment_name
 from weir.storage import Database
@@ -195,6 +195,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(readers.leave, "one", "heir", heir, LEASE)
     change_groups(watch, lane, other)
 
+    watch(prune.prune, 0.0)
     lane.scale("1.3")
     database.transaction(lambda c: commit.announce(c, staged(later, {"0.0": 1})))
     watch(seal.seal_stream, lane.name, request_id="seal")
@@ -283,7 +284,13 @@ def test_a_fault_is_found(statements: list[str], fault: str) -> None:
 
 
 def test_functions_that_lock_or_write_are_seen() -> None:
-    assert functions().keys() == {"lock_streams", "begin_append", "place_append", "commit_append"}
+    assert functions().keys() == {
+        "lock_streams",
+        "begin_append",
+        "place_append",
+        "commit_append",
+        "prune_below",
+    }
 
 
 def test_what_is_in_order_has_no_fault() -> None:

@@ -180,7 +180,8 @@ def fork_reader_group(
 def delete_reader_group(database: Database, name: str, *, request_id: str) -> dict[str, Any]:
     """Delete a group with its positions, batches and checkpoints; it holds nothing back any more.
 
-    Its outputs stay. Raises NotFound.
+    Its outputs stay; what its unfinished batches wrote to where finished ones did becomes garbage.
+    Raises NotFound.
     """
     request = Request(request_id, "delete_reader_group", name, {})
 
@@ -189,6 +190,7 @@ def delete_reader_group(database: Database, name: str, *, request_id: str) -> di
             return before
         locked, group = lock_group_and_streams(connection, name)
         soon(connection, [stream.stream_id for stream in locked])
+        _discard_unfinished(connection, group, ("open", "abandoned"))
         connection.execute(
             text(
                 """WITH positions AS (DELETE FROM reader_group_segment WHERE group_id = :g),
@@ -308,6 +310,7 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
     """Stand at other cuts: nobody holds a segment or a batch any more. What is released goes along;
     by hand no more is released than somebody said."""
     streams = sorted(cuts)
+    _discard_unfinished(connection, group, ("open",))
     released = _released(connection, group, cuts) if group.release == "manual" else {}
     connection.execute(
         text(
@@ -352,6 +355,26 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
                 ]
             ),
         },
+    )
+
+
+def _discard_unfinished(connection: Connection, group: LockedGroup, states: Sequence[str]) -> None:
+    """Make garbage of the Parquet folders of batches that will never be committed."""
+    connection.execute(
+        text(
+            """INSERT INTO garbage (root, path, reason)
+            SELECT o.root, o.base || 'batch=' || b.batch_id || '/attempt=' || n || '/', 'abandoned'
+            FROM reader_batch b
+            CROSS JOIN generate_series(1, b.attempt) AS n
+            CROSS JOIN (
+                SELECT DISTINCT e ->> 'root' AS root,
+                    regexp_replace(e ->> 'path', 'batch=[0-9]+/attempt=[0-9]+/$', '') AS base
+                FROM reader_batch c CROSS JOIN LATERAL jsonb_array_elements(c.outputs) e
+                WHERE c.group_id = :g AND c.state = 'committed' AND e ->> 'kind' = 'parquet') o
+            WHERE b.group_id = :g AND b.state = ANY(CAST(:states AS text[]))
+            ON CONFLICT (root, path) DO NOTHING"""
+        ),
+        {"g": group.group_id, "states": list(states)},
     )
 
 

@@ -55,4 +55,7 @@ COMMENT ON COLUMN weir.reader_group.moved_at IS 'When its readers last committed
 
 ALTER TABLE weir.installation ADD COLUMN tide bigint NOT NULL DEFAULT 0;
 COMMENT ON COLUMN weir.installation.tide IS 'How often the warehouse was swept. It is in the warehouse''s mark, too: a database that knows of fewer was restored from a backup.';
-COMMENT ON COLUMN weir.garbage.reason IS 'truncated, aborted, fenced, deleted (with its stream or group), unknown (found after a restore) or rejected (copied to <stream>.rejected).';
+COMMENT ON COLUMN weir.garbage.reason IS 'truncated, aborted, fenced, abandoned (a batch that was reset or deleted with its group), deleted (with its stream), unknown (found after a restore) or rejected (copied to <stream>.rejected).';
+
+-- Transactions are kept as long as their stream, epochs are not: only those of open ones are.
+ALTER TABLE weir.transaction DROP CONSTRAINT transaction_stream_id_epoch_fkey;

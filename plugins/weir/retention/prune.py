@@ -1,0 +1,80 @@
+"""Metadata shrinks, too: what lies wholly below the head and below everybody's positions.
+
+Sizes are prefix sums in the epochs that stay, so pruning changes none (docs/retention.md). What
+stays is everything from the *floor* on: the lower bound of the head, all positions and the recorded
+cuts, and every epoch in which an open transaction began.
+"""
+
+import json
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import lock_groups_of, lock_streams
+from weir.errors import NotFound
+from weir.storage import Database
+from weir.stream_cut import meet
+
+
+def prune(database: Database, history: float) -> list[dict[str, Any]]:
+    """Delete the metadata of each stream that nothing can ask for any more and that is older than
+    `history` seconds. Returns per stream from which something was deleted how many rows of what."""
+    streams = database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT s.stream_id FROM stream s
+                WHERE s.state <> 'deleted' AND EXISTS (
+                    SELECT FROM cut_entries(s.head) e
+                    WHERE e.event_offset > 0 OR e.segment_id >> 32 > 0)
+                ORDER BY s.stream_id"""
+            )
+        ).all()
+    )
+    done = [
+        database.transaction(partial(_prune_one, stream_id=s, history=history)) for (s,) in streams
+    ]
+    return [one for one in done if one]
+
+
+def _prune_one(connection: Connection, stream_id: int, history: float) -> dict[str, Any]:
+    try:
+        stream = lock_streams(connection, ids=[stream_id])[0]
+    except NotFound:  # deleted meanwhile
+        return {}
+    lock_groups_of(connection, stream)
+    # What was released behind the head counts as the head, and a recorded cut there as nothing.
+    connection.execute(
+        text(
+            """WITH released AS (
+                UPDATE reader_group_stream SET
+                    published_cut = readable_cut(:s, published_cut, CAST(:head AS jsonb))
+                WHERE stream_id = :s AND published_cut IS NOT NULL
+                  AND NOT at_or_before(:s, CAST(:head AS jsonb), published_cut)
+            )
+            DELETE FROM stream_cut WHERE stream_id = :s
+              AND at_or_before(:s, cut, CAST(:head AS jsonb))"""
+        ),
+        {"s": stream_id, "head": json.dumps(stream.head)},
+    )
+    rows = connection.execute(
+        text(
+            """SELECT group_cut(group_id, stream_id) AS cut FROM reader_group_stream
+            WHERE stream_id = :s
+            UNION ALL SELECT end_cut FROM reader_group_stream
+            WHERE stream_id = :s AND end_cut IS NOT NULL
+            UNION ALL (SELECT cut FROM stream_cut WHERE stream_id = :s
+                       ORDER BY recorded_at LIMIT 1)"""
+        ),
+        {"s": stream_id},
+    ).all()
+    floor = meet(
+        load_cuts(connection, stream_id, stream.head, *[row.cut for row in rows if row.cut])
+    )
+    found = connection.execute(
+        text("SELECT * FROM prune_below(:s, CAST(:floor AS jsonb), :history)"),
+        {"s": stream_id, "floor": json.dumps(floor.to_json()), "history": history},
+    ).one()
+    counts = {name: count for name, count in found._mapping.items() if count}
+    return {"stream": str(stream.name), **counts} if counts else {}

@@ -1,0 +1,179 @@
+"""Metadata shrinks, and nothing that can be asked for changes."""
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.controller.support import Lane, rows, run
+from tests.reader_groups.support import Group
+from weir.retention.capture import capture
+from weir.retention.prune import prune
+from weir.retention.run import retain
+from weir.storage import Database
+
+
+@pytest.fixture
+def lane(database: Database) -> Lane:
+    return Lane.made(database)
+
+
+def counts(lane: Lane) -> dict[str, int]:
+    return {
+        table: lane.value(f"SELECT count(*) FROM {table} WHERE stream_id = :s")
+        for table in ("segment", "epoch", "time_index", "stream_cut", "retention_decision")
+    }
+
+
+def answers(lane: Lane, *groups: Group) -> dict[str, Any]:
+    """What can still be asked for: sizes from every position to the tail, lags, segments."""
+    name = str(lane.name)
+    cuts = [lane.head(), lane.tail(), *[group.cut(lane) for group in groups]]
+    found: dict[str, Any] = {}
+    for cut in map(json.dumps, cuts):
+        sizes = lane.rows("SELECT * FROM size_till(:n, CAST(:c AS jsonb))", n=name, c=cut)
+        found[cut] = [tuple(row) for row in sizes]
+    for what, sql in {
+        "between": "SELECT segment, from_offset, to_offset FROM segments_between(:n)",
+        "active": "SELECT segment, key_low, key_high, first_offset FROM active_segments(:n)",
+        "stream": "SELECT head, tail, events_appended, events_retained, bytes_retained "
+                  "FROM streams WHERE stream = :n",
+        "lag": "SELECT reader_group, unread_events, unread_bytes, lost_events, lag FROM lag "
+               "WHERE stream = :n ORDER BY 1",
+        "truncated": "SELECT events_till, size_till FROM truncation_record WHERE stream = :n",
+        "now": "SELECT segments, splits, merges FROM current_epoch_record WHERE stream = :n",
+        "start": "SELECT stream_cut_at(:n, '2000-01-01')",
+    }.items():  # fmt: skip
+        found[what] = [tuple(r) for r in lane.rows(sql, n=name)]
+    return found
+
+
+def consume(group: Group) -> None:
+    group.reader().read_all()
+    group.checkpoint()
+
+
+def test_what_everybody_has_passed_leaves_the_database(lane: Lane) -> None:
+    group = Group.made(lane)
+    for _ in range(6):
+        active = lane.active()
+        lane.append(dict.fromkeys(active, 3))
+        lane.scale(active[0], parts=1)
+        capture(lane.database)
+    consume(group)
+    retain(lane.database)
+    before = answers(lane, group)
+    [report] = prune(lane.database, 0.0)
+    assert report["segments"] == 6
+    assert report["epochs"] == 6
+    left = counts(lane)
+    # Of the segment that never was sealed, the entry before the head.
+    assert (left["segment"], left["epoch"], left["time_index"]) == (2, 1, 1)
+    assert answers(lane, group) == before
+    lane.append({lane.active()[0]: 2})
+    lane.scale(lane.active()[0])
+    consume(group)
+    assert retain(lane.database)[0]["events"] == 2
+    assert prune(lane.database, 0.0) != []
+
+
+def test_history_is_kept_as_long_as_the_setting_says(lane: Lane) -> None:
+    group = Group.made(lane)
+    lane.append({"0.0": 3})
+    lane.scale("0.0")
+    consume(group)
+    retain(lane.database)
+    assert prune(lane.database, 3600.0) == []
+    assert prune(lane.database, 0.0) != []
+
+
+def test_nothing_that_a_group_behind_the_head_needs_goes(lane: Lane) -> None:
+    slow = Group.made(lane, subscriber=False)
+    lane.append({"0.0": 3})
+    lane.scale("0.0")
+    lane.append({lane.active()[0]: 4})
+    tail = ", ".join(f"{name}={offset}" for name, offset in lane.tail().items())
+    lane.truncate(tail)
+    before = answers(lane, slow)
+    assert prune(lane.database, 0.0) == []
+    assert answers(lane, slow) == before
+    run(lane.database, "UPDATE reader_group SET on_gap = 'skip'")
+    assert slow.reader().open() is None
+    assert slow.lost() == 7
+    assert prune(lane.database, 0.0) != []
+
+
+def test_never_an_epoch_in_which_an_open_transaction_began(lane: Lane) -> None:
+    late = lane.opened("late")
+    group = Group.made(lane)
+    lane.append({"0.0": 3, "1.0": 1})
+    lane.scale("0.0")
+    lane.append(dict.fromkeys(lane.active(), 1))
+    consume(group)
+    retain(lane.database)
+    prune(lane.database, 0.0)
+    assert lane.value("SELECT min(epoch) FROM epoch WHERE stream_id = :s") == 0
+    done = lane.commit(late, {"0.0": 5})
+    assert done.rolled
+    assert sum(end - start for _, start, end in group.reader().read_all()) == 5
+    group.checkpoint()
+    retain(lane.database)
+    prune(lane.database, 0.0)
+    assert lane.value("SELECT min(epoch) FROM epoch WHERE stream_id = :s") == 3
+    committed = lane.commit(late, {"0.0": 5})
+    assert committed.repeated, "a transaction is kept as long as its stream"
+
+
+def by_hand(lane: Lane, cut: dict[str, Any]) -> None:
+    """Truncate there, if that is not behind the head."""
+    if lane.value(
+        "SELECT at_or_before(:s, head, CAST(:c AS jsonb)) FROM stream WHERE stream_id = :s",
+        c=json.dumps(cut),
+    ):
+        lane.truncate(json.dumps(cut))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_that_can_be_asked_for_changes(database: Database, seed: int) -> None:
+    random = Random(seed)
+    lane = Lane.made(database, segments=random.randint(1, 3))
+    groups = [Group.made(lane, on_gap="skip", subscriber=i < 2) for i in range(3)]
+    pruned = 0
+    for _ in range(25):
+        active = lane.active()
+        what = random.random()
+        if what < 0.35:
+            lane.append({name: random.randint(1, 4) for name in random.sample(active, 1)})
+        elif what < 0.55:
+            first = random.randrange(len(active))
+            block = active[first : first + random.randint(1, 2)]
+            lane.scale(*block, parts=random.randint(1, 2))
+        elif what < 0.75:
+            group = random.choice(groups)
+            reader = group.reader(f"reader {random.randint(1, 2)}")
+            if (batch := reader.open(budget=random.randint(1, 8))) is not None:
+                reader.commit(batch)
+            reader.leave()
+            group.checkpoint()
+        elif what < 0.85:
+            capture(database)
+        elif what < 0.9:
+            by_hand(lane, groups[0].cut())
+        retain(database)
+        before = answers(lane, *groups)
+        pruned += len(prune(database, 0.0))
+        assert answers(lane, *groups) == before
+        for group in groups:
+            group.check_positions()
+    for group in groups:
+        consume(group)
+    tail = lane.tail()
+    retain(database, [lane.name])
+    assert lane.head() == tail
+    pruned += len(prune(database, 0.0))
+    left = counts(lane)
+    assert left["segment"] == len(tail)
+    assert left["epoch"] <= 1 + lane.value("SELECT current_epoch FROM stream WHERE stream_id = :s")
+    assert pruned > 0 or not any(tail.values())
+    assert rows(database, "SELECT * FROM data_file") == []
