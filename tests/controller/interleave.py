@@ -158,10 +158,13 @@ def _result(operation: Operation, database: Database) -> Any:
 
 # What differs between two streams to which the same was done: names, ids, times, wordings.
 _OWN = set("stream stream_id group_id scope name object request_id reason clock".split())
-_TIMES = set("created_at opened_at lease_until ended_at dead_at finished_at".split())
+_TIMES = set(
+    """created_at opened_at lease_until ended_at dead_at finished_at retained_at published_at
+    decided_at recorded_at""".split()
+)
 _CLOCKS = set("clock last_clock sealed_clock created_at".split())
 _TABLES = """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
-    time_index reader_group_segment""".split()
+    time_index reader_group_segment reader_group_stream stream_cut""".split()
 
 
 def plain(result: Any) -> Any:

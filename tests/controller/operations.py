@@ -14,6 +14,7 @@ from weir.controller.transactions import Attempt, abort, begin
 from weir.controller.truncation import truncate
 from weir.controller.update import update_stream
 from weir.names import stream_name
+from weir.retention.run import retain
 from weir.schema import Field
 from weir.storage import Database
 
@@ -70,3 +71,13 @@ def sealing(lane: Lane) -> Operation:
 def deleting(lane: Lane) -> Operation:
     request = unique("delete")
     return lambda database: delete_stream(database, lane.name, request_id=request)
+
+
+def retaining(lane: Lane) -> Operation:
+    """A run of retention for one stream; the rule and the cut."""
+
+    def run(database: Database) -> Any:
+        [report] = retain(database, [lane.name])
+        return report.get("error"), report.get("cut")
+
+    return run

@@ -5,6 +5,7 @@ had come after the other had ended.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.controller.operations import (
     committing,
     creating,
     deleting,
+    retaining,
     scaling,
     sealing,
     truncating,
@@ -29,9 +31,16 @@ from tests.reader_groups.support import Group
 from weir.controller.commit import commit
 from weir.controller.queries import closed_cut_at
 from weir.controller.transactions import Attempt, expire, ping_all
-from weir.errors import Conflict, Fenced, InvalidInput, NotFound
+from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
 from weir.names import stream_name
 from weir.reader_groups.batches import open_batch
+from weir.reader_groups.changes import (
+    delete_reader_group,
+    fork_reader_group,
+    reset_reader_group,
+)
+from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.groups import create_reader_group
 from weir.storage import Database
 
 
@@ -225,6 +234,74 @@ def delete_and_batch(lane: Lane) -> Scene:
     return Scene([lane.name, other.name], deleting(lane), opening)
 
 
+def consumed(lane: Lane) -> Group:
+    """A subscriber that has read and released everything: three events."""
+    group = Group.made(lane)
+    lane.append({"0.0": [1, 2]}, batch="before")
+    group.checkpoint("begun")
+    group.reader().read_all()
+    group.checkpoint("read")
+    return group
+
+
+def two_runs_of_retention(lane: Lane) -> Scene:
+    consumed(lane)
+    return Scene([lane.name], retaining(lane), retaining(lane))
+
+
+def retention_and_a_new_subscriber_at_the_head(lane: Lane) -> Scene:
+    consumed(lane)
+    name = unique("new")
+    create = partial(create_reader_group, name=name, streams=[lane.name], request_id=name)
+    return Scene([lane.name], retaining(lane), lambda database: bool(create(database)))
+
+
+def retention_and_a_new_subscriber_of_what_is_consumed(lane: Lane) -> Scene:
+    consumed(lane)
+    name, start = unique("new"), "0.0=1, 1.0=0"
+    create = partial(
+        create_reader_group, name=name, streams=[lane.name], start=start, request_id=name
+    )
+    return Scene([lane.name], retaining(lane), lambda database: bool(create(database)))
+
+
+def retention_and_a_fork_to_replay(lane: Lane) -> Scene:
+    group, name = consumed(lane), unique("fork")
+    fork = partial(
+        fork_reader_group, name=group.name, new_name=name, at="checkpoint begun", subscriber=True,
+        request_id=name,
+    )  # fmt: skip
+    return Scene([lane.name], retaining(lane), lambda database: bool(fork(database)))
+
+
+def retention_and_a_reset_to_replay(lane: Lane) -> Scene:
+    group, request = consumed(lane), unique("reset")
+    reset = partial(
+        reset_reader_group, name=group.name, to="start", allow_repeat=True, request_id=request
+    )
+    return Scene([lane.name], retaining(lane), lambda database: bool(reset(database)))
+
+
+def retention_and_a_release(lane: Lane) -> Scene:
+    group = Group.made(lane)
+    lane.append({"0.0": [1, 2]}, batch="before")
+    group.reader().read_all()
+    release = partial(checkpoint, group=group.name, name="noon", request_id=unique("noon"))
+    return Scene([lane.name], retaining(lane), lambda database: bool(release(database)))
+
+
+def retention_and_the_end_of_a_subscriber(lane: Lane) -> Scene:
+    consumed(lane)
+    slow, request = Group.made(lane, start="head"), unique("delete")
+    delete = partial(delete_reader_group, name=slow.name, request_id=request)
+    return Scene([lane.name], retaining(lane), lambda database: bool(delete(database)))
+
+
+def retention_and_commit(lane: Lane) -> Scene:
+    consumed(lane)
+    return Scene([lane.name], retaining(lane), committing(lane.opened("one")))
+
+
 def late_attempts(lane: Lane) -> tuple[Attempt, Attempt]:
     """Two appends that began before a split, with events before and after it."""
     lane.append({"0.0": 1}, batch="before")
@@ -276,6 +353,15 @@ PAIRS = [
     Pair(late_commits_of_two_epochs),
     Pair(expiry_and_delete, waits=False),
     Pair(delete_and_batch, Conflict, NotFound, waits=False),
+    # Which streams are to be looked at, and which a group reads, is asked without a lock.
+    Pair(two_runs_of_retention, waits=False),
+    Pair(retention_and_a_new_subscriber_at_the_head, waits=False),
+    Pair(retention_and_a_new_subscriber_of_what_is_consumed, None, Truncated, waits=False),
+    Pair(retention_and_a_fork_to_replay, None, Truncated, waits=False),
+    Pair(retention_and_a_reset_to_replay, None, Truncated, waits=False),
+    Pair(retention_and_a_release, waits=False),
+    Pair(retention_and_the_end_of_a_subscriber, waits=False),
+    Pair(retention_and_commit, waits=False),
 ]
 
 

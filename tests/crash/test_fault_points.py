@@ -16,6 +16,7 @@ from tests.controller.operations import (
     committing,
     creating,
     deleting,
+    retaining,
     scaling,
     sealing,
     truncating,
@@ -23,11 +24,13 @@ from tests.controller.operations import (
 )
 from tests.controller.support import FIELDS, Lane, database_for_many, rows, run, staged, unique
 from tests.crash.fault_points import kill_at, moments_of
+from tests.reader_groups.support import Group
 from weir.controller.staged import announce
 from weir.controller.transactions import abort, expire
 from weir.garbage import sweep
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.names import StreamName, stream_name
+from weir.retention.subscribers import release
 from weir.storage import Database
 from weir.warehouse import MARK
 
@@ -120,6 +123,27 @@ def delete(lane: Lane) -> Scene:
     return Scene([lane.name], deleting(lane))
 
 
+def retain_what_is_consumed(lane: Lane) -> Scene:
+    group = Group.made(lane)
+    lane.append({"0.0": [2, 3]}, batch="one")
+    group.reader().read_all()
+    group.checkpoint()
+    return Scene([lane.name], retaining(lane))
+
+
+def release_by_hand(lane: Lane) -> Scene:
+    group = Group.made(lane, release="manual")
+    lane.append({"0.0": 3}, batch="one")
+    request = unique("release")
+    return Scene(
+        [lane.name],
+        lambda database: (
+            release(database, group.name, "0.0=2, 1.0=0", request_id=request)["released"].values()
+            and None
+        ),
+    )
+
+
 # How many moments were found, so that it is seen when there are others.
 MOMENTS = {
     create: 7,
@@ -132,10 +156,12 @@ MOMENTS = {
     expire_two: 15,
     scale: 8,
     truncate: 9,
-    update: 10,
+    update: 11,
     seal: 9,
     seal_with_an_append_that_waits: 24,
     delete: 8,
+    retain_what_is_consumed: 13,
+    release_by_hand: 14,
 }
 
 

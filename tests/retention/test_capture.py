@@ -4,6 +4,7 @@ from datetime import timedelta
 from random import Random
 
 import pytest
+from sqlalchemy import Connection, text
 
 from tests.controller.support import Lane, at_once, rows, run
 from weir.controller.seal import seal_stream
@@ -52,11 +53,12 @@ def test_the_tail_is_captured_only_when_it_moved(lane: Lane) -> None:
 def test_what_is_committed_while_a_run_goes_on_is_left_for_the_next(lane: Lane) -> None:
     capture(lane.database)
     attempt = lane.opened()
-    reader = lane.database.engine.connect()
-    with reader.begin():  # a run that began before the commit ended
-        reader.exec_driver_sql("DELETE FROM moved_stream")
+
+    def run_beside_a_commit(connection: Connection) -> None:
+        connection.execute(text("DELETE FROM moved_stream"))
         lane.commit(attempt, {"0.0": 3})
-    reader.close()
+
+    lane.database.transaction(run_beside_a_commit)
     assert [c["cut"] for c in capture(lane.database)] == [{"0.0": 3, "1.0": 0}]
 
 

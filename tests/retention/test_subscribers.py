@@ -127,12 +127,13 @@ def test_who_is_deleted_or_leaves_a_stream_or_is_no_subscriber_any_more_holds_no
 
 def pass_time(lane: Lane, seconds: float) -> None:
     """As if all that has happened had happened so much earlier."""
+    mine = "group_id IN (SELECT group_id FROM reader_group_stream WHERE stream_id = :s)"
     by = {"by": seconds, "s": lane.stream_id}
     for table, column, where in (
-        ("reader_group", "moved_at", "true"),
+        ("reader_group", "moved_at", mine),
         ("stream_cut", "recorded_at", "stream_id = :s"),
         ("retention_due", "due_at", "stream_id = :s"),
-        ("reader", "lease_until", "lease_until > '-infinity'"),
+        ("reader", "lease_until", f"lease_until > '-infinity' AND {mine}"),
     ):
         run(
             lane.database,

@@ -67,7 +67,8 @@ def _retain_one(
     decision = decide(inputs.situation)
     freed = Freed(*decision.frees, 0)
     lost: dict[str, int] = {}
-    if decision.cut is not None and (decision.overtaken or decision.left_out):
+    held = decision.bound is not None and not decision.overtaken and not decision.left_out
+    if decision.cut is not None and not held:
         lost = _lost(connection, stream, decision.cut)
     if not dry_run:
         if decision.cut is not None:
