@@ -51,6 +51,14 @@ def checkpoint(
         waits_for = _open_batches(connection, locked) if barrier else []
         cuts = _cuts(connection, locked, waits_for)
         last, clock = _last(connection, locked)
+        if name is None:
+            connection.execute(
+                text(
+                    """UPDATE reader_group SET checkpointed_at = clock_timestamp()
+                    WHERE group_id = :g"""
+                ),
+                {"g": locked.group_id},
+            )
         if name is None and not waits_for and cuts == last:
             return None
         chosen = name or f"automatic-{clock}"
@@ -155,7 +163,9 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
     Returns what was made, and the sentences of the failures.
     """
     groups = database.transaction(
-        lambda c: c.execute(text("SELECT name FROM reader_group ORDER BY group_id")).all()
+        lambda c: c.execute(
+            text("SELECT name FROM reader_group WHERE moved_at > checkpointed_at ORDER BY group_id")
+        ).all()
     )
     made, failed = settle_all(database), []
     for (group,) in groups:

@@ -49,7 +49,9 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
             )
         connection.execute(
             text(
-                """WITH counted AS (
+                """WITH noted AS (
+                    UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g
+                ), counted AS (
                     UPDATE reader_group_stream SET lost_events = lost_events + :lost
                     WHERE group_id = :g AND stream_id = :s
                 ), entries AS (

@@ -121,7 +121,9 @@ def advance(
     changed += [key for key in moved if key not in changed]
     connection.execute(
         text(
-            """WITH passed AS (
+            """WITH noted AS (
+                UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g
+            ), passed AS (
                 DELETE FROM reader_group_segment p
                 USING unnest(CAST(:done_streams AS bigint[]), CAST(:done_segments AS bigint[]))
                     AS d (stream_id, segment_id)

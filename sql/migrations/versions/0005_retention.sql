@@ -59,3 +59,8 @@ COMMENT ON COLUMN weir.garbage.reason IS 'truncated, aborted, fenced, abandoned 
 
 -- Transactions are kept as long as their stream, epochs are not: only those of open ones are.
 ALTER TABLE weir.transaction DROP CONSTRAINT transaction_stream_id_epoch_fkey;
+
+-- The groups that have moved since their last automatic checkpoint are found without looking at all.
+ALTER TABLE weir.reader_group ADD COLUMN checkpointed_at timestamptz NOT NULL DEFAULT '-infinity';
+CREATE INDEX reader_group_moved ON weir.reader_group (group_id) WHERE moved_at > checkpointed_at;
+COMMENT ON COLUMN weir.reader_group.checkpointed_at IS 'When the periodic checkpoint last looked at it.';

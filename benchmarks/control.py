@@ -1,0 +1,232 @@
+"""The periodic jobs over many streams beside few, and over many at rest beside none; and deleting.
+
+Streams, groups and what they do are rows, written in bulk; only the jobs' own work is timed.
+"""
+
+import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+from sqlalchemy import text
+
+from benchmarks.figure import Figure
+from benchmarks.setting import Setting
+from weir import migrate
+from weir.garbage import sweep
+from weir.reader_groups.checkpoints import checkpoint_all
+from weir.retention.capture import capture
+from weir.retention.run import retain
+from weir.spark.delete import deleter
+from weir.storage import Database
+
+FEW = 100
+SUBSCRIBERS = 3
+IDLE_RUNS = 50  # so that a run takes long enough to be timed
+
+_STREAMS = """
+INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retain_by_consumption,
+                    next_segment_number, last_clock, head)
+SELECT 'bench', 's' || i, 'key', 'fail', 'fail', true, 1, 1, '{"0.0": 0}'
+FROM generate_series(1, :count) i;
+INSERT INTO epoch (stream_id, epoch, reference_epoch, created_at, cause, request_id)
+SELECT stream_id, 0, 0, 1, 'create', '' FROM stream;
+INSERT INTO segment (stream_id, segment_id, key_low, key_high)
+SELECT stream_id, 0, 0, 1 FROM stream;
+INSERT INTO segment_tail (stream_id, segment_id) SELECT stream_id, 0 FROM stream;
+INSERT INTO reader_group (name, subscriber, on_gap, checkpointed_at)
+SELECT s.name || '-' || i, true, 'fail', 'infinity' FROM stream s, generate_series(1, :groups) i;
+INSERT INTO reader_group_stream (group_id, stream_id, start_cut, published_cut, published_at)
+SELECT g.group_id, s.stream_id, '{"0.0": 0}', '{"0.0": 0}', clock_timestamp()
+FROM reader_group g JOIN stream s ON s.name = split_part(g.name, '-', 1);
+INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset)
+SELECT group_id, stream_id, 0, 'unassigned', 0 FROM reader_group_stream;
+"""
+# Ten events for each stream, read by all its groups.
+_MOVED = """
+INSERT INTO transaction (stream_id, transaction_number, writer_id, batch_id, fingerprint, state,
+    epoch, opened_at, lease_until, ended_at, clock, events, bytes, files, append_again, source)
+SELECT stream_id, next_transaction_number, 'w', next_transaction_number::text, '', 'committed', 0,
+    clock_timestamp(), clock_timestamp(), clock_timestamp(), last_clock + 1, 10, 100, 1, false, ''
+FROM stream;
+INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes, transaction_number,
+    first_seq, last_seq, schema_version, path)
+SELECT s.stream_id, 0, t.tail_offset, 10, 100, s.next_transaction_number, 0, 9, 0,
+    s.stream_id || '/' || t.tail_offset
+FROM stream s JOIN segment_tail t USING (stream_id);
+INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes, clock,
+    transaction_number)
+SELECT s.stream_id, 0, t.tail_offset, 10, t.tail_bytes, 100, s.last_clock + 1,
+    s.next_transaction_number
+FROM stream s JOIN segment_tail t USING (stream_id);
+UPDATE stream SET last_clock = last_clock + 1,
+    next_transaction_number = next_transaction_number + 1;
+UPDATE segment_tail SET tail_offset = tail_offset + 10, tail_bytes = tail_bytes + 100;
+UPDATE reader_group_segment SET next_offset = next_offset + 10;
+"""
+_MARKED = "INSERT INTO moved_stream (stream_id) SELECT stream_id FROM stream;"
+_GROUPS_MOVED = (
+    "UPDATE reader_group SET moved_at = clock_timestamp(), checkpointed_at = '-infinity';"
+)
+_PUBLISHED = """
+UPDATE reader_group_stream gs SET published_cut = tail_cut(gs.stream_id);
+INSERT INTO retention_due (stream_id, due_at) SELECT stream_id, clock_timestamp() FROM stream;
+"""
+_AT_REST = """
+DELETE FROM moved_stream;
+DELETE FROM retention_due;
+UPDATE reader_group SET checkpointed_at = 'infinity';
+"""
+
+
+def _database(setting: Setting, streams: int) -> Database:
+    """A database of so many streams; the same for all figures."""
+    known: dict[int, Database] = setting.__dict__.setdefault("_control", {})
+    if streams not in known:
+        name = f"control_{streams}"
+        setting.server.psql(
+            f"CREATE DATABASE {name} OWNER weir_owner; "
+            f"GRANT CONNECT ON DATABASE {name} TO weir_app;"
+        )
+        migrate.upgrade(setting.server.dsn(name, "weir_owner"))
+        dsn = setting.server.dsn(name, "weir_app")
+        known[streams] = Database(dsn, patience=60.0, connect_patience=10.0)
+        setting.at_end.callback(known[streams].dispose)
+        _bulk(known[streams], _STREAMS, count=streams, groups=SUBSCRIBERS)
+        setting.server.psql("VACUUM ANALYZE", name)
+    return known[streams]
+
+
+def _bulk(database: Database, sql: str, **parameters: Any) -> None:
+    """Statements in one transaction, as whoever may."""
+
+    def work(connection: Any) -> None:
+        for statement in sql.split(";"):
+            if statement.strip():
+                used = {k: v for k, v in parameters.items() if f":{k}" in statement}
+                connection.execute(text(statement), used)
+
+    database.transaction(work)
+
+
+def _many(setting: Setting) -> int:
+    return 10_000 if setting.full else 1000
+
+
+def busy(what: str, prepare: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
+    """One run in which there is something to do for every stream: the time for each of them."""
+    setting.durable(False)
+    many = _many(setting)
+
+    def run(streams: int) -> float:
+        database = _database(setting, streams)
+        _bulk(database, _MOVED + prepare)
+        start = time.perf_counter()
+        job(database)
+        spent = time.perf_counter() - start
+        _bulk(database, _AT_REST)
+        setting.server.psql("VACUUM ANALYZE", f"control_{streams}")
+        return spent / streams
+
+    return Figure(
+        f"control/{what}",
+        f"seconds per stream of one run over {many:,} streams with {SUBSCRIBERS} subscribers each, "
+        f"all of which moved, beside {FEW}",
+        partial(run, many),
+        partial(run, FEW),
+        limit=1.2,
+        runs=3,
+        unit="s per stream",
+    )
+
+
+def idle(what: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
+    """One run in which there is nothing to do."""
+    setting.durable(False)
+    many = _many(setting)
+
+    def run(streams: int) -> float:
+        database = _database(setting, streams)
+        _bulk(database, _AT_REST)
+        start = time.perf_counter()
+        for _ in range(IDLE_RUNS):
+            job(database)
+        return (time.perf_counter() - start) / IDLE_RUNS
+
+    return Figure(
+        f"control/{what}-idle",
+        f"one run over {many:,} streams at rest beside one over none",
+        partial(run, many),
+        partial(run, 0),
+        limit=1.5,
+        unit="s per run",
+    )
+
+
+def deletion(setting: Setting) -> Figure:
+    """Small files beside a loop of the same library."""
+    setting.durable(False)
+    count = 100_000 if setting.full else 20_000
+    database = _database(setting, 0)
+
+    def files() -> tuple[Path, list[str]]:
+        root = setting.folder / f"delete-{setting.number()}"
+        paths = [f"1/_weir_tx={i // 100}/_weir_segment={i % 10}/{i}.parquet" for i in range(count)]
+        for folder in {Path(path).parent for path in paths}:
+            (root / folder).mkdir(parents=True)
+        for path in paths:
+            (root / path).write_bytes(b"rows")
+        return root, paths
+
+    def ours() -> float:
+        root, paths = files()
+        _bulk(
+            database,
+            """INSERT INTO garbage (root, path, reason, dead_at)
+            SELECT '', p, 'truncated', clock_timestamp() - interval '1 day'
+            FROM unnest(CAST(:paths AS text[])) p""",
+            paths=paths,
+        )
+        setting.spark.range(1).count()  # a session that is there
+        start = time.perf_counter()
+        done = sweep(database, str(root), 0.0, deleter(lambda: setting.spark))
+        spent = time.perf_counter() - start
+        assert done["deleted"] == count, done
+        shutil.rmtree(root)
+        return spent
+
+    def plain() -> float:
+        root, paths = files()
+        system = fs.LocalFileSystem()
+        start = time.perf_counter()
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(lambda path: system.delete_file(f"{root}/{path}"), paths))
+        spent = time.perf_counter() - start
+        shutil.rmtree(root)
+        return spent
+
+    return Figure(
+        "control/delete",
+        f"{count:,} dead files, with the rows that say so, beside removing them in a plain "
+        "parallel loop of the same library",
+        ours,
+        plain,
+        limit=1.5,
+        runs=3,
+    )
+
+
+_JOBS: dict[str, tuple[str, Callable[[Database], Any]]] = {
+    "cuts": (_MARKED, capture),
+    "checkpoints": (_GROUPS_MOVED, checkpoint_all),
+    "retention": (_PUBLISHED, retain),
+}
+FIGURES = {
+    **{f"control/{what}": partial(busy, what, *how) for what, how in _JOBS.items()},
+    **{f"control/{what}-idle": partial(idle, what, how[1]) for what, how in _JOBS.items()},
+    "control/delete": deletion,
+}
