@@ -160,6 +160,10 @@ ORDER BY reader_group;
 
 SELECT rule, held_by, cut, events, bytes FROM weir.retention_decisions ORDER BY decided_at;
 
+-- What would retention do now?
+
+SELECT rule, cut, events FROM weir.retention_dry_run('nyc/flights');
+
 -- Why is a file still there?
 
 SELECT segment, start_offset, events, why FROM weir.why_kept('nyc/flights')

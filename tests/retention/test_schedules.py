@@ -171,7 +171,11 @@ class Schedule:
     def retain(self) -> dict[str, Any]:
         """One run; what it truncated is nobody's loss, or is recorded as such."""
         released = {n: g.published() or {} for n, g in self.groups.items()}
+        [dry] = self.lane.rows("SELECT * FROM retention_dry_run(:n)", n=str(self.lane.name))
         [report] = retain(self.lane.database, [self.lane.name])
+        assert (dry.rule, dry.cut) == (report["rule"], report["cut"])
+        assert (dry.events, dry.bytes) == (report["events"], report["bytes"])
+        assert dry.left_out == report["left_out"]
         assert "error" not in report, report
         gone = self.before(self.lane.head())
         new = gone - self.truncated
