@@ -24,7 +24,7 @@ def run(job: Job, arguments: Process) -> dict[str, Any]:
         function,
         outputs,
         arguments.order,
-        arguments.expected_readers,
+        arguments.readers,
     ).run()
     if end := job.database.transaction(lambda c: end_of_group(c, arguments.reader_group)):
         job.say(end)
