@@ -1,16 +1,17 @@
 """### Run a function over what a reader group has not read yet, exactly once.
 
-**Parameters.** The group, `module:function` of a configured package, and where its result goes. It reads batch
-after batch up to the tail as it is at the start.
+**Parameters.** The group, `module:function` of a configured package, where its result goes, and how many tasks
+share the work. They read batch after batch up to the tail as it is at the start.
 
-**On failure.** Output and positions are published together. A batch that was open when a run was killed is
-taken over, whole, by the next run.
+**On failure.** Output and positions are published together. A batch that was open when a task failed or was
+killed is taken over, whole, by another reader at once, or by the next try or run.
 """
 
 from airflow.sdk import DAG
 
 from weir.airflow.forms import MANUAL, form
 from weir.airflow.operators import WeirJobOperator
+from weir.airflow.readers import form_per_reader
 
 with DAG("weir_process", doc_md=__doc__, params=form("process"), **MANUAL):
-    WeirJobOperator(task_id="process", job="process")
+    WeirJobOperator.partial(task_id="process", job="process").expand(arguments=form_per_reader())

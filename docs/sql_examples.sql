@@ -134,18 +134,52 @@ SELECT stream, source, attempt, lease_until < now() AS lapsed FROM weir.active_t
 SELECT path, state FROM weir.input_files WHERE stream = 'nyc/flights' ORDER BY path;
 
 -- # How far behind is each reader group?
+--
+-- `lag` is how much older its oldest unread event is than the newest in the stream, and
+-- `behind_since` when that was committed. `at_end`: nothing will ever follow, because the stream is
+-- sealed or the group stops there.
 
 SELECT reader_group, position, unread_events, unread_bytes, lost_events,
-       lag > interval '0' AS behind
+       lag > interval '0' AS behind, at_end
 FROM weir.lag WHERE stream = 'nyc/flights' ORDER BY reader_group;
 
--- Who reads what now?
+-- When will it have caught up? If events go on to be appended as in the last hour, and are read as
+-- fast as in the batches of the last hour. Null: never, or nobody has read.
 
-SELECT p.reader_group, p.segment, p.state, p.next_offset, p.reader_id, b.state AS batch, b.events
-FROM weir.positions p LEFT JOIN weir.batches b USING (reader_group, batch_id)
-ORDER BY p.reader_group, p.segment;
+SELECT reader_group, unread_events, read_rate > append_rate AS faster,
+       catch_up < interval '1 minute' AS soon
+FROM weir.catch_up ORDER BY reader_group;
 
--- Which Parquet folders of a group count?
+-- How much would be read again after going back to the last checkpoint?
+
+SELECT reader_group, checkpoint, events_since_checkpoint, events_since_position
+FROM weir.unread ORDER BY reader_group;
+
+-- # Who reads what now?
+
+SELECT reader_group, readers, open_batches, checkpoint, at_end FROM weir.reader_groups
+ORDER BY reader_group;
+
+SELECT reader_group, reader_id, segments, key_space, unread_events, batch_id
+FROM weir.assignment ORDER BY reader_group, reader_id;
+
+SELECT reader_group, segment, key_low, key_high, state, next_offset, unread_events, reader_id
+FROM weir.positions ORDER BY reader_group, key_low;
+
+-- What is being read, since when, and by which attempt?
+
+SELECT reader_group, batch_id, reader_id, attempt, segments, events, bytes, lapsed,
+       open_for < interval '1 hour' AS new
+FROM weir.open_batches;
+
+-- # Which checkpoints are there, and who do they wait for?
+
+SELECT reader_group, checkpoint, kind, state, published, waits_for, cut
+FROM weir.checkpoints ORDER BY created_at;
+
+SELECT checkpoint, batch_id, reader_id, events, lapsed FROM weir.checkpoint_blockers;
+
+-- # Which Parquet folders of a group count?
 
 SELECT reader_group, batch_id, output, path FROM weir.parquet_outputs ORDER BY batch_id;
 

@@ -70,9 +70,12 @@ def tell(database: Database) -> None:
     capture(database)
     retain(database)
 
-    # Now: May is being written, and the group reads on.
+    # Now: May is being written, the group reads on, and a checkpoint waits for what it reads.
     _begin(database, "2013-05")
     open_batch(database, "delays", "delays_by_carrier/0", delays, lease=LEASE, budget=10_000)
+    checkpoint(
+        database, "delays", name="spring", barrier=True, request_id="weir_checkpoint/2/checkpoint"
+    )
 
 
 def _append(database: Database, month: str, written: Mapping[str, int]) -> None:

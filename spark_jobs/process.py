@@ -6,25 +6,30 @@ from typing import Any
 from weir.arguments import Process
 from weir.functions import load_function
 from weir.job import Job, main
+from weir.reader_groups.groups import end_of_group
 
 
 def run(job: Job, arguments: Process) -> dict[str, Any]:
-    """Consume up to the tail as it is at the start."""
+    """Consume up to the tail as it is at the start. Says so when the group is at its end."""
     from weir.spark.append import Appender
     from weir.spark.consume import Consumer, Output
 
     function = load_function(arguments.function, job.settings.function_packages)
     outputs = tuple(Output.parse(o, job.settings.output_roots) for o in arguments.outputs)
     appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)
-    return Consumer(
+    report = Consumer(
         appender,
         arguments.reader_group,
         str(job.run),
         function,
         outputs,
         arguments.order,
-        arguments.expected_readers,
+        arguments.readers,
     ).run()
+    if end := job.database.transaction(lambda c: end_of_group(c, arguments.reader_group)):
+        job.say(end)
+        report["end"] = end
+    return report
 
 
 if __name__ == "__main__":

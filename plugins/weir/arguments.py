@@ -466,9 +466,11 @@ class Process:
         "segment: by offset within each segment; stream: write order over all; none: fastest.",
         "segment", enum=["segment", "stream", "none"],
     )  # fmt: skip
-    expected_readers: int = argument(
-        "Readers", "How many tasks read this group at the same time.", 1, minimum=1, maximum=1000
-    )
+    readers: int = argument(
+        "Readers",
+        "How many tasks share the work: none takes more than its part before the others have come.",
+        1, minimum=1, maximum=1000,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ which it failed. Its arguments and its output never carry a secret: it knows its
 import argparse
 import json
 import logging
+import re
 import sys
 import time
 import traceback
@@ -42,6 +43,15 @@ class RunId:
     def __str__(self) -> str:
         mapped = f"/{self.map_index}" if self.map_index >= 0 else ""
         return f"{self.dag_id}/{self.run_id}/{self.task_id}{mapped}"
+
+    @classmethod
+    def of(cls, name: str) -> "RunId | None":
+        """What `str` made, but for the try; None for the name of anything else."""
+        found = re.fullmatch(r"([^/]+)/([^/]+)/([^/]+?)(?:/(\d+))?", name)
+        if found is None:
+            return None
+        dag_id, run_id, task_id, map_index = found.groups()
+        return cls(dag_id, run_id, task_id, -1 if map_index is None else int(map_index))
 
 
 @dataclass

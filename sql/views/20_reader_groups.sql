@@ -1,66 +1,189 @@
-CREATE VIEW weir.reader_groups AS
-SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1 second' AS time_out,
-       g.generation, g.on_gap, g.created_at, g.moved_at,
-       (SELECT string_agg(s.scope || '/' || s.name || CASE WHEN s.state = 'deleted' THEN ' (deleted)' ELSE '' END,
-                          ', ' ORDER BY s.scope, s.name)
-        FROM weir.reader_group_stream gs JOIN weir.stream s USING (stream_id)
-        WHERE gs.group_id = g.group_id) AS streams,
-       (SELECT count(*) FROM weir.reader r WHERE r.group_id = g.group_id) AS readers
-FROM weir.reader_group g;
-COMMENT ON VIEW weir.reader_groups IS 'The reader groups.';
-COMMENT ON COLUMN weir.reader_groups.time_out IS 'So long without activity of its readers, and with something unread, and a subscriber holds nothing back any more; null: never.';
-COMMENT ON COLUMN weir.reader_groups.streams IS 'What it reads.';
-COMMENT ON COLUMN weir.reader_groups.readers IS 'How many readers have joined it.';
-
 CREATE VIEW weir.positions AS
 SELECT g.name AS reader_group, s.scope || '/' || s.name AS stream,
-       weir.segment_name(p.segment_id) AS segment, p.state, p.next_offset, p.reader_id, p.batch_id
+       weir.segment_name(p.segment_id) AS segment, n.key_low, n.key_high, p.state, p.next_offset,
+       CASE WHEN p.state = 'completed' THEN 0
+            ELSE greatest(coalesce(t.tail_offset, n.events) - coalesce(p.next_offset, 0), 0)
+       END AS unread_events,
+       p.reader_id, p.batch_id
 FROM weir.reader_group_segment p
 JOIN weir.reader_group g USING (group_id)
-JOIN weir.stream s USING (stream_id);
-COMMENT ON VIEW weir.positions IS 'Where each group stands in each segment.';
-
--- Lag is the clock of the tail less that of the first unread event: its age at the tail; zero when
--- there is nothing to read. What lies below the head can't be read any more: it is lost, not unread.
-CREATE VIEW weir.lag AS
-SELECT g.name AS reader_group, s.scope || '/' || s.name AS stream, p.cut AS position,
-       tail_size.events - readable_size.events AS unread_events,
-       tail_size.bytes - readable_size.bytes AS unread_bytes,
-       gs.lost_events + readable_size.events - position_size.events AS lost_events,
-       coalesce((s.last_clock - weir.clock_after(gs.stream_id, p.readable))
-                * interval '1 microsecond', interval '0') AS lag
-FROM weir.reader_group_stream gs
-JOIN weir.reader_group g USING (group_id)
 JOIN weir.stream s USING (stream_id)
-CROSS JOIN LATERAL (
-    SELECT c.cut, weir.join_cuts(gs.stream_id, c.cut, s.head) AS readable
-    FROM (SELECT weir.group_cut(gs.group_id, gs.stream_id) AS cut) c) p
-CROSS JOIN LATERAL weir.size_till(gs.stream_id, p.cut) position_size
-CROSS JOIN LATERAL weir.size_till(gs.stream_id, p.readable) readable_size
-CROSS JOIN LATERAL weir.size_till(gs.stream_id, weir.tail_cut(gs.stream_id)) tail_size;
-COMMENT ON VIEW weir.lag IS 'What each group has not read yet: events, bytes and time; and what it lost.';
-COMMENT ON COLUMN weir.lag.position IS 'The cut where it reads on.';
-COMMENT ON COLUMN weir.lag.unread_events IS 'From its position (or the head, where that is later) to the tail.';
-COMMENT ON COLUMN weir.lag.unread_bytes IS 'Their bytes, as first committed.';
-COMMENT ON COLUMN weir.lag.lost_events IS 'Truncated before it had read them.';
-COMMENT ON COLUMN weir.lag.lag IS 'How much older the oldest unread event is than the newest in the stream; 0 without any.';
+JOIN weir.segment n USING (stream_id, segment_id)
+LEFT JOIN weir.segment_tail t USING (stream_id, segment_id);
+COMMENT ON VIEW weir.positions IS 'Where each group stands in each segment, who owns it, and how much is in it.';
+COMMENT ON COLUMN weir.positions.unread_events IS 'From there to the end of the segment as it is now; of its successors nothing.';
+
+-- As it is weighed when segments are assigned.
+CREATE VIEW weir.assignment AS
+SELECT reader_group, reader_id, count(*) AS segments, sum(key_high - key_low) AS key_space,
+       sum(unread_events)::bigint AS unread_events, max(batch_id) AS batch_id
+FROM weir.positions WHERE state IN ('assigned', 'unassigned')
+GROUP BY reader_group, reader_id;
+COMMENT ON VIEW weir.assignment IS 'How the segments of each group are shared out: one row per reader that owns some, and one without a reader for those that nobody owns.';
+COMMENT ON COLUMN weir.assignment.reader_id IS 'Who owns them; null: nobody yet.';
+COMMENT ON COLUMN weir.assignment.segments IS 'How many.';
+COMMENT ON COLUMN weir.assignment.key_space IS 'Their part of the key space; the streams of a group count 1 each.';
+COMMENT ON COLUMN weir.assignment.unread_events IS 'Events to read in them, those of an open batch included.';
+COMMENT ON COLUMN weir.assignment.batch_id IS 'The open batch of this reader.';
 
 CREATE VIEW weir.readers AS
 SELECT g.name AS reader_group, r.reader_id, r.token, r.joined_at, r.lease_until,
-       r.lease_until < clock_timestamp() AS lapsed,
-       (SELECT count(*) FROM weir.reader_group_segment p
-        WHERE p.group_id = r.group_id AND p.reader_id = r.reader_id) AS segments
-FROM weir.reader r JOIN weir.reader_group g USING (group_id);
+       r.lease_until < clock_timestamp() AS lapsed, coalesce(a.segments, 0) AS segments,
+       coalesce(a.unread_events, 0) AS unread_events, a.batch_id
+FROM weir.reader r
+JOIN weir.reader_group g USING (group_id)
+LEFT JOIN weir.assignment a ON a.reader_group = g.name AND a.reader_id = r.reader_id;
 COMMENT ON VIEW weir.readers IS 'The readers that have joined, and how much each owns.';
 COMMENT ON COLUMN weir.readers.reader_id IS 'DAG, run, task and map index: the same over retries.';
 COMMENT ON COLUMN weir.readers.lapsed IS 'Whether others may take over now.';
 COMMENT ON COLUMN weir.readers.segments IS 'How many it owns.';
+COMMENT ON COLUMN weir.readers.batch_id IS 'The open batch that it reads.';
+
+-- Lag is the clock of the newest event less that of the oldest unread one: its age at the tail; zero
+-- when there is nothing to read. What lies below the head can't be read any more: it is lost, not unread.
+CREATE VIEW weir.lag AS
+SELECT g.name AS reader_group, s.scope || '/' || s.name AS stream, p.cut AS position,
+       u.events AS unread_events, u.bytes AS unread_bytes,
+       gs.lost_events + CASE WHEN u.readable = p.cut THEN 0 ELSE
+           (SELECT b.events FROM weir.unread_from(gs.stream_id, p.cut, p.cut, p.last) b) - u.events
+       END AS lost_events,
+       CASE WHEN u.events = 0 THEN interval '0' ELSE
+           ((SELECT max(i.clock) FROM weir.time_index i WHERE i.stream_id = gs.stream_id) - u.oldest)
+           * interval '1 microsecond'
+       END AS lag,
+       CASE WHEN u.events > 0 THEN weir.clock_time(u.oldest) END AS behind_since,
+       p.last AS end_cut, p.last IS NOT NULL AND u.events = 0 AS at_end, gs.stream_id
+FROM weir.reader_group_stream gs
+JOIN weir.reader_group g USING (group_id)
+JOIN weir.stream s USING (stream_id)
+CROSS JOIN LATERAL (
+    SELECT weir.group_cut(gs.group_id, gs.stream_id) AS cut,
+           CASE WHEN s.state = 'active' THEN gs.end_cut
+                ELSE coalesce(gs.end_cut, weir.tail_cut(gs.stream_id)) END AS last OFFSET 0) p
+CROSS JOIN LATERAL weir.unread_from(gs.stream_id, p.cut, s.head, p.last) u
+WHERE s.state <> 'deleted';
+COMMENT ON VIEW weir.lag IS 'What each group has not read yet of each stream: events, bytes and time; and what it lost.';
+COMMENT ON COLUMN weir.lag.position IS 'The cut where it reads on: what lies before it is committed.';
+COMMENT ON COLUMN weir.lag.unread_events IS 'From its position (or the head, where that is later) to the tail, or to where the group stops.';
+COMMENT ON COLUMN weir.lag.unread_bytes IS 'Their bytes, as first committed.';
+COMMENT ON COLUMN weir.lag.lost_events IS 'Truncated before it had read them.';
+COMMENT ON COLUMN weir.lag.lag IS 'How much older the oldest unread event is than the newest in the stream; 0 when nothing is unread.';
+COMMENT ON COLUMN weir.lag.behind_since IS 'When the oldest unread event was committed; null when nothing is unread.';
+COMMENT ON COLUMN weir.lag.end_cut IS 'Where it stops for good: its own end, or the tail of a sealed stream; null: it reads on.';
+COMMENT ON COLUMN weir.lag.stream_id IS 'This life of the stream.';
+COMMENT ON COLUMN weir.lag.at_end IS 'Whether it has read all that it will ever have to read of this stream.';
+
+-- Unread bytes (semantics 15): what would be read again after going back to the last checkpoint counts,
+-- so reading alone does not lower it. A group that was reset to before its last checkpoint counts from
+-- where it stands, as does one without any.
+CREATE VIEW weir.unread AS
+SELECT l.reader_group, l.stream, c.name AS checkpoint,
+       greatest(l.unread_events, u.events) AS events_since_checkpoint,
+       greatest(l.unread_bytes, u.bytes) AS bytes_since_checkpoint,
+       l.unread_events AS events_since_position, l.unread_bytes AS bytes_since_position
+FROM weir.lag l
+JOIN weir.reader_group g ON g.name = l.reader_group
+JOIN weir.stream s USING (stream_id)
+LEFT JOIN LATERAL (
+    SELECT * FROM weir.last_checkpoint(g.group_id) n WHERE n.cuts ? l.stream_id::text) c ON true
+LEFT JOIN LATERAL weir.unread_from(
+    l.stream_id, c.cuts -> l.stream_id::text, s.head, l.end_cut) u ON true;
+COMMENT ON VIEW weir.unread IS 'How much each group has to read from its last checkpoint on, and from its position on.';
+COMMENT ON COLUMN weir.unread.checkpoint IS 'Its newest complete checkpoint; null without any: then both count from its position.';
+COMMENT ON COLUMN weir.unread.events_since_checkpoint IS 'Events from there (or the head, where that is later) to the tail, or to where the group stops.';
+COMMENT ON COLUMN weir.unread.bytes_since_checkpoint IS 'Their bytes, as first committed.';
+COMMENT ON COLUMN weir.unread.events_since_position IS 'Events from where it stands: what was committed is read.';
+COMMENT ON COLUMN weir.unread.bytes_since_position IS 'Their bytes, as first committed.';
+
+-- An hour, and the time during which at least one batch was open: a group that has caught up waits for
+-- most of an hour, which says nothing about how fast it reads.
+CREATE VIEW weir.catch_up AS
+SELECT g.name AS reader_group, l.unread_events, l.unread_bytes, l.lag, w.append_rate, r.read_rate,
+       CASE WHEN l.unread_events = 0 THEN interval '0'
+            WHEN r.read_rate > w.append_rate
+            THEN l.unread_events / (r.read_rate - w.append_rate) * interval '1 second'
+       END AS catch_up
+FROM weir.reader_group g
+JOIN (
+    SELECT reader_group, sum(unread_events)::bigint AS unread_events,
+           sum(unread_bytes)::bigint AS unread_bytes, max(lag) AS lag
+    FROM weir.lag GROUP BY reader_group) l ON l.reader_group = g.name
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(t.events / extract(epoch FROM least(
+               interval '1 hour', statement_timestamp() - s.created_at))), 0)::double precision
+           AS append_rate
+    FROM weir.reader_group_stream gs
+    JOIN weir.stream s ON s.stream_id = gs.stream_id AND s.state = 'active' AND gs.end_cut IS NULL
+    JOIN weir.transaction t ON t.stream_id = s.stream_id AND t.state = 'committed'
+        AND t.clock > weir.time_clock(statement_timestamp() - interval '1 hour')
+    WHERE gs.group_id = g.group_id) w
+CROSS JOIN LATERAL (
+    SELECT max(b.events) / nullif(extract(epoch FROM sum(upper(busy) - lower(busy))), 0)
+           ::double precision AS read_rate
+    FROM (SELECT sum(b.events)::double precision AS events,
+                 range_agg(tstzrange(least(b.opened_at, b.committed_at), b.committed_at)) AS times
+          FROM weir.reader_batch b
+          WHERE b.group_id = g.group_id AND b.state = 'committed'
+            AND b.committed_at > statement_timestamp() - interval '1 hour') b
+    CROSS JOIN LATERAL unnest(b.times) AS busy) r;
+COMMENT ON VIEW weir.catch_up IS 'How long each group will take to catch up, if events go on to be appended as in the last hour, and its readers, as many as there were, read all the time as fast as in the batches that were committed in it.';
+COMMENT ON COLUMN weir.catch_up.unread_events IS 'Of all its streams, as in lag.';
+COMMENT ON COLUMN weir.catch_up.unread_bytes IS 'Their bytes, as first committed.';
+COMMENT ON COLUMN weir.catch_up.lag IS 'The longest of its streams.';
+COMMENT ON COLUMN weir.catch_up.append_rate IS 'Events per second that were appended in the last hour to its streams, sealed ones and those that it reads only up to an end left out.';
+COMMENT ON COLUMN weir.catch_up.read_rate IS 'Events per second of the batches that were committed in the last hour, while any of them was open; null without any.';
+COMMENT ON COLUMN weir.catch_up.catch_up IS '0 when nothing is unread; null when it does not catch up, or has committed nothing in the last hour.';
+
+-- How far it has read is asked only where all of its streams have an end.
+CREATE VIEW weir.reader_groups AS
+SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1 second' AS time_out,
+       g.generation, g.on_gap, g.max_outstanding, g.created_at,
+       g.moved_at,
+       (SELECT string_agg(s.scope || '/' || s.name || CASE WHEN s.state = 'deleted' THEN ' (deleted)' ELSE '' END,
+                          ', ' ORDER BY s.scope, s.name)
+        FROM weir.reader_group_stream gs JOIN weir.stream s USING (stream_id)
+        WHERE gs.group_id = g.group_id) AS streams,
+       (SELECT count(*) FROM weir.reader r WHERE r.group_id = g.group_id) AS readers,
+       (SELECT count(*) FROM weir.reader_batch b
+        WHERE b.group_id = g.group_id AND b.state = 'open') AS open_batches,
+       c.name AS checkpoint, c.created_at AS checkpoint_at,
+       CASE WHEN EXISTS (
+           SELECT FROM weir.reader_group_stream gs JOIN weir.stream s USING (stream_id)
+           WHERE gs.group_id = g.group_id AND gs.end_cut IS NULL AND s.state = 'active')
+       THEN false
+       ELSE coalesce((SELECT bool_and(l.at_end) FROM weir.lag l WHERE l.reader_group = g.name), false)
+       END AS at_end
+FROM weir.reader_group g
+LEFT JOIN LATERAL weir.last_checkpoint(g.group_id) c ON true;
+COMMENT ON VIEW weir.reader_groups IS 'The reader groups.';
+COMMENT ON COLUMN weir.reader_groups.time_out IS 'So long without activity of its readers, and with something unread, and a subscriber holds nothing back any more; null: never.';
+COMMENT ON COLUMN weir.reader_groups.streams IS 'What it reads.';
+COMMENT ON COLUMN weir.reader_groups.readers IS 'How many readers have joined it.';
+COMMENT ON COLUMN weir.reader_groups.open_batches IS 'How many batches are being read.';
+COMMENT ON COLUMN weir.reader_groups.checkpoint IS 'Its newest complete checkpoint.';
+COMMENT ON COLUMN weir.reader_groups.checkpoint_at IS 'When that was asked for.';
+COMMENT ON COLUMN weir.reader_groups.at_end IS 'Whether it has read all that it will ever have to read: each stream up to the group''s end, or sealed and read through.';
 
 CREATE VIEW weir.batches AS
 SELECT g.name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, b.attempt, b.events,
        b.bytes, b.opened_at, b.committed_at, b.outputs, b.bounds
 FROM weir.reader_batch b JOIN weir.reader_group g USING (group_id);
 COMMENT ON VIEW weir.batches IS 'What was read at once, and what became of it.';
+
+CREATE VIEW weir.open_batches AS
+SELECT g.name AS reader_group, b.batch_id, b.reader_id, b.attempt, b.opened_at,
+       clock_timestamp() - b.opened_at AS open_for, jsonb_array_length(b.bounds) AS segments,
+       b.events, b.bytes, coalesce(r.lease_until < clock_timestamp(), true) AS lapsed
+FROM weir.reader_batch b
+JOIN weir.reader_group g USING (group_id)
+LEFT JOIN weir.reader r USING (group_id, reader_id)
+WHERE b.state = 'open';
+COMMENT ON VIEW weir.open_batches IS 'What is being read now: by whom, since when, how much.';
+COMMENT ON COLUMN weir.open_batches.reader_id IS 'The reader that holds it.';
+COMMENT ON COLUMN weir.open_batches.opened_at IS 'When its bounds were fixed, by whichever reader had it first.';
+COMMENT ON COLUMN weir.open_batches.open_for IS 'How long ago that was.';
+COMMENT ON COLUMN weir.open_batches.segments IS 'How many it reads.';
+COMMENT ON COLUMN weir.open_batches.lapsed IS 'Whether its reader''s lease has run out, so that another may take it over now.';
 
 CREATE VIEW weir.parquet_outputs AS
 SELECT g.name AS reader_group, b.batch_id, b.committed_at, o.value ->> 'output' AS output,
@@ -74,15 +197,32 @@ COMMENT ON COLUMN weir.parquet_outputs.output IS 'What the job calls it.';
 COMMENT ON COLUMN weir.parquet_outputs.path IS 'The folder, below its output root.';
 
 CREATE VIEW weir.checkpoints AS
-SELECT g.name AS reader_group, c.name AS checkpoint, c.kind, c.created_at, c.published,
-       s.scope || '/' || s.name AS stream, entry.value AS cut
+SELECT g.name AS reader_group, c.name AS checkpoint, c.kind, c.state, c.created_at, c.expires_at,
+       c.ended_at, c.published, c.waits_for, s.scope || '/' || s.name AS stream, entry.value AS cut
 FROM weir.checkpoint c
 JOIN weir.reader_group g USING (group_id)
 CROSS JOIN LATERAL jsonb_each(c.cuts) entry
 LEFT JOIN weir.stream s ON s.stream_id = entry.key::bigint;
 COMMENT ON VIEW weir.checkpoints IS 'The checkpoints of each group, one row per stream.';
 COMMENT ON COLUMN weir.checkpoints.checkpoint IS 'Given by a person, or automatic-<clock>.';
-COMMENT ON COLUMN weir.checkpoints.cut IS 'Where the group stood in the stream.';
+COMMENT ON COLUMN weir.checkpoints.cut IS 'Where the group stood in the stream, or will stand when it is complete.';
+
+CREATE VIEW weir.checkpoint_blockers AS
+SELECT g.name AS reader_group, c.name AS checkpoint, c.created_at, c.expires_at, b.batch_id,
+       b.reader_id, b.opened_at, b.events, coalesce(r.lease_until < clock_timestamp(), true) AS lapsed
+FROM weir.checkpoint c
+JOIN weir.reader_group g USING (group_id)
+JOIN weir.reader_batch b ON b.group_id = c.group_id AND b.state = 'open'
+    AND b.batch_id = ANY (c.waits_for)
+LEFT JOIN weir.reader r ON r.group_id = b.group_id AND r.reader_id = b.reader_id
+WHERE c.state = 'waiting';
+COMMENT ON VIEW weir.checkpoint_blockers IS 'Who the waiting checkpoints wait for: one row per batch that is not committed yet.';
+COMMENT ON COLUMN weir.checkpoint_blockers.checkpoint IS 'The one that waits.';
+COMMENT ON COLUMN weir.checkpoint_blockers.created_at IS 'Since when.';
+COMMENT ON COLUMN weir.checkpoint_blockers.expires_at IS 'Until when it waits at most.';
+COMMENT ON COLUMN weir.checkpoint_blockers.reader_id IS 'Who reads the batch.';
+COMMENT ON COLUMN weir.checkpoint_blockers.opened_at IS 'Since when.';
+COMMENT ON COLUMN weir.checkpoint_blockers.lapsed IS 'Whether its reader''s lease has run out, so that another may take it over now.';
 
 CREATE VIEW weir.subscribers AS
 SELECT s.scope || '/' || s.name AS stream, g.name AS reader_group, g.release,

@@ -4,8 +4,6 @@ keeps its secrets, and runs its periodic DAGs."""
 import json
 import os
 import re
-import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,39 +12,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flights import checks, demo
+from flights import checks
 from flights.demo import DELAYS, DEPARTURES, FLIGHTS, FUNCTION, Story, Told
 from flights.report import Views
 from flights.runs import Ended, Run, Runs
+from tests.acceptance.conftest import EVERY
 from weir.errors import InvalidInput
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 from weir.storage import Database
 
-EVERY = 40  # of the flights: 8,420 of them
 PERIODIC = ("weir_stream_cuts", "weir_checkpoints", "weir_retention", "weir_upkeep")
 PROCESS = {"reader_group": "delays", "function": FUNCTION, "outputs": [f"stream:{DELAYS}"]}
 
 
 pytestmark = pytest.mark.timeout(1800)  # the first test waits for the whole story
-
-
-@pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Postgres and Airflow in a temporary state folder, with the demo's settings."""
-    # A CI that gives up sends SIGTERM: as Ctrl-C it stops the stack, too.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    installation = Installation(tmp_path_factory.mktemp("weir") / "state", durable=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WEIR_CONFIG", str(demo.SETTINGS))
-        patch.setenv("WEIR_BATCH_EVENTS", str(100_000 // EVERY))
-        try:
-            installation.start()
-            yield installation
-        finally:
-            installation.stop()
-            installation.postgres.remove()
-            signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +123,7 @@ REFUSED = {
         r"'departures/2013-01.csv' is not a Parquet file"),
     "function that is not allowed": Refused(
         "weir_process", PROCESS | {"function": "os:system"},
-        r"'os:system' is not in a package that functions may come from \(flights\)"),
+        r"'os:system' is not in a package that functions may come from \(flights, slowly\)"),
     "output outside the roots": Refused(
         "weir_process", PROCESS | {"outputs": ["parquet:../elsewhere"]},
         r"'\.\./elsewhere' is outside the configured roots"),
@@ -207,7 +187,8 @@ def test_bad_input_is_refused_with_one_sentence(
     assert sentence.endswith("."), "a sentence, not the repr of an exception"
     assert sentence in log
     tasks = installation.airflow.api().tasks(expected.dag, ended.run_id)
-    assert [task["try_number"] for task in tasks] == [1], "it would fail the same way again"
+    tries = {task["try_number"] for task in tasks if task["state"] == "failed"}
+    assert tries == {1}, "it would fail the same way again"
 
 
 def test_what_refused_appends_wrote_is_deleted(
@@ -352,4 +333,5 @@ def test_reports_come_back_to_airflow(installation: Installation, told: Told) ->
     database.dispose()
     assert len(rows) == 2
     for row in rows:
-        assert api.xcom(row.dag_id, row.run_id, row.task_id) == row.report
+        found = api.xcom(row.dag_id, row.run_id, row.task_id, map_index=row.map_index)
+        assert found == row.report

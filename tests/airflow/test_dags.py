@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import BundleDagBag
 from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException
 
 from weir.airflow.assets import APPENDED
 from weir.airflow.operators import WeirJobOperator
@@ -70,7 +71,13 @@ def dag(bag: BundleDagBag, request: pytest.FixtureRequest) -> DAG:
 
 @pytest.fixture
 def task(dag: DAG) -> WeirJobOperator:
-    (task,) = dag.tasks
+    """The one that submits the DAG's job."""
+    *before, task = dag.topological_sort()
+    if dag.dag_id == "weir_process":
+        assert [one.task_id for one in before] == ["readers"]
+        task = task.unmap({"arguments": None})
+    else:
+        assert before == []
     assert isinstance(task, WeirJobOperator)
     return task
 
@@ -95,6 +102,15 @@ def test_a_dag_submits_the_job_of_its_name(dag: DAG, task: WeirJobOperator) -> N
     assert Path(task.application).is_file()
     assert task.arguments is None, "the job takes what the form gives"
     assert (APPENDED in task.outlets) == (task.job == "ingest")
+
+
+def test_a_consumer_has_a_task_for_each_of_its_readers(bag: BundleDagBag) -> None:
+    readers, process = bag.dags["weir_process"].topological_sort()
+    form = {"reader_group": "g", "function": "a:b", "outputs": ["parquet:{{dag}}"], "readers": 3}
+    assert readers.python_callable(form) == [form] * 3
+    assert process.expand_input.value["arguments"].operator is readers
+    with pytest.raises(AirflowFailException, match=r"^readers is 0: How many tasks"):
+        readers.python_callable(form | {"readers": 0})
 
 
 def test_a_dag_is_unpaused_because_a_run_of_a_paused_one_waits_for_ever(dag: DAG) -> None:

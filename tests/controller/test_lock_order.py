@@ -23,7 +23,7 @@ from tests.reader_groups.support import LEASE, Group
 from weir import garbage, recover
 from weir.controller import commit, queries, scale, seal, streams, transactions, truncation, update
 from weir.names import stream_name
-from weir.reader_groups import batches, changes, checkpoints, groups, outputs, readers
+from weir.reader_groups import batches, changes, checkpoints, groups, outputs, readers, turns
 from weir.retention import capture, prune, subscribers
 from weir.retention import run as retention_run
 from weir.segment import segment_name
@@ -190,6 +190,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(truncation.truncate, lane.name, tail, request_id="truncate")
     skipping = watch(readers.join, "other", "reader", LEASE)
     watch(batches.open_batch, "other", "reader", skipping, lease=LEASE, budget=3)
+    watch(turns.next_batch, "other", "reader", skipping, until={}, lease=LEASE, budget=3)
     Group(database, "other", (lane,)).lapse("reader")
     watch(readers.expire, 0.0)
     watch(readers.leave, "one", "heir", heir, LEASE)

@@ -10,6 +10,7 @@ from spark_jobs import process
 from tests.crash.functions import FOLDER, STREAM
 from tests.crash.jobs import holding, job, wait_for
 from tests.spark.installation import Installation
+from weir.controller.seal import seal_stream
 from weir.garbage import sweep
 from weir.job import main
 from weir.names import stream_name
@@ -87,7 +88,13 @@ def test_consumer_killed_before_its_commit_is_taken_over_and_each_event_is_there
     (batch,) = run("another", capsys)["batches"]
     assert (batch["batch"], batch["attempt"], batch["events"]) == (1, 2, ROWS)
     assert_exactly_once(weir, group)
-    assert run("later", capsys)["batches"] == [], "there is nothing left to read"
+    later = run("later", capsys)
+    assert (later["batches"], later.get("end")) == ([], None), "there is nothing left to read yet"
+    (stream,) = weir.query("SELECT DISTINCT stream FROM lag")[0]
+    seal_stream(weir.database, stream_name(stream), request_id="seal")
+    assert run("last", capsys)["end"] == (
+        f"reader group {group} is at its end: it has read {stream}, and nothing will follow."
+    )
 
 
 def test_zombie_reader_that_commits_after_its_batch_was_taken_over_is_refused(

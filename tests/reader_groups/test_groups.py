@@ -4,9 +4,10 @@ import pytest
 
 from tests.controller.support import Lane, unique
 from tests.reader_groups.support import Group
+from weir.controller.seal import seal_stream
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.names import stream_name
-from weir.reader_groups.groups import create_reader_group, group_streams
+from weir.reader_groups.groups import create_reader_group, end_of_group, group_streams
 from weir.storage import Database
 
 
@@ -101,3 +102,23 @@ def test_an_unknown_group_is_named(shared_database: Database, lane: Lane) -> Non
         group.reader()
     with pytest.raises(NotFound, match="no-such-group"):
         group.checkpoint("x")
+
+
+def test_a_group_that_has_read_all_it_will_ever_have_says_so(lane: Lane) -> None:
+    lane.append({"0.0": 5})
+    bounded, endless = Group.made(lane, end="tail"), Group.made(lane)
+
+    def said(group: Group) -> str:
+        return group.database.transaction(lambda c: end_of_group(c, group.name))
+
+    for group in (bounded, endless):
+        assert said(group) == ""
+        group.reader().read_all()
+    end = f"is at its end: it has read {lane.name}, and nothing will follow."
+    assert (said(bounded), said(endless)) == (f"reader group {bounded.name} {end}", "")
+    lane.append({"1.0": 1})
+    seal_stream(lane.database, lane.name, request_id=unique("seal"))
+    assert said(endless) == ""
+    endless.reader().read_all()
+    assert said(endless) == f"reader group {endless.name} {end}"
+    assert said(bounded) == f"reader group {bounded.name} {end}"

@@ -1,4 +1,5 @@
-"""A question costs the same however long the history is, also where most streams are short."""
+"""A question costs the same however long the history is, also where most streams are short; and a
+view of groups costs per group the same however many there are."""
 
 import json
 from dataclasses import replace
@@ -9,9 +10,10 @@ import pytest
 from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, rows
+from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
 from tests.sql.history import scaled_again_and_again
+from weir.reader_groups.checkpoints import checkpoint
 from weir.storage import Database
 
 EPOCHS = 4000
@@ -34,11 +36,15 @@ def long_and_short(test_database: TestDatabase) -> tuple[Lane, Lane]:
     lanes = [Lane.made(database) for _ in range(60)]
     Group.made(*lanes)
     scaled_again_and_again(lanes[0], EPOCHS)
+    analyze(test_database)
+    return lanes[0], lanes[1]
+
+
+def analyze(test_database: TestDatabase) -> None:
     connection = psycopg2.connect(test_database.owner_dsn)
     connection.autocommit = True
     connection.cursor().execute("ANALYZE")
     connection.close()
-    return lanes[0], lanes[1]
 
 
 QUESTIONS = """
@@ -56,6 +62,7 @@ SELECT stream_cut_at(:stream, clock_time(:middle))
 SELECT * FROM recorded_cut(:stream, clock_time(:middle))
 SELECT next_cut(:stream, CAST(:cut AS jsonb), 10)
 SELECT clock_after(:s, CAST(:tail AS jsonb))
+SELECT * FROM unread_from(:s, CAST(:cut AS jsonb), CAST(:cut AS jsonb), CAST(:later AS jsonb))
 SELECT join_cuts(:s, CAST(:cut AS jsonb), CAST(:later AS jsonb))
 SELECT * FROM streams WHERE stream = :stream
 SELECT * FROM current_epoch_record WHERE stream = :stream
@@ -122,3 +129,85 @@ def test_no_statistics_are_kept_of_whose_stream_a_row_is(database: Database) -> 
           AND a.attname = 'stream_id' AND a.attstattarget IS DISTINCT FROM 0""",
     )
     assert [row.relname for row in kept] == ["stream"]
+
+
+GROUPS = """
+SELECT * FROM reader_groups
+SELECT * FROM readers
+SELECT * FROM positions
+SELECT * FROM assignment
+SELECT * FROM lag
+SELECT * FROM unread
+SELECT * FROM catch_up
+SELECT * FROM batches
+SELECT * FROM open_batches
+SELECT * FROM checkpoints
+SELECT * FROM checkpoint_blockers
+"""
+
+
+def with_copies(group: Group, count: int) -> None:
+    """So many more groups that stand where this one does, with the same readers and batches."""
+    copied = "generate_series(1, :count) n JOIN reader_group o ON o.group_id = :g"
+    run(
+        group.database,
+        f"""WITH new AS (
+            INSERT INTO reader_group (name, subscriber, on_gap)
+            SELECT :name || '-' || n, o.subscriber, o.on_gap FROM {copied} RETURNING group_id
+        ), streams AS (
+            INSERT INTO reader_group_stream (group_id, stream_id, start_cut)
+            SELECT new.group_id, stream_id, start_cut FROM new, reader_group_stream
+            WHERE reader_group_stream.group_id = :g
+        ), readers AS (
+            INSERT INTO reader SELECT new.group_id, reader_id, token, lease_until, joined_at
+            FROM new, reader WHERE reader.group_id = :g
+        ), batches AS (
+            INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds, events,
+                                      bytes, opened_at, committed_at)
+            SELECT new.group_id, batch_id, reader_id, token, state, bounds, events, bytes,
+                   opened_at, committed_at
+            FROM new, reader_batch WHERE reader_batch.group_id = :g
+        ), checkpoints AS (
+            INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, published, state,
+                                    waits_for, expires_at, ended_at)
+            SELECT new.group_id, name, kind, created_at, cuts, published, state, waits_for,
+                   expires_at, ended_at
+            FROM new, checkpoint WHERE checkpoint.group_id = :g
+        )
+        INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset,
+                                          reader_id, batch_id)
+        SELECT new.group_id, stream_id, segment_id, state, next_offset, reader_id, batch_id
+        FROM new, reader_group_segment p WHERE p.group_id = :g""",
+        g=group.group_id, count=count, name=unique(group.name),
+    )  # fmt: skip
+
+
+def test_a_view_of_many_groups_reads_as_much_per_group_as_one_of_few(
+    test_database: TestDatabase,
+) -> None:
+    database = test_database.open()
+    lane = Lane.made(database, segments=8)
+    for _ in range(5):
+        lane.append(dict.fromkeys(lane.active(), 10))
+    group = Group.made(lane)
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=100))
+    group.checkpoint("c")
+    reader.must_open(budget=100)
+    checkpoint(database, group.name, name="b", barrier=True, request_id=unique("b"))
+
+    def costs(where: str = "") -> dict[str, int]:
+        analyze(test_database)
+        return {
+            question: database.transaction(lambda c, q=question: cost(c, f"{q} {where}", 1))
+            for question in GROUPS.strip().splitlines()
+        }
+
+    with_copies(group, 9)
+    of_10, of_one = costs(), costs(f"WHERE reader_group = '{group.name}'")
+    with_copies(group, 90)
+    of_100, still_of_one = costs(), costs(f"WHERE reader_group = '{group.name}'")
+    assert {q: (of_10[q], n) for q, n in of_100.items() if n > 30 * of_10[q] + 30} == {}
+    assert {q: (of_one[q], n) for q, n in still_of_one.items() if n > 2 * of_one[q] + 30} == {}, (
+        "who asks about one group looks at that one only"
+    )

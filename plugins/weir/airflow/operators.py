@@ -3,6 +3,7 @@
 The same DAG runs on local[*], a standalone cluster, YARN or Kubernetes by changing that connection.
 """
 
+import contextlib
 import json
 from typing import Any
 
@@ -10,6 +11,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
+from weir.airflow.readers import ReaderTask
 from weir.arguments import JOBS, parse
 from weir.errors import InvalidInput, Unavailable, WeirError
 from weir.job import RunId, job_path, read_outcome
@@ -30,7 +32,8 @@ class WeirJobOperator(SparkSubmitOperator):
         what a form was filled in with.
 
     A wrong argument, and whatever would fail the same way again, fails the task without a retry and
-    with one sentence; the rest is retried.
+    with one sentence; the rest is retried. A task that reads a group is one of its readers: if it
+    fails or is killed, other readers take over at once.
     """
 
     template_fields = (*SparkSubmitOperator.template_fields, "arguments")
@@ -42,6 +45,7 @@ class WeirJobOperator(SparkSubmitOperator):
         super().__init__(application=job_path(job), **kwargs)
         self.job = job
         self.arguments = arguments
+        self._reader: ReaderTask | None = None
 
     def execute(self, context: Any) -> dict[str, Any] | None:
         """Check the arguments, submit, and read from Postgres what the job reported."""
@@ -58,13 +62,28 @@ class WeirJobOperator(SparkSubmitOperator):
             "--run", json.dumps(run.__dict__), "--arguments", json.dumps(arguments),
         ]  # fmt: skip
         failed: Exception | None = None
-        try:
-            super().execute(context)
-        except AirflowException as error:
-            failed = error
+        with contextlib.ExitStack() as meanwhile:
+            if self.job == "process":
+                self._reader = ReaderTask(arguments["reader_group"], run)
+                meanwhile.enter_context(self._reader.watching(ti.get_task_states))
+            try:
+                super().execute(context)
+            except AirflowException as error:
+                failed = error
+                self._end_lease()
         report = self._outcome(run, failed)
         self._tell_assets(context, arguments)
         return report
+
+    def on_kill(self) -> None:
+        """Airflow ends the task: so ends the job, and the lease of its reader."""
+        super().on_kill()
+        self._end_lease()
+
+    def _end_lease(self) -> None:
+        if self._reader is not None:
+            with contextlib.suppress(Exception):  # the lease runs out by itself
+                self._reader.ended()
 
     def _outcome(self, run: RunId, failed: Exception | None) -> dict[str, Any] | None:
         try:

@@ -259,9 +259,7 @@ def _last(connection: Connection, group: LockedGroup) -> tuple[dict[str, Any] | 
     """The cuts of the newest checkpoint, else where the group began; and the time."""
     row = connection.execute(
         text(
-            """SELECT coalesce((SELECT c.cuts FROM checkpoint c
-                    WHERE c.group_id = :g AND c.state = 'complete'
-                    ORDER BY c.created_at DESC LIMIT 1),
+            """SELECT coalesce((SELECT cuts FROM last_checkpoint(:g)),
                 (SELECT jsonb_object_agg(gs.stream_id::text, gs.start_cut)
                     FROM reader_group_stream gs WHERE gs.group_id = :g)) AS cuts,
                 time_clock(clock_timestamp()) AS clock"""

@@ -180,3 +180,17 @@ def group_tails(connection: Connection, name: str) -> dict[int, dict[str, Any]]:
         {"name": name},
     )
     return {row.stream_id: dict(row.tail) for row in rows}
+
+
+def end_of_group(connection: Connection, name: str) -> str:
+    """The sentence for a group that has read all that it will ever have to read; else empty."""
+    streams = connection.execute(
+        text(
+            """SELECT string_agg(l.stream, ', ' ORDER BY l.stream) FROM lag l
+            WHERE l.reader_group = :name HAVING bool_and(l.at_end)"""
+        ),
+        {"name": name},
+    ).scalar_one_or_none()
+    if not streams:
+        return ""
+    return f"reader group {name} is at its end: it has read {streams}, and nothing will follow."

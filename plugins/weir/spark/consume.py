@@ -19,10 +19,11 @@ from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, Committed, abort, ping
 from weir.errors import Fenced, InvalidInput, InvariantViolation, Truncated
 from weir.names import stream_name
-from weir.reader_groups.batches import Batch, check_held, commit_batch, open_batch
+from weir.reader_groups.batches import Batch, check_held, commit_batch
 from weir.reader_groups.groups import group_streams, group_tails
 from weir.reader_groups.outputs import write_manifest
 from weir.reader_groups.readers import join, leave, renew
+from weir.reader_groups.turns import next_batch
 from weir.spark.append import Appender
 from weir.spark.progress import watched
 from weir.spark.read import frame_of
@@ -71,7 +72,10 @@ class Consumer:
             raise InvalidInput(f"an output is named twice ({', '.join(names)}); name each once.")
 
     def run(self) -> dict[str, Any]:
-        """Read up to the tail as it is now, batch after batch; returns what was done."""
+        """Read up to the tail as it is now, batch after batch; returns what was done.
+
+        What other readers have of it is waited for, and taken over if they die.
+        """
         app = self.appender
         lease = app.settings.reader_lease
         app.database.transaction(self._check_outputs)
@@ -86,7 +90,7 @@ class Consumer:
                 every=lease / 3,
             ) as alive:
                 while (
-                    batch := open_batch(
+                    batch := next_batch(
                         app.database, self.group, self.reader_id, token, lease=lease,
                         budget=app.settings.batch_events, until=until,
                         expected_readers=self.expected_readers,

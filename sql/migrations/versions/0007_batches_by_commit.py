@@ -1,11 +1,11 @@
-"""Limits of retention, what is to be looked at, subscribers that release by hand or time out."""
+"""Committed batches by time."""
 
 from pathlib import Path
 
 from alembic import op
 
-revision = "0005"
-down_revision = "0004"
+revision = "0007"
+down_revision = "0006"
 
 
 def upgrade() -> None:

@@ -64,3 +64,7 @@ ALTER TABLE weir.transaction DROP CONSTRAINT transaction_stream_id_epoch_fkey;
 ALTER TABLE weir.reader_group ADD COLUMN checkpointed_at timestamptz NOT NULL DEFAULT '-infinity';
 CREATE INDEX reader_group_moved ON weir.reader_group (group_id) WHERE moved_at > checkpointed_at;
 COMMENT ON COLUMN weir.reader_group.checkpointed_at IS 'When the periodic checkpoint last looked at it.';
+
+-- As for the other tables (see 0005).
+ALTER TABLE weir.moved_stream ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir.retention_due ALTER COLUMN stream_id SET STATISTICS 0;

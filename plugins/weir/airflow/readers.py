@@ -1,0 +1,148 @@
+"""Readers as mapped tasks, and what Airflow knows of tasks as a hint for their groups.
+
+A lease is the promise: when it has run out, others may take over. That a task failed or was killed
+Airflow knows earlier. So a task that ends ends its reader's lease; and while a reader runs it asks
+now and then whether the tasks of the other readers of its group still do: a task that was killed
+with all that belongs to it can't say so itself, and what Airflow calls then runs in it (callbacks,
+listeners). A hint only permits: a reader that is there after all goes on until it is replaced.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow.sdk import task
+from airflow.sdk.exceptions import AirflowFailException
+from sqlalchemy import Connection, text
+
+from weir.arguments import Process, parse
+from weir.errors import InvalidInput
+from weir.job import RunId
+from weir.reader_groups.readers import leave
+from weir.settings import load
+from weir.storage import Database
+
+log = logging.getLogger("weir.airflow")
+
+# Seconds between two questions of a group's readers to Airflow, however many they are.
+EVERY = 2.0
+ALIVE = ("running", "restarting")
+# Run id -> task id, with its map index after a _ if it has one -> state.
+Answer = Mapping[str, Mapping[str, str | None]]
+States = Callable[..., Answer]
+
+
+@task(task_id="readers")  # type: ignore[untyped-decorator]  # it has none in Airflow
+def form_per_reader(params: dict[str, Any]) -> list[dict[str, Any]]:
+    """The form of a run, once for each of the readers that it asks for: to be mapped over."""
+    form = dict(params)
+    try:
+        return [form] * parse(Process, form).readers
+    except InvalidInput as error:
+        raise AirflowFailException(str(error)) from None
+
+
+@dataclass(frozen=True)
+class ReaderTask:
+    """The task of a reader, and its group."""
+
+    group: str
+    run: RunId
+
+    def ended(self) -> None:
+        """It failed or is killed: end its lease, unless a later try of it has begun."""
+        with _database() as (database, lease):
+            token = database.transaction(self._token)
+            if token is not None:
+                leave(database, self.group, str(self.run), token, lease)
+
+    def _token(self, connection: Connection) -> int | None:
+        found: int | None = connection.execute(
+            text(
+                """SELECT r.token FROM reader r JOIN reader_group g USING (group_id)
+                WHERE g.name = :group AND r.reader_id = :reader AND NOT EXISTS (
+                    SELECT FROM job_run j WHERE j.dag_id = :dag_id AND j.run_id = :run_id
+                    AND j.task_id = :task_id AND j.map_index = :map_index
+                    AND j.try_number > :try_number)"""
+            ),
+            {"group": self.group, "reader": str(self.run), **self.run.__dict__},
+        ).scalar_one_or_none()
+        return found
+
+    @contextmanager
+    def watching(self, states: States) -> Iterator[None]:
+        """Meanwhile, ask Airflow for the tasks of the group's other readers, and end the leases of
+        those that don't run."""
+        over = threading.Event()
+
+        def watch() -> None:
+            others = 0
+            while True:
+                try:
+                    others = self.end_leases_of_the_dead(states)
+                except Exception as error:  # a hint is not worth failing for
+                    log.info("the other readers of group %s are not watched: %s", self.group, error)
+                if over.wait(EVERY * (others + 1)):
+                    return
+
+        thread = threading.Thread(target=watch, name="weir-readers", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join(timeout=5)
+
+    def end_leases_of_the_dead(self, states: States) -> int:
+        """Ask once. Returns how many other readers the group has."""
+        with _database() as (database, lease):
+            # Tokens first: one that is given from now on belongs to a task that runs.
+            tokens = database.transaction(self._others)
+            others = {run: t for reader, t in tokens.items() if (run := RunId.of(reader))}
+            for dag_id in {run.dag_id for run in others}:
+                of_dag = [run for run in others if run.dag_id == dag_id]
+                answer = states(
+                    dag_id=dag_id,
+                    task_ids=sorted({run.task_id for run in of_dag}),
+                    run_ids=sorted({run.run_id for run in of_dag}),
+                )
+                for run in over(of_dag, answer):
+                    log.info("the task of reader %s does not run: its lease ends now", run)
+                    leave(database, self.group, str(run), others[run], lease)
+            return len(tokens)
+
+    def _others(self, connection: Connection) -> dict[str, int]:
+        rows = connection.execute(
+            text(
+                """SELECT r.reader_id, r.token FROM reader r JOIN reader_group g USING (group_id)
+                WHERE g.name = :group AND r.reader_id <> :reader
+                  AND r.lease_until > '-infinity'"""
+            ),
+            {"group": self.group, "reader": str(self.run)},
+        )
+        return {row.reader_id: row.token for row in rows}
+
+
+def over(runs: Sequence[RunId], answer: Answer) -> list[RunId]:
+    """Those whose tasks don't run, as Airflow answers; of what it does not know nothing is said."""
+    gone = []
+    for run in runs:
+        tasks = answer.get(run.run_id, {})
+        key = run.task_id if run.map_index < 0 else f"{run.task_id}_{run.map_index}"
+        if key in tasks and tasks[key] not in ALIVE:
+            gone.append(run)
+    return gone
+
+
+@contextmanager
+def _database() -> Iterator[tuple[Database, float]]:
+    """Connections for a hint, which waits for nobody long; and the configured lease."""
+    settings = replace(load(), outage_patience=5.0, connect_patience=5.0)
+    database = Database.of(settings)
+    try:
+        yield database, settings.reader_lease
+    finally:
+        database.dispose()

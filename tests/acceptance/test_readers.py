@@ -1,0 +1,164 @@
+"""Consumers of several tasks under a real Airflow: they share the work, and a task that is killed
+is replaced without waiting for its lease."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import weir
+from tests.controller.support import rows
+from weir.controller.streams import create_stream
+from weir.local.installation import Installation
+from weir.names import stream_name
+from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.outputs import committed_folders
+from weir.settings import load
+from weir.storage import Database
+
+pytestmark = pytest.mark.timeout(600)
+
+
+class Shared:
+    """A stream of eight segments, a group that reads it, and what its consumers made of it."""
+
+    def __init__(self, installation: Installation, name: str) -> None:
+        self.installation = installation
+        self.name = name
+        self.output = f"{name}-{{{{run_id}}}}"  # what a form says is no template
+        self.settings = replace(
+            load(dict(os.environ) | installation.environment()),
+            database=installation.postgres.dsn("weir", "weir_app"),
+        )
+        self.database = Database.of(self.settings)
+        self.events = 0
+        stream = stream_name(f"test/{name}")
+        create_stream(self.database, stream, segments=8, routing_key="key", request_id=name)
+        create_reader_group(self.database, name, [stream], request_id=name)
+
+        for _ in range(10):  # batches end with files
+            numbers = range(self.events, self.events + 2_000)
+            table = pa.table({"key": [f"key {n % 997}" for n in numbers], "n": list(numbers)})
+            self.events += len(numbers)
+            weir.append(
+                str(stream), table, writer_id="test", batch_id=str(self.events),
+                settings=self.settings,
+            )  # fmt: skip
+
+    def trigger(self, readers: int) -> str:
+        """Start a run with so many readers; returns its id."""
+        return self.installation.airflow.api().trigger(
+            "weir_process",
+            {"reader_group": self.name, "function": "slowly:events", "readers": readers,
+             "outputs": [f"parquet:{self.output}"]},
+        )  # fmt: skip
+
+    def wait(self, run_id: str) -> str:
+        return self.installation.airflow.api().wait("weir_process", run_id, 300)
+
+    def rows(self, sql: str, **parameters: Any) -> list[Any]:
+        """The rows of a query that names the group `:g`."""
+        return rows(self.database, sql, g=self.name, **parameters)
+
+    def batches(self) -> list[Any]:
+        return self.rows("SELECT * FROM batches WHERE reader_group = :g ORDER BY batch_id")
+
+    def check_each_event_once(self) -> None:
+        root = Path(self.settings.output_roots[0])
+        folders = committed_folders(self.database, self.name, self.output)
+        found = [n for f in folders for n in pq.read_table(root / f)["n"].to_pylist()]
+        assert sorted(found) == list(range(self.events))
+
+
+def until(what: str, found: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """Ask until the answer is true."""
+    end = time.monotonic() + seconds
+    while not (answer := found()):
+        assert time.monotonic() < end, f"waited {seconds:.0f} s in vain for {what}"
+        time.sleep(0.05)
+    return answer
+
+
+def tree_of(run_id: str, map_index: int) -> list[psutil.Process]:
+    """The process that runs a mapped task, and all its children: the JVM, the driver."""
+    ours = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            said = " ".join(process.cmdline())
+            if run_id in said and f'"map_index": {map_index},' in said:
+                ours.append(process)
+    first = next(process for process in ours if process.parent() not in ours)
+    runner = first.parent()
+    return [runner, *runner.children(recursive=True)]
+
+
+@contextmanager
+def frozen(found: list[psutil.Process]) -> Iterator[None]:
+    for process in found:
+        with suppress(psutil.Error):
+            process.suspend()
+    try:
+        yield
+    finally:
+        for process in found:
+            with suppress(psutil.Error):
+                process.resume()
+
+
+def kill_with_an_open_batch(shared: Shared, run_id: str, map_index: int) -> Any:
+    """SIGKILL all of a mapped task while it has a batch open; returns the batch."""
+    sql = "SELECT * FROM open_batches WHERE reader_group = :g AND reader_id = :reader"
+    reader = f"weir_process/{run_id}/process/{map_index}"
+    while True:
+        until("a batch to be opened", lambda: shared.rows(sql, reader=reader))
+        tree = tree_of(run_id, map_index)
+        with frozen(tree):
+            if open_now := shared.rows(sql, reader=reader):
+                for process in reversed(tree):  # the driver first: its parent can't tell
+                    with suppress(psutil.Error):
+                        process.kill()
+                return open_now[0]
+
+
+def test_three_readers_share_a_stream_and_take_over_from_one_that_is_killed(
+    installation: Installation,
+) -> None:
+    shared = Shared(installation, "killed")
+    run_id = shared.trigger(readers=3)
+    until("the first batches", lambda: [b for b in shared.batches() if b.state == "committed"])
+    killed = kill_with_an_open_batch(shared, run_id, 1)
+    assert shared.wait(run_id) == "success"
+    batches = {batch.batch_id: batch for batch in shared.batches()}
+    taken = batches[killed.batch_id]
+    assert {batch.state for batch in batches.values()} == {"committed"}
+    assert (taken.attempt, taken.events) == (2, killed.events), "taken over whole"
+    assert taken.reader_id != killed.reader_id, "not by its next try, and long before its lease"
+    readers = {batch.reader_id for batch in batches.values()}
+    assert len(readers) == 3, "each had a part"
+    shared.check_each_event_once()
+
+
+def test_two_runs_of_a_consumer_at_the_same_time_share_the_work(
+    installation: Installation,
+) -> None:
+    shared = Shared(installation, "two")
+    runs = [shared.trigger(readers=1), shared.trigger(readers=1)]
+    assert [shared.wait(run_id) for run_id in runs] == ["success", "success"]
+    batches = shared.batches()
+    assert {(batch.state, batch.attempt) for batch in batches} == {("committed", 1)}, "no fight"
+    assert {batch.reader_id for batch in batches} == {
+        f"weir_process/{run_id}/process/0" for run_id in runs
+    }
+    tries = shared.rows(
+        "SELECT try_number FROM job_runs WHERE run_id = ANY(:runs) AND :g = :g", runs=runs
+    )
+    assert [row.try_number for row in tries] == [1, 1]
+    shared.check_each_event_once()

@@ -1,0 +1,103 @@
+"""A run ends when all is committed up to the tail that it saw, by whichever reader."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.controller.support import Lane
+from tests.reader_groups.support import ALL, Group, Reader
+from weir.reader_groups import turns
+from weir.reader_groups.batches import Batch
+from weir.reader_groups.turns import next_batch
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPoolExecutor]:
+    monkeypatch.setattr(turns, "PAUSE", 0.02)
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def group(lane: Lane) -> Group:
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane)
+
+
+def turn(reader: Reader, until: dict[int, Any] | None = None, budget: int = ALL) -> Batch | None:
+    return next_batch(
+        reader.group.database, reader.group.name, reader.reader_id, reader.token, lease=0.0,
+        budget=budget, until=until or reader.group.tails(), expected_readers=1,
+    )  # fmt: skip
+
+
+def assert_waits(waiting: "Future[Any]") -> None:
+    time.sleep(0.2)
+    assert not waiting.done()
+
+
+def test_a_reader_for_whom_nothing_is_left_gets_its_share_of_the_next_batches(
+    group: Group, pool: ThreadPoolExecutor
+) -> None:
+    first = group.reader("first")
+    batch = first.must_open(budget=2)
+    assert len(batch.bounds) == 2, "there is more, but in the same segments"
+    second = group.reader("second")
+    waiting = pool.submit(turn, second)
+    assert_waits(waiting)
+    first.commit(batch)
+    mine = first.must_open()
+    theirs = waiting.result(timeout=10)
+    assert {b.segment_id for b in mine.bounds}.isdisjoint(b.segment_id for b in theirs.bounds)
+    first.commit(mine)
+    second.commit(theirs)
+    assert (turn(first), turn(second)) == (None, None)
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+
+
+def test_a_reader_that_waits_takes_over_from_one_that_dies(
+    group: Group, pool: ThreadPoolExecutor
+) -> None:
+    batch = group.reader("dies").must_open()
+    waiting = pool.submit(turn, group.reader("waits"))
+    assert_waits(waiting)
+    group.lapse("dies")
+    taken = waiting.result(timeout=10)
+    assert (taken.batch_id, taken.bounds, taken.attempt) == (batch.batch_id, batch.bounds, 2)
+
+
+def test_a_run_ends_when_others_have_committed_all_that_it_saw(
+    lane: Lane, group: Group, pool: ThreadPoolExecutor
+) -> None:
+    other = group.reader("other")
+    batch = other.must_open()
+    seen = group.tails()
+    lane.append({"0.0": 7})
+    waiting = pool.submit(turn, group.reader("run"), seen)
+    assert_waits(waiting)
+    other.commit(batch)
+    assert waiting.result(timeout=10) is None
+    assert group.cut() == {"0.0": 10, "1.0": 10}, "what came later is left for the next run"
+
+
+def test_a_reader_does_not_wait_when_nothing_is_left_or_nobody_has_it(
+    lane: Lane, group: Group
+) -> None:
+    reader = group.reader()
+    group.reader("idle")
+    seen = group.tails()
+    reader.read_all(expected=0)
+    group.lapse("idle")
+    reader.read_all()
+    group.reader("idle again")
+    lane.append({"0.0": 1})
+    assert turn(reader, seen) is None, "all that it saw is committed"
+    group.lapse("idle again")
+    far = {lane.stream_id: {"0.0": 12, "1.0": 10}}
+    batch = turn(reader, far)
+    assert batch is not None
+    reader.commit(batch)
+    assert turn(reader, far) is None, "there is nobody who could have the rest"
