@@ -209,7 +209,7 @@ def test_what_was_truncated_meanwhile_takes_nothing_of_a_budget(lane: Lane) -> N
     # The positions move together, so they stay below the head while one of them is in a batch.
     lane.append({"0.0": [4, 4], "1.0": [4, 4]})
     low, high = lane.scale("1.0")
-    lane.append({"0.0": 4, low: 4, high: 4})
+    lane.append({"0.0": 40, low: 4, high: 4})
     group = Group.made(lane, on_gap="skip", subscriber=False)
     a, b = group.reader("a"), group.reader("b")
     first = a.must_open(4, expected=2)

@@ -10,10 +10,17 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedGroup
-from weir.reader_groups.assignment import assign
+from weir.reader_groups.assignment import assign, unread_events
 from weir.reader_groups.budget import ALL, Budget, Fit, fit
 from weir.reader_groups.plan import Bound, Graph, bounds_of_stream
-from weir.reader_groups.positions import Position, advance, read_graphs, read_positions
+from weir.reader_groups.positions import (
+    Key,
+    Position,
+    advance,
+    read_graphs,
+    read_lags,
+    read_positions,
+)
 from weir.segment import Segment
 from weir.stream_cut import StreamCut, read_entries
 
@@ -42,8 +49,8 @@ def open_new(
     expected_readers: int,
 ) -> Batch | None:
     positions = read_positions(connection, group)
-    mine = _share(connection, group, positions, reader_id, expected_readers)
     graphs = read_graphs(connection, group, positions)
+    mine = _share(connection, group, positions, graphs, reader_id, expected_readers)
     bounds, size = _plan(connection, positions, graphs, mine, budget, until)
     if not bounds:
         if expected_readers == 0:
@@ -93,13 +100,12 @@ def _share(
     connection: Connection,
     group: LockedGroup,
     positions: Sequence[Position],
+    graphs: dict[int, Graph],
     reader_id: str,
     expected_readers: int,
-) -> set[tuple[int, Segment]]:
-    """Take this reader's fair share of the free segments, and release what is others'."""
-    loads = {p.key: p.state.end - p.next_offset for p in positions if p.next_offset is not None}
-    owners = {p.key: p.reader_id for p in positions if p.reader_id is not None}
-    pinned = frozenset(p.key for p in positions if p.batch_id is not None)
+) -> set[Key]:
+    """Take this reader's fair share of the free segments, release what is others', and return what
+    it may read: all that is its own now and in no batch."""
     readers = [
         row.reader_id
         for row in connection.execute(
@@ -109,15 +115,17 @@ def _share(
     ]
     # Readers that are expected but have not joined keep their share free ("~" sorts last).
     readers += [f"~{i}" for i in range(len(readers), expected_readers)]
-    wanted = assign(loads, owners, readers, pinned)
-    mine = {key for key, owner in wanted.items() if owner == reader_id}
-    free = {p.key for p in positions if p.reader_id is None}
-    take = [key for key in mine if key in free]
-    drop = [
-        key
-        for key, owner in owners.items()
-        if owner == reader_id and key not in mine and key not in pinned
-    ]
+    loads: dict[Key, int] = {}
+    for stream_id, graph in graphs.items():
+        for segment, load in unread_events(_present(positions, stream_id), graph).items():
+            loads[stream_id, segment.segment_id] = load
+    owners = {p.key: p.reader_id for p in positions if p.reader_id is not None}
+    held = {p.key for p in positions if p.batch_id is not None}
+    lags = read_lags(connection, group) if len(readers) > 1 else {}
+    wanted = assign(loads, owners, readers, held=held, lags=lags)
+    mine = {key for key, owner in wanted.items() if owner == reader_id and key not in held}
+    before = {key for key, owner in owners.items() if owner == reader_id and key not in held}
+    take, drop = sorted(mine - owners.keys()), sorted(before - mine)
     if take or drop:
         connection.execute(
             text(
@@ -130,43 +138,51 @@ def _share(
             ),
             {
                 "g": group.group_id,
-                "streams": [key[0] for key in [*take, *drop]],
-                "segments": [key[1].segment_id for key in [*take, *drop]],
+                "streams": [stream_id for stream_id, _ in [*take, *drop]],
+                "segments": [segment_id for _, segment_id in [*take, *drop]],
                 "readers": [reader_id] * len(take) + [None] * len(drop),
             },
         )
-    return {key for key in mine if key in free or owners.get(key) == reader_id} - pinned
+    return {key for key in mine if key not in owners or key in before}
 
 
 def _plan(
     connection: Connection,
     positions: Sequence[Position],
     graphs: dict[int, Graph],
-    mine: set[tuple[int, Segment]],
+    mine: set[Key],
     budget: Budget,
     until: dict[int, dict[str, Any]],
 ) -> tuple[list[Bound], int]:
     """The bounds of the next batch, and their bytes."""
     stops = {s: _load_cut(connection, s, until[s], graphs[s]) for s in graphs if s in until}
+    theirs = [p for p in positions if p.key not in mine]
 
     def bounds_within(fit: Fit) -> list[Bound]:
         bounds = []
         for stream_id, graph in graphs.items():
-            here = [p for p in positions if p.stream_id == stream_id]
-            owned = {
-                p.segment: p.next_offset
-                for p in here
-                if p.next_offset is not None and p.key in mine
-            }
-            waiting = [p.segment for p in here if p.segment not in owned]
             bounds += bounds_of_stream(
-                stream_id, owned, waiting, graph, stops.get(stream_id), partial(fit.end, stream_id)
+                stream_id,
+                _present([p for p in positions if p.key in mine], stream_id),
+                [p.segment for p in theirs if p.stream_id == stream_id],
+                graph,
+                stops.get(stream_id),
+                partial(fit.end, stream_id),
             )
         return bounds
 
     readable = bounds_within(ALL)
     within = fit(connection, readable, budget)
     return (readable if within.ends is None else bounds_within(within)), within.bytes
+
+
+def _present(positions: Sequence[Position], stream_id: int) -> dict[Segment, int]:
+    """Of the positions in a stream those that can be read."""
+    return {
+        p.segment: p.next_offset
+        for p in positions
+        if p.stream_id == stream_id and p.next_offset is not None
+    }
 
 
 def _load_cut(

@@ -10,6 +10,7 @@ from weir.reader_groups.plan import Bound, Graph, SegmentState
 from weir.segment import Segment
 from weir.stream_cut import ready
 
+Key = tuple[int, int]  # stream and segment id
 MOST_SEGMENTS_AHEAD = 20_000  # how much of the graph one batch looks at, but for direct successors
 
 
@@ -28,9 +29,9 @@ class Position(NamedTuple):
         return self.state.segment
 
     @property
-    def key(self) -> tuple[int, Segment]:
+    def key(self) -> Key:
         """What names it in the group."""
-        return self.stream_id, self.state.segment
+        return self.stream_id, self.state.segment.segment_id
 
 
 def read_positions(connection: Connection, group: LockedGroup) -> list[Position]:
@@ -65,6 +66,27 @@ def read_graphs(
         for row in rows:
             states[row[0]].append(_state(row))
     return {stream_id: Graph(found) for stream_id, found in states.items()}
+
+
+def read_lags(connection: Connection, group: LockedGroup) -> dict[Key, int]:
+    """How far the positions are behind, in microseconds: the clock of the tail
+    less that of the first unread event, or of the scale after which there are only successors."""
+    rows = connection.execute(
+        text(
+            """SELECT p.stream_id, p.segment_id, t.last_clock - coalesce(i.clock, e.created_at)
+            FROM reader_group_segment p JOIN stream t USING (stream_id)
+            JOIN segment s USING (stream_id, segment_id)
+            LEFT JOIN epoch e ON e.stream_id = s.stream_id AND e.epoch = s.sealed_epoch
+            LEFT JOIN LATERAL (
+                SELECT i.clock, i.start_offset + i.events AS past FROM time_index i
+                WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
+                  AND i.start_offset <= p.next_offset
+                ORDER BY i.start_offset DESC LIMIT 1) i ON i.past > p.next_offset
+            WHERE p.group_id = :g AND coalesce(i.clock, e.created_at) IS NOT NULL"""
+        ),
+        {"g": group.group_id},
+    )
+    return {(row[0], row[1]): row[2] for row in rows}
 
 
 # What an epoch created follows what it sealed. Of that the group has not passed what is as new as
@@ -110,7 +132,7 @@ def advance(
     done = [bound for bound in bounds if bound.completes]
     read = [bound for bound in bounds if not bound.completes]
     moved = {(bound.stream_id, bound.segment_id): bound.end for bound in read}
-    changed: dict[tuple[int, int], int | None] = dict(moved)
+    changed: dict[Key, int | None] = dict(moved)
     if done:
         changed = {**_entered(connection, group, done), **moved}
     connection.execute(
@@ -151,7 +173,7 @@ def advance(
 
 def _entered(
     connection: Connection, group: LockedGroup, done: Sequence[Bound]
-) -> dict[tuple[int, int], int | None]:
+) -> dict[Key, int | None]:
     """What takes the place of completed segments: offset 0, or None for a future segment.
 
     Listed are then all positions that are not done, and of the done ones the successors.
@@ -173,7 +195,7 @@ def _entered(
             "segments": [bound.segment_id for bound in done],
         },
     ).all()
-    entered: dict[tuple[int, int], int | None] = {}
+    entered: dict[Key, int | None] = {}
     for stream_id in {bound.stream_id for bound in done}:
         here = [p for p in positions if p.stream_id == stream_id]
         graph = Graph([p.state for p in here] + [_state(r) for r in created if r[0] == stream_id])
