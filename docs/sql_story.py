@@ -14,6 +14,7 @@ from weir.controller.transactions import Attempt, InputFile, begin
 from weir.errors import InvariantViolation
 from weir.names import stream_name
 from weir.reader_groups.batches import commit_batch, open_batch
+from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import join
@@ -28,6 +29,7 @@ FIELDS = [
     {"name": "dep_delay", "type": "double", "nullable": True, "metadata": {}},
 ]
 LEASE = 3600.0
+BUDGET = Budget(50_000, 2**32, 5_000)
 
 
 def tell(database: Database) -> None:
@@ -53,7 +55,7 @@ def tell(database: Database) -> None:
     )
     delays = join(database, "delays", "delays_by_carrier/0", LEASE)
     batch = open_batch(
-        database, "delays", "delays_by_carrier/0", delays, lease=LEASE, budget=50_000
+        database, "delays", "delays_by_carrier/0", delays, lease=LEASE, budget=BUDGET
     )
     if batch is None:
         raise InvariantViolation("there is nothing to read in the story")
@@ -72,7 +74,7 @@ def tell(database: Database) -> None:
 
     # Now: May is being written, the group reads on, and a checkpoint waits for what it reads.
     _begin(database, "2013-05")
-    open_batch(database, "delays", "delays_by_carrier/0", delays, lease=LEASE, budget=10_000)
+    open_batch(database, "delays", "delays_by_carrier/0", delays, lease=LEASE, budget=BUDGET)
     checkpoint(
         database, "delays", name="spring", barrier=True, request_id="weir_checkpoint/2/checkpoint"
     )

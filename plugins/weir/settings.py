@@ -32,7 +32,9 @@ class Settings:
     metadata_history: float = 7 * 86400.0  # metadata wholly below the head is kept this long
     outage_patience: float = 900.0  # how long to wait for Postgres to come back
     connect_patience: float = 30.0  # how long to wait for the first connection
-    batch_events: int = 10_000_000  # about how much one batch reads at most
+    batch_events: int = 10_000_000  # what one batch reads at most, but for a larger first file
+    batch_bytes: int = 4 * 2**30  # ... in bytes of its files
+    batch_files: int = 5_000  # ... in files: Spark pays for each
 
 
 def load(environ: dict[str, str] | None = None) -> Settings:

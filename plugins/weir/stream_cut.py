@@ -106,7 +106,8 @@ class StreamCut:
     offsets: Mapping[Segment, Offset]
 
     def __post_init__(self) -> None:
-        owners = set(_Front.of(self.offsets).owners)
+        waits = any(offset is FUTURE for offset in self.offsets.values())
+        owners = set(_Front.of(self.offsets).owners) if waits else set()
         canonical = {
             segment: offset
             for segment, offset in sorted(self.offsets.items(), key=lambda item: item[0])
@@ -234,6 +235,11 @@ def join(a: StreamCut, b: StreamCut) -> StreamCut:
             for segment, whole in _Front(keys, newer).whole().items()
         }
     )
+
+
+def ready(segments: Iterable[Segment]) -> set[Segment]:
+    """Those before which none of the others comes: what can be read, if these are not passed."""
+    return {segment for segment, whole in _Front.of(segments).whole().items() if whole}
 
 
 def check_valid(cut: StreamCut, later: Iterable[Segment], ends: Mapping[int, int]) -> None:

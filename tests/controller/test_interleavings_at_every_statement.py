@@ -27,7 +27,7 @@ from tests.controller.operations import (
     updating,
 )
 from tests.controller.support import Lane, staged, unique
-from tests.reader_groups.support import Group
+from tests.reader_groups.support import Group, budget
 from weir.controller.commit import commit
 from weir.controller.queries import closed_cut_at
 from weir.controller.transactions import Attempt, expire, ping_all
@@ -228,7 +228,7 @@ def delete_and_batch(lane: Lane) -> Scene:
     sealing(lane)(lane.database)
 
     def opening(database: Database) -> Any:
-        batch = open_batch(database, group.name, "reader", token, lease=60.0, budget=100)
+        batch = open_batch(database, group.name, "reader", token, lease=60.0, budget=budget())
         return None if batch is None else batch.events
 
     return Scene([lane.name, other.name], deleting(lane), opening)

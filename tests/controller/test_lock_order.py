@@ -19,7 +19,7 @@ import weir.reader_groups
 import weir.retention
 from tests.controller.statements import LOCK, WRITE, functions, inlined
 from tests.controller.support import FIELDS, Lane, rows, staged
-from tests.reader_groups.support import LEASE, Group
+from tests.reader_groups.support import LEASE, Group, budget
 from weir import garbage, recover
 from weir.controller import commit, queries, scale, seal, streams, transactions, truncation, update
 from weir.names import stream_name
@@ -168,10 +168,10 @@ def do_everything(watch: Watch, folder: Path) -> None:
         watch(groups.create_reader_group, group, both, request_id="group", **more)
     token = watch(readers.join, "one", "reader", LEASE)
     watch(readers.renew, "one", "reader", token, LEASE)
-    batch = watch(batches.open_batch, "one", "reader", token, lease=LEASE, budget=3)
+    batch = watch(batches.open_batch, "one", "reader", token, lease=LEASE, budget=budget(3))
     Group(database, "one", (lane, other)).lapse("reader")
     heir = watch(readers.join, "one", "heir", LEASE)
-    batch = watch(batches.open_batch, "one", "heir", heir, lease=0.0, budget=3)
+    batch = watch(batches.open_batch, "one", "heir", heir, lease=0.0, budget=budget(3))
     out = {"kind": "parquet", "root": str(folder), "path": "x/attempt=2/", "output": "x"}
     outgoing = staged(other.opened(), {other.active()[0]: 1})
     watch(batches.commit_batch, batch, lease=LEASE, staged=[outgoing], outputs=[out])
@@ -189,8 +189,8 @@ def do_everything(watch: Watch, folder: Path) -> None:
     tail = ", ".join(f"{s}={n}" for s, n in lane.tail().items())
     watch(truncation.truncate, lane.name, tail, request_id="truncate")
     skipping = watch(readers.join, "other", "reader", LEASE)
-    watch(batches.open_batch, "other", "reader", skipping, lease=LEASE, budget=3)
-    watch(turns.next_batch, "other", "reader", skipping, until={}, lease=LEASE, budget=3)
+    watch(batches.open_batch, "other", "reader", skipping, lease=LEASE, budget=budget(3))
+    watch(turns.next_batch, "other", "reader", skipping, until={}, lease=LEASE, budget=budget(3))
     Group(database, "other", (lane,)).lapse("reader")
     watch(readers.expire, 0.0)
     watch(readers.leave, "one", "heir", heir, LEASE)
@@ -212,7 +212,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     watch(groups.create_reader_group, "third", [lane.name], start="tail", request_id="third")
     token = watch(readers.join, "third", "slow", LEASE)
     lane.append({lane.active()[0]: 5})
-    batch = watch(batches.open_batch, "third", "slow", token, lease=LEASE, budget=9)
+    batch = watch(batches.open_batch, "third", "slow", token, lease=LEASE, budget=budget(9))
     waits = {"barrier": True, "request_id": "barrier"}
     watch(checkpoints.checkpoint, "third", name="waits", **waits)
     watch(checkpoints.checkpoint, "third", name="waits too", **{**waits, "request_id": "b2"})
@@ -231,7 +231,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     lane.append({lane.active()[0]: 5})
     token = watch(readers.join, "third", "gone", LEASE)
     watch(readers.reader_offline, "third", "slow", request_id="offline")
-    taken = watch(batches.open_batch, "third", "gone", token, lease=LEASE, budget=9)
+    taken = watch(batches.open_batch, "third", "gone", token, lease=LEASE, budget=budget(9))
     bound = taken.bounds[0]
     place = f"{segment_name(bound.segment_id)}={bound.end}"
     watch(readers.reader_offline, "third", "gone", place, request_id="offline at")

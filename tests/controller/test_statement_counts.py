@@ -6,6 +6,7 @@ import pytest
 
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, staged, unique
+from tests.reader_groups.support import budget
 from weir.controller.commit import commit
 from weir.reader_groups.batches import commit_batch, open_batch
 from weir.reader_groups.checkpoints import checkpoint
@@ -42,7 +43,7 @@ def _counts(database: Database, segments: int) -> dict[str, int]:
     token = join(database, group, "reader", 60.0)
     batches = []
     count("open batch", lambda: batches.append(
-        open_batch(database, group, "reader", token, lease=60.0, budget=10**9)))  # fmt: skip
+        open_batch(database, group, "reader", token, lease=60.0, budget=budget())))  # fmt: skip
     assert batches[0] is not None
     count("commit batch", lambda: commit_batch(database, batches[0], lease=60.0))
     count("checkpoint", lambda: checkpoint(database, group))

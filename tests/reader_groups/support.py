@@ -9,6 +9,7 @@ from tests.controller.support import Lane, rows, run, unique
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.reader_groups.batches import Batch, commit_batch, open_batch
+from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group, group_tails
 from weir.reader_groups.readers import join, leave, renew
@@ -17,7 +18,12 @@ from weir.storage import Database
 from weir.stream_cut import StreamCut, check_valid
 
 LEASE = 60.0
-ALL = 1_000_000
+ALL = 10**12
+
+
+def budget(events: int = ALL) -> Budget:
+    """So many events, in whatever files."""
+    return Budget(events, ALL, ALL)
 
 
 @dataclass
@@ -133,14 +139,16 @@ class Reader:
         self,
         budget: int = ALL,
         *,
+        bytes_: int = ALL,
+        files: int = ALL,
         until: dict[int, dict[str, Any]] | None = None,
         expected: int = 1,
         lease: float = 0.0,
     ) -> Batch | None:
-        """`lease` 0: whoever's lease ran out may be replaced at once."""
+        """`budget`: events. `lease` 0: whoever's lease ran out may be replaced at once."""
         return open_batch(
             self.group.database, self.group.name, self.reader_id, self.token, lease=lease,
-            budget=budget, until=until, expected_readers=expected,
+            budget=Budget(budget, bytes_, files), until=until, expected_readers=expected,
         )  # fmt: skip
 
     def must_open(self, budget: int = ALL, **options: Any) -> Batch:

@@ -1,11 +1,15 @@
 """Who owns which segment: fair, sticky, complete, and the same for whoever computes it."""
 
+from itertools import product
 from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.reader_groups.assignment import assign
+from tests.test_stream_cut import Remaining, Stream, positions, seeds
+from weir.reader_groups.assignment import assign, unread_events
+from weir.reader_groups.plan import Graph, SegmentState
+from weir.stream_cut import StreamCut
 
 READERS = ["a", "b", "c", "d"]
 loads_of = st.dictionaries(st.integers(0, 30), st.integers(0, 50), max_size=14)
@@ -20,12 +24,12 @@ def totals(loads: dict[int, int], result: dict[int, str], readers: list[str]) ->
 
 
 def is_fair(
-    loads: dict[int, int], result: dict[int, str], readers: list[str], pinned: frozenset[int]
+    loads: dict[int, int], result: dict[int, str], readers: list[str], held: frozenset[int]
 ) -> bool:
     """Moving one segment would not lower the larger load of the two readers concerned."""
     load = totals(loads, result, readers)
     for segment, owner in result.items():
-        if segment in pinned:
+        if segment in held:
             continue
         for other in readers:
             weight = max(1, loads[segment])
@@ -43,8 +47,8 @@ def worlds(
     loads, readers = draw(loads_of), draw(readers_of)
     random = Random(draw(st.integers()))
     owners = {s: random.choice(READERS) for s in loads if random.random() < 0.6}
-    pinned = frozenset(s for s in owners if random.random() < 0.2)
-    return loads, owners, readers, pinned
+    held = frozenset(s for s in owners if random.random() < 0.2)
+    return loads, owners, readers, held
 
 
 @settings(max_examples=400)
@@ -52,12 +56,12 @@ def worlds(
 def test_every_segment_gets_one_of_the_readers_and_the_shares_are_fair(
     world: tuple[dict[int, int], dict[int, str], list[str], frozenset[int]],
 ) -> None:
-    loads, owners, readers, pinned = world
-    result = assign(loads, owners, readers, pinned)
+    loads, owners, readers, held = world
+    result = assign(loads, owners, readers, held=held)
     assert set(result) == set(loads)
-    assert all(result[s] == owners[s] for s in pinned)
-    assert all(owner in readers for s, owner in result.items() if s not in pinned)
-    assert is_fair(loads, result, readers, pinned)
+    assert all(result[s] == owners[s] for s in held)
+    assert all(owner in readers for s, owner in result.items() if s not in held)
+    assert is_fair(loads, result, readers, held)
 
 
 @settings(max_examples=400)
@@ -65,13 +69,13 @@ def test_every_segment_gets_one_of_the_readers_and_the_shares_are_fair(
 def test_shares_that_are_fair_stay_as_they_are(
     world: tuple[dict[int, int], dict[int, str], list[str], frozenset[int]],
 ) -> None:
-    loads, owners, readers, pinned = world
-    once = assign(loads, owners, readers, pinned)
-    assert assign(loads, once, readers, pinned) == once
+    loads, owners, readers, held = world
+    once = assign(loads, owners, readers, held=held)
+    assert assign(loads, once, readers, held=held) == once
     # Also what was fair with only some segments assigned: those stay, whoever gets the others.
     kept = {s: o for s, o in owners.items() if o in readers}
-    if set(kept) == set(loads) and is_fair(loads, kept, readers, pinned):
-        assert assign(loads, owners, readers, pinned) == kept
+    if set(kept) == set(loads) and is_fair(loads, kept, readers, held):
+        assert assign(loads, owners, readers, held=held) == kept
 
 
 @given(st.integers(1, 60), readers_of)
@@ -107,11 +111,13 @@ def test_of_a_reader_that_left_only_its_own_segments_move(count: int, readers: l
 def test_the_answer_depends_on_nothing_but_the_arguments(
     world: tuple[dict[int, int], dict[int, str], list[str], frozenset[int]], seed: int
 ) -> None:
-    loads, owners, readers, pinned = world
+    loads, owners, readers, held = world
     # Each reader reads the owners in an order of its own; loads and readers come sorted.
     shuffled = list(owners.items())
     Random(seed).shuffle(shuffled)
-    assert assign(loads, dict(shuffled), readers, pinned) == assign(loads, owners, readers, pinned)
+    assert assign(loads, dict(shuffled), readers, held=held) == assign(
+        loads, owners, readers, held=held
+    )
 
 
 def test_a_large_segment_outweighs_many_small_ones() -> None:
@@ -120,18 +126,94 @@ def test_a_large_segment_outweighs_many_small_ones() -> None:
 
 
 def test_segments_of_open_batches_count_but_do_not_move() -> None:
-    pinned = frozenset({0, 1})
-    result = assign({0: 10, 1: 10, 2: 10}, {0: "a", 1: "a", 2: "a"}, ["a", "b"], pinned)
+    held = frozenset({0, 1})
+    result = assign({0: 10, 1: 10, 2: 10}, {0: "a", 1: "a", 2: "a"}, ["a", "b"], held=held)
     assert result == {0: "a", 1: "a", 2: "b"}
 
 
 def test_without_readers_only_open_batches_keep_their_segments() -> None:
-    assert assign({0: 1, 1: 1}, {0: "a", 1: "b"}, [], frozenset({0})) == {0: "a"}
+    assert assign({0: 1, 1: 1}, {0: "a", 1: "b"}, [], held={0}) == {0: "a"}
 
 
-def test_four_hundred_segments_are_assigned_at_once() -> None:
+small_worlds = st.tuples(
+    st.lists(st.integers(1, 9), min_size=1, max_size=5),  # loads
+    st.lists(st.sampled_from("abz"), min_size=5, max_size=5),  # owners; z is gone
+)
+
+
+def every_share(loads: dict[int, int], readers: list[str]) -> list[dict[int, str]]:
+    """By brute force: all ways to divide the segments that are fair."""
+    ways = (dict(zip(loads, way, strict=True)) for way in product(readers, repeat=len(loads)))
+    return [way for way in ways if is_fair(loads, way, readers, frozenset())]
+
+
+@settings(max_examples=300)
+@given(small_worlds)
+def test_no_move_is_in_vain(world: tuple[list[int], list[str]]) -> None:
+    loads, readers = dict(enumerate(world[0])), ["a", "b", "c"]
+    owners = dict(zip(loads, world[1], strict=False))
+    result = assign(loads, owners, readers)
+    assert result in every_share(loads, readers)
+    for segment, owner in owners.items():
+        if owner in readers and result[segment] != owner:
+            assert not is_fair(loads, {**result, segment: owner}, readers, frozenset())
+
+
+@given(small_worlds)
+def test_of_equal_loads_as_few_move_as_can_be(world: tuple[list[int], list[str]]) -> None:
+    loads, readers = dict.fromkeys(range(len(world[0])), 7), ["a", "b", "c"]
+    owners = dict(zip(loads, world[1], strict=False))
+
+    def moved(way: dict[int, str]) -> int:
+        return sum(way[segment] != owner for segment, owner in owners.items())
+
+    fewest = min(map(moved, every_share(loads, readers)))
+    assert moved(assign(loads, owners, readers)) == fewest
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=12))
+def test_of_equal_weights_those_that_lag_most_are_spread_over_the_readers(
+    behind: list[int],
+) -> None:
+    loads = dict.fromkeys(range(len(behind)), 7)
+    result = assign(loads, {}, ["a", "b"], lags=dict(enumerate(behind)))
+    for least in range(6):
+        lagging = [result[segment] for segment in loads if behind[segment] >= least]
+        assert abs(lagging.count("a") - lagging.count("b")) <= 1
+
+
+def test_lag_moves_nothing() -> None:
+    owners = {0: "a", 1: "b", 2: "a", 3: "b"}
+    assert assign(dict.fromkeys(owners, 7), owners, ["a", "b"], lags={0: 99, 2: 99}) == owners
+
+
+@settings(max_examples=200)
+@given(positions(1), seeds)
+def test_the_load_of_a_position_is_what_its_keys_have_to_the_tail(
+    world: tuple[Stream, list[Remaining]], seed: int
+) -> None:
+    stream, [left] = world
+    random = Random(seed)
+    sizes = {segment: random.randint(0, 50) for segment in stream.segments}
+    present = StreamCut(stream.listing(left)).present
+    # By brute force, per position and later segment: the part of the keys that they share.
+    expected = dict.fromkeys(present, 0.0)
+    unread = {segment for segment, _ in left}
+    for segment in present:
+        expected[segment] = max(0, sizes[segment] - present[segment])
+        for later in unread - present.keys():
+            common = min(segment.key_high, later.key_high) - max(segment.key_low, later.key_low)
+            width = later.key_high - later.key_low
+            expected[segment] += sizes[later] * max(0.0, common) / width
+    graph = Graph(SegmentState(s, max(sizes[s], present.get(s, 0)), None) for s in unread)
+    found = unread_events(present, graph)
+    assert found.keys() == present.keys()
+    assert all(abs(found[segment] - expected[segment]) <= 1 for segment in present)
+
+
+def test_two_thousand_segments_are_assigned_at_once() -> None:
     random = Random(1)
-    loads = {i: random.randint(0, 10_000) for i in range(400)}
+    loads = {i: random.randint(0, 10_000) for i in range(2_000)}
     readers = [f"r{i}" for i in range(16)]
     result = assign(loads, dict.fromkeys(loads, "r0"), readers)
     assert is_fair(loads, result, readers, frozenset())

@@ -33,7 +33,7 @@ def cut(group: Group, name: str) -> Any:
 
 def test_a_barrier_waits_for_the_open_batches_and_names_them(group: Group) -> None:
     reader = group.reader("task")
-    batch = reader.must_open(budget=2)
+    batch = reader.must_open(budget=10)
     made = barrier(group, "b")
     assert made["waits_for"] == ["batch 1 of reader task"]
     assert (state(group, "b"), cut(group, "b")) == ("waiting", {"0.0": 5, "1.0": 5})

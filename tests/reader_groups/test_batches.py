@@ -41,7 +41,7 @@ def test_a_budget_is_shared_over_the_segments_and_rounded_to_whole_files(
     lane: Lane, group: Group
 ) -> None:
     reader = group.reader()
-    batch = reader.must_open(budget=2)
+    batch = reader.must_open(budget=10)
     assert spans(batch) == [("0.0", 0, 5), ("1.0", 0, 5)]
     reader.commit(batch)
     assert reader.read_all(budget=7) == [("0.0", 5, 10), ("1.0", 5, 10)]
@@ -51,7 +51,7 @@ def test_opening_again_before_the_commit_gives_the_same_batch_as_another_attempt
     group: Group,
 ) -> None:
     reader = group.reader()
-    first = reader.must_open(budget=2)
+    first = reader.must_open(budget=10)
     again = reader.must_open(budget=1_000)
     assert (again.batch_id, again.bounds) == (first.batch_id, first.bounds)
     assert (again.attempt, again.token) == (2, first.token)
@@ -60,7 +60,7 @@ def test_opening_again_before_the_commit_gives_the_same_batch_as_another_attempt
 
 def test_committing_twice_is_harmless(lane: Lane, group: Group) -> None:
     reader = group.reader()
-    batch = reader.must_open(budget=2)
+    batch = reader.must_open(budget=10)
     reader.commit(batch)
     before = (group.states(), group.batches())
     reader.commit(batch)
@@ -71,7 +71,7 @@ def test_committing_twice_is_harmless_also_when_the_next_batch_is_open(
     lane: Lane, group: Group
 ) -> None:
     reader = group.reader()
-    batch = reader.must_open(budget=2)
+    batch = reader.must_open(budget=10)
     reader.commit(batch)
     following = reader.must_open()
     before = group.states()
@@ -93,12 +93,12 @@ def test_two_readers_share_the_segments(lane: Lane, group: Group) -> None:
 
 def test_segments_of_an_open_batch_do_not_move_to_a_reader_that_joins(group: Group) -> None:
     a = group.reader("a")
-    batch = a.must_open(budget=2)
+    batch = a.must_open(budget=10)
     b = group.reader("b")
     assert b.open() is None
     a.commit(batch)
     # Between batches the first gives one up, and the second takes it.
-    following = a.must_open(budget=2)
+    following = a.must_open(budget=10)
     assert len(spans(following)) == 1
     [taken] = b.read_all()
     assert taken[1:] == (5, 10)

@@ -91,7 +91,7 @@ def test_a_place_below_the_head_is_refused_with_the_count(lane: Lane) -> None:
 
 def test_a_reset_goes_back_only_when_it_is_said_that_outputs_may_repeat(group: Group) -> None:
     reader = group.reader()
-    reader.commit(reader.must_open(budget=2))
+    reader.commit(reader.must_open(budget=10))
     group.checkpoint("one")
     reader.commit(reader.must_open())
     with pytest.raises(Conflict, match="would repeat what was committed"):
@@ -177,7 +177,7 @@ def test_streams_come_and_go(group: Group) -> None:
 
 def test_a_fork_stands_where_the_group_does_and_leaves_it_alone(group: Group) -> None:
     reader = group.reader()
-    reader.commit(reader.must_open(budget=2))
+    reader.commit(reader.must_open(budget=10))
     group.checkpoint("half")
     reader.commit(reader.must_open())
     assert fork(group).cut() == {"0.0": 10, "1.0": 10}

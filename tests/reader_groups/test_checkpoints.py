@@ -22,7 +22,7 @@ def recorded(group: Group) -> dict[str, object]:
 
 def test_a_checkpoint_records_where_the_group_stands(lane: Lane, group: Group) -> None:
     reader = group.reader()
-    reader.commit(reader.must_open(budget=2))
+    reader.commit(reader.must_open(budget=10))
     made = group.checkpoint("before the migration")
     assert made == {
         "reader_group": group.name, "checkpoint": "before the migration", "published": True,
@@ -32,7 +32,7 @@ def test_a_checkpoint_records_where_the_group_stands(lane: Lane, group: Group) -
 
 def test_a_checkpoint_waits_for_nobody_and_says_what_is_committed(group: Group) -> None:
     reader = group.reader()
-    batch = reader.must_open(budget=2)
+    batch = reader.must_open(budget=10)
     group.checkpoint("while open")
     reader.commit(batch)
     group.checkpoint("after")
@@ -42,7 +42,7 @@ def test_a_checkpoint_waits_for_nobody_and_says_what_is_committed(group: Group) 
 
 def test_a_checkpoint_of_a_subscriber_releases_what_it_has_read(group: Group) -> None:
     reader = group.reader()
-    reader.commit(reader.must_open(budget=2))
+    reader.commit(reader.must_open(budget=10))
     assert group.published() == {"0.0": 0, "1.0": 0}
     group.checkpoint()
     assert group.published() == {"0.0": 5, "1.0": 5}
@@ -59,7 +59,7 @@ def test_a_group_that_is_no_subscriber_publishes_nothing(lane: Lane) -> None:
 def test_automatic_checkpoints_are_made_only_when_something_moved(group: Group) -> None:
     assert group.checkpoint() is None
     reader = group.reader()
-    reader.commit(reader.must_open(budget=2))
+    reader.commit(reader.must_open(budget=10))
     made = group.checkpoint()
     assert made["checkpoint"].startswith("automatic-")
     assert group.checkpoint() is None

@@ -116,7 +116,7 @@ def test_a_batch_that_was_planned_before_the_truncation_still_commits(
     lane: Lane, failing: Group
 ) -> None:
     reader = failing.reader()
-    batch = reader.must_open(budget=2)
+    batch = reader.must_open(budget=10)
     lane.truncate("0.0=7, 1.0=4")
     reader.commit(batch)  # it had read its files, which are kept while it is open
     assert failing.cut() == {"0.0": 5, "1.0": 5}

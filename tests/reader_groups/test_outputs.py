@@ -93,7 +93,7 @@ def test_exactly_the_committed_attempt_counts_and_those_before_it_are_garbage(
     group: Group,
 ) -> None:
     first = group.reader("a")
-    first.must_open(budget=2)
+    first.must_open(budget=10)
     second = group.reader("a")
     batch = second.must_open()
     second.commit(batch, outputs=[parquet(group, 1, batch.attempt)])
@@ -130,7 +130,7 @@ def test_the_manifest_lists_what_counts_for_readers_without_the_database(
     assert not manifest.exists()
     reader = group.reader()
     for batch_id in (1, 2):
-        batch = reader.must_open(budget=2)
+        batch = reader.must_open(budget=10)
         reader.commit(batch, outputs=[parquet(group, batch_id, 1, root)])
         write_manifest(group.database, group.name, "delays", root, "delays")
         folders = [parquet(group, i, 1)["path"] for i in range(1, batch_id + 1)]

@@ -4,16 +4,14 @@ from random import Random
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.test_stream_cut import Remaining, Stream, positions, seeds, streams
 from weir.reader_groups.plan import (
     Bound,
+    Graph,
     SegmentState,
     bounds_of_stream,
     readable_until,
-    share_budget,
-    successors,
 )
 from weir.segment import Segment, segment_id, segment_name
 from weir.stream_cut import FUTURE, StreamCut, at_or_before, join
@@ -43,7 +41,9 @@ def plan(
     waiting: list[Segment] | None = None,
     until: StreamCut | None = None,
 ) -> list[tuple[str, int, int, bool]]:
-    return named(bounds_of_stream(1, owned, waiting or [], states(stream), until, everything))
+    return named(
+        bounds_of_stream(1, owned, waiting or [], Graph(states(stream)), until, everything)
+    )
 
 
 def by_name(stream: Stream) -> dict[str, Segment]:
@@ -136,10 +136,10 @@ def test_readable_until_gives_the_events_before_the_cut(
 
 @given(streams)
 def test_successors_are_the_segments_whose_predecessor_it_is(stream: Stream) -> None:
-    graph = states(stream)
-    for state in graph:
-        expected = {s for s, before in stream.predecessors.items() if state.segment in before}
-        assert {s.segment for s in successors(state, graph)} == expected
+    graph = Graph(states(stream))
+    for segment in graph.states:
+        expected = {s for s, before in stream.predecessors.items() if segment in before}
+        assert graph.successors(segment) == sorted(expected, key=lambda s: s.key_low)
 
 
 def possible(
@@ -177,13 +177,13 @@ def test_a_batch_reads_all_that_the_barriers_allow_and_no_more(
     cut = StreamCut(stream.listing(left))
     mine = {s: o for s, o in cut.present.items() if random.random() < 0.6}
     waiting = [s for s in cut.offsets if s not in mine]
-    graph = states(stream)
+    graph = Graph(states(stream))
     # Half of the runs stop somewhere ahead.
     stop = join(StreamCut(stream.listing(other)), cut) if random.random() < 0.5 else None
-    limit = {s.segment: readable_until(stop, s) for s in graph}
+    limit = {s: readable_until(stop, state) for s, state in graph.states.items()}
     bounds = bounds_of_stream(1, mine, waiting, graph, stop, everything)
     expected = possible(stream, left, mine, limit)
-    ends = {s.segment: s for s in graph}
+    ends = graph.states
     assert {b.segment_id: (b.start, b.end, b.completes) for b in bounds} == {
         s.segment_id: (start, end, completes)
         for s, (start, end) in expected.items()
@@ -201,7 +201,7 @@ def test_batch_after_batch_of_any_size_reads_every_event_once(
 ) -> None:
     stream, [left] = world
     random = Random(seed)
-    graph = states(stream)
+    graph = Graph(states(stream))
     while True:
         cut = StreamCut(stream.listing(left))
         budget = random.randint(1, 4)
@@ -228,25 +228,11 @@ def test_a_segment_whose_successors_are_not_in_sight_is_not_left() -> None:
     # The graph that one batch looks at is limited; what lies beyond must not be lost.
     first = Segment(segment_id(0, 0), 0.0, 1.0)
     left = Segment(segment_id(1, 5), 0.0, 0.5)
-    graph = [SegmentState(first, 4, 5), SegmentState(left, 2, None)]
+    graph = Graph([SegmentState(first, 4, 5), SegmentState(left, 2, None)])
     assert named(bounds_of_stream(1, {first: 0}, [], graph, None, everything)) == [
         ("0.0", 0, 4, False)
     ]
     assert bounds_of_stream(1, {first: 4}, [], graph, None, everything) == []
-
-
-@given(st.dictionaries(st.integers(), st.integers(1, 100), min_size=1), st.integers(0, 500))
-def test_a_budget_is_shared_evenly_and_nobody_gets_more_than_it_wants(
-    wants: dict[int, int], budget: int
-) -> None:
-    shares = share_budget(wants, budget)
-    assert set(shares) == set(wants)
-    assert all(1 <= shares[k] <= wants[k] for k in wants)
-    if budget >= len(wants):
-        assert sum(shares.values()) == min(budget, sum(wants.values()))
-        cut_short = [share for k, share in shares.items() if share < wants[k]]
-        if cut_short:  # the others have all they want, or as much
-            assert max(shares.values()) - min(cut_short) <= 1
 
 
 @pytest.mark.parametrize("others", [0, 1])

@@ -20,7 +20,7 @@ def test_the_batch_of_a_dead_reader_is_taken_over_whole_with_its_bounds(
     lane: Lane, group: Group
 ) -> None:
     dead = group.reader("dead")
-    batch = dead.must_open(budget=2)
+    batch = dead.must_open(budget=10)
     lane.append({"0.0": 100})  # what comes later is not part of it
     lane.scale("1.0")
     alive = group.reader("alive")
@@ -72,7 +72,7 @@ def test_a_zombies_output_stays_invisible_and_that_of_the_other_counts(
 
 def test_a_reader_that_comes_back_resumes_its_batch_under_a_new_token(group: Group) -> None:
     before = group.reader("task")
-    batch = before.must_open(budget=2)
+    batch = before.must_open(budget=10)
     now = group.reader("task")  # the task was retried; nothing has lapsed
     resumed = now.must_open(budget=1_000)
     assert (resumed.batch_id, resumed.bounds, resumed.attempt) == (1, batch.bounds, 2)

@@ -186,7 +186,7 @@ def test_large_backlog_is_read_in_batches_within_the_budget(
 
     report = weir.consumer(group, note, "parquet:out").run()
     assert len(report["batches"]) >= 3
-    assert max(batch["events"] for batch in report["batches"]) <= 200
+    assert max(batch["events"] for batch in report["batches"]) <= 100
     assert parquet_rows(weir, group, "out") == list(range(420))
     assert all(ns == sorted(ns) for ns in seen.values()), (
         "a key's events come in order over batches"

@@ -15,6 +15,7 @@ from weir.controller.locks import LockedGroup, lock_group, lock_reader, lock_str
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.errors import Fenced
+from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import is_waiting, settle
 from weir.reader_groups.gaps import skip_gaps
 from weir.reader_groups.new_batch import Batch, open_new
@@ -33,11 +34,11 @@ def open_batch(
     token: int,
     *,
     lease: float,
-    budget: int,
+    budget: Budget,
     until: dict[int, dict[str, Any]] | None = None,
     expected_readers: int = 1,
 ) -> Batch | None:
-    """The reader's next batch of at most about `budget` events; None when there is nothing to read.
+    """The reader's next batch, within `budget`; None when there is nothing to read.
 
     In this order: its own open batch again (a retried task), that of a reader whose lease has run
     out, else a new one over its fair share of the group. `until`: per stream id the cut to stop at.

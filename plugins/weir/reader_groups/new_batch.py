@@ -3,16 +3,26 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedGroup
-from weir.reader_groups.assignment import assign
-from weir.reader_groups.plan import Bound, SegmentState, bounds_of_stream, share_budget
-from weir.reader_groups.positions import Position, advance, read_graph, read_positions
+from weir.reader_groups.assignment import assign, unread_events
+from weir.reader_groups.budget import ALL, Budget, Fit, fit
+from weir.reader_groups.plan import Bound, Graph, bounds_of_stream
+from weir.reader_groups.positions import (
+    Key,
+    Position,
+    advance,
+    read_graphs,
+    read_lags,
+    read_positions,
+)
 from weir.segment import Segment
+from weir.stream_cut import StreamCut, read_entries
 
 
 @dataclass(frozen=True)
@@ -34,14 +44,14 @@ def open_new(
     group: LockedGroup,
     reader_id: str,
     token: int,
-    budget: int,
+    budget: Budget,
     until: dict[int, dict[str, Any]],
     expected_readers: int,
 ) -> Batch | None:
     positions = read_positions(connection, group)
-    graph = read_graph(connection, group)
-    mine = _share(connection, group, positions, graph, reader_id, expected_readers)
-    bounds = _plan(connection, positions, graph, mine, budget, until)
+    graphs = read_graphs(connection, group, positions)
+    mine = _share(connection, group, positions, graphs, reader_id, expected_readers)
+    bounds, size = _plan(connection, positions, graphs, mine, budget, until)
     if not bounds:
         if expected_readers == 0:
             return None
@@ -61,17 +71,13 @@ def open_new(
             ), opened AS (
                 INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds,
                                           events, bytes, opened_at)
-                SELECT :group_id, :batch_id, :reader_id, :token, 'open', CAST(:bounds AS jsonb),
-                       :events, coalesce(sum(bytes_till(b.stream, b.segment, b."to")
-                                             - bytes_till(b.stream, b.segment, b."from")), 0),
-                       clock_timestamp()
-                FROM jsonb_to_recordset(CAST(:bounds AS jsonb))
-                    AS b (stream bigint, segment bigint, "from" bigint, "to" bigint)
+                VALUES (:group_id, :batch_id, :reader_id, :token, 'open', CAST(:bounds AS jsonb),
+                        :events, :bytes, clock_timestamp())
                 RETURNING batch_id
             )
             UPDATE reader_group_segment p SET batch_id = opened.batch_id
-            FROM opened, jsonb_to_recordset(CAST(:bounds AS jsonb))
-                AS b (stream bigint, segment bigint)
+            FROM opened, unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]))
+                AS b (stream, segment)
             WHERE p.group_id = :group_id AND p.stream_id = b.stream AND p.segment_id = b.segment
               AND p.state = 'assigned'"""
         ),
@@ -82,6 +88,9 @@ def open_new(
             "token": token,
             "bounds": json.dumps([bound.json() for bound in bounds]),
             "events": events,
+            "bytes": size,
+            "streams": [bound.stream_id for bound in bounds],
+            "segments": [bound.segment_id for bound in bounds],
         },
     )
     return batch
@@ -91,15 +100,12 @@ def _share(
     connection: Connection,
     group: LockedGroup,
     positions: Sequence[Position],
-    graph: dict[int, list[SegmentState]],
+    graphs: dict[int, Graph],
     reader_id: str,
     expected_readers: int,
-) -> set[tuple[int, Segment]]:
-    """Take this reader's fair share of the free segments, and release what is others'."""
-    ends = {(s, state.segment): state.end for s, states in graph.items() for state in states}
-    loads = {p.key: ends[p.key] - p.next_offset for p in positions if p.next_offset is not None}
-    owners = {p.key: p.reader_id for p in positions if p.reader_id is not None}
-    pinned = frozenset(p.key for p in positions if p.batch_id is not None)
+) -> set[Key]:
+    """Take this reader's fair share of the free segments, release what is others', and return what
+    it may read: all that is its own now and in no batch."""
     readers = [
         row.reader_id
         for row in connection.execute(
@@ -109,15 +115,17 @@ def _share(
     ]
     # Readers that are expected but have not joined keep their share free ("~" sorts last).
     readers += [f"~{i}" for i in range(len(readers), expected_readers)]
-    wanted = assign(loads, owners, readers, pinned)
-    mine = {key for key, owner in wanted.items() if owner == reader_id}
-    free = {p.key for p in positions if p.reader_id is None}
-    take = [key for key in mine if key in free]
-    drop = [
-        key
-        for key, owner in owners.items()
-        if owner == reader_id and key not in mine and key not in pinned
-    ]
+    loads: dict[Key, int] = {}
+    for stream_id, graph in graphs.items():
+        for segment, load in unread_events(_present(positions, stream_id), graph).items():
+            loads[stream_id, segment.segment_id] = load
+    owners = {p.key: p.reader_id for p in positions if p.reader_id is not None}
+    held = {p.key for p in positions if p.batch_id is not None}
+    lags = read_lags(connection, group) if len(readers) > 1 else {}
+    wanted = assign(loads, owners, readers, held=held, lags=lags)
+    mine = {key for key, owner in wanted.items() if owner == reader_id and key not in held}
+    before = {key for key, owner in owners.items() if owner == reader_id and key not in held}
+    take, drop = sorted(mine - owners.keys()), sorted(before - mine)
     if take or drop:
         connection.execute(
             text(
@@ -130,74 +138,58 @@ def _share(
             ),
             {
                 "g": group.group_id,
-                "streams": [key[0] for key in [*take, *drop]],
-                "segments": [key[1].segment_id for key in [*take, *drop]],
+                "streams": [stream_id for stream_id, _ in [*take, *drop]],
+                "segments": [segment_id for _, segment_id in [*take, *drop]],
                 "readers": [reader_id] * len(take) + [None] * len(drop),
             },
         )
-    return {key for key in mine if key in free or owners.get(key) == reader_id} - pinned
+    return {key for key in mine if key not in owners or key in before}
 
 
 def _plan(
     connection: Connection,
     positions: Sequence[Position],
-    graph: dict[int, list[SegmentState]],
-    mine: set[tuple[int, Segment]],
-    budget: int,
+    graphs: dict[int, Graph],
+    mine: set[Key],
+    budget: Budget,
     until: dict[int, dict[str, Any]],
-) -> list[Bound]:
-    ends = {(s, state.segment): state.end for s, states in graph.items() for state in states}
-    starts = {
-        p.key: p.next_offset for p in positions if p.key in mine and p.next_offset is not None
+) -> tuple[list[Bound], int]:
+    """The bounds of the next batch, and their bytes."""
+    stops = {s: _load_cut(connection, s, until[s], graphs[s]) for s in graphs if s in until}
+    theirs = [p for p in positions if p.key not in mine]
+
+    def bounds_within(fit: Fit) -> list[Bound]:
+        bounds = []
+        for stream_id, graph in graphs.items():
+            bounds += bounds_of_stream(
+                stream_id,
+                _present([p for p in positions if p.key in mine], stream_id),
+                [p.segment for p in theirs if p.stream_id == stream_id],
+                graph,
+                stops.get(stream_id),
+                partial(fit.end, stream_id),
+            )
+        return bounds
+
+    readable = bounds_within(ALL)
+    within = fit(connection, readable, budget)
+    return (readable if within.ends is None else bounds_within(within)), within.bytes
+
+
+def _present(positions: Sequence[Position], stream_id: int) -> dict[Segment, int]:
+    """Of the positions in a stream those that can be read."""
+    return {
+        p.segment: p.next_offset
+        for p in positions
+        if p.stream_id == stream_id and p.next_offset is not None
     }
-    wants = {key: ends[key] - start for key, start in starts.items()}
-    left = budget
-    caps: dict[tuple[int, Segment], int] = {}
-    if sum(wants.values()) > budget:
-        shares = share_budget({k: w for k, w in wants.items() if w}, budget)
-        caps = _to_file_ends(connection, {k: starts[k] + share for k, share in shares.items()})
-    bounds: list[Bound] = []
-    for stream_id, states in graph.items():
-        stop = None
-        if stream_id in until:
-            (stop,) = load_cuts(connection, stream_id, until[stream_id])
-
-        def cap(segment: Segment, start: int, end: int, stream_id: int = stream_id) -> int:
-            nonlocal left
-            limit = caps.get((stream_id, segment), start + max(left, 0))
-            taken = min(end, limit)
-            left -= taken - start
-            return taken
-
-        bounds += bounds_of_stream(
-            stream_id,
-            {segment: starts[s, segment] for s, segment in starts if s == stream_id},
-            [p.segment for p in positions if p.stream_id == stream_id and p.key not in starts],
-            states,
-            stop,
-            cap,
-        )
-    return bounds
 
 
-def _to_file_ends(
-    connection: Connection, caps: dict[tuple[int, Segment], int]
-) -> dict[tuple[int, Segment], int]:
-    """Soft bounds fall on file ends, so that no file is read twice for a part of it."""
-    rows = connection.execute(
-        text(
-            """SELECT c.i, coalesce((SELECT f.start_offset + f.events FROM data_file f
-                WHERE f.stream_id = c.stream_id AND f.segment_id = c.segment_id
-                  AND f.start_offset < c.cap ORDER BY f.start_offset DESC LIMIT 1), c.cap) AS cap
-            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
-                        CAST(:caps AS bigint[])) WITH ORDINALITY
-                AS c (stream_id, segment_id, cap, i)"""
-        ),
-        {
-            "streams": [key[0] for key in caps],
-            "segments": [key[1].segment_id for key in caps],
-            "caps": list(caps.values()),
-        },
-    )
-    keys = list(caps)
-    return {keys[row.i - 1]: row.cap for row in rows}
+def _load_cut(
+    connection: Connection, stream_id: int, cut: dict[str, Any], graph: Graph
+) -> StreamCut:
+    """A cut; its segments are looked up only if they are not in sight."""
+    known = {segment.segment_id: segment for segment in graph.states}
+    if known.keys() >= read_entries(cut).keys():
+        return StreamCut.from_json(cut, known)
+    return load_cuts(connection, stream_id, cut)[0]

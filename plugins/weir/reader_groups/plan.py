@@ -5,25 +5,48 @@ group has not passed is read to its end in the same batch (the merge barrier oth
 """
 
 import heapq
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import cached_property
+from typing import NamedTuple
 
 from weir.key_space import KeyRange, covers
-from weir.segment import Segment, segment_id
+from weir.segment import Segment
 from weir.stream_cut import FUTURE, StreamCut
 
-K = TypeVar("K")
 
-
-@dataclass(frozen=True)
-class SegmentState:
+class SegmentState(NamedTuple):
     """A segment as it is now: its end is its tail, or its final size once it is sealed."""
 
     segment: Segment
     end: int
     sealed_epoch: int | None
+
+
+class Graph:
+    """The segments of a stream at a group's positions and after them, as far as it looks ahead."""
+
+    def __init__(self, states: Iterable[SegmentState]) -> None:
+        self.states = {state.segment: state for state in states}
+
+    def successors(self, segment: Segment) -> list[Segment]:
+        """The segments that took the place of a sealed one, in the order of their keys."""
+        sealed_epoch = self.states[segment].sealed_epoch
+        if sealed_epoch is None:
+            return []
+        created = self._created.get(sealed_epoch, [])
+        first = bisect_right(created, segment.key_low, key=lambda other: other.key_high)
+        past = bisect_left(created, segment.key_high, key=lambda other: other.key_low)
+        return created[first:past]
+
+    @cached_property
+    def _created(self) -> dict[int, list[Segment]]:
+        """By epoch what it created, in the order of the keys: these segments are disjoint."""
+        created: dict[int, list[Segment]] = {}
+        for segment in sorted(self.states, key=lambda s: s.key_low):
+            created.setdefault(segment.epoch, []).append(segment)
+        return created
 
 
 @dataclass(frozen=True)
@@ -48,17 +71,6 @@ class Bound:
                    bool(value["completes"]))  # fmt: skip
 
 
-def successors(state: SegmentState, graph: Sequence[SegmentState]) -> list[SegmentState]:
-    """The segments that took the place of a sealed one. `graph` is in the order of the ids."""
-    if state.sealed_epoch is None:
-        return []
-    first, past = (
-        bisect_left(graph, segment_id(0, epoch), key=lambda other: other.segment.segment_id)
-        for epoch in (state.sealed_epoch, state.sealed_epoch + 1)
-    )
-    return [other for other in graph[first:past] if other.segment.overlaps(state.segment)]
-
-
 def readable_until(until: StreamCut | None, state: SegmentState) -> int:
     """How far a segment may be read, when a run stops at the cut `until`."""
     if until is None:
@@ -72,8 +84,8 @@ def readable_until(until: StreamCut | None, state: SegmentState) -> int:
 def bounds_of_stream(
     stream_id: int,
     owned: Mapping[Segment, int],
-    waiting: Sequence[Segment],
-    graph: Sequence[SegmentState],
+    waiting: Iterable[Segment],
+    graph: Graph,
     until: StreamCut | None,
     cap: Callable[[Segment, int, int], int],
 ) -> list[Bound]:
@@ -82,25 +94,22 @@ def bounds_of_stream(
     `waiting`: segments of the group that this batch does not read (other readers' and future
     ones). `cap(segment, start, end)` gives the end that the budget allows.
     """
-    states = {state.segment: state for state in graph}
-    unfinished = set(waiting) | set(owned)
-    queue = [(segment.segment_id, segment, start) for segment, start in owned.items()]
+    starts = dict(owned)
+    waits = set(waiting)
+    queue = [*starts, *waits]  # by id: whatever comes before a segment is decided before it
     heapq.heapify(queue)
-    queued = set(owned)
+    unread = _KeySet()  # keys at which something of a smaller id is not read to its end
     bounds = []
     while queue:
-        _, segment, start = heapq.heappop(queue)
-        state = states[segment]
+        segment = heapq.heappop(queue)
+        start = starts.get(segment)
         # What is owned is present: nothing unread lies before it.
-        if segment not in owned and any(
-            other.segment_id < segment.segment_id and other.overlaps(segment)
-            for other in unfinished
-        ):
-            unfinished.add(segment)  # it waits, and what comes after it waits for it
+        if start is None or (segment not in owned and unread.overlaps(segment)):
+            unread.add(segment)
             continue
-        limit = max(start, readable_until(until, state))
-        end = cap(segment, start, limit)
-        following = [other.segment for other in successors(state, graph)]
+        state = graph.states[segment]
+        end = cap(segment, start, max(start, readable_until(until, state)))
+        following = graph.successors(segment)
         # A sealed segment is left only for successors that are in sight, all of them.
         completes = end == state.end and covers(
             [KeyRange(other.key_low, other.key_high) for other in following],
@@ -109,22 +118,31 @@ def bounds_of_stream(
         if end > start or completes:
             bounds.append(Bound(stream_id, segment.segment_id, start, end, completes))
         if not completes:
-            unfinished.add(segment)
+            unread.add(segment)
             continue
-        unfinished.discard(segment)
         for successor in following:
-            if successor not in queued:
-                queued.add(successor)
-                unfinished.discard(successor)  # it may wait there as a future one
-                heapq.heappush(queue, (successor.segment_id, successor, 0))
+            if successor not in starts:
+                starts[successor] = 0
+                if successor not in waits:  # it may wait there as a future one
+                    heapq.heappush(queue, successor)
     return bounds
 
 
-def share_budget(wants: Mapping[K, int], budget: int) -> dict[K, int]:
-    """Divide a budget of events over segments: nobody gets more than it wants, the rest is even."""
-    left = budget
-    shares: dict[K, int] = {}
-    for i, (key, want) in enumerate(sorted(wants.items(), key=lambda item: item[1])):
-        shares[key] = min(want, max(1, left // (len(wants) - i)))
-        left = max(0, left - shares[key])
-    return shares
+class _KeySet:
+    """Keys, as disjoint ranges in order; it only grows."""
+
+    def __init__(self) -> None:
+        self._lows: list[float] = []
+        self._highs: list[float] = []
+
+    def add(self, segment: Segment) -> None:
+        first = bisect_left(self._highs, segment.key_low)
+        past = bisect_right(self._lows, segment.key_high)
+        touched = slice(first, past)
+        low = min([segment.key_low, *self._lows[touched][:1]])
+        high = max([segment.key_high, *self._highs[touched][-1:]])
+        self._lows[touched], self._highs[touched] = [low], [high]
+
+    def overlaps(self, segment: Segment) -> bool:
+        i = bisect_right(self._highs, segment.key_low)
+        return i < len(self._lows) and self._lows[i] < segment.key_high

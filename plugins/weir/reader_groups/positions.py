@@ -1,83 +1,124 @@
 """The positions of a group, and how they move when a batch is committed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedGroup
-from weir.reader_groups.plan import Bound, SegmentState, successors
+from weir.reader_groups.plan import Bound, Graph, SegmentState
 from weir.segment import Segment
+from weir.stream_cut import ready
 
-MOST_SEGMENTS_AHEAD = 20_000  # how much of the graph one batch looks at
+Key = tuple[int, int]  # stream and segment id
+MOST_SEGMENTS_AHEAD = 20_000  # how much of the graph one batch looks at, but for direct successors
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(NamedTuple):
     """A segment of a group; `next_offset` is None while it waits for its predecessors."""
 
     stream_id: int
-    segment: Segment
+    state: SegmentState
     next_offset: int | None
     reader_id: str | None
     batch_id: int | None
 
     @property
-    def key(self) -> tuple[int, Segment]:
+    def segment(self) -> Segment:
+        """Which segment it is."""
+        return self.state.segment
+
+    @property
+    def key(self) -> Key:
         """What names it in the group."""
-        return self.stream_id, self.segment
+        return self.stream_id, self.state.segment.segment_id
 
 
 def read_positions(connection: Connection, group: LockedGroup) -> list[Position]:
     """All positions of a group, by stream and segment."""
     rows = connection.execute(
         text(
-            """SELECT p.stream_id, p.segment_id, s.key_low, s.key_high, p.next_offset,
+            """SELECT p.stream_id, p.segment_id, s.key_low, s.key_high,
+                      coalesce(t.tail_offset, s.events), s.sealed_epoch, p.next_offset,
                       p.reader_id, p.batch_id
             FROM reader_group_segment p JOIN segment s USING (stream_id, segment_id)
+            LEFT JOIN segment_tail t USING (stream_id, segment_id)
             WHERE p.group_id = :g AND p.state <> 'completed' ORDER BY p.stream_id, p.segment_id"""
         ),
         {"g": group.group_id},
     )
-    return [Position(r[0], Segment(r[1], r[2], r[3]), r[4], r[5], r[6]) for r in rows]
+    return [Position(r[0], _state(r), r[6], r[7], r[8]) for r in rows]
 
 
-def read_graph(connection: Connection, group: LockedGroup) -> dict[int, list[SegmentState]]:
-    """Per stream the segments from the group's oldest position on, by id, up to a limit.
+def read_graphs(
+    connection: Connection, group: LockedGroup, positions: Sequence[Position]
+) -> dict[int, Graph]:
+    """Per stream the segments at the positions and those that follow them, up to a limit.
 
-    The segments at the positions are among them, and their successors: there is always a way on.
+    All direct successors are among them, so that there is always a way on. What was passed is not,
+    however long ago a position's segment was created: the cost is that of what is unread.
     """
+    states: dict[int, list[SegmentState]] = {}
+    for position in positions:
+        states.setdefault(position.stream_id, []).append(position.state)
+    if any(position.state.sealed_epoch is not None for position in positions):
+        rows = connection.execute(_AHEAD, {"g": group.group_id, "most": MOST_SEGMENTS_AHEAD})
+        for row in rows:
+            states[row[0]].append(_state(row))
+    return {stream_id: Graph(found) for stream_id, found in states.items()}
+
+
+def read_lags(connection: Connection, group: LockedGroup) -> dict[Key, int]:
+    """How far the positions are behind, in microseconds: the clock of the tail
+    less that of the first unread event, or of the scale after which there are only successors."""
     rows = connection.execute(
         text(
-            """SELECT gs.stream_id, s.segment_id, s.key_low, s.key_high, s.sealed_epoch, s.ends_at
-            FROM reader_group_stream gs CROSS JOIN LATERAL (
-                SELECT n.segment_id, n.key_low, n.key_high, n.sealed_epoch,
-                       coalesce(t.tail_offset, n.events) AS ends_at
-                FROM segment n LEFT JOIN segment_tail t USING (stream_id, segment_id)
-                WHERE n.stream_id = gs.stream_id AND n.segment_id >= (
-                    SELECT min(p.segment_id) FROM reader_group_segment p
-                    WHERE p.group_id = gs.group_id AND p.stream_id = gs.stream_id)
-                ORDER BY n.segment_id LIMIT :most) s
-            WHERE gs.group_id = :g
-            UNION
-            SELECT p.stream_id, n.segment_id, n.key_low, n.key_high, n.sealed_epoch,
-                   coalesce(t.tail_offset, n.events)
-            FROM reader_group_segment p JOIN segment s USING (stream_id, segment_id)
-            JOIN segment n ON n.stream_id = s.stream_id AND (n.segment_id = s.segment_id
-                OR n.segment_id >= s.sealed_epoch::bigint << 32
-                   AND n.segment_id < (s.sealed_epoch + 1)::bigint << 32
-                   AND n.key_low < s.key_high AND n.key_high > s.key_low)
-            LEFT JOIN segment_tail t
-                ON t.stream_id = n.stream_id AND t.segment_id = n.segment_id
-            WHERE p.group_id = :g
-            ORDER BY 1, 2"""
+            """SELECT p.stream_id, p.segment_id, t.last_clock - coalesce(i.clock, e.created_at)
+            FROM reader_group_segment p JOIN stream t USING (stream_id)
+            JOIN segment s USING (stream_id, segment_id)
+            LEFT JOIN epoch e ON e.stream_id = s.stream_id AND e.epoch = s.sealed_epoch
+            LEFT JOIN LATERAL (
+                SELECT i.clock, i.start_offset + i.events AS past FROM time_index i
+                WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
+                  AND i.start_offset <= p.next_offset
+                ORDER BY i.start_offset DESC LIMIT 1) i ON i.past > p.next_offset
+            WHERE p.group_id = :g AND coalesce(i.clock, e.created_at) IS NOT NULL"""
         ),
-        {"g": group.group_id, "most": MOST_SEGMENTS_AHEAD},
+        {"g": group.group_id},
     )
-    graph: dict[int, list[SegmentState]] = {}
-    for r in rows:
-        graph.setdefault(r[0], []).append(SegmentState(Segment(r[1], r[2], r[3]), r[5], r[4]))
-    return graph
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+# What an epoch created follows what it sealed. Of that the group has not passed what is as new as
+# its position at the same key, or newer: one key tells, as a segment is passed whole.
+_CREATED = """CROSS JOIN LATERAL (
+        SELECT g.stream_id, g.segment_id, g.key_low, g.key_high,
+               coalesce(t.tail_offset, g.events) AS ends_at, g.sealed_epoch
+        FROM segment g LEFT JOIN segment_tail t USING (stream_id, segment_id)
+        WHERE g.stream_id = a.stream_id AND g.segment_id >= a.epoch::bigint << 32
+          AND g.segment_id < (a.epoch + 1)::bigint << 32
+          AND g.segment_id >= (SELECT f.owners[width_bucket(g.key_low, f.keys)]
+                               FROM front f WHERE f.stream_id = g.stream_id) OFFSET 0) n"""
+_AHEAD = text(
+    f"""WITH RECURSIVE place AS MATERIALIZED (
+        SELECT p.stream_id, s.segment_id, s.key_low, s.key_high, s.sealed_epoch
+        FROM reader_group_segment p JOIN segment s USING (stream_id, segment_id)
+        WHERE p.group_id = :g AND p.state <> 'completed'
+    ), front AS MATERIALIZED (
+        SELECT l.stream_id, f.keys, f.owners
+        FROM (SELECT stream_id, array_agg(segment_id) AS ids, array_agg(key_low) AS lows,
+                     array_agg(key_high) AS highs FROM place GROUP BY stream_id) l
+        CROSS JOIN LATERAL front(l.ids, l.lows, l.highs) f
+    ), ahead AS (
+        SELECT stream_id, sealed_epoch AS epoch FROM place WHERE sealed_epoch IS NOT NULL
+        UNION
+        SELECT a.stream_id, n.sealed_epoch FROM ahead a {_CREATED} WHERE n.sealed_epoch IS NOT NULL
+    )
+    SELECT n.* FROM (SELECT DISTINCT stream_id, sealed_epoch AS epoch FROM place
+                     WHERE sealed_epoch IS NOT NULL) a {_CREATED}
+    UNION ALL
+    (SELECT n.* FROM ahead a {_CREATED} LIMIT :most)"""  # noqa: S608 - constants
+)
 
 
 def advance(
@@ -88,37 +129,12 @@ def advance(
     A segment is ready when nothing of the group that is unread lies before it: no position of a
     smaller id overlaps it.
     """
-    positions = read_positions(connection, group)
-    graph = read_graph(connection, group)
-    states = {(s, st.segment.segment_id): st for s, all_ in graph.items() for st in all_}
-    moved = {(b.stream_id, b.segment_id): b.end for b in bounds if not b.completes}
-    done = {(b.stream_id, b.segment_id) for b in bounds if b.completes}
-    # What is listed after the batch: what was and is not done, plus the successors of the done.
-    listed: dict[tuple[int, int], Segment] = {
-        (p.stream_id, p.segment.segment_id): p.segment
-        for p in positions
-        if (p.stream_id, p.segment.segment_id) not in done
-    }
-    known = dict.fromkeys(listed)
-    for stream_id, segment_id in done:
-        for successor in successors(states[stream_id, segment_id], graph[stream_id]):
-            key = (stream_id, successor.segment.segment_id)
-            if key not in done:
-                listed[key] = successor.segment
-    ready = {
-        key
-        for key, segment in listed.items()
-        if not any(
-            other[0] == key[0] and other[1] < key[1] and listed[other].overlaps(segment)
-            for other in listed
-        )
-    }
-    waiting = {
-        (p.stream_id, p.segment.segment_id) for p in positions if p.next_offset is None
-    } & listed.keys()
-    # New rows, future ones that became ready, and the segments that the batch read in part.
-    changed = [key for key in listed if key not in known or (key in waiting and key in ready)]
-    changed += [key for key in moved if key not in changed]
+    done = [bound for bound in bounds if bound.completes]
+    read = [bound for bound in bounds if not bound.completes]
+    moved = {(bound.stream_id, bound.segment_id): bound.end for bound in read}
+    changed: dict[Key, int | None] = dict(moved)
+    if done:
+        changed = {**_entered(connection, group, done), **moved}
     connection.execute(
         text(
             """WITH noted AS (
@@ -147,11 +163,55 @@ def advance(
         {
             "g": group.group_id,
             "reader_id": reader_id,
-            "done_streams": [key[0] for key in done],
-            "done_segments": [key[1] for key in done],
+            "done_streams": [bound.stream_id for bound in done],
+            "done_segments": [bound.segment_id for bound in done],
             "streams": [key[0] for key in changed],
             "segments": [key[1] for key in changed],
-            "offsets": [moved.get(key, 0 if key in ready else None) for key in changed],
+            "offsets": list(changed.values()),
             "mine": [key in moved for key in changed],
         },
     )
+
+
+def _entered(
+    connection: Connection, group: LockedGroup, done: Sequence[Bound]
+) -> dict[Key, int | None]:
+    """What takes the place of completed segments: offset 0, or None for a future segment.
+
+    Listed are then all positions that are not done, and of the done ones the successors.
+    """
+    positions = read_positions(connection, group)
+    created = connection.execute(
+        text(
+            """SELECT n.stream_id, n.segment_id, n.key_low, n.key_high, 0, n.sealed_epoch
+            FROM (SELECT DISTINCT s.stream_id, s.sealed_epoch AS epoch
+                  FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]))
+                      AS d (stream_id, segment_id)
+                  JOIN segment s USING (stream_id, segment_id)) e
+            JOIN segment n ON n.stream_id = e.stream_id
+                AND n.segment_id >= e.epoch::bigint << 32
+                AND n.segment_id < (e.epoch + 1)::bigint << 32"""
+        ),
+        {
+            "streams": [bound.stream_id for bound in done],
+            "segments": [bound.segment_id for bound in done],
+        },
+    ).all()
+    entered: dict[Key, int | None] = {}
+    for stream_id in {bound.stream_id for bound in done}:
+        here = [p for p in positions if p.stream_id == stream_id]
+        graph = Graph([p.state for p in here] + [_state(r) for r in created if r[0] == stream_id])
+        by_id = {segment.segment_id: segment for segment in graph.states}
+        gone = {by_id[bound.segment_id] for bound in done if bound.stream_id == stream_id}
+        following = {next_ for segment in gone for next_ in graph.successors(segment)}
+        known = {p.segment for p in here}
+        listed = (known | following) - gone
+        first = ready(listed)
+        waiting = {p.segment for p in here if p.next_offset is None}
+        for segment in (listed - known) | (waiting & first):
+            entered[stream_id, segment.segment_id] = 0 if segment in first else None
+    return entered
+
+
+def _state(row: Sequence[Any]) -> SegmentState:
+    return SegmentState(Segment(row[1], row[2], row[3]), row[4], row[5])

@@ -20,6 +20,7 @@ from weir.controller.transactions import Attempt, Committed, abort, ping
 from weir.errors import Fenced, InvalidInput, InvariantViolation, Truncated
 from weir.names import stream_name
 from weir.reader_groups.batches import Batch, check_held, commit_batch
+from weir.reader_groups.budget import Budget
 from weir.reader_groups.groups import group_streams, group_tails
 from weir.reader_groups.outputs import write_manifest
 from weir.reader_groups.readers import join, leave, renew
@@ -92,7 +93,7 @@ class Consumer:
                 while (
                     batch := next_batch(
                         app.database, self.group, self.reader_id, token, lease=lease,
-                        budget=app.settings.batch_events, until=until,
+                        budget=Budget.of(app.settings), until=until,
                         expected_readers=self.expected_readers,
                     )
                 ) is not None:  # fmt: skip

@@ -1,0 +1,162 @@
+"""How much one batch reads: its budget, and which files fit into it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from weir.reader_groups.plan import Bound
+from weir.segment import Segment
+from weir.settings import Settings
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that one batch reads. A first file is read however large it is, so that whatever
+    the budget, there is a way on: nothing else exceeds it."""
+
+    events: int
+    bytes: int
+    files: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Budget":
+        """That of an installation."""
+        return cls(settings.batch_events, settings.batch_bytes, settings.batch_files)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What fits: per (stream, segment) how far, or all of it if `ends` is None; and its bytes."""
+
+    ends: dict[tuple[int, int], int] | None
+    bytes: int
+
+    def end(self, stream_id: int, segment: Segment, start: int, end: int) -> int:
+        """How far a segment is read that could be read from `start` to `end`."""
+        if self.ends is None:
+            return end
+        return self.ends.get((stream_id, segment.segment_id), start)
+
+
+ALL = Fit(None, 0)
+
+
+def fit(connection: Connection, wanted: Sequence[Bound], budget: Budget) -> Fit:
+    """How much of what could be read a budget allows.
+
+    Commit after commit, and of each file after file of all its segments, until one doesn't fit: so
+    no part of the key space gets ahead (PDP-28), what came before a segment is read before it, and
+    no file is read twice for a part of it. The commits are walked in the order of their clocks and
+    no further than the budget; not at all if everything fits.
+    """
+    rows = connection.execute(
+        _FIT,
+        {
+            "streams": [bound.stream_id for bound in wanted],
+            "segments": [bound.segment_id for bound in wanted],
+            "starts": [bound.start for bound in wanted],
+            "ends": [bound.end for bound in wanted],
+            "events": budget.events,
+            "bytes": budget.bytes,
+            "files": budget.files,
+        },
+    ).all()
+    size = sum(row.bytes for row in rows)
+    if rows and rows[0].stream_id is None:
+        return Fit(None, size)
+    return Fit({(row.stream_id, row.segment_id): row.past for row in rows}, size)
+
+
+# The files of `w`, from the one on that holds its first offset. (OFFSET 0 here and below: an index
+# probe for each, whatever Postgres believes of the average stream.)
+_FILES = """data_file f WHERE f.stream_id = w.stream_id AND f.segment_id = w.segment_id
+    AND f.start_offset < w.past AND f.start_offset + f.events > w.first
+    AND f.start_offset >= coalesce((
+        SELECT n.start_offset FROM data_file n WHERE n.stream_id = w.stream_id
+        AND n.segment_id = w.segment_id AND n.start_offset <= w.first
+        ORDER BY n.start_offset DESC LIMIT 1), 0)"""
+_WANTED = """least(w.past, f.start_offset + f.events) - greatest(w.first, f.start_offset)"""
+
+# First all files, if they are no more than the budget's. Else per stream where to begin and to end,
+# and for each commit from there on the files in which something of it is wanted: a file counts for
+# the commit of its first unread event, because compaction puts those of several into one.
+_FIT = text(
+    f"""WITH wanted AS MATERIALIZED (
+        SELECT * FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
+                             CAST(:starts AS bigint[]), CAST(:ends AS bigint[]))
+            AS w (stream_id, segment_id, first, past) WHERE first < past
+    ), file AS (
+        SELECT f.events, f.bytes FROM wanted w CROSS JOIN LATERAL (
+            SELECT {_WANTED} AS events, f.bytes * ({_WANTED}) / f.events AS bytes
+            FROM {_FILES} OFFSET 0) f
+        LIMIT CAST(:files AS bigint) + 1
+    ), total AS MATERIALIZED (
+        SELECT coalesce(sum(bytes), 0) AS bytes,
+               count(*) <= :files AND coalesce(sum(events), 0) <= :events
+               AND coalesce(sum(bytes), 0) <= :bytes AS fits
+        FROM file
+    ), begun AS MATERIALIZED (
+        SELECT w.*, b.start_offset, (
+                SELECT i.clock FROM time_index i
+                WHERE i.stream_id = w.stream_id AND i.segment_id = w.segment_id
+                  AND i.start_offset <= greatest(w.first, b.start_offset)
+                ORDER BY i.start_offset DESC LIMIT 1) AS clock, (
+                SELECT i.clock FROM time_index i
+                WHERE i.stream_id = w.stream_id AND i.segment_id = w.segment_id
+                  AND i.start_offset < w.past
+                ORDER BY i.start_offset DESC LIMIT 1) AS last_clock
+        FROM wanted w LEFT JOIN LATERAL (
+            SELECT f.start_offset FROM {_FILES} ORDER BY f.start_offset LIMIT 1) b ON true
+        WHERE NOT (SELECT fits FROM total)
+    ), span AS (
+        SELECT stream_id, min(clock) AS clock, max(last_clock) AS last_clock,
+               jsonb_object_agg(segment_id, jsonb_build_array(first, past, start_offset)) AS places
+        FROM begun WHERE start_offset IS NOT NULL GROUP BY stream_id
+    ), walked AS (
+        SELECT x.*, count(*) OVER w AS files, sum(x.events) OVER w AS events_till,
+               sum(x.bytes) OVER w AS bytes_till
+        FROM span s CROSS JOIN LATERAL (
+            WITH RECURSIVE done AS (  -- one commit after the other, as far as LIMIT asks for them
+                SELECT s.clock
+                UNION ALL
+                SELECT (SELECT n.clock FROM time_index n
+                        WHERE n.stream_id = s.stream_id AND n.clock > d.clock
+                        ORDER BY n.clock LIMIT 1)
+                FROM done d WHERE d.clock < s.last_clock
+            )
+            SELECT d.clock, c.* FROM done d CROSS JOIN LATERAL (
+                SELECT f.*
+                FROM time_index i
+                CROSS JOIN LATERAL (
+                    SELECT (place ->> 0)::bigint AS first, (place ->> 1)::bigint AS past,
+                           (place ->> 2)::bigint AS start_offset
+                    FROM (SELECT s.places -> i.segment_id::text AS place OFFSET 0) p
+                    WHERE place IS NOT NULL OFFSET 0) w
+                CROSS JOIN LATERAL (
+                    SELECT f.stream_id, f.segment_id,
+                           greatest(f.start_offset, w.first) - i.start_offset AS place,
+                           least(w.past, f.start_offset + f.events) AS past,
+                           {_WANTED} AS events, f.bytes * ({_WANTED}) / f.events AS bytes
+                    FROM data_file f
+                    WHERE f.stream_id = i.stream_id AND f.segment_id = i.segment_id
+                      AND f.start_offset >= CASE WHEN i.start_offset <= w.first
+                                            THEN w.start_offset ELSE i.start_offset END
+                      AND f.start_offset < least(i.start_offset + i.events, w.past) OFFSET 0) f
+                WHERE i.stream_id = s.stream_id AND i.clock = d.clock
+                  AND i.start_offset + i.events > w.first
+                ORDER BY f.place, f.segment_id) c
+            LIMIT CAST(:files AS bigint) + 1) x
+        WINDOW w AS (ORDER BY x.clock, x.place, x.stream_id, x.segment_id
+                     ROWS UNBOUNDED PRECEDING)
+    )
+    SELECT stream_id, segment_id, max(past) AS past, sum(bytes)::bigint AS bytes
+    FROM walked
+    WHERE files = 1
+       OR files <= :files AND events_till <= :events AND bytes_till <= :bytes
+    GROUP BY stream_id, segment_id
+    UNION ALL  -- what was truncated meanwhile costs nothing
+    SELECT stream_id, segment_id, past, 0 FROM begun WHERE start_offset IS NULL
+    UNION ALL
+    SELECT NULL, NULL, NULL, bytes::bigint FROM total WHERE fits"""  # noqa: S608 - constants
+)

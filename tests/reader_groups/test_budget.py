@@ -1,0 +1,303 @@
+"""What fits into a batch: whole files, in the order in which they were written."""
+
+from itertools import pairwise
+from random import Random
+from typing import Any, NamedTuple
+
+import psycopg2
+import pytest
+from sqlalchemy import text
+
+from tests.conftest import TestDatabase
+from tests.controller.driver import Driver
+from tests.controller.support import BYTES_PER_EVENT, Lane, run
+from tests.reader_groups.support import ALL, Group, Reader, spans
+from tests.sql.history import scaled_again_and_again
+from weir.reader_groups.batches import Batch
+from weir.reader_groups.budget import _FIT, Budget
+from weir.storage import Database, count_statements
+
+
+class File(NamedTuple):
+    """A file, or the part of it that is not read yet. Sorts by when it was written."""
+
+    clock: int
+    place: int  # events of the same commit and segment before it
+    segment_id: int
+    start: int
+    end: int
+    bytes: int
+
+
+def files_of(lane: Lane) -> list[File]:
+    """All files of a stream as they were written; a file counts for its first commit."""
+    found = lane.rows(
+        """SELECT clock, f.start_offset - i.start_offset, f.segment_id, f.start_offset,
+                  f.start_offset + f.events, f.bytes
+        FROM data_file f JOIN time_index i ON i.stream_id = f.stream_id
+            AND i.segment_id = f.segment_id AND i.start_offset <= f.start_offset
+            AND f.start_offset < i.start_offset + i.events WHERE f.stream_id = :s"""
+    )
+    return sorted(File(*row) for row in found)
+
+
+def prefix(files: list[File], budget: Budget) -> list[File]:
+    """By brute force: what comes first and is together no more than the budget; at least one."""
+    taken = files[:1]
+    for file in files[1:]:
+        more = [*taken, file]
+        if (
+            len(more) > budget.files
+            or sum(f.end - f.start for f in more) > budget.events
+            or sum(f.bytes for f in more) > budget.bytes
+        ):
+            break
+        taken = more
+    return taken
+
+
+def read_by(batch: Batch) -> dict[int, tuple[int, int]]:
+    return {b.segment_id: (b.start, b.end) for b in batch.bounds if b.end > b.start}
+
+
+def ranges_of(files: list[File]) -> dict[int, tuple[int, int]]:
+    return {
+        segment: (min(f.start for f in here), max(f.end for f in here))
+        for segment in {f.segment_id for f in files}
+        for here in [[f for f in files if f.segment_id == segment]]
+    }
+
+
+def open_batch(reader: Reader, budget: Budget) -> Batch | None:
+    return reader.open(budget.events, bytes_=budget.bytes, files=budget.files)
+
+
+def compacted(lane: Lane, random: Random) -> None:
+    """Make one file of two neighbours of a segment, as if they had been concatenated."""
+    files = lane.files()
+    pairs = [
+        (a, b)
+        for a, b in pairwise(files)
+        if a.segment_id == b.segment_id and a.start_offset + a.events == b.start_offset
+    ]
+    for first, second in random.sample(pairs, min(len(pairs), 3)):
+        run(
+            lane.database,
+            """WITH gone AS (
+                DELETE FROM data_file WHERE stream_id = :s AND segment_id = :segment
+                AND start_offset = :second RETURNING events, bytes
+            )
+            UPDATE data_file f SET events = f.events + gone.events, bytes = f.bytes + gone.bytes
+            FROM gone WHERE f.stream_id = :s AND f.segment_id = :segment
+            AND f.start_offset = :first""",
+            s=lane.stream_id, segment=first.segment_id,
+            first=first.start_offset, second=second.start_offset,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_batch_reads_what_was_written_first_as_far_as_the_budget_goes(
+    shared_database: Database, seed: int
+) -> None:
+    driver, random = Driver(shared_database, segments=2), Random(seed)
+    for _ in range(12):
+        if random.random() < 0.4:
+            driver.open.append(driver.begin())
+        if random.random() < 0.4:
+            driver.scale(random)
+        if driver.open and random.random() < 0.4:
+            driver.commit_some(random, 2)
+        driver.append(random)
+    if seed % 2:
+        compacted(driver.lane, random)
+    left = files_of(driver.lane)
+    reader = Group.made(driver.lane).reader()
+    while left:
+        budget = Budget(*[random.choice([0, 1, 5, 20, ALL]) for _ in range(3)])
+        batch = open_batch(reader, budget)
+        assert batch is not None
+        taken = prefix(left, budget)
+        assert read_by(batch) == ranges_of(taken)
+        assert reader.group.batches()[-1].bytes == sum(file.bytes for file in taken)
+        left = left[len(taken) :]
+        reader.commit(batch)
+        reader.group.check_positions()
+    assert reader.open() is None
+
+
+def sizes(batch: Batch, lane: Lane) -> tuple[int, int, int]:
+    """Events, bytes and files of a batch, as they are."""
+    read = read_by(batch)
+    files = [
+        f
+        for f in files_of(lane)
+        for start, end in [read.get(f.segment_id, (0, 0))]
+        if start <= f.start < end
+    ]
+    return sum(f.end - f.start for f in files), sum(f.bytes for f in files), len(files)
+
+
+@pytest.mark.parametrize("which", ["events", "bytes", "files"])
+def test_no_budget_is_exceeded_also_when_successors_are_near(lane: Lane, which: str) -> None:
+    names = ["0.0", "1.0"]
+    for _ in range(4):  # each epoch holds far less than a batch
+        for _ in range(3):
+            lane.append({name: [2, 3] for name in names})
+        names = lane.scale(*names, parts=3 - len(names) % 2)
+    lane.append({name: [2, 3] for name in names})
+    most = {"events": 27, "bytes": 27 * BYTES_PER_EVENT, "files": 9}
+    reader = Group.made(lane).reader()
+    total = sum(lane.sizes().values())
+    batches = []
+    while batch := open_batch(reader, Budget(**{**dict.fromkeys(most, ALL), which: most[which]})):
+        found = dict(zip(most, sizes(batch, lane), strict=True))
+        assert found[which] <= most[which]
+        batches.append(batch)
+        reader.commit(batch)
+    assert sum(batch.events for batch in batches) == total
+    assert len(batches) <= total / 20  # they are well filled, whatever the scales
+
+
+@pytest.mark.parametrize("budget", [Budget(3, ALL, ALL), Budget(ALL, 3, ALL), Budget(0, 0, 0)])
+def test_a_budget_smaller_than_one_file_reads_one_file(lane: Lane, budget: Budget) -> None:
+    lane.append({"0.0": [5, 6], "1.0": 7})
+    reader = Group.made(lane).reader()
+    read = []
+    while batch := open_batch(reader, budget):
+        read += spans(batch)
+        reader.commit(batch)
+    assert read == [("0.0", 0, 5), ("1.0", 0, 7), ("0.0", 5, 11)]
+
+
+def test_a_position_within_a_file_costs_what_is_left_of_it(lane: Lane) -> None:
+    lane.append({"0.0": [10, 10], "1.0": 10})
+    reader = Group.made(lane, start="0.0=4, 1.0=9").reader()
+    first = reader.must_open(7)
+    assert (spans(first), first.events) == ([("0.0", 4, 10), ("1.0", 9, 10)], 7)
+    assert reader.group.batches()[0].bytes == 7 * BYTES_PER_EVENT
+    reader.commit(first)
+    assert reader.read_all(7) == [("0.0", 10, 20)]
+
+
+def test_of_several_streams_what_was_written_first_is_read_first(lane: Lane) -> None:
+    other = Lane.made(lane.database)
+    for _ in range(3):
+        lane.append({"0.0": 2})
+        other.append({"0.0": 2})
+    reader = Group.made(lane, other).reader()
+    read = []
+    while batch := reader.open(4):
+        read.append({b.stream_id: b.end for b in batch.bounds})
+        reader.commit(batch)
+    assert read == [dict.fromkeys([lane.stream_id, other.stream_id], end) for end in (2, 4, 6)]
+
+
+def test_a_run_that_stops_at_a_cut_takes_no_file_from_beyond_it(lane: Lane) -> None:
+    lane.append({"0.0": 2})
+    lane.append({"0.0": 2, "1.0": 2})
+    until = {lane.stream_id: lane.tail()}
+    for _ in range(3):
+        lane.append({"0.0": 2, "1.0": 2})
+    low, high = lane.scale("0.0")
+    lane.append({low: 2, high: 2})
+    reader = Group.made(lane).reader()
+    assert reader.read_all(4, until=until) == [("0.0", 0, 4), ("1.0", 0, 2)]
+    assert sum(end - start for _, start, end in reader.read_all(4)) == 16
+
+
+def test_what_was_truncated_meanwhile_takes_nothing_of_a_budget(lane: Lane) -> None:
+    # The positions move together, so they stay below the head while one of them is in a batch.
+    lane.append({"0.0": [4, 4], "1.0": [4, 4]})
+    low, high = lane.scale("1.0")
+    lane.append({"0.0": 40, low: 4, high: 4})
+    group = Group.made(lane, on_gap="skip", subscriber=False)
+    a, b = group.reader("a"), group.reader("b")
+    first = a.must_open(4, expected=2)
+    assert spans(first) == [("0.0", 0, 4)]
+    lane.truncate(f"0.0=4, {low}=0, {high}=0")
+    assert spans(b.must_open(4)) == [("1.0", 0, 8), (low, 0, 4)]
+
+
+def commit_events(lane: Lane, commits: str) -> None:
+    """Two events in a file of its own for each row of `commits`: number, segment, offset, clock."""
+    run(
+        lane.database,
+        f"""WITH c AS MATERIALIZED ({commits}), transactions AS (
+            INSERT INTO transaction (stream_id, transaction_number, writer_id, batch_id,
+                                     fingerprint, state, epoch, opened_at, lease_until, ended_at,
+                                     clock, append_again, source)
+            SELECT :s, n, '', n, '', 'committed', 0, now(), now(), now(), clock, false, '' FROM c
+        ), entries AS (
+            INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes,
+                                    clock, transaction_number)
+            SELECT :s, segment_id, first, 2, first * 10, 20, clock, n FROM c
+        ), files AS (
+            INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes,
+                                   transaction_number, first_seq, last_seq, schema_version, path)
+            SELECT :s, segment_id, first, 2, 20, n, 0, 1, 1, n FROM c
+        ), sealed AS (
+            UPDATE segment g SET events = 2, bytes = 20 FROM c
+            WHERE g.stream_id = :s AND g.segment_id = c.segment_id AND g.sealed_epoch IS NOT NULL
+        )
+        UPDATE segment_tail t SET tail_offset = c.past, tail_bytes = c.past * 10
+        FROM (SELECT segment_id, max(first) + 2 AS past FROM c GROUP BY segment_id) c
+        WHERE t.stream_id = :s AND t.segment_id = c.segment_id""",
+        s=lane.stream_id,
+    )
+
+
+def test_catching_up_over_1000_scales_takes_as_many_batches_as_the_budget_says(
+    test_database: TestDatabase,
+) -> None:
+    database = test_database.open()
+    lane = Lane.made(database)
+    group = Group.made(lane)
+    scaled_again_and_again(lane, 1_000)
+    commit_events(
+        lane,
+        """SELECT e.epoch + 1 AS n, g.segment_id, 0 AS first, e.created_at AS clock
+        FROM segment g JOIN epoch e ON e.stream_id = g.stream_id AND e.epoch = g.creation_epoch
+        WHERE g.stream_id = :s AND g.key_low = 0""",
+    )
+    reader = group.reader()
+    counted = count_statements(database)
+    taken, statements = [], set()
+    while batch := reader.open(500):
+        reader.commit(batch)
+        taken.append(batch.events)
+        statements.add(len(counted))
+        counted.clear()
+    assert taken == [500, 500, 500, 500, 2]
+    assert len(statements) <= 2  # the last one fits, so its bounds are planned once
+    assert group.cut() == lane.tail()
+
+
+def test_a_plan_reads_what_the_batch_reads_and_not_the_backlog(
+    test_database: TestDatabase,
+) -> None:
+    database = test_database.open()
+    lanes = [Lane.made(database) for _ in range(40)]
+    explain = text(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {_FIT}")
+    pages = []
+    for lane, commits in zip(lanes, [200, 4_000], strict=False):
+        commit_events(
+            lane,
+            f"""SELECT n, 0::bigint AS segment_id, (n - 1) * 2 AS first, last_clock + n AS clock
+            FROM stream, generate_series(1, {commits}) n WHERE stream_id = :s""",
+        )
+    analyze(test_database)
+    for lane, commits in zip(lanes, [200, 4_000], strict=False):
+        given: dict[str, Any] = {
+            "streams": [lane.stream_id], "segments": [0], "starts": [0], "ends": [commits * 2],
+            "events": 100, "bytes": ALL, "files": 100,
+        }  # fmt: skip
+        [[[plan]]] = database.transaction(lambda c, g=given: c.execute(explain, g).all())
+        pages.append(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
+    assert pages[1] < 1.5 * pages[0]
+
+
+def analyze(test_database: TestDatabase) -> None:
+    connection = psycopg2.connect(test_database.owner_dsn)
+    connection.autocommit = True
+    connection.cursor().execute("ANALYZE")
+    connection.close()

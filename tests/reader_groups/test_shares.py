@@ -1,0 +1,65 @@
+"""What readers of a group take of it: by what there is to read, and how far it is behind."""
+
+import pytest
+
+from tests.controller.support import Lane
+from tests.reader_groups.support import Group, spans
+from weir.controller.locks import lock_group
+from weir.reader_groups.positions import read_lags
+from weir.segment import segment_name
+from weir.storage import Database
+
+
+@pytest.fixture
+def four(shared_database: Database) -> Lane:
+    """A stream of four segments."""
+    return Lane.made(shared_database, segments=4)
+
+
+def lags(group: Group) -> dict[str, int]:
+    """Per segment how far its position is behind, in microseconds."""
+    found = group.database.transaction(lambda c: read_lags(c, lock_group(c, group.name)))
+    return {segment_name(segment_id): lag for (_, segment_id), lag in found.items()}
+
+
+def test_the_first_of_three_expected_readers_takes_a_third(four: Lane) -> None:
+    four.append({"0.0": 60, "1.0": 20, "2.0": 40, "3.0": 60})
+    group = Group.made(four)
+    taken = [
+        {name for name, _, _ in spans(group.reader(reader).must_open(expected=3))}
+        for reader in ("a", "b", "c")
+    ]
+    assert taken == [{"0.0"}, {"3.0"}, {"1.0", "2.0"}]
+
+
+def test_a_segment_weighs_what_follows_it_too(four: Lane) -> None:
+    low, high = four.scale("0.0")  # nothing was written to it before
+    four.append({low: 50, high: 40, "1.0": 30, "2.0": 30, "3.0": 30})
+    group = Group.made(four)
+    a, b = group.reader("a"), group.reader("b")
+    first, second = a.must_open(expected=2), b.must_open(expected=2)
+    assert sorted(spans(first)) == [(low, 0, 50), (high, 0, 40)]
+    assert sorted(spans(second)) == [("1.0", 0, 30), ("2.0", 0, 30), ("3.0", 0, 30)]
+
+
+def test_readers_share_what_is_furthest_behind(four: Lane) -> None:
+    four.append({"0.0": 5, "2.0": 5})
+    four.append({"1.0": 5, "3.0": 5})
+    group = Group.made(four)
+    batch = group.reader("a").must_open(expected=2)
+    assert len({name for name, _, _ in spans(batch)} & {"0.0", "2.0"}) == 1
+
+
+def test_lag_is_the_clock_of_the_tail_less_that_of_the_first_unread_event(four: Lane) -> None:
+    clocks = [four.append({"0.0": 2, name: 2}).clock for name in ("1.0", "2.0", "3.0")]
+    group = Group.made(four, start="0.0=3, 1.0=2, 2.0=0, 3.0=1")
+    last = clocks[-1]
+    assert lags(group) == {"0.0": last - clocks[1], "2.0": last - clocks[1], "3.0": 0}
+    low, high = four.scale("1.0")
+    scaled, last = last, four.append({low: 1, high: 1}).clock
+    found = lags(group)
+    assert found["3.0"] == last - scaled
+    assert 0 < found["1.0"] < found["3.0"]  # it is read, what follows it is not
+    reader = group.reader()
+    reader.read_all()
+    assert lags(group) == {}
