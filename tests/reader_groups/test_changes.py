@@ -14,6 +14,7 @@ from weir.reader_groups.changes import (
     reset_reader_group,
     update_reader_group,
 )
+from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import reader_offline
 from weir.retention import retain
 
@@ -200,6 +201,15 @@ def test_a_deleted_group_holds_nothing_back_and_can_be_made_again(group: Group) 
 
 
 # Readers that are taken out by hand.
+
+
+def test_batches_of_a_group_that_is_made_anew_are_others(group: Group, lane: Lane) -> None:
+    before = group.reader().must_open()
+    delete_reader_group(group.database, group.name, request_id=unique("delete"))
+    create_reader_group(group.database, group.name, [lane.name], request_id=unique("create"))
+    again = group.reader().must_open()
+    assert (before.batch_id, again.batch_id) == (1, 1)
+    assert before.identity != again.identity
 
 
 def offline(group: Group, reader: str, position: str = "") -> None:
