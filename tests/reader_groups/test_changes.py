@@ -14,6 +14,7 @@ from weir.reader_groups.changes import (
     reset_reader_group,
     update_reader_group,
 )
+from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import reader_offline
 from weir.retention import retain
@@ -201,6 +202,24 @@ def test_a_deleted_group_holds_nothing_back_and_can_be_made_again(group: Group) 
 
 
 # Readers that are taken out by hand.
+
+
+def test_a_checkpoint_that_waited_releases_nothing_of_a_stream_that_was_left_meanwhile(
+    group: Group, lane: Lane
+) -> None:
+    other = Lane.made(lane.database)
+    other.append({"0.0": 5})
+    update(group, streams=[lane.name, other.name])
+    reader = group.reader()
+    reader.read_all()
+    lane.append({"0.0": 5})
+    batch = reader.must_open()
+    checkpoint(group.database, group.name, name="waits", barrier=True)
+    update(group, streams=[lane.name])
+    update(group, streams=[lane.name, other.name], start="head")
+    reader.commit(batch)
+    assert group.published(lane) == {"0.0": 15, "1.0": 10}
+    assert group.published(other) == group.cut(other) == {"0.0": 0, "1.0": 0}
 
 
 def test_batches_of_a_group_that_is_made_anew_are_others(group: Group, lane: Lane) -> None:
