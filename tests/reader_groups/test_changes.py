@@ -204,6 +204,27 @@ def test_a_deleted_group_holds_nothing_back_and_can_be_made_again(group: Group) 
 # Readers that are taken out by hand.
 
 
+def test_a_place_behind_the_head_from_which_nothing_was_truncated_is_as_good_as_the_head(
+    lane: Lane,
+) -> None:
+    lane.append({"0.0": 5})
+    group = Group.made(lane)
+    group.reader().read_all()
+    group.checkpoint("at the end of 0.0")
+    lane.scale("0.0")
+    lane.truncate("1.0=0, 2.1=0, 3.1=0")
+    lane.append({"2.1": 3})
+    reset(group, "checkpoint at the end of 0.0")
+    assert group.reader().read_all() == [("2.1", 0, 3)]
+
+
+def test_of_a_place_partly_behind_the_head_just_what_was_truncated_is_counted(lane: Lane) -> None:
+    lane.append({"0.0": 5, "1.0": 5})
+    lane.truncate("0.0=4, 1.0=0")
+    with pytest.raises(Truncated, match=r"^3 events of stream .* were truncated"):
+        Group.made(lane, start="0.0=1, 1.0=5")
+
+
 def test_a_checkpoint_that_waited_releases_nothing_of_a_stream_that_was_left_meanwhile(
     group: Group, lane: Lane
 ) -> None:
