@@ -1,5 +1,6 @@
 """A group that is changed, reset, forked or deleted."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -274,6 +275,46 @@ def test_what_lies_before_the_given_position_counts_as_read(group: Group) -> Non
     with pytest.raises(Fenced, match=r"abandoned|taken over"):
         gone.commit(batch)
     assert sorted(other.read_all()) == [("0.0", 7, 10), ("1.0", 0, 10)]
+
+
+def test_a_reader_offline_goes_on_no_more_though_nobody_has_replaced_it(group: Group) -> None:
+    gone = group.reader("gone")
+    batch = gone.must_open(budget=1)
+    offline(group, "gone")
+    for refused in (gone.open, gone.renew, lambda: gone.commit(batch)):
+        with pytest.raises(Fenced):
+            refused()
+    assert group.cut() == {"0.0": 0, "1.0": 0}
+    group.reader("gone").read_all()
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+
+
+def test_a_position_in_several_streams_names_them(group: Group, lane: Lane) -> None:
+    other = Lane.made(lane.database)
+    other.append({"0.0": 5})
+    update(group, streams=[lane.name, other.name])
+    group.reader("gone").must_open()
+    with pytest.raises(InvalidInput, match=r"names no position in test/stream-\d+ and test"):
+        offline(group, "gone", "0.0=3")
+    offline(group, "gone", json.dumps({str(other.name): {"0.0": 3}}))
+    assert group.cut(lane) == {"0.0": 0, "1.0": 0}
+    assert group.cut(other) == {"0.0": 3, "1.0": 0}
+
+
+def test_a_position_behind_something_unread_is_refused(group: Group, lane: Lane) -> None:
+    lane.scale("0.0", parts=2)
+    lane.append({"2.1": 5, "3.1": 5})
+    reader = group.reader("gone")
+    batch = reader.must_open()
+    with pytest.raises(InvalidInput, match=r"segment 2\.1 is read only after 0\.0"):
+        offline(group, "gone", "2.1=3")
+    reader.commit(batch)
+    lane.append({"2.1": 5})
+    lane.scale("2.1", parts=2)
+    lane.append({"4.2": 5})
+    reader.must_open()
+    offline(group, "gone", "2.1=10, 4.2=2")
+    assert group.cut() == {"1.0": 10, "3.1": 5, "4.2": 2, "5.2": 0}
 
 
 @pytest.mark.parametrize("position", ["0.0=11", "7.7=0", "0.0=future"])

@@ -128,7 +128,7 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
             f"{place!r} is no place in a stream; write head, tail, time 2013-06-01T00:00:00Z, "
             "checkpoint NAME, or a stream cut such as 0.0=12, 1.0=7."
         )
-    given = _by_stream(streams, place)
+    given = by_stream([str(stream.name) for stream in streams], place)
     cuts = {}
     for stream in streams:
         if str(stream.name) not in given:
@@ -142,13 +142,12 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
     return cuts
 
 
-def _by_stream(streams: Sequence[LockedStream], place: str) -> Mapping[str, str]:
+def by_stream(names: Sequence[str], written: str) -> Mapping[str, str]:
+    """What is written for each stream: `0.0=12`, if there is one; else JSON with their names."""
     try:
-        value: Any = json.loads(place)
+        value: Any = json.loads(written)
     except ValueError:
         value = None
     if isinstance(value, dict) and any("/" in key for key in value):
         return {k: v if isinstance(v, str) else json.dumps(v) for k, v in value.items()}
-    if len(streams) == 1:
-        return {str(streams[0].name): place}
-    return {}
+    return {names[0]: written} if len(names) == 1 else {}
