@@ -400,8 +400,9 @@ class ReaderOffline:
     reader: str = argument("Reader", "The reader's id (see the view weir.readers).", minLength=1)
     position: str = argument(
         "Position",
-        "How far it has read of its open batch, such as 0.0=12, 1.0=7. Empty: others go on at the "
-        "last committed position, and take an open batch over whole.",
+        "How far it has read of its open batch, such as 0.0=12, 1.0=7 (of several streams "
+        '{"nyc/flights": {"0.0": 12}}). Empty: others go on at the last committed position, and '
+        "take an open batch over whole.",
         "",
     )
 

@@ -1,8 +1,11 @@
 """The scenarios, and which of them are answered where."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer", bound=Callable[..., Any])
 
 FILE: dict[str, Any] = json.loads((Path(__file__).parent / "cases.json").read_text())
 CASES: dict[str, dict[str, Any]] = {case["id"]: case for case in FILE["cases"]}
@@ -10,12 +13,7 @@ CASES: dict[str, dict[str, Any]] = {case["id"]: case for case in FILE["cases"]}
 # By area or by id: what no module answers yet.
 NOT_YET = {
     "auto-scale": "the policy",
-    "event-ordering": "the planner",
-    "reader-group-assignment": "reader groups",
-    "reader-group-checkpoint": "reader groups",
-    "reader-group-metrics-config": "reader groups",
     "watermarks": "the time index",
-    "QK-03": "reader groups",
 }
 
 # Answered by a stream in the database.
@@ -27,8 +25,14 @@ IN_THE_DATABASE = {
 
 # Answered by runs of retention.
 IN_RETENTION = {
-    "retention-set", "retention-size", "retention-time", "subscribers", "CB-01", "CB-03",
+    "retention-set", "retention-size", "retention-time", "SU2-01", "CB-01", "CB-03",
     "CB-05", "CB-07", "CB-09", "CB-11", "CB-13",
+}  # fmt: skip
+
+# Answered by a reader group in the database.
+BY_A_GROUP = {
+    "event-ordering", "reader-group-assignment", "reader-group-checkpoint",
+    "reader-group-metrics-config", "SU2-03", "QK-03",
 }  # fmt: skip
 
 # Questions that have no meaning here, with the reason from the table at the top of semantics.md.
@@ -42,3 +46,14 @@ NEVER = {
 def listed(case_id: str, where: Any) -> bool:
     """Whether a case is listed, by itself or by its area."""
     return case_id in where or CASES[case_id]["area"] in where
+
+
+class Answers(dict[str, Callable[..., Any]]):
+    """What answers which case; called with an id, it registers an answer to it."""
+
+    def __call__(self, case_id: str) -> Callable[[Answer], Answer]:
+        def register(answer: Answer) -> Answer:
+            self[case_id] = answer
+            return answer
+
+        return register

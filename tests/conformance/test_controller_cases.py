@@ -2,13 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
-from tests.conformance.cases import CASES, IN_THE_DATABASE, NEVER, listed
+from tests.conformance.cases import CASES, IN_THE_DATABASE, NEVER, Answers, listed
 from tests.conformance.world import World, cut_of, ours, theirs
 from tests.controller.support import database_for_many, staged, unique
 from weir.controller import queries
@@ -24,8 +24,7 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.segment import parse_segment_name
 from weir.storage import Database
 
-Answer = Callable[[World, dict[str, Any]], None]
-ANSWERS: dict[str, Answer] = {}
+case = ANSWERS = Answers()
 SHARD = 1000  # how many epochs share a chunk or a shard
 
 
@@ -34,16 +33,6 @@ def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
     """One database for all cases."""
     with database_for_many(postgres_server, "conformance") as opened:
         yield opened
-
-
-def case(case_id: str) -> Callable[[Answer], Answer]:
-    """Register the answer to a case."""
-
-    def register(answer: Answer) -> Answer:
-        ANSWERS[case_id] = answer
-        return answer
-
-    return register
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from tests.controller.support import BYTES_PER_EVENT, database_for_many, run, un
 from weir.controller.update import update_stream
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.groups import create_reader_group
 from weir.retention.capture import capture
 from weir.retention.run import retain
@@ -225,7 +224,6 @@ def test_every_case_of_retention_is_here() -> None:
     assert {i for i in CASES if listed(i, IN_RETENTION)} >= set(DIFFERENT) | {
         "RS-01",
         "SU2-01",
-        "SU2-03",
     }
 
 
@@ -276,29 +274,3 @@ def test_su2_01(database: Database) -> None:
     expected[expected.index("STREAM_NOT_FOUND")] = "STREAM_CUT_NOT_VALID"
     assert [said.split(" (")[0] for said in found] == expected
     assert found[3].endswith("(behind)")
-
-
-def test_su2_03(database: Database) -> None:
-    case = CASES["SU2-03"]
-    lane = World(database, {"initial_segments": 1}).lane
-    name = unique("group")
-    create_reader_group(database, name, [lane.name], request_id=name)
-
-    def update(generation: int, group: str = name) -> dict[str, Any]:
-        return update_reader_group(
-            database, group, generation=generation, on_gap="skip", request_id=unique("update")
-        )
-
-    for generation in range(case["setup"]["group"]["generation"]):
-        update(generation)
-    for (question,), expected in zip(case["action"], case["expected"], strict=True):
-        if "another id" in question or "in progress" in question:
-            continue  # groups are meant by name and generation; an update is one transaction
-        if expected == "INVALID_CONFIG":
-            with pytest.raises(Conflict, match="generation"):
-                update(2)
-        elif expected == "RG_NOT_FOUND":
-            with pytest.raises(NotFound):
-                update(3, "nobody")
-        else:
-            assert f"SUCCESS, generation {update(3)['generation']}" == expected

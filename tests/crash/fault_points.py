@@ -8,18 +8,22 @@ import json
 import os
 import signal
 import sys
-import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pyarrow import fs
 from sqlalchemy import event
 
+from tests.controller.interleave import plain, state_of
 from tests.controller.operations import Operation
+from tests.controller.support import Lane
+from tests.crash.forks import Child
+from tests.reader_groups.states import state_of_group, told
+from weir.names import StreamName
 from weir.storage import Database
 
-SECONDS = 60  # for one process
 # What changes files, of which Python tells before it does it.
 CHANGES = {"os.remove", "os.rmdir", "os.rename", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
 
@@ -88,6 +92,57 @@ def _files_with(moments: Moments) -> type[fs.LocalFileSystem]:
     return Watched
 
 
+@dataclass(frozen=True)
+class Scene:
+    """An operation, and the streams and groups that it changes; made anew for each kill."""
+
+    names: Sequence[StreamName]
+    operation: Operation
+    groups: Sequence[str] = ()
+    lanes: Sequence[Lane] = ()  # what the groups read
+
+    def state(self, database: Database) -> tuple[str, ...]:
+        """All that is known about them."""
+        groups = [line for g in self.groups for line in state_of_group(database, g, self.lanes)]
+        return (*state_of(database, *self.names), *groups)
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What is there when an operation was asked for so many times, and what it returned last."""
+
+    state: tuple[str, ...]
+    result: str
+
+    @classmethod
+    def of(cls, scene: Scene, database: Database, times: int) -> "Undisturbed":
+        result = None
+        for _ in range(times):
+            result = plain(scene.operation(database))
+        return cls(scene.state(database), told(result, scene.groups, scene.lanes))
+
+
+def kill_everywhere(
+    database: Database, folder: Path, scene: Callable[[], Scene], *, again_is_more: bool = False
+) -> list[str]:
+    """Kill an operation at each of its moments and ask for it again: it is done once.
+
+    `again_is_more`: to ask twice is to do more (another attempt, another token). The moments.
+    """
+    never, once, twice = (Undisturbed.of(scene(), database, times) for times in range(3))
+    assert (once.state == twice.state) != again_is_more
+    moments = moments_of(database._dsn, scene().operation, folder)
+    for number, moment in enumerate(moments):
+        killed = scene()
+        kill_at(database._dsn, killed.operation, folder, number)
+        if moments.count("before COMMIT") == 1:
+            left = once if moment == "after COMMIT" else never
+            assert killed.state(database) == left.state, f"half done, {moment}"
+        mended = Undisturbed.of(killed, database, 1)
+        assert mended in (once, twice), f"killed {moment}"
+    return moments
+
+
 def moments_of(dsn: str, operation: Operation, folder: Path) -> list[str]:
     """Run an operation in a process of its own, to its end; the moments that it passed."""
     status, said = _in_a_process(dsn, operation, folder, None)
@@ -104,31 +159,12 @@ def kill_at(dsn: str, operation: Operation, folder: Path, moment: int) -> None:
 def _in_a_process(
     dsn: str, operation: Operation, folder: Path, last: int | None
 ) -> tuple[int, str]:
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _live(dsn, operation, folder, last, writing)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        said = pipe.read()
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), said
-
-
-def _live(dsn: str, operation: Operation, folder: Path, last: int | None, writing: int) -> None:
-    """The process, which has connections of its own, and cleans up nothing of its parent's."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(SECONDS)
-    status = 1
-    try:
+    def work() -> str:
         moments = Moments(last)
         database = Database(dsn, patience=10.0, connect_patience=10.0)
         moments.of_database(database)
         moments.of_files(folder)
         operation(database)
-        os.write(writing, json.dumps(moments.seen).encode())
-        status = 0
-    except BaseException:
-        os.write(writing, traceback.format_exc().encode())
-    finally:
-        os._exit(status)
+        return json.dumps(moments.seen)
+
+    return Child(work).wait()

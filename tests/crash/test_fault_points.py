@@ -1,14 +1,11 @@
 """Each operation is killed at every moment at which it can be, and asked for again: done once."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.conftest import TestDatabase
-from tests.controller.interleave import plain, state_of
 from tests.controller.operations import (
     Operation,
     aborting,
@@ -23,13 +20,13 @@ from tests.controller.operations import (
     updating,
 )
 from tests.controller.support import FIELDS, Lane, database_for_many, rows, run, staged, unique
-from tests.crash.fault_points import kill_at, moments_of
+from tests.crash.fault_points import Scene, kill_at, kill_everywhere, moments_of
 from tests.reader_groups.support import Group
 from weir.controller.staged import announce
 from weir.controller.transactions import abort, expire
 from weir.garbage import sweep
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.names import StreamName, stream_name
+from weir.names import stream_name
 from weir.retention.subscribers import release
 from weir.storage import Database
 from weir.warehouse import MARK
@@ -40,14 +37,6 @@ def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
     """A database with the streams of all these tests."""
     with database_for_many(postgres_server, "fault_points") as opened:
         yield opened
-
-
-@dataclass(frozen=True)
-class Scene:
-    """An operation, and the streams that it changes; made anew for each kill."""
-
-    names: Sequence[StreamName]
-    operation: Operation
 
 
 def create(lane: Lane) -> Scene:
@@ -165,40 +154,13 @@ MOMENTS = {
 }
 
 
-@dataclass(frozen=True)
-class Undisturbed:
-    """What is there when an operation was asked for so many times, and what it returned last."""
-
-    state: tuple[str, ...]
-    result: Any
-
-    @classmethod
-    def of(cls, scene: Scene, database: Database, times: int) -> "Undisturbed":
-        result = None
-        for _ in range(times):
-            result = plain(scene.operation(database))
-        return cls(state_of(database, *scene.names), result)
-
-
 @pytest.mark.parametrize("made", MOMENTS, ids=lambda made: made.__name__)
 def test_killed_anywhere_and_asked_for_again_it_is_done_once(
     made: Callable[[Lane], Scene], database: Database, tmp_path: Path
 ) -> None:
-    def scene() -> Scene:
-        return made(Lane.made(database))
-
-    never, once, twice = (Undisturbed.of(scene(), database, times) for times in range(3))
-    # To begin again is another attempt; all else changes nothing when it is done.
-    assert (once.state == twice.state) == (made is not begin)
-    moments = moments_of(database._dsn, scene().operation, tmp_path)
-    for number, moment in enumerate(moments):
-        killed = scene()
-        kill_at(database._dsn, killed.operation, tmp_path, number)
-        if moments.count("before COMMIT") == 1:
-            left = once if moment == "after COMMIT" else never
-            assert state_of(database, *killed.names) == left.state, f"half done, {moment}"
-        mended = Undisturbed.of(killed, database, 1)
-        assert mended in (once, twice), f"killed {moment}"
+    moments = kill_everywhere(
+        database, tmp_path, lambda: made(Lane.made(database)), again_is_more=made is begin
+    )
     assert len(moments) == MOMENTS[made], moments
 
 

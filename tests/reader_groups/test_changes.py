@@ -1,5 +1,6 @@
 """A group that is changed, reset, forked or deleted."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,8 @@ from weir.reader_groups.changes import (
     reset_reader_group,
     update_reader_group,
 )
+from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import reader_offline
 from weir.retention.run import retain
 
@@ -202,6 +205,54 @@ def test_a_deleted_group_holds_nothing_back_and_can_be_made_again(group: Group) 
 # Readers that are taken out by hand.
 
 
+def test_a_place_behind_the_head_from_which_nothing_was_truncated_is_as_good_as_the_head(
+    lane: Lane,
+) -> None:
+    lane.append({"0.0": 5})
+    group = Group.made(lane)
+    group.reader().read_all()
+    group.checkpoint("at the end of 0.0")
+    lane.scale("0.0")
+    lane.truncate("1.0=0, 2.1=0, 3.1=0")
+    lane.append({"2.1": 3})
+    reset(group, "checkpoint at the end of 0.0")
+    assert group.reader().read_all() == [("2.1", 0, 3)]
+
+
+def test_of_a_place_partly_behind_the_head_just_what_was_truncated_is_counted(lane: Lane) -> None:
+    lane.append({"0.0": 5, "1.0": 5})
+    lane.truncate("0.0=4, 1.0=0")
+    with pytest.raises(Truncated, match=r"^3 events of stream .* were truncated"):
+        Group.made(lane, start="0.0=1, 1.0=5")
+
+
+def test_a_checkpoint_that_waited_releases_nothing_of_a_stream_that_was_left_meanwhile(
+    group: Group, lane: Lane
+) -> None:
+    other = Lane.made(lane.database)
+    other.append({"0.0": 5})
+    update(group, streams=[lane.name, other.name])
+    reader = group.reader()
+    reader.read_all()
+    lane.append({"0.0": 5})
+    batch = reader.must_open()
+    checkpoint(group.database, group.name, name="waits", barrier=True)
+    update(group, streams=[lane.name])
+    update(group, streams=[lane.name, other.name], start="head")
+    reader.commit(batch)
+    assert group.published(lane) == {"0.0": 15, "1.0": 10}
+    assert group.published(other) == group.cut(other) == {"0.0": 0, "1.0": 0}
+
+
+def test_batches_of_a_group_that_is_made_anew_are_others(group: Group, lane: Lane) -> None:
+    before = group.reader().must_open()
+    delete_reader_group(group.database, group.name, request_id=unique("delete"))
+    create_reader_group(group.database, group.name, [lane.name], request_id=unique("create"))
+    again = group.reader().must_open()
+    assert (before.batch_id, again.batch_id) == (1, 1)
+    assert before.identity != again.identity
+
+
 def offline(group: Group, reader: str, position: str = "") -> None:
     reader_offline(group.database, group.name, reader, position, request_id=unique("offline"))
 
@@ -224,6 +275,46 @@ def test_what_lies_before_the_given_position_counts_as_read(group: Group) -> Non
     with pytest.raises(Fenced, match=r"abandoned|taken over"):
         gone.commit(batch)
     assert sorted(other.read_all()) == [("0.0", 7, 10), ("1.0", 0, 10)]
+
+
+def test_a_reader_offline_goes_on_no_more_though_nobody_has_replaced_it(group: Group) -> None:
+    gone = group.reader("gone")
+    batch = gone.must_open(budget=1)
+    offline(group, "gone")
+    for refused in (gone.open, gone.renew, lambda: gone.commit(batch)):
+        with pytest.raises(Fenced):
+            refused()
+    assert group.cut() == {"0.0": 0, "1.0": 0}
+    group.reader("gone").read_all()
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+
+
+def test_a_position_in_several_streams_names_them(group: Group, lane: Lane) -> None:
+    other = Lane.made(lane.database)
+    other.append({"0.0": 5})
+    update(group, streams=[lane.name, other.name])
+    group.reader("gone").must_open()
+    with pytest.raises(InvalidInput, match=r"names no position in test/stream-\d+ and test"):
+        offline(group, "gone", "0.0=3")
+    offline(group, "gone", json.dumps({str(other.name): {"0.0": 3}}))
+    assert group.cut(lane) == {"0.0": 0, "1.0": 0}
+    assert group.cut(other) == {"0.0": 3, "1.0": 0}
+
+
+def test_a_position_behind_something_unread_is_refused(group: Group, lane: Lane) -> None:
+    lane.scale("0.0", parts=2)
+    lane.append({"2.1": 5, "3.1": 5})
+    reader = group.reader("gone")
+    batch = reader.must_open()
+    with pytest.raises(InvalidInput, match=r"segment 2\.1 is read only after 0\.0"):
+        offline(group, "gone", "2.1=3")
+    reader.commit(batch)
+    lane.append({"2.1": 5})
+    lane.scale("2.1", parts=2)
+    lane.append({"4.2": 5})
+    reader.must_open()
+    offline(group, "gone", "2.1=10, 4.2=2")
+    assert group.cut() == {"1.0": 10, "3.1": 5, "4.2": 2, "5.2": 0}
 
 
 @pytest.mark.parametrize("position", ["0.0=11", "7.7=0", "0.0=future"])

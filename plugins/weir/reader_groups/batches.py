@@ -102,8 +102,9 @@ def _resume(
         return None
     bounds = tuple(Bound.of(value) for value in row.bounds)
     return Batch(
-        group.name, row.batch_id, reader_id, token, row.attempt, bounds, row.events, group.on_gap
-    )
+        group.group_id, group.name, row.batch_id, reader_id, token, row.attempt, bounds, row.events,
+        group.on_gap,
+    )  # fmt: skip
 
 
 def check_held(connection: Connection, batch: Batch) -> None:

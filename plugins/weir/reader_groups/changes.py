@@ -263,6 +263,11 @@ def _change_streams(
             """WITH gone AS (
                 DELETE FROM reader_group_segment WHERE group_id = :g AND batch_id IS NULL
                 AND NOT stream_id = ANY(:wanted)
+            ), forgotten AS (  -- should it read them again, that begins elsewhere
+                UPDATE checkpoint SET cuts = coalesce((
+                    SELECT jsonb_object_agg(key, value) FROM jsonb_each(cuts)
+                    WHERE key::bigint = ANY(:wanted)), '{}')
+                WHERE group_id = :g AND state = 'waiting'
             )
             SELECT count(*) FROM reader_group_segment
             WHERE group_id = :g AND batch_id IS NOT NULL AND NOT stream_id = ANY(:wanted)"""

@@ -29,6 +29,7 @@ from weir.stream_cut import StreamCut, read_entries
 class Batch:
     """An open batch, held under a token."""
 
+    group_id: int
     group: str
     batch_id: int
     reader_id: str
@@ -37,6 +38,11 @@ class Batch:
     bounds: tuple[Bound, ...]
     events: int
     on_gap: str
+
+    @property
+    def identity(self) -> str:
+        """Names its results; a group that is made anew under the same name has other batches."""
+        return f"{self.group_id}.{self.batch_id}"
 
 
 def open_new(
@@ -62,8 +68,9 @@ def open_new(
         advance(connection, group, bounds, reader_id)
         return open_new(connection, group, reader_id, token, budget, until, expected_readers)
     batch = Batch(
-        group.name, group.next_batch, reader_id, token, 1, tuple(bounds), events, group.on_gap
-    )
+        group.group_id, group.name, group.next_batch, reader_id, token, 1, tuple(bounds), events,
+        group.on_gap,
+    )  # fmt: skip
     connection.execute(
         text(
             """WITH counted AS (

@@ -18,7 +18,7 @@ from weir.controller.locks import LockedStream
 from weir.controller.queries import stream_cut_at
 from weir.controller.truncation import parse_cut
 from weir.errors import InvalidInput, NotFound, Truncated
-from weir.stream_cut import StreamCut, first_behind
+from weir.stream_cut import StreamCut, first_behind, join
 
 Cuts = dict[int, StreamCut]  # by stream id
 
@@ -45,7 +45,7 @@ def find_place(
 def check_not_below_the_head(
     connection: Connection, streams: Sequence[LockedStream], cuts: Cuts
 ) -> None:
-    """Raises Truncated with the count when something at or after a cut has been truncated."""
+    """Raises Truncated with the count when events after a cut have been truncated."""
     for stream in streams:
         cut = cuts[stream.stream_id]
         (head,) = load_cuts(connection, stream.stream_id, stream.head)
@@ -54,20 +54,21 @@ def check_not_below_the_head(
             continue
         lost = connection.execute(
             text(
-                """SELECT h.events - j.events FROM size_till(:s, CAST(:head AS jsonb)) h,
-                size_till(:s, CAST(:cut AS jsonb)) j"""
+                """SELECT r.events - c.events FROM size_till(:s, CAST(:readable AS jsonb)) r,
+                size_till(:s, CAST(:cut AS jsonb)) c"""
             ),
             {
                 "s": stream.stream_id,
-                "head": json.dumps(stream.head),
+                "readable": json.dumps(join(cut, head).to_json()),
                 "cut": json.dumps(cut.to_json()),
             },
         ).scalar_one()
-        raise Truncated(
-            f"{max(lost, 0)} events of stream {stream.name} after this place were truncated "
-            f"(segment {behind.name}; the head is {head.to_text()}); choose the head or a later "
-            "place."
-        )
+        # Between the end of a sealed segment and the start of its successors lies no event.
+        if lost > 0:
+            raise Truncated(
+                f"{lost} events of stream {stream.name} after this place were truncated (segment "
+                f"{behind.name}; the head is {head.to_text()}); choose the head or a later place."
+            )
 
 
 def _ends(connection: Connection, streams: Sequence[LockedStream], which: str) -> Cuts:
@@ -127,7 +128,7 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
             f"{place!r} is no place in a stream; write head, tail, time 2013-06-01T00:00:00Z, "
             "checkpoint NAME, or a stream cut such as 0.0=12, 1.0=7."
         )
-    given = _by_stream(streams, place)
+    given = by_stream([str(stream.name) for stream in streams], place)
     cuts = {}
     for stream in streams:
         if str(stream.name) not in given:
@@ -141,13 +142,12 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
     return cuts
 
 
-def _by_stream(streams: Sequence[LockedStream], place: str) -> Mapping[str, str]:
+def by_stream(names: Sequence[str], written: str) -> Mapping[str, str]:
+    """What is written for each stream: `0.0=12`, if there is one; else JSON with their names."""
     try:
-        value: Any = json.loads(place)
+        value: Any = json.loads(written)
     except ValueError:
         value = None
     if isinstance(value, dict) and any("/" in key for key in value):
         return {k: v if isinstance(v, str) else json.dumps(v) for k, v in value.items()}
-    if len(streams) == 1:
-        return {str(streams[0].name): place}
-    return {}
+    return {names[0]: written} if len(names) == 1 else {}

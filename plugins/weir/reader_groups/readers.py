@@ -4,6 +4,7 @@ A lease that has run out only permits others to take over; until one has, its ho
 that lapsed less than one lease after the server's start are spared.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,9 +14,10 @@ from sqlalchemy import Connection, text
 from weir.controller.locks import LockedGroup, lock_group
 from weir.controller.requests import Request
 from weir.errors import Fenced, InvalidInput, NotFound
+from weir.reader_groups.places import by_stream
 from weir.reader_groups.plan import Bound
 from weir.reader_groups.positions import advance
-from weir.segment import segment_name
+from weir.segment import Segment, segment_name
 from weir.storage import Database
 from weir.stream_cut import read_text
 
@@ -93,8 +95,9 @@ def reader_offline(
 ) -> dict[str, Any]:
     """Take a reader out of a group by hand; what it owned is free for others at once.
 
-    Without a position, others go on at the last committed one, and take an open batch over whole.
-    With one (`0.0=12, 5.1=7`) the reader's open batch is given up, and what lies before the
+    Its process, if it still runs, is fenced. Without a position, others go on at the last committed
+    one, and take an open batch over whole. With one (`0.0=12, 5.1=7`, or for several streams
+    `{"nyc/flights": {"0.0": 12}}`) the reader's open batch is given up, and what lies before the
     position counts as read. It must lie between the committed position and the end of the batch.
     Raises NotFound for a reader that is not there, InvalidInput for another position.
     """
@@ -106,10 +109,16 @@ def reader_offline(
             return before
         gone = connection.execute(
             text(
-                """UPDATE reader SET lease_until = '-infinity'
+                """WITH counted AS (
+                    UPDATE reader_group SET next_token = next_token + 1 WHERE group_id = :g
+                ), fenced AS (
+                    UPDATE reader_batch SET token = :token
+                    WHERE group_id = :g AND reader_id = :r AND state = 'open'
+                )
+                UPDATE reader SET lease_until = '-infinity', token = :token
                 WHERE group_id = :g AND reader_id = :r RETURNING reader_id"""
             ),
-            {"g": locked.group_id, "r": reader_id},
+            {"g": locked.group_id, "r": reader_id, "token": locked.next_token},
         ).one_or_none()
         if gone is None:
             raise NotFound(f"group {group} has no reader {reader_id!r}; see the view weir.readers.")
@@ -140,21 +149,7 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
             f"reader {reader_id!r} has no open batch, so its position is the committed one; leave "
             "the position out."
         )
-    bounds = {bound.segment_id: bound for bound in map(Bound.of, row.bounds)}
-    read = []
-    for segment_id, offset in read_text(position).items():
-        bound = bounds.get(segment_id)
-        if bound is None or not isinstance(offset, int) or not bound.start <= offset <= bound.end:
-            within = (
-                "is not in its batch" if bound is None else f"lies in {bound.start}..{bound.end}"
-            )
-            raise InvalidInput(
-                f"segment {segment_name(segment_id)} {within}; the position must lie between the "
-                "committed one and the end of the batch."
-            )
-        if offset > bound.start or (bound.completes and offset == bound.end):
-            done = bound.completes and offset == bound.end
-            read.append(replace(bound, end=offset, completes=done))
+    read = _read_until(connection, group, list(map(Bound.of, row.bounds)), position)
     connection.execute(
         text(
             """UPDATE reader_group_segment SET batch_id = NULL, state = 'unassigned',
@@ -163,6 +158,58 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
         {"g": group.group_id, "b": row.batch_id},
     )
     advance(connection, group, read, reader_id)
+
+
+def _read_until(
+    connection: Connection, group: LockedGroup, bounds: Sequence[Bound], position: str
+) -> list[Bound]:
+    """What of a batch lies before a position; what that does not name is unread."""
+    rows = connection.execute(
+        text(
+            """SELECT stream_id, s.scope || '/' || s.name AS stream, g.segment_id, key_low, key_high
+            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]))
+                AS b (stream_id, segment_id)
+            JOIN segment g USING (stream_id, segment_id) JOIN stream s USING (stream_id)"""
+        ),
+        {"streams": [b.stream_id for b in bounds], "segments": [b.segment_id for b in bounds]},
+    ).all()
+    segments = {(row.stream_id, row.segment_id): Segment(*row[2:]) for row in rows}
+    names = {row.stream: row.stream_id for row in rows}
+    at = {
+        (names.get(stream, 0), segment_id): offset
+        for stream, written in by_stream(list(names), position).items()
+        for segment_id, offset in read_text(written).items()
+    }
+    if not at:
+        raise InvalidInput(
+            f"{position!r} names no position in {' and '.join(names)}; write "
+            f'{{"{next(iter(names))}": {{"0.0": 12}}}}.'
+        )
+    read = []
+    for key, offset in at.items():
+        bound = next((b for b in bounds if (b.stream_id, b.segment_id) == key), None)
+        if bound is None or not isinstance(offset, int) or not bound.start <= offset <= bound.end:
+            within = (
+                "is not in its batch" if bound is None else f"lies in {bound.start}..{bound.end}"
+            )
+            raise InvalidInput(
+                f"segment {segment_name(key[1])} {within}; the position must lie between the "
+                "committed one and the end of the batch."
+            )
+        if offset > bound.start or bound.completes:
+            done = bound.completes and offset == bound.end
+            read.append(replace(bound, end=offset, completes=done))
+    ended = {(bound.stream_id, bound.segment_id) for bound in read if bound.completes}
+    unfinished = {key: segment for key, segment in segments.items() if key not in ended}
+    for stream_id, segment_id in [(bound.stream_id, bound.segment_id) for bound in read]:
+        mine = segments[stream_id, segment_id]
+        for (other, before_id), before in unfinished.items():
+            if other == stream_id and before_id < segment_id and before.overlaps(mine):
+                raise InvalidInput(
+                    f"segment {mine.name} is read only after {before.name}, which the position "
+                    "does not give as read to its end."
+                )
+    return read
 
 
 def expire(database: Database, lease: float) -> list[dict[str, Any]]:

@@ -230,7 +230,7 @@ class Consumer:
         attempt = self.appender.begin_frame(
             stream_name(output.name),
             f"group {self.group}",
-            str(batch.batch_id),
+            batch.identity,
             guard=partial(check_held, batch=batch),
         )
         if isinstance(attempt, Committed):  # both are one transaction, so this can't be
@@ -244,7 +244,7 @@ class Consumer:
         return staged
 
     def _write_parquet(self, batch: Batch, output: Output, frame: DataFrame) -> dict[str, Any]:
-        folder = f"{output.path}/group={self.group}/batch={batch.batch_id}/attempt={batch.attempt}/"
+        folder = f"{output.path}/group={self.group}/batch={batch.identity}/attempt={batch.attempt}/"
         with watched(self.appender.spark, f"writing {output.name}", self.appender.say):
             frame.write.mode("overwrite").parquet(spark_path(output.root, folder))
         return {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}

@@ -1,0 +1,84 @@
+"""What a case says of a reader group, as one in the database: in the words of the file.
+
+An event stands for what the case calls a byte.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.conformance.cases import CASES
+from tests.controller.support import Lane
+from tests.reader_groups.support import Group, Reader
+from weir.reader_groups.checkpoints import checkpoint
+from weir.storage import Database
+
+# By case, and by the place in its list of answers (or its key): Weir's answer and the reason.
+Different = Mapping[str, Mapping[int | str, tuple[Any, str]]]
+
+OFFSETS_MOVE = "positions move at batch commits, which are durable"
+
+
+def expected(case_id: str, different: Different) -> Any:
+    """What Weir should say to a case."""
+    found = CASES[case_id]["expected"]
+    if isinstance(found, dict) and "recommended" in found:
+        found = found["recommended"]
+    changes = different.get(case_id, {})
+    found = found.copy() if changes else found
+    for place, (said, _) in changes.items():
+        assert found[place] != said, "this is no difference"
+        found[place] = said
+    return found
+
+
+def grouped(
+    database: Database, starts: Sequence[int], events: int = 0, **options: Any
+) -> tuple[Lane, Group]:
+    """A stream whose segments have so many events, or up to `starts`, where a group starts."""
+    lane = Lane.made(database, segments=len(starts))
+    if any(starts) or events:
+        lane.append({f"{i}.0": max(at, events) for i, at in enumerate(starts) if max(at, events)})
+    start = ", ".join(f"{i}.0={at}" for i, at in enumerate(starts))
+    return lane, Group.made(lane, start=start, **options)
+
+
+def position(group: Group, lane: Lane | None = None) -> dict[str, int]:
+    """By number, as cases with a single epoch name their segments."""
+    return {name.split(".")[0]: offset for name, offset in group.cut(lane).items()}
+
+
+def acquired(group: Group, *readers: Reader) -> int:
+    """How many segments readers take when each opens a batch."""
+    return _moved(group, readers)[0]
+
+
+def released(group: Group, *readers: Reader) -> int:
+    """How many they give up then."""
+    return _moved(group, readers)[1]
+
+
+def _moved(group: Group, readers: Sequence[Reader]) -> tuple[int, int]:
+    taken = given_up = 0
+    for reader in readers:
+        before = set(group.owned(reader.reader_id))
+        reader.open()
+        after = set(group.owned(reader.reader_id))
+        taken += len(after - before)
+        given_up += len(before - after)
+    return taken, given_up
+
+
+def read_to(reader: Reader, budget: int) -> None:
+    """One batch of so many events, committed."""
+    reader.commit(reader.must_open(budget))
+
+
+def barrier(group: Group, name: str) -> Any:
+    return checkpoint(group.database, group.name, name=name, barrier=True)
+
+
+def cut_of(group: Group, name: str, lane: Lane | None = None) -> dict[str, int]:
+    """What a checkpoint says of a stream."""
+    [row] = group.rows("SELECT cuts FROM checkpoint WHERE group_id = :g AND name = :n", n=name)
+    cut = row.cuts[str((lane or group.lanes[0]).stream_id)]
+    return {segment.split(".")[0]: offset for segment, offset in cut.items()}

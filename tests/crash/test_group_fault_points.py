@@ -1,0 +1,270 @@
+"""Each operation on a reader group is killed at every moment, and asked for again: done once."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controller.support import Lane, database_for_many, run, staged, unique
+from tests.crash.fault_points import Scene, kill_everywhere
+from tests.reader_groups.support import LEASE, Group
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.reader_groups.batches import commit_batch, open_batch
+from weir.reader_groups.changes import (
+    delete_reader_group,
+    fork_reader_group,
+    reset_reader_group,
+    update_reader_group,
+)
+from weir.reader_groups.checkpoints import (
+    cancel_checkpoint,
+    checkpoint,
+    forget_old,
+    settle_all,
+)
+from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.readers import expire, join, leave, reader_offline
+from weir.storage import Database
+
+
+@pytest.fixture(scope="module")
+def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
+    """A database with the groups of all these tests."""
+    with database_for_many(postgres_server, "group_fault_points") as opened:
+        yield opened
+
+
+def scene(group: Group, operation: Callable[[Database], Any], *more: str, out: Any = ()) -> Scene:
+    return Scene([lane.name for lane in out], operation, [group.name, *more], group.lanes)
+
+
+def made(database: Database, **options: Any) -> Group:
+    """A group with ten events to read in each of two segments."""
+    lane = Lane.made(database)
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane, **options)
+
+
+def create(database: Database) -> Scene:
+    group, name = made(database), unique("group")
+    streams = [lane.name for lane in group.lanes]
+    return scene(
+        group, lambda db: create_reader_group(db, name, streams, request_id="create"), name
+    )
+
+
+def join_first(database: Database) -> Scene:
+    group = made(database)
+    return scene(group, lambda db: join(db, group.name, "reader", LEASE))
+
+
+def leave_with_a_batch(database: Database) -> Scene:
+    group = made(database)
+    reader = group.reader()
+    reader.must_open(budget=1)
+    return scene(group, lambda db: leave(db, group.name, "reader", reader.token, 0.0))
+
+
+def expire_two(database: Database) -> Scene:
+    run(database, "UPDATE reader SET lease_until = 'infinity'")
+    one, other = made(database), made(database)
+    for group in (one, other):
+        group.reader().read_all()
+        group.lapse("reader")
+    return Scene(
+        [], lambda db: expire(db, 0.0) and None, [one.name, other.name], one.lanes + other.lanes
+    )
+
+
+def opening(group: Group, name: str, token: int) -> Callable[[Database], Any]:
+    return lambda db: open_batch(db, group.name, name, token, lease=0.0, budget=10)
+
+
+def open_new(database: Database) -> Scene:
+    group = made(database)
+    group.lanes[0].scale("1.0")
+    return scene(group, opening(group, "reader", group.reader().token))
+
+
+def open_over_a_gap(database: Database) -> Scene:
+    group = made(database, on_gap="skip")
+    group.lanes[0].truncate("0.0=7, 1.0=0")
+    return scene(group, opening(group, "reader", group.reader().token))
+
+
+def open_past_ends(database: Database) -> Scene:
+    """What was read to its end gives way to its successors, which have nothing yet."""
+    group = made(database)
+    reader = group.reader()
+    reader.read_all()
+    group.lanes[0].scale("1.0")
+    return scene(group, opening(group, "reader", reader.token))
+
+
+def take_over(database: Database) -> Scene:
+    group = made(database)
+    group.reader("dead").must_open()
+    group.lapse("dead")
+    return scene(group, opening(group, "heir", group.reader("heir").token))
+
+
+def commit(database: Database) -> Scene:
+    """With an append and a folder as outputs, over a split, after a take-over."""
+    group, out = made(database), Lane.made(database)
+    group.lanes[0].scale("1.0")
+    group.reader("dead").must_open()
+    group.lapse("dead")
+    batch = group.reader("heir").must_open()
+    path = f"x/group={group.name}/batch=1/attempt={batch.attempt}/"
+    outputs = [{"kind": "parquet", "root": "/output", "path": path, "output": "x"}]
+    written = staged(out.opened("1"), {"0.0": 3})
+    return scene(
+        group,
+        lambda db: commit_batch(db, batch, lease=LEASE, staged=[written], outputs=outputs),
+        out=[out],
+    )
+
+
+def commit_what_a_checkpoint_waits_for(database: Database) -> Scene:
+    group = made(database)
+    batch = group.reader().must_open(budget=10)
+    checkpoint(database, group.name, name="waits", barrier=True)
+    return scene(group, lambda db: commit_batch(db, batch, lease=LEASE))
+
+
+def checkpoint_now(database: Database) -> Scene:
+    group = made(database)
+    group.reader().read_all(budget=10)
+    return scene(group, lambda db: checkpoint(db, group.name, name="now", request_id=group.name))
+
+
+def checkpoint_of_itself(database: Database) -> Scene:
+    group = made(database)
+    group.reader().read_all(budget=10)
+    return scene(group, lambda db: checkpoint(db, group.name) and None)
+
+
+def barrier(database: Database) -> Scene:
+    group = made(database)
+    group.reader().must_open(budget=10)
+    return scene(
+        group,
+        lambda db: checkpoint(db, group.name, name="b", barrier=True, request_id=group.name),
+    )
+
+
+def cancel(database: Database) -> Scene:
+    group = made(database)
+    group.reader().must_open()
+    checkpoint(database, group.name, name="b", barrier=True)
+    return scene(group, lambda db: cancel_checkpoint(db, group.name, "b", request_id=group.name))
+
+
+def settle(database: Database) -> Scene:
+    run(database, "UPDATE checkpoint SET state = 'complete', expires_at = NULL, "
+                  "ended_at = created_at WHERE state = 'waiting'")  # fmt: skip
+    group = made(database)
+    group.reader().must_open()
+    checkpoint(database, group.name, name="b", barrier=True, patience=0.0)
+    return scene(group, lambda db: settle_all(db) and None)
+
+
+def forget(database: Database) -> Scene:
+    group = made(database)
+    reader = group.reader()
+    for _ in range(2):
+        reader.commit(reader.must_open(budget=1))
+        group.checkpoint()
+    return scene(group, lambda db: forget_old(db, 0.0) and None)
+
+
+def update(database: Database) -> Scene:
+    group, other = made(database, subscriber=False), Lane.made(database)
+    group.lanes = (*group.lanes, other)
+    streams = [lane.name for lane in group.lanes]
+    return scene(
+        group,
+        lambda db: update_reader_group(
+            db, group.name, streams=streams, subscriber=True, on_gap="skip", request_id=group.name
+        ),
+    )
+
+
+def reset(database: Database) -> Scene:
+    group = made(database)
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=1))
+    reader.must_open()
+    return scene(
+        group,
+        lambda db: reset_reader_group(
+            db, group.name, "start", allow_repeat=True, request_id=group.name
+        ),
+    )
+
+
+def fork(database: Database) -> Scene:
+    group, name = made(database), unique("fork")
+    group.reader().must_open()
+    return scene(group, lambda db: fork_reader_group(db, group.name, name, request_id=name), name)
+
+
+def delete(database: Database) -> Scene:
+    group = made(database)
+    group.reader().must_open()
+    group.checkpoint("kept")
+    return scene(group, lambda db: delete_reader_group(db, group.name, request_id=group.name))
+
+
+def offline(database: Database) -> Scene:
+    group = made(database)
+    group.reader().must_open()
+    return scene(group, lambda db: reader_offline(db, group.name, "reader", request_id=group.name))
+
+
+def offline_at_a_position(database: Database) -> Scene:
+    group = made(database)
+    group.reader().must_open()
+    return scene(
+        group,
+        lambda db: reader_offline(db, group.name, "reader", "0.0=7", request_id=group.name),
+    )
+
+
+# How many moments were found, so that it is seen when there are others.
+MOMENTS: dict[Callable[[Database], Scene], int] = {
+    create: 10,
+    join_first: 4,
+    leave_with_a_batch: 5,
+    expire_two: 11,
+    open_new: 15,
+    open_over_a_gap: 17,
+    open_past_ends: 22,
+    take_over: 5,
+    commit: 15,
+    commit_what_a_checkpoint_waits_for: 15,
+    checkpoint_now: 12,
+    checkpoint_of_itself: 10,
+    barrier: 18,
+    cancel: 10,
+    settle: 11,
+    forget: 3,
+    update: 23,
+    reset: 14,
+    fork: 13,
+    delete: 9,
+    offline: 7,
+    offline_at_a_position: 13,
+}
+AGAIN_IS_MORE = (join_first, open_new, open_over_a_gap, take_over)
+
+
+@pytest.mark.parametrize("scene", MOMENTS, ids=lambda scene: scene.__name__)
+def test_killed_anywhere_and_asked_for_again_it_is_done_once(
+    scene: Callable[[Database], Scene], database: Database, tmp_path: Path
+) -> None:
+    moments = kill_everywhere(
+        database, tmp_path, lambda: scene(database), again_is_more=scene in AGAIN_IS_MORE
+    )
+    assert len(moments) == MOMENTS[scene], moments

@@ -1,0 +1,331 @@
+"""A reader group by brute force: where it stands follows, event by event, from what it has read.
+
+Streams are those of `tests.controller.model`, which keep every event. Nothing is known of who owns
+what; of a batch only what its bounds say.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from tests.controller.model import GRID, Cut, Event, Model
+from weir.reader_groups.plan import Bound
+
+Cuts = dict[int, Cut]  # per stream id
+Position = dict[tuple[int, int], int]  # per stream and segment id the next offset
+Read = dict[int, list[Event]]  # per stream id, in the order in which a consumer sees them
+
+
+@dataclass
+class ModelReader:
+    token: int
+    lapsed: bool = False
+
+
+@dataclass
+class ModelBatch:
+    bounds: tuple[Bound, ...]
+    reader: str
+    token: int
+    attempt: int = 1
+    state: str = "open"
+
+    @property
+    def streams(self) -> set[int]:
+        return {bound.stream_id for bound in self.bounds}
+
+
+@dataclass
+class ModelCheckpoint:
+    cuts: Cuts
+    waits: frozenset[int]
+    late: bool  # its time is over at once
+    state: str = "waiting"
+
+
+@dataclass
+class Era:
+    """What became of the events of a stream since the group was put at a place."""
+
+    start: Cut
+    delivered: list[Event] = field(default_factory=list)
+    declared: list[Event] = field(default_factory=list)  # read, as somebody said, by one offline
+    lost: int = 0
+
+
+class GroupModel:
+    """One group."""
+
+    def __init__(
+        self, streams: Mapping[int, Model], cuts: Cuts, *, on_gap: str, subscriber: bool
+    ) -> None:
+        self.streams = dict(streams)
+        self.starts = dict(cuts)
+        self.cuts = dict(cuts)
+        self.eras = {s: Era(cut) for s, cut in cuts.items()}
+        self.lost = dict.fromkeys(cuts, 0)
+        self.on_gap, self.subscriber = on_gap, subscriber
+        self.published: Cuts = dict(cuts) if subscriber else {}
+        self.generation = 0
+        self.next_token = 1
+        self.max_outstanding = 3
+        self.readers: dict[str, ModelReader] = {}
+        self.batches: dict[int, ModelBatch] = {}
+        self.checkpoints: dict[str, ModelCheckpoint] = {}  # in the order of their creation
+
+    # Readers.
+
+    def join(self, name: str) -> int:
+        self.readers[name] = ModelReader(self.next_token)
+        self.next_token += 1
+        return self.next_token - 1
+
+    def has(self, name: str, token: int) -> bool:
+        """Whether a reader is still the one that was given this token."""
+        return name in self.readers and self.readers[name].token == token
+
+    def lapse(self, name: str) -> None:
+        if name in self.readers:
+            self.readers[name].lapsed = True
+
+    def release(self, alive: str | None = None, only: str | None = None) -> None:
+        """Lapsed readers go, but not those that hold a batch."""
+        holders = {batch.reader for batch in self.open.values()}
+        for name, reader in list(self.readers.items()):
+            if reader.lapsed and name != alive and only in (None, name) and name not in holders:
+                del self.readers[name]
+
+    def offline(self, name: str) -> None:
+        """Out by hand: who it was may go on no more, not even with its batch."""
+        for one in (self.readers[name], *(b for b in self.open.values() if b.reader == name)):
+            one.token = self.next_token
+        self.readers[name].lapsed = True
+        self.next_token += 1
+
+    # Batches.
+
+    @property
+    def open(self) -> dict[int, ModelBatch]:
+        return {i: batch for i, batch in self.batches.items() if batch.state == "open"}
+
+    def resumable(self, name: str) -> int | None:
+        """The batch that a reader must go on with: its own, else the first of a lapsed reader."""
+        mine = [i for i, b in self.open.items() if b.reader == name]
+        others = [i for i, b in self.open.items() if self.readers[b.reader].lapsed]
+        return min(mine or others, default=None)
+
+    def take(self, batch_id: int, name: str) -> ModelBatch:
+        """Hand an open batch over whole, to a reader as it is now."""
+        batch = self.batches[batch_id]
+        batch.reader, batch.token = name, self.readers[name].token
+        batch.attempt += 1
+        return batch
+
+    def passed(self, stream_id: int, bounds: Iterable[Bound]) -> Cut:
+        """Where the group stands in a stream when these bounds are read.
+
+        Fails unless they are what can be read there: from the positions on, a segment only after
+        everything before it (the merge barrier), and left only at its end.
+        """
+        model, cut = self.streams[stream_id], self.cuts[stream_id]
+        left = model.unpassed(cut)
+        positions = {s: offset for s, offset in cut.items() if offset is not None}
+        mine = (bound for bound in bounds if bound.stream_id == stream_id)
+        for bound in sorted(mine, key=lambda bound: bound.segment_id):
+            s, segment = bound.segment_id, model.segments[bound.segment_id]
+            assert s in left, "it was read before"
+            assert not model.predecessors(s) & left, "something unread lies before it"
+            assert positions.get(s, 0) == bound.start
+            assert bound.start <= bound.end <= len(segment.events)
+            positions[s] = bound.end
+            if bound.completes:
+                assert segment.sealed is not None
+                assert bound.end == len(segment.events)
+                left.discard(s)
+        return model.listing(positions, left)
+
+    def opened(self, batch_id: int, bounds: tuple[Bound, ...], name: str) -> None:
+        """A new batch: of what can be read, and of nothing that another one reads."""
+        assert batch_id not in self.batches
+        taken = {(b.stream_id, b.segment_id) for one in self.open.values() for b in one.bounds}
+        mine = [(bound.stream_id, bound.segment_id) for bound in bounds]
+        assert len({*mine}) == len(mine)
+        assert not taken & {*mine}
+        self.batches[batch_id] = ModelBatch(bounds, name, self.readers[name].token)
+        for stream_id in self.batches[batch_id].streams:
+            self.passed(stream_id, bounds)
+
+    def commit(self, batch_id: int, read: Read, lost: Mapping[int, int]) -> None:
+        """The batch ends, its events are delivered, and who waited for it is answered."""
+        batch = self.batches[batch_id]
+        for stream_id in batch.streams:
+            self.cuts[stream_id] = self.passed(stream_id, batch.bounds)
+            self.eras[stream_id].delivered += read[stream_id]
+            self._lose(stream_id, lost.get(stream_id, 0))
+        batch.state = "committed"
+        if self.has(batch.reader, batch.token):
+            self.readers[batch.reader].lapsed = False
+        self.settle()
+
+    def give_up(self, batch_id: int, position: Position) -> None:
+        """End a batch at a position within it; what is not named is unread."""
+        batch = self.batches[batch_id]
+        read = self.within(batch, position)
+        assert read is not None
+        self.cuts |= {s: self.passed(s, read) for s in batch.streams}
+        for bound in read:
+            events = self.streams[bound.stream_id].segments[bound.segment_id].events
+            self.eras[bound.stream_id].declared += events[bound.start : bound.end]
+        batch.state = "abandoned"
+
+    def within(self, batch: ModelBatch, position: Position) -> list[Bound] | None:
+        """What of a batch was read up to a position, if it can have been."""
+        if not position.keys() <= {(b.stream_id, b.segment_id) for b in batch.bounds}:
+            return None
+        read = []
+        for bound in batch.bounds:
+            at = position.get((bound.stream_id, bound.segment_id))
+            if at is None:
+                continue
+            if not bound.start <= at <= bound.end:
+                return None
+            if at > bound.start or bound.completes:
+                read.append(replace(bound, end=at, completes=bound.completes and at == bound.end))
+        try:
+            for s in batch.streams:
+                self.passed(s, read)
+        except AssertionError:
+            return None
+        return read
+
+    # Gaps.
+
+    def gaps(self) -> tuple[Cuts, dict[int, int]]:
+        """Where positions below the head must move to, and how many events are lost by it."""
+        busy = {s for batch in self.open.values() for s in batch.streams}
+        beyond, lost = {}, {}
+        for s, cut in self.cuts.items():
+            model = self.streams[s]
+            if s not in busy and not model.behind(model.head, cut):
+                beyond[s] = model.join(cut, model.head)
+                lost[s] = model.size_till(beyond[s])[0] - model.size_till(cut)[0]
+        return beyond, lost
+
+    def skip(self) -> None:
+        beyond, lost = self.gaps()
+        self.cuts |= beyond
+        for s, events in lost.items():
+            self._lose(s, events)
+
+    def _lose(self, stream_id: int, events: int) -> None:
+        self.lost[stream_id] += events
+        self.eras[stream_id].lost += events
+
+    def pass_ends(self, stream_id: int, cut: Cut) -> None:
+        """Ends of sealed segments may be left for their successors: no event lies between."""
+        model, before = self.streams[stream_id], self.cuts[stream_id]
+        assert model.behind(before, cut)
+        assert model.size_till(before) == model.size_till(cut)
+        left = model.unpassed(cut)
+        assert cut == model.listing({s: o for s, o in cut.items() if o is not None}, left)
+        passed = model.unpassed(before) - left
+        assert all(model.segments[s].sealed is not None for s in passed)
+        held = {(b.stream_id, b.segment_id) for one in self.open.values() for b in one.bounds}
+        assert not {(stream_id, s) for s in passed} & held
+        self.cuts[stream_id] = cut
+
+    # Checkpoints.
+
+    def checkpoint(self, name: str, *, barrier: bool, late: bool) -> ModelCheckpoint:
+        waits = frozenset(self.open) if barrier else frozenset()
+        cuts = dict(self.cuts)
+        if waits:
+            bounds = [bound for batch in self.open.values() for bound in batch.bounds]
+            cuts = {s: self.passed(s, bounds) for s in cuts}
+        made = self.checkpoints[name] = ModelCheckpoint(cuts, waits, late)
+        if not waits:
+            self._complete(made)
+        return made
+
+    @property
+    def outstanding(self) -> list[str]:
+        return [name for name, one in self.checkpoints.items() if one.state == "waiting"]
+
+    def settle(self) -> None:
+        """What waited is complete, or given up."""
+        for name in self.outstanding:
+            one = self.checkpoints[name]
+            states = {self.batches[i].state for i in one.waits}
+            if "abandoned" in states:
+                one.state = "cancelled"
+            elif "open" not in states:
+                self._complete(one)
+            elif one.late:
+                one.state = "timed out"
+
+    def _complete(self, one: ModelCheckpoint) -> None:
+        one.state = "complete"
+        if self.subscriber:
+            for s in one.cuts.keys() & self.cuts.keys():
+                self.published[s] = self.streams[s].join(self.published[s], one.cuts[s])
+
+    def last(self) -> Cuts:
+        """The newest complete checkpoint, else the start."""
+        complete = [one.cuts for one in self.checkpoints.values() if one.state == "complete"]
+        return complete[-1] if complete else self.starts
+
+    # Changes.
+
+    def reset(self, cuts: Cuts) -> None:
+        for batch in self.open.values():
+            batch.state = "abandoned"
+        self.readers.clear()
+        self.cuts = dict(cuts)
+        self.eras = {s: Era(cut) for s, cut in cuts.items()}
+        self.published = dict(cuts) if self.subscriber else {}
+        self.generation += 1
+
+    def leave(self, stream_id: int) -> None:
+        """Read a stream no more."""
+        for by_stream in (self.streams, self.starts, self.cuts, self.eras, self.lost):
+            del by_stream[stream_id]  # type: ignore[attr-defined]
+        self.published.pop(stream_id, None)
+        for name in self.outstanding:
+            self.checkpoints[name].cuts.pop(stream_id, None)
+
+    def enter(self, stream_id: int, model: Model, cut: Cut) -> None:
+        """Read another stream, too."""
+        self.streams[stream_id], self.lost[stream_id] = model, 0
+        self.starts[stream_id] = self.cuts[stream_id] = cut
+        self.eras[stream_id] = Era(cut)
+        if self.subscriber:
+            self.published[stream_id] = cut
+
+    # What must hold.
+
+    def check(self) -> None:
+        """Every event between where it was put and where it stands was delivered once, in order per
+        key; or it had been truncated, or somebody said that it was read."""
+        for s, era in self.eras.items():
+            model, cut = self.streams[s], self.cuts[s]
+            assert len(set(era.delivered)) == len(era.delivered), "delivered twice"
+            for cell in range(GRID):
+                orders = [event.order for event in era.delivered if event.cell == cell]
+                assert orders == sorted(orders), "out of order"
+            passed = model.size_till(cut)[0] - model.size_till(era.start)[0]
+            assert passed == len(era.delivered) + len(era.declared) + era.lost
+            seen = {*era.delivered, *era.declared}
+            for event, readable in self._between(model, era.start, cut):
+                assert event in seen or not readable, "lost"
+
+    def _between(self, model: Model, start: Cut, end: Cut) -> Iterable[tuple[Event, bool]]:
+        """The events from one cut to another, and whether each can be read still."""
+        before, after = model.unpassed(start), model.unpassed(end)
+        below = model.unpassed(model.head)
+        for s, segment in model.segments.items():
+            events = len(segment.events)
+            first, past, head = (
+                (cut.get(s) or 0) if s in left else events
+                for cut, left in ((start, before), (end, after), (model.head, below))
+            )
+            for i in range(first, past):
+                yield segment.events[i], i >= head
