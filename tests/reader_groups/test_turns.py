@@ -9,6 +9,7 @@ import pytest
 
 from tests.controller.support import Lane
 from tests.reader_groups.support import ALL, Group, Reader
+from tests.reader_groups.support import budget as events
 from weir.reader_groups import turns
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.turns import next_batch
@@ -30,7 +31,7 @@ def group(lane: Lane) -> Group:
 def turn(reader: Reader, until: dict[int, Any] | None = None, budget: int = ALL) -> Batch | None:
     return next_batch(
         reader.group.database, reader.group.name, reader.reader_id, reader.token, lease=0.0,
-        budget=budget, until=until or reader.group.tails(), expected_readers=1,
+        budget=events(budget), until=until or reader.group.tails(), expected_readers=1,
     )  # fmt: skip
 
 
@@ -43,7 +44,7 @@ def test_a_reader_for_whom_nothing_is_left_gets_its_share_of_the_next_batches(
     group: Group, pool: ThreadPoolExecutor
 ) -> None:
     first = group.reader("first")
-    batch = first.must_open(budget=2)
+    batch = first.must_open(budget=10)
     assert len(batch.bounds) == 2, "there is more, but in the same segments"
     second = group.reader("second")
     waiting = pool.submit(turn, second)

@@ -222,7 +222,8 @@ def test_cuts_of_the_retention_set_have_their_records(histories: Database) -> No
     ]
     assert found[0]["recorded_at"] < found[1]["recorded_at"]
     for record in found:
-        shown = told(histories, "retention_set", recorded_at=record["recorded_at"])
+        here = {"stream": str(lane.name), "recorded_at": record["recorded_at"]}
+        shown = told(histories, "retention_set", **here)
         assert shown[0]["cut"] == record["cut"]
 
 
