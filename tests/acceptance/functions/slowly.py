@@ -7,5 +7,5 @@ from pyspark.sql import DataFrame
 
 def events(frame: DataFrame) -> DataFrame:
     """Each event with its place."""
-    time.sleep(2)
+    time.sleep(1)
     return frame.select("key", "n", "_segment", "_offset")
