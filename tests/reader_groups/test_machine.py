@@ -118,13 +118,19 @@ class GroupMachine(RuleBasedStateMachine):
         if names:
             name = random.choice(names)
             random.choice([group.dies, group.lapse, group.join, group.leaves])(name)
+            heirs = [name for name, p in sorted(group.processes.items()) if p.batch is None]
+            if heirs and random.random() < 0.7:
+                group.open(random.choice(heirs), 10)
 
     @rule(seed=seeds)
     def a_ghost_goes_on(self, seed: int) -> None:
         random = Random(seed)
         group = self.group(random)
-        if found := [process for process in group.ghosts if process.batch is not None]:
-            random.choice([group.write, group.commit, group.renew])(random.choice(found))
+        found = [process for process in group.ghosts if process.batch is not None]
+        for process in random.sample(found, min(len(found), 2)):
+            for work in (group.renew, group.write, group.commit):
+                if random.random() < 0.6:
+                    work(process)
 
     @rule(seed=seeds)
     def renew_or_commit_twice(self, seed: int) -> None:
