@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pyspark.sql import SparkSession
 
-from weir.garbage import Delete, Files, delete_here, delete_some
+from weir.garbage import Delete, Files, delete_here
 
-FEW = 2_000  # so many files are deleted before executors have begun to
+FEW = 5_000  # so many files are deleted before executors have begun to
 
 
 def deleter(spark: Callable[[], SparkSession]) -> Delete:
@@ -17,7 +17,7 @@ def deleter(spark: Callable[[], SparkSession]) -> Delete:
         if len(files) < FEW:
             return delete_here(files)
         context = spark().sparkContext
-        partitions = min(4 * context.defaultParallelism, len(files) // 500 + 1)
+        partitions = min(context.defaultParallelism, len(files) // FEW + 1)
         # In order, so that the files of one folder are in one partition.
         failed = context.parallelize(list(enumerate(files)), partitions).mapPartitions(_delete)
         return dict(failed.collect())
@@ -26,4 +26,7 @@ def deleter(spark: Callable[[], SparkSession]) -> Delete:
 
 
 def _delete(files: Iterable[tuple[int, tuple[str, str]]]) -> Iterator[tuple[int, str]]:
-    yield from delete_some(files)
+    """One partition, with a few threads: what takes time is waiting for the file system."""
+    numbered = list(files)
+    for i, reason in delete_here([file for _, file in numbered]).items():
+        yield numbered[i][0], reason
