@@ -21,8 +21,8 @@ help: ## this list
 demo: setup ## a whole story on real flights, from nothing (in STATE=.weir-demo)
 	@WEIR_STATE="$(or $(STATE),.weir-demo)" $(PYTHON) -m flights.demo $(ARGS)
 
-test: lint ## all checks and tests (ARGS= for pytest)
-	@$(PYTHON) -m pytest $(ARGS)
+test: lint ## all checks and tests, two files at a time (ARGS= for pytest)
+	@$(PYTHON) -m pytest -n 2 --dist loadfile $(ARGS)
 
 up: setup ## start Postgres and Airflow (STATE=.weir; a state left by the demo will do)
 	@$(WEIR) -m weir.local up
