@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import weir
+from tests.reader_groups.support import budget as only_events
 from weir import tables
 from weir.controller.reads import plan_of_bounds
 from weir.controller.staged import Staged
@@ -64,8 +65,8 @@ class GroupReader:
     def read_batch(self, budget: int, expected: int = 1) -> Batch | None:
         """Open a batch, write its events everywhere, commit it."""
         batch = open_batch(
-            self.database, self.group, self.name, self.token, lease=self.lease, budget=budget,
-            expected_readers=expected,
+            self.database, self.group, self.name, self.token, lease=self.lease,
+            budget=only_events(budget), expected_readers=expected,
         )  # fmt: skip
         if batch is None:
             return None

@@ -9,6 +9,7 @@ import pytest
 from tests.controller.support import Lane, database_for_many, run, staged, unique
 from tests.crash.fault_points import Scene, kill_everywhere
 from tests.reader_groups.support import LEASE, Group
+from tests.reader_groups.support import budget as events
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.batches import commit_batch, open_batch
 from weir.reader_groups.changes import (
@@ -78,7 +79,7 @@ def expire_two(database: Database) -> Scene:
 
 
 def opening(group: Group, name: str, token: int) -> Callable[[Database], Any]:
-    return lambda db: open_batch(db, group.name, name, token, lease=0.0, budget=10)
+    return lambda db: open_batch(db, group.name, name, token, lease=0.0, budget=events(10))
 
 
 def open_new(database: Database) -> Scene:
@@ -239,23 +240,23 @@ MOMENTS: dict[Callable[[Database], Scene], int] = {
     leave_with_a_batch: 5,
     expire_two: 11,
     open_new: 15,
-    open_over_a_gap: 17,
-    open_past_ends: 22,
+    open_over_a_gap: 16,
+    open_past_ends: 23,
     take_over: 5,
     commit: 15,
-    commit_what_a_checkpoint_waits_for: 15,
+    commit_what_a_checkpoint_waits_for: 13,
     checkpoint_now: 12,
-    checkpoint_of_itself: 10,
-    barrier: 18,
+    checkpoint_of_itself: 11,
+    barrier: 16,
     cancel: 10,
     settle: 11,
     forget: 3,
-    update: 23,
-    reset: 14,
+    update: 24,
+    reset: 17,
     fork: 13,
-    delete: 9,
+    delete: 11,
     offline: 7,
-    offline_at_a_position: 13,
+    offline_at_a_position: 11,
 }
 AGAIN_IS_MORE = (join_first, open_new, open_over_a_gap, take_over)
 
