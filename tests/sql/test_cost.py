@@ -62,7 +62,6 @@ SELECT stream_cut_at(:stream, clock_time(:middle))
 SELECT * FROM recorded_cut(:stream, clock_time(:middle))
 SELECT next_cut(:stream, CAST(:cut AS jsonb), 10)
 SELECT clock_after(:s, CAST(:tail AS jsonb))
-SELECT * FROM unread_from(:s, CAST(:cut AS jsonb), CAST(:cut AS jsonb), CAST(:later AS jsonb))
 SELECT join_cuts(:s, CAST(:cut AS jsonb), CAST(:later AS jsonb))
 SELECT * FROM streams WHERE stream = :stream
 SELECT * FROM current_epoch_record WHERE stream = :stream
