@@ -13,7 +13,7 @@ from weir.controller.transactions import Attempt, Committed, abort, begin, ping_
 from weir.errors import Unavailable, WeirError
 from weir.garbage import installation
 from weir.names import StreamName
-from weir.settings import Settings
+from weir.settings import Settings, load
 from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading
 from weir.spark.rejected import check_rejected, stage_rejected
 from weir.spark.stage import Say, ranked, stage
@@ -32,6 +32,13 @@ class Appender:
     settings: Settings
     source: str  # who appends: DAG run and task, or a program's name
     say: Say = log.info
+
+    @classmethod
+    def of(cls, spark: SparkSession, source: str) -> "Appender":
+        """For a program of one's own, with the settings that jobs have: those of the file that
+        WEIR_CONFIG names, or of `weir.toml`."""
+        settings = load()
+        return cls(spark, Database.of(settings), settings, source)
 
     def append_files(self, name: StreamName, inputs: Inputs, *, again: str = "") -> Committed:
         """Append files as one transaction; the same files again append nothing.
