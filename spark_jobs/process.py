@@ -12,7 +12,8 @@ from weir.reader_groups.groups import end_of_group
 def run(job: Job, arguments: Process) -> dict[str, Any]:
     """Consume up to the tail as it is at the start. Says so when the group is at its end."""
     from weir.spark.append import Appender
-    from weir.spark.consume import Consumer, Output
+    from weir.spark.consume import Consumer
+    from weir.spark.outputs import Output
 
     function = load_function(arguments.function, job.settings.function_packages)
     outputs = tuple(Output.parse(o, job.settings.output_roots) for o in arguments.outputs)
@@ -25,6 +26,7 @@ def run(job: Job, arguments: Process) -> dict[str, Any]:
         outputs,
         arguments.order,
         arguments.readers,
+        arguments.on_error,
     ).run()
     if end := job.database.transaction(lambda c: end_of_group(c, arguments.reader_group)):
         job.say(end)

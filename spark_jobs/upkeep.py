@@ -8,6 +8,7 @@ from weir.controller.transactions import expire
 from weir.errors import Incomplete
 from weir.garbage import sweep
 from weir.job import Job, main
+from weir.reader_groups.table_outputs import sweep_staging
 from weir.retention.prune import prune
 
 
@@ -21,7 +22,8 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         deleter(lambda: job.spark),
     )  # fmt: skip
     pruned = prune(job.database, job.settings.metadata_history)
-    report = {"aborted": aborted, "deleted": deleted, "pruned": pruned}
+    dropped = sweep_staging(job.database)
+    report = {"aborted": aborted, "deleted": deleted, "pruned": pruned, "dropped": dropped}
     if deleted["failed"]:
         raise Incomplete(deleted["deleted"], deleted["failed"], report)
     return report

@@ -1,4 +1,5 @@
--- Least privilege: jobs change rows but no table; people and dashboards read views only.
+-- Least privilege: jobs change rows but no table; people and dashboards read views only. Whoever lets
+-- jobs write to a table of his own grants INSERT on it to weir_jobs.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'weir_jobs') THEN
@@ -16,6 +17,9 @@ GRANT UPDATE (tide) ON weir.installation TO weir_jobs;
 GRANT USAGE, SELECT, UPDATE ON SEQUENCE weir.stream_stream_id_seq TO weir_jobs;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA weir FROM PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir TO weir_jobs, weir_reader;
+-- These run with the rights of the owner.
+REVOKE EXECUTE ON FUNCTION weir.make_staging, weir.drop_staging FROM weir_reader;
+GRANT USAGE ON SCHEMA weir_staging TO weir_jobs;
 DO $$
 DECLARE
     view text;

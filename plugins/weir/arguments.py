@@ -459,8 +459,9 @@ class Process:
     )  # fmt: skip
     outputs: list[str] = argument(
         "Outputs",
-        "Where the result goes: stream:scope/stream, or parquet:folder below the output root.",
-        items={"type": "string", "pattern": r"^(stream|parquet):\S+$"}, minItems=1,
+        "Where the result goes: stream:scope/stream, parquet:folder below the output root, or "
+        "table:schema.table of Weir's database.",
+        items={"type": "string", "pattern": r"^(stream|parquet|table):\S+$"}, minItems=1,
     )  # fmt: skip
     order: str = argument(
         "Order",
@@ -471,6 +472,12 @@ class Process:
         "Readers",
         "How many tasks share the work: none takes more than its part before the others have come.",
         1, minimum=1, maximum=1000,
+    )  # fmt: skip
+    on_error: str = argument(
+        "When the function fails on events",
+        "stop: leave the batch open; split: halve it until the failing event is alone, and stop "
+        "there; quarantine: put that event into <stream>.rejected and go on.",
+        "stop", enum=["stop", "split", "quarantine"],
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ WeirError
 ├── Conflict                     the state, or an earlier request, stands against it
 ├── Fenced                       a newer attempt or another reader has taken over: stop
 ├── Truncated                    a position below the head of the stream
+├── BatchFailed                  what a consumer does failed on a batch, for its events or at all
 ├── Unavailable                  the database could not be reached for longer than the patience
 ├── Incomplete                   some of many failed, the others were done
 └── InvariantViolation           metadata and files disagree: stop and keep the evidence
@@ -54,6 +55,14 @@ class Truncated(WeirError):
     """The position lies below the head: the events were deleted by retention or by hand."""
 
 
+class BatchFailed(WeirError):
+    """A consumer failed on a batch, which stays open; the message says which, and the cause."""
+
+    def __init__(self, message: str, *, retryable: bool) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
 class Unavailable(WeirError):
     """Postgres could not be reached for longer than the configured patience."""
 
@@ -72,3 +81,11 @@ class Incomplete(WeirError):
 
 class InvariantViolation(WeirError):
     """Something that must always hold does not; nothing was changed."""
+
+
+def is_mistake(error: Exception) -> bool:
+    """Whether it is one in a program's text, which another try won't mend."""
+    spark = type(error).__module__.startswith("pyspark.errors")
+    if spark and type(error).__name__ in ("AnalysisException", "ParseException"):
+        return True
+    return isinstance(error, (TypeError, AttributeError, NameError, ImportError, SyntaxError))

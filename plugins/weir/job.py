@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, text
 
 from weir.arguments import JOBS, parse
-from weir.errors import WeirError
+from weir.errors import BatchFailed, WeirError, is_mistake
 from weir.settings import Settings, load
 from weir.storage import Database
 
@@ -165,21 +165,13 @@ def main(
     except Exception as error:
         known = isinstance(error, WeirError)
         sentence = str(error) if known else f"{type(error).__name__}: {error}".splitlines()[0]
-        retryable = bool(getattr(error, "retryable", not _is_mistake(error)))
+        retryable = bool(getattr(error, "retryable", not is_mistake(error)))
         done = getattr(error, "report", None)
-        if not known:
+        if not known or isinstance(error, BatchFailed):
             traceback.print_exc(file=sys.stdout)
         print(f"weir: {name} failed: {sentence}", flush=True)
         _record_failure(job, sentence, retryable, done)
         return 1 if retryable else 2
-
-
-def _is_mistake(error: Exception) -> bool:
-    """Whether it is one in a function's text, which another try won't mend."""
-    spark = type(error).__module__.startswith("pyspark.errors")
-    if spark and type(error).__name__ in ("AnalysisException", "ParseException"):
-        return True
-    return isinstance(error, (TypeError, AttributeError, NameError, ImportError, SyntaxError))
 
 
 def _record_failure(

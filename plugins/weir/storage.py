@@ -13,7 +13,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import psycopg2
 import psycopg2.extensions
@@ -192,6 +192,28 @@ class KeepAlive:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(timeout=1.0)
+
+
+def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
+    """Send a file to a `COPY ... FROM STDIN`, in the connection's transaction; returns the number
+    of the transaction. From its beginning, so that the transaction can be run again."""
+    rows.seek(0)
+    cursor = connection.connection.cursor()
+    try:
+        cursor.copy_expert(statement, rows)
+        cursor.execute("SELECT pg_current_xact_id()::text")
+        ((number,),) = cursor.fetchall()
+        return str(number)
+    except psycopg2.Error as error:  # as SQLAlchemy has those of its own statements
+        gone = bool(connection.connection.closed)
+        raise exc.DBAPIError(statement, None, error, connection_invalidated=gone) from None
+    finally:
+        cursor.close()
+
+
+def sqlstate(error: exc.DBAPIError) -> str:
+    """What Postgres calls an error; empty when it gave no answer."""
+    return getattr(error.orig, "pgcode", None) or ""
 
 
 def count_statements(database: Database) -> "list[str]":

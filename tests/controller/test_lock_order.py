@@ -17,13 +17,25 @@ from sqlalchemy import event
 import weir.controller
 import weir.reader_groups
 import weir.retention
+from tests.conftest import TestDatabase
 from tests.controller.statements import LOCK, WRITE, functions, inlined
 from tests.controller.support import FIELDS, Lane, rows, staged
+from tests.crash.jobs import execute
 from tests.reader_groups.support import LEASE, Group, budget
 from weir import garbage, recover
 from weir.controller import commit, queries, scale, seal, streams, transactions, truncation, update
 from weir.names import stream_name
-from weir.reader_groups import batches, changes, checkpoints, groups, outputs, readers, turns
+from weir.reader_groups import (
+    batches,
+    changes,
+    checkpoints,
+    groups,
+    outputs,
+    readers,
+    splits,
+    table_outputs,
+    turns,
+)
 from weir.retention import capture, prune, subscribers
 from weir.retention import run as retention_run
 from weir.segment import segment_name
@@ -174,7 +186,14 @@ def do_everything(watch: Watch, folder: Path) -> None:
     batch = watch(batches.open_batch, "one", "heir", heir, lease=0.0, budget=budget(3))
     out = {"kind": "parquet", "root": str(folder), "path": "x/attempt=2/", "output": "x"}
     outgoing = staged(other.opened(), {other.active()[0]: 1})
-    watch(batches.commit_batch, batch, lease=LEASE, staged=[outgoing], outputs=[out])
+    watch(outputs.record_output, batch, out)
+    watch(splits.split_batch, batch, "it failed")
+    batch = watch(batches.open_batch, "one", "heir", heir, lease=0.0, budget=budget(3))
+    rows = publish_rows(watch, batch)
+    watch(batches.commit_batch, batch, lease=LEASE, staged=[outgoing], outputs=[out], tables=[rows])
+    batch = watch(batches.open_batch, "one", "heir", heir, lease=0.0, budget=budget(3))
+    watch(batches.commit_batch, batch, lease=LEASE)
+    watch(table_outputs.sweep_staging)
     (folder / "x/group=one").mkdir(parents=True)
     watch(outputs.committed_folders, "one", "x")
     watch(outputs.write_manifest, "one", "x", str(folder), "x")
@@ -206,6 +225,14 @@ def do_everything(watch: Watch, folder: Path) -> None:
         warehouse = str(folder / "warehouse")
         watch(recover.recover, warehouse, unknown_files=what, request_id=what)
     watch(garbage.sweep, str(folder / "warehouse"), 0.0)
+
+
+def publish_rows(watch: Watch, batch: batches.Batch) -> table_outputs.StagedTable:
+    column = table_outputs.Column("n", "int8", "bigint", None, 20, -1, False, False, False)
+    staging, _ = watch(table_outputs.make_staging, batch, 0, [column])
+    watch(table_outputs.drop_staging, staging)
+    staging, _ = watch(table_outputs.make_staging, batch, 0, [column])
+    return table_outputs.StagedTable("public.numbers", staging, (), 0)
 
 
 def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
@@ -244,8 +271,13 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
 
 
 def test_every_operation_locks_in_order_before_it_writes_and_what_it_writes_to(
-    database: Database, tmp_path: Path
+    database: Database, test_database: TestDatabase, tmp_path: Path
 ) -> None:
+    execute(
+        test_database.owner_dsn,
+        """CREATE TABLE public.numbers (n bigint);
+        GRANT SELECT, INSERT ON public.numbers TO weir_jobs""",
+    )
     watch = Watch(database)
     do_everything(watch, tmp_path)
     assert watch.seen.keys() == operations()

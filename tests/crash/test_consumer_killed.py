@@ -7,38 +7,52 @@ from typing import Any
 import pytest
 
 from spark_jobs import process
-from tests.crash.functions import FOLDER, STREAM
-from tests.crash.jobs import holding, job, wait_for
+from tests.conftest import TestDatabase
+from tests.crash.functions import BAD, FOLDER, STREAM, TABLE
+from tests.crash.jobs import execute, holding, job, wait_for
 from tests.spark.installation import Installation
 from weir.controller.seal import seal_stream
 from weir.garbage import sweep
 from weir.job import main
 from weir.names import stream_name
 from weir.reader_groups.outputs import committed_folders
+from weir.reader_groups.table_outputs import sweep_staging
 
 ROWS = 120
 ARGUMENTS = {
     "reader_group": "readers",
     "function": "tests.crash.functions:copies",
-    "outputs": [f"stream:{STREAM}", f"parquet:{FOLDER}"],
+    "outputs": [f"stream:{STREAM}", f"parquet:{FOLDER}", f"table:{TABLE}"],
+}
+PICKY = {
+    **ARGUMENTS,
+    "function": "tests.crash.functions:picky",
+    "outputs": [f"table:{TABLE}"],
+    "on_error": "quarantine",
 }
 
 
 @pytest.fixture
-def group(weir: Installation) -> str:
-    """A reader group with something to read, and the stream for its results."""
+def group(weir: Installation, test_database: TestDatabase) -> str:
+    """A reader group with something to read, and the stream and the table for its results."""
+    execute(
+        test_database.owner_dsn,
+        f"CREATE TABLE {TABLE} (k text, n bigint); GRANT SELECT, INSERT ON {TABLE} TO weir_jobs",
+    )
     stream = weir.create(segments=3)
     weir.create(STREAM, segments=2)
     weir.append(stream, [(f"key {n % 11}", n) for n in range(ROWS)])
     return weir.group(stream)
 
 
-def run(reader: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def run(
+    reader: str, capsys: pytest.CaptureFixture[str], arguments: dict[str, Any] = ARGUMENTS
+) -> dict[str, Any]:
     """The job as another task, in this process; returns its report."""
     capsys.readouterr()
     run_id = {"dag_id": "weir", "run_id": reader, "task_id": "process"}
-    arguments = ["--run", json.dumps(run_id), "--arguments", json.dumps(ARGUMENTS)]
-    status = main("process", process.run, arguments)
+    given = ["--run", json.dumps(run_id), "--arguments", json.dumps(arguments)]
+    status = main("process", process.run, given)
     printed = capsys.readouterr().out
     assert status == 0, printed
     report = next(line for line in printed.splitlines() if line.startswith("weir: process: {"))
@@ -56,10 +70,23 @@ def wait_for_the_lease_of(reader: str, weir: Installation) -> None:
     )
 
 
+def in_the_table(weir: Installation) -> list[int]:
+    return [n for (n,) in weir.query(f"SELECT n FROM {TABLE} ORDER BY n")]
+
+
+def staging_tables(weir: Installation) -> list[str]:
+    found = weir.query(
+        """SELECT relname FROM pg_class WHERE relnamespace = 'weir_staging'::regnamespace
+        AND relkind = 'r' ORDER BY relname"""
+    )
+    return [row.relname for row in found]
+
+
 def assert_exactly_once(weir: Installation, group: str) -> None:
-    """Each event is once in the stream and once in Parquet, as the record has it."""
+    """Each event is once in the stream, in the table and in Parquet, as the record has it."""
     facts = weir.check(stream_name(STREAM))
     assert sorted(facts["n"]) == list(range(ROWS))
+    assert in_the_table(weir) == list(range(ROWS))
     root = Path(weir.settings.output_roots[0])
     folders = committed_folders(weir.database, group, FOLDER)
     rows = weir.spark.read.parquet(*[str(root / folder) for folder in folders]).collect()
@@ -69,21 +96,30 @@ def assert_exactly_once(weir: Installation, group: str) -> None:
     sweep(weir.database, weir.settings.warehouse, 0.0)
     written = {str(p.parent.relative_to(root)) + "/" for p in root.rglob("*.parquet")}
     assert written == set(folders), "what a dead attempt wrote is known to be garbage"
+    sweep_staging(weir.database)
+    assert staging_tables(weir) == []
     assert weir.value("SELECT unread_events FROM lag") == 0
 
 
 def test_consumer_killed_before_its_commit_is_taken_over_and_each_event_is_there_once(
-    weir: Installation, group: str, config: Path, capsys: pytest.CaptureFixture[str]
+    weir: Installation,
+    group: str,
+    config: Path,
+    capsys: pytest.CaptureFixture[str],
+    test_database: TestDatabase,
 ) -> None:
-    with job("process", ARGUMENTS, config, run="killed") as killed:
+    # Its commit can't put the rows into the table.
+    with (
+        holding(test_database.owner_dsn, f"LOCK TABLE {TABLE} IN SHARE MODE") as somebody_waits,
+        job("process", ARGUMENTS, config, run="killed") as killed,
+    ):
         wait_for("the batch to be opened", lambda: weir.query("SELECT FROM reader_batch"))
-        statement = "SELECT FROM reader_group FOR UPDATE"
-        with holding(weir.settings.database, statement) as somebody_waits:
-            wait_for("the batch to be written", somebody_waits)
-            killed.kill()
+        wait_for("the batch to be written", somebody_waits)
+        killed.kill()
     written = Path(weir.settings.output_roots[0]) / FOLDER
     assert list(written.rglob("*.parquet")), "it had written its output"
     assert weir.query("SELECT FROM parquet_outputs") == [], "which nobody reads"
+    assert staging_tables(weir) == ["g1_b1_a1_0"], "also to be put into the table"
     wait_for_the_lease_of("killed", weir)
     (batch,) = run("another", capsys)["batches"]
     assert (batch["batch"], batch["attempt"], batch["events"]) == (1, 2, ROWS)
@@ -116,3 +152,29 @@ def test_zombie_reader_that_commits_after_its_batch_was_taken_over_is_refused(
     assert_exactly_once(weir, group)
     ((state, token, attempt),) = weir.query("SELECT state, token, attempt FROM reader_batch")
     assert (state, token, attempt) == ("committed", 2, 2)
+
+
+def test_consumer_killed_while_it_isolates_a_failing_event_is_taken_over_in_the_middle(
+    weir: Installation, group: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    committed = "SELECT count(*) FROM reader_batch WHERE state = 'committed'"
+    splits = "SELECT count(*) FROM reader_batch WHERE state = 'split'"
+    with job("process", PICKY, config, run="killed") as killed:
+        wait_for("a half to be committed", lambda: weir.value(committed), seconds=120)
+        statement = "SELECT FROM reader_group FOR UPDATE"
+        with holding(weir.settings.database, statement) as somebody_waits:
+            wait_for("the next change", somebody_waits)
+            killed.kill()
+    seen = weir.value(splits)
+    there = len(in_the_table(weir))
+    assert 0 < there < ROWS
+    wait_for_the_lease_of("killed", weir)
+    report = run("another", capsys, PICKY)
+    assert weir.value(splits) > seen > 0
+    good = [n for n in range(ROWS) if n != BAD]
+    assert (there + report["events"], report["rejected"]) == (ROWS, 1)
+    assert in_the_table(weir) == good
+    [row] = weir.check(stream_name("s/events.rejected"), key=None)["row"]
+    assert json.loads(row)["n"] == BAD
+    assert weir.value("SELECT unread_events FROM lag") == 0
+    assert weir.value("SELECT count(*) FROM reader_batch WHERE state = 'open'") == 0

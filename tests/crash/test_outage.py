@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from tests.crash.jobs import wait_for
 from tests.spark.installation import Installation
 from weir import migrate
 from weir.controller.transactions import expire as expire_transactions
+from weir.errors import Unavailable
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.names import stream_name
 from weir.reader_groups.readers import expire as expire_readers
 from weir.settings import Settings
+from weir.spark import Reader
 from weir.storage import Database
 
 LEASE = 3.0
@@ -126,3 +129,29 @@ def test_batch_during_which_postgres_crashed_commits_after_it_is_back(
     (folder,) = weir.query("SELECT path FROM parquet_outputs")
     root = weir.settings.output_roots[0]
     assert weir.spark.read.parquet(f"{root}/{folder.path}").count() == 100
+
+
+def test_rows_staged_for_a_table_that_postgres_lost_in_its_crash_are_written_again(
+    weir: Installation, server: EmbeddedPostgres
+) -> None:
+    server.psql(
+        "CREATE TABLE public.crashed (k text, n bigint);"
+        "GRANT SELECT, INSERT ON public.crashed TO weir_jobs",
+        "weir",
+    )
+    stream = weir.create("s/crashed")
+    weir.append(stream, rows(weir.spark, 50))
+    group = weir.group(stream, name="crashed")
+    for crash in (True, False):
+        with (
+            pytest.raises(Unavailable, match="has 0 of 50 rows") if crash else nullcontext(),
+            Reader(weir.spark, group, appender=weir.appender) as reader,
+        ):
+            batch = next(reader)
+            batch.write("table:public.crashed", batch.events().select("k", "n"))
+            if crash:
+                server.kill()
+                server.start()
+            batch.commit()
+    found = weir.query("SELECT n FROM public.crashed ORDER BY n")
+    assert [n for (n,) in found] == list(range(50))

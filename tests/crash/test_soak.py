@@ -13,7 +13,7 @@ import pytest
 
 from spark_jobs import ingest, process
 from tests.conftest import TestDatabase
-from tests.crash.functions import FOLDER, STREAM
+from tests.crash.functions import FOLDER, STREAM, TABLE
 from tests.crash.jobs import execute, job, wait_for
 from tests.spark.installation import Installation
 from weir.garbage import sweep
@@ -89,15 +89,19 @@ def test_appends_killed_at_random_moments_beside_scales_are_there_exactly_once(
 @pytest.mark.soak
 @pytest.mark.timeout(60 * ROUNDS)
 def test_consumers_killed_at_random_moments_publish_each_event_exactly_once(
-    weir: Installation, config: Path, chance: random.Random
+    weir: Installation, config: Path, chance: random.Random, test_database: TestDatabase
 ) -> None:
     stream = weir.create(segments=3)
     weir.create(STREAM, segments=2)
+    execute(
+        test_database.owner_dsn,
+        f"CREATE TABLE {TABLE} (k text, n bigint); GRANT SELECT, INSERT ON {TABLE} TO weir_jobs",
+    )
     group = weir.group(stream)
     arguments = {
         "reader_group": group,
         "function": "tests.crash.functions:copies",
-        "outputs": [f"stream:{STREAM}", f"parquet:{FOLDER}"],
+        "outputs": [f"stream:{STREAM}", f"parquet:{FOLDER}", f"table:{TABLE}"],
     }
     total = 0
     for number in range(ROUNDS):
@@ -114,6 +118,7 @@ def test_consumers_killed_at_random_moments_publish_each_event_exactly_once(
         ),
     )
     assert sorted(weir.check(stream_name(STREAM))["n"]) == list(range(total))
+    assert [n for (n,) in weir.query(f"SELECT n FROM {TABLE} ORDER BY n")] == list(range(total))
     root = Path(weir.settings.output_roots[0])
     folders = committed_folders(weir.database, group, FOLDER)
     read = weir.spark.read.parquet(*[str(root / folder) for folder in folders]).collect()

@@ -12,7 +12,12 @@ from tests.controller.support import Lane, at_once, staged
 from tests.reader_groups.support import Group
 from weir.controller.transactions import abort
 from weir.errors import Fenced
-from weir.reader_groups.outputs import committed_folders, write_manifest
+from weir.reader_groups.batches import Batch
+from weir.reader_groups.changes import reset_reader_group
+from weir.reader_groups.outputs import committed_folders, record_output, write_manifest
+from weir.reader_groups.readers import reader_offline
+from weir.reader_groups.splits import split_batch
+from weir.segment import segment_name
 
 
 @pytest.fixture
@@ -93,9 +98,11 @@ def test_exactly_the_committed_attempt_counts_and_those_before_it_are_garbage(
     group: Group,
 ) -> None:
     first = group.reader("a")
-    first.must_open(budget=10)
+    before = first.must_open(budget=10)
+    record_output(group.database, before, parquet(group, 1, 1))
     second = group.reader("a")
     batch = second.must_open()
+    record_output(group.database, batch, parquet(group, 1, 2))
     second.commit(batch, outputs=[parquet(group, 1, batch.attempt)])
     third = second.must_open()
     assert committed_folders(group.database, group.name, "delays") == [parquet(group, 1, 2)["path"]]
@@ -108,16 +115,43 @@ def test_exactly_the_committed_attempt_counts_and_those_before_it_are_garbage(
     assert [tuple(row) for row in dead] == [("/out", parquet(group, 1, 1)["path"])]
 
 
-def test_an_output_named_like_an_attempt_loses_no_folder(group: Group) -> None:
-    # Only the last part of the path is the attempt.
+def test_what_a_batch_wrote_that_never_counts_is_garbage(group: Group) -> None:
+    def dead() -> list[str]:
+        found = group.rows("SELECT path FROM garbage WHERE path LIKE :p", p=f"%{group.name}%")
+        return sorted(row.path for row in found)
+
+    wanted = []
+
+    def begun(reader_id: str = "a") -> Batch:
+        reader = group.reader(reader_id)
+        batch = reader.must_open(budget=4)
+        for name in ("delays", "more"):
+            output = {**parquet(group, batch.batch_id, batch.attempt), "output": name}
+            output["path"] = f"{name}/{output['path']}"
+            record_output(group.database, batch, output)
+            record_output(group.database, batch, output)  # the connection was lost at its COMMIT
+            wanted.append(output["path"])
+        return batch
+
+    begun()
+    assert dead() == [], "it may still count"
+    split_batch(group.database, begun(), "it failed")
+    assert dead() == sorted(wanted)
+    place = begun().bounds[0]
+    at = f"{segment_name(place.segment_id)}={place.start + 1}"
+    reader_offline(group.database, group.name, "a", at, request_id="offline")
+    assert dead() == sorted(wanted)
+    begun()
+    reset_reader_group(group.database, group.name, "tail", request_id="reset")
+    assert dead() == sorted(wanted)
+
+
+def test_nothing_is_written_for_a_batch_that_was_taken_over(group: Group) -> None:
+    before = group.reader("a").must_open()
     group.reader("a").must_open()
-    reader = group.reader("a")
-    batch = reader.must_open()
-    folder = f"attempt=7/group={group.name}/batch=1/attempt=2/"
-    output = {"kind": "parquet", "output": "x", "root": "/out", "path": folder}
-    reader.commit(batch, outputs=[output])
-    dead = group.rows("SELECT path FROM garbage WHERE path LIKE :p", p=f"%{group.name}%")
-    assert [row.path for row in dead] == [f"attempt=7/group={group.name}/batch=1/attempt=1/"]
+    with pytest.raises(Fenced, match="taken over"):
+        record_output(group.database, before, parquet(group, 1, 1))
+    assert [b.outputs for b in group.batches()] == [None]
 
 
 def test_the_manifest_lists_what_counts_for_readers_without_the_database(

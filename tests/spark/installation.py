@@ -20,8 +20,9 @@ from weir.names import StreamName, stream_name
 from weir.reader_groups.groups import create_reader_group
 from weir.settings import Settings
 from weir.spark.append import Appender
-from weir.spark.consume import Consumer, Output
+from weir.spark.consume import Consumer
 from weir.spark.inputs import find_inputs
+from weir.spark.outputs import Output
 from weir.spark.read import read_stream_frame
 from weir.spark.session import setting
 from weir.storage import Database

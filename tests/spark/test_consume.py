@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from tests.conftest import TestDatabase
 from tests.crash.jobs import slow_commits
 from tests.spark.installation import Installation
-from weir.errors import BadRows, Fenced, InvalidInput, NotFound
+from weir.errors import BatchFailed, Fenced, InvalidInput, NotFound
 from weir.garbage import sweep
 from weir.names import StreamName, stream_name
 from weir.reader_groups.outputs import committed_folders
@@ -229,9 +229,10 @@ def test_function_that_fails_moves_nothing_and_the_next_run_resumes_the_same_bat
     def fails(events: DataFrame) -> DataFrame:
         raise RuntimeError("my own mistake")
 
-    with pytest.raises(RuntimeError, match="my own mistake"):
+    which = r"^batch 1 of group readers \(s/events 0.0 from 0 to \d+, .*; attempt 1\) failed and "
+    with pytest.raises(BatchFailed, match=which + "stays open: RuntimeError: my own mistake"):
         weir.consumer(group, fails, *outputs).run()
-    with pytest.raises(Exception, match="seventy-seven"):
+    with pytest.raises(BatchFailed, match="seventy-seven"):
         weir.consumer(group, fails_while_writing, *outputs).run()
     assert batches(weir) == [(1, "open", 2)]
     assert weir.value("SELECT unread_events FROM lag") == 90
@@ -272,7 +273,7 @@ def test_result_that_does_not_fit_its_stream_is_refused_by_column_and_nothing_is
         (lambda e: e.select("n"), "have no column 'k'"),
         (lambda e: e.select(F.lit(None).cast("string").alias("k"), "n"), "no routing key"),
     ):
-        with pytest.raises((InvalidInput, BadRows), match=says):
+        with pytest.raises((InvalidInput, BatchFailed), match=says):
             weir.consumer(group, function, "parquet:out", "stream:s/out").run()
     assert batches(weir) == [(1, "open", 4)]
     assert weir.query("SELECT FROM parquet_outputs") == []
@@ -314,7 +315,7 @@ def test_outputs_are_checked_before_a_batch_is_opened(
     for twice in (("parquet:out", "parquet:./out"), ("stream:s/out", "stream:s/out")):
         with pytest.raises(InvalidInput, match="named twice"):
             weir.consumer(group, plain, *twice)
-    for wrong, says in (("table:x", "must begin with stream: or parquet:"),
+    for wrong, says in (("tables:x", "must begin with stream:, parquet: or table:"),
                         ("parquet:../x", "outside"), ("stream:out", "not a stream name"),
                         ("stream:s/out.rejected", "reserved")):  # fmt: skip
         with pytest.raises(InvalidInput, match=says):

@@ -14,14 +14,17 @@ from weir.controller.commit import commit_in
 from weir.controller.locks import LockedGroup, lock_group, lock_reader, lock_streams
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
-from weir.errors import Fenced
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import is_waiting, settle
 from weir.reader_groups.gaps import skip_gaps
+from weir.reader_groups.held import check_held
 from weir.reader_groups.new_batch import Batch, open_new
+from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.plan import Bound
 from weir.reader_groups.positions import advance
 from weir.reader_groups.readers import LAPSED, check_token, release_lapsed
+from weir.reader_groups.splits import open_parts
+from weir.reader_groups.table_outputs import StagedTable
 from weir.storage import Database
 
 __all__ = ["Batch", "check_held", "commit_batch", "open_batch"]
@@ -107,42 +110,26 @@ def _resume(
     )  # fmt: skip
 
 
-def check_held(connection: Connection, batch: Batch) -> None:
-    """Raises Fenced when the batch was taken over."""
-    row = connection.execute(
-        text(
-            """SELECT b.token, b.state FROM reader_batch b JOIN reader_group g USING (group_id)
-            WHERE g.name = :group AND b.batch_id = :batch_id"""
-        ),
-        {"group": batch.group, "batch_id": batch.batch_id},
-    ).one_or_none()
-    if row is not None and row.state == "abandoned":
-        raise Fenced(
-            f"batch {batch.batch_id} was abandoned when group {batch.group} was reset; what this "
-            "attempt wrote will be deleted."
-        )
-    if row is None or row.token != batch.token:
-        raise Fenced(
-            f"batch {batch.batch_id} of group {batch.group} was taken over from reader "
-            f"{batch.reader_id!r}; what this attempt wrote will be deleted."
-        )
-
-
 def commit_batch(
     database: Database,
     batch: Batch,
     *,
     lease: float,
     staged: Sequence[Staged] = (),
+    tables: Sequence[StagedTable] = (),
     outputs: Sequence[dict[str, Any]] = (),
     lost: dict[int, int] | None = None,
+    rejected: int = 0,
 ) -> list[Committed]:
     """Move the positions to the batch's bounds and publish its outputs, in one transaction.
 
-    `staged`: appends to Weir streams; `outputs`: what else counts (Parquet attempts); `lost`:
-    events per stream id that were truncated after the batch was opened. The same
-    again is harmless. Raises Fenced when the batch was taken over: nothing of it is published.
+    `staged`: appends to Weir streams; `tables`: rows for tables of this database; `outputs`: what
+    else counts (Parquet attempts); `lost`: events per stream id that were truncated after the batch
+    was opened; `rejected`: how many of its events failed. What was split off it is open afterwards.
+    The same again is harmless. Raises Fenced when the batch was taken over: nothing of it is
+    published.
     """
+    published = [*outputs, *(table.output() for table in tables)]
 
     def work(connection: Connection) -> list[Committed]:
         outputs_to = [s.attempt.stream_id for s in staged]
@@ -155,52 +142,50 @@ def commit_batch(
         # The thread that renews leases has the reader's row first, then its transactions'.
         lock_reader(connection, group, batch.reader_id)
         check_held(connection, batch)
-        state = connection.execute(
-            text("SELECT state FROM reader_batch WHERE group_id = :g AND batch_id = :b"),
+        state, rest = connection.execute(
+            text("SELECT state, rest FROM reader_batch WHERE group_id = :g AND batch_id = :b"),
             {"g": group.group_id, "b": batch.batch_id},
-        ).scalar_one()
+        ).one()
         committed = commit_in(connection, locked, staged)
-        if state == "open":
-            connection.execute(
-                text(
-                    """WITH ended AS (
-                        UPDATE reader_batch SET state = 'committed', outputs = CAST(:out AS jsonb),
-                            committed_at = clock_timestamp()
-                        WHERE group_id = :g AND batch_id = :b
-                    ), renewed AS (
-                        UPDATE reader SET lease_until =
-                            clock_timestamp() + :lease * interval '1 second'
-                        WHERE group_id = :g AND reader_id = :reader_id AND token = :token
-                    ), fenced AS (
-                        INSERT INTO garbage (root, path, reason)
-                        SELECT o ->> 'root', regexp_replace(o ->> 'path',
-                               'attempt=[0-9]+/$', 'attempt=' || n || '/'), 'fenced'
-                        FROM jsonb_array_elements(CAST(:out AS jsonb)) o,
-                             generate_series(1, :attempt - 1) n
-                        WHERE o ->> 'kind' = 'parquet'
-                        ON CONFLICT (root, path) DO NOTHING
-                    ), counted AS (
-                        UPDATE reader_group_stream gs
-                        SET lost_events = lost_events + l.value::bigint
-                        FROM jsonb_each_text(CAST(:lost AS jsonb)) l
-                        WHERE gs.group_id = :g AND gs.stream_id = l.key::bigint
-                    )
-                    UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g"""
-                ),
-                {
-                    "g": group.group_id,
-                    "b": batch.batch_id,
-                    "out": json.dumps(list(outputs)),
-                    "lost": json.dumps({str(s): n for s, n in (lost or {}).items()}),
-                    "lease": lease,
-                    "reader_id": batch.reader_id,
-                    "token": batch.token,
-                    "attempt": batch.attempt,
-                },
-            )
-            advance(connection, group, batch.bounds, batch.reader_id)
-            if settles:
-                settle(connection, group)
+        if state != "open":
+            return committed
+        for table in tables:
+            table.publish(connection)
+        discard_outputs(connection, group.group_id, batch.batch_id, but=published)
+        connection.execute(
+            text(
+                """WITH ended AS (
+                    UPDATE reader_batch SET state = 'committed', outputs = CAST(:out AS jsonb),
+                        committed_at = clock_timestamp(), rejected = :rejected
+                    WHERE group_id = :g AND batch_id = :b
+                ), renewed AS (
+                    UPDATE reader SET lease_until =
+                        clock_timestamp() + :lease * interval '1 second'
+                    WHERE group_id = :g AND reader_id = :reader_id AND token = :token
+                ), counted AS (
+                    UPDATE reader_group_stream gs
+                    SET lost_events = lost_events + l.value::bigint
+                    FROM jsonb_each_text(CAST(:lost AS jsonb)) l
+                    WHERE gs.group_id = :g AND gs.stream_id = l.key::bigint
+                )
+                UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g"""
+            ),
+            {
+                "g": group.group_id,
+                "b": batch.batch_id,
+                "out": json.dumps(published),
+                "lost": json.dumps({str(s): n for s, n in (lost or {}).items()}),
+                "lease": lease,
+                "reader_id": batch.reader_id,
+                "token": batch.token,
+                "rejected": rejected,
+            },
+        )
+        advance(connection, group, batch.bounds, batch.reader_id)
+        if rest:
+            open_parts(connection, group, batch, rest)
+        if settles:
+            settle(connection, group)
         return committed
 
     return database.transaction(work)

@@ -16,6 +16,7 @@ from weir.controller.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.names import StreamName, reader_group_name
 from weir.reader_groups.groups import check_settings, create_in, enter_streams
+from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.places import Cuts, check_not_below_the_head, find_place
 from weir.retention.due import soon
 from weir.storage import Database
@@ -180,7 +181,7 @@ def fork_reader_group(
 def delete_reader_group(database: Database, name: str, *, request_id: str) -> dict[str, Any]:
     """Delete a group with its positions, batches and checkpoints; it holds nothing back any more.
 
-    Its outputs stay; what its unfinished batches wrote to where finished ones did becomes garbage.
+    Its outputs stay; what its unfinished batches wrote becomes garbage.
     Raises NotFound.
     """
     request = Request(request_id, "delete_reader_group", name, {})
@@ -190,7 +191,7 @@ def delete_reader_group(database: Database, name: str, *, request_id: str) -> di
             return before
         locked, group = lock_group_and_streams(connection, name)
         soon(connection, [stream.stream_id for stream in locked])
-        _discard_unfinished(connection, group, ("open", "abandoned"))
+        discard_outputs(connection, group.group_id)
         connection.execute(
             text(
                 """WITH positions AS (DELETE FROM reader_group_segment WHERE group_id = :g),
@@ -315,7 +316,7 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
     """Stand at other cuts: nobody holds a segment or a batch any more. What is released goes along;
     by hand no more is released than somebody said."""
     streams = sorted(cuts)
-    _discard_unfinished(connection, group, ("open",))
+    discard_outputs(connection, group.group_id)
     released = _released(connection, group, cuts) if group.release == "manual" else {}
     connection.execute(
         text(
@@ -360,26 +361,6 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
                 ]
             ),
         },
-    )
-
-
-def _discard_unfinished(connection: Connection, group: LockedGroup, states: Sequence[str]) -> None:
-    """Make garbage of the Parquet folders of batches that will never be committed."""
-    connection.execute(
-        text(
-            """INSERT INTO garbage (root, path, reason)
-            SELECT o.root, o.base || 'batch=' || b.batch_id || '/attempt=' || n || '/', 'abandoned'
-            FROM reader_batch b
-            CROSS JOIN generate_series(1, b.attempt) AS n
-            CROSS JOIN (
-                SELECT DISTINCT e ->> 'root' AS root,
-                    regexp_replace(e ->> 'path', 'batch=[0-9]+/attempt=[0-9]+/$', '') AS base
-                FROM reader_batch c CROSS JOIN LATERAL jsonb_array_elements(c.outputs) e
-                WHERE c.group_id = :g AND c.state = 'committed' AND e ->> 'kind' = 'parquet') o
-            WHERE b.group_id = :g AND b.state = ANY(CAST(:states AS text[]))
-            ON CONFLICT (root, path) DO NOTHING"""
-        ),
-        {"g": group.group_id, "states": list(states)},
     )
 
 

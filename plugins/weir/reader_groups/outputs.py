@@ -1,12 +1,62 @@
-"""Parquet outputs: which attempt of which batch counts, for readers without Postgres."""
+"""What a batch writes: recorded before it is written, so that what never counts is known to be
+garbage; and which Parquet folders count, for readers without Postgres."""
 
 import json
 import uuid
+from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
+from weir.controller.locks import lock_group
+from weir.reader_groups.held import check_held
+from weir.reader_groups.new_batch import Batch
 from weir.storage import Database
 from weir.warehouse import filesystem
+
+
+def record_output(database: Database, batch: Batch, output: dict[str, Any]) -> None:
+    """Record that an attempt begins to write an output: a Parquet folder with its root and path,
+    or a table. Raises Fenced when the batch was taken over: then nothing may be written for it."""
+
+    def work(connection: Connection) -> None:
+        group = lock_group(connection, batch.group)
+        check_held(connection, batch)
+        connection.execute(
+            text(
+                """UPDATE reader_batch
+                SET outputs = coalesce(outputs, '[]') || CAST(:output AS jsonb)
+                WHERE group_id = :g AND batch_id = :b AND state = 'open'
+                  AND NOT coalesce(outputs, '[]') @> CAST(:output AS jsonb)"""
+            ),
+            {"g": group.group_id, "b": batch.batch_id, "output": json.dumps([output])},
+        )
+
+    database.transaction(work)
+
+
+def discard_outputs(
+    connection: Connection,
+    group_id: int,
+    batch_id: int | None = None,
+    but: Sequence[dict[str, Any]] = (),
+) -> None:
+    """Make garbage of the Parquet folders of open batches (or of one), except those that count.
+
+    In a transaction that has locked the group, before the batches end.
+    """
+    connection.execute(
+        text(
+            """INSERT INTO garbage (root, path, reason)
+            SELECT o ->> 'root', o ->> 'path', 'fenced'
+            FROM reader_batch b CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
+            WHERE b.group_id = :g AND b.state = 'open'
+              AND b.batch_id = coalesce(CAST(:b AS bigint), b.batch_id)
+              AND o ->> 'kind' = 'parquet' AND NOT CAST(:but AS jsonb) @> jsonb_build_array(o)
+            ON CONFLICT (root, path) DO NOTHING"""
+        ),
+        {"g": group_id, "b": batch_id, "but": json.dumps(list(but))},
+    )
 
 
 def committed_folders(database: Database, group: str, output: str) -> list[str]:

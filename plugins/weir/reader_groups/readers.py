@@ -14,6 +14,7 @@ from sqlalchemy import Connection, text
 from weir.controller.locks import LockedGroup, lock_group
 from weir.controller.requests import Request
 from weir.errors import Fenced, InvalidInput, NotFound
+from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.places import by_stream
 from weir.reader_groups.plan import Bound
 from weir.reader_groups.positions import advance
@@ -134,15 +135,10 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
     """End a reader's open batch at a position within it."""
     row = connection.execute(
         text(
-            """UPDATE reader_batch SET state = 'abandoned', error = :error
-            WHERE group_id = :g AND reader_id = :r AND state = 'open'
-            RETURNING batch_id, bounds"""
+            """SELECT batch_id, bounds FROM reader_batch
+            WHERE group_id = :g AND reader_id = :r AND state = 'open'"""
         ),
-        {
-            "g": group.group_id,
-            "r": reader_id,
-            "error": f"the reader was taken offline at {position}",
-        },
+        {"g": group.group_id, "r": reader_id},
     ).one_or_none()
     if row is None:
         raise InvalidInput(
@@ -150,6 +146,18 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
             "the position out."
         )
     read = _read_until(connection, group, list(map(Bound.of, row.bounds)), position)
+    discard_outputs(connection, group.group_id, row.batch_id)
+    connection.execute(
+        text(
+            """UPDATE reader_batch SET state = 'abandoned', error = :error
+            WHERE group_id = :g AND batch_id = :b"""
+        ),
+        {
+            "g": group.group_id,
+            "b": row.batch_id,
+            "error": f"the reader was taken offline at {position}",
+        },
+    )
     connection.execute(
         text(
             """UPDATE reader_group_segment SET batch_id = NULL, state = 'unassigned',

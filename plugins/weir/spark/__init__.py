@@ -1,1 +1,29 @@
-"""Streams as Spark DataFrames: appending, reading, consuming. Imports no airflow."""
+"""Streams as Spark DataFrames: appending, reading, consuming. Imports no airflow.
+
+`from weir.spark import Reader, Appender, register` is what programs of one's own need.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weir.spark.append import Appender as Appender
+    from weir.spark.reader import OpenBatch as OpenBatch
+    from weir.spark.reader import Reader as Reader
+    from weir.spark.source import register as register
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when they are first used: jobs that move no data have no need of them."""
+    if name in ("Reader", "OpenBatch"):
+        from weir.spark import reader
+
+        return getattr(reader, name)
+    if name == "Appender":
+        from weir.spark.append import Appender
+
+        return Appender
+    if name == "register":
+        from weir.spark.source import register
+
+        return register
+    raise AttributeError(f"module 'weir.spark' has no attribute {name!r}")

@@ -12,8 +12,8 @@ from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
 from weir.errors import Unavailable, WeirError
 from weir.garbage import installation
-from weir.names import StreamName
-from weir.settings import Settings
+from weir.names import StreamName, stream_name
+from weir.settings import Settings, load
 from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading
 from weir.spark.rejected import check_rejected, stage_rejected
 from weir.spark.stage import Say, ranked, stage
@@ -32,6 +32,13 @@ class Appender:
     settings: Settings
     source: str  # who appends: DAG run and task, or a program's name
     say: Say = log.info
+
+    @classmethod
+    def of(cls, spark: SparkSession, source: str) -> "Appender":
+        """For a program of one's own, with the settings that jobs have: those of the file that
+        WEIR_CONFIG names, or of `weir.toml`."""
+        settings = load()
+        return cls(spark, Database.of(settings), settings, source)
 
     def append_files(self, name: StreamName, inputs: Inputs, *, again: str = "") -> Committed:
         """Append files as one transaction; the same files again append nothing.
@@ -59,13 +66,13 @@ class Appender:
         return self.commit(staged)
 
     def append_frame(
-        self, name: StreamName, frame: DataFrame, *, writer_id: str, batch_id: str
+        self, name: StreamName | str, frame: DataFrame, *, writer_id: str, batch_id: str
     ) -> Committed:
-        """Append a DataFrame in the order of its partitions.
+        """Append a DataFrame to a stream (`scope/stream`) in the order of its partitions.
 
         `writer_id` and `batch_id` are its identity: a retry appends nothing twice.
         """
-        opened = self.begin_frame(name, writer_id, batch_id)
+        opened = self.begin_frame(stream_name(str(name)), writer_id, batch_id)
         if isinstance(opened, Committed):
             return opened
         return self.commit(self.stage_frame(opened, frame))

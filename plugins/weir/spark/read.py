@@ -24,6 +24,7 @@ from weir.storage import Database
 from weir.warehouse import spark_path
 
 ORDERS = ("segment", "stream", "none")
+PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
 TRANSACTION, ATTEMPT = "_weir_tx", "_weir_attempt"
 _PIECE = r"\.c(\d+)\."  # in a file's name: which of the files that the task wrote for the segment
 _FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*{_PIECE}")
@@ -63,7 +64,7 @@ def frame_of(
         raise InvalidInput(f"order is {order!r}; use one of {', '.join(ORDERS)}.")
     schema = StructType.fromJson({"type": "struct", "fields": fields})
     if not slices:
-        extra = [StructField(n, LongType()) for n in ("_segment", "_offset", "_clock")]
+        extra = [StructField(n, LongType()) for n in PLACES]
         return spark.createDataFrame([], StructType([*schema.fields, *extra]))
 
     def scan(part: Sequence[FileSlice], sort_by: Callable[..., list[Column]] | None) -> DataFrame:
@@ -128,7 +129,7 @@ def _scan(
     ]
     ordered = frame.select(*columns, *keys).coalesce(1)
     ordered = ordered.sortWithinPartitions(*[f"_weir_sort{i}" for i in range(len(keys))])
-    return ordered.select(*quoted(schema.fieldNames()), "_segment", "_offset", "_clock")
+    return ordered.select(*quoted(schema.fieldNames()), *PLACES)
 
 
 class _Constants:

@@ -13,11 +13,14 @@ from weir.controller.staged import Staged
 from weir.controller.streams import create_in
 from weir.controller.transactions import Attempt, Committed, begin, check_attempt
 from weir.errors import BadRows, Conflict, InvariantViolation
+from weir.names import StreamName, stream_name
 from weir.settings import Settings
 from weir.spark.frames import exact, quoted
 from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS, ROW_MASK
+from weir.spark.read import PLACES
 from weir.spark.routing import SEQ
 from weir.spark.stage import stage
+from weir.storage import Database
 from weir.warehouse import spark_path
 
 if TYPE_CHECKING:
@@ -62,11 +65,7 @@ def stage_rejected(
 ) -> Staged:
     """Write the rejected rows for `<stream>.rejected`, which is made when it is first needed."""
     main = staged.attempt
-    name = main.stream.rejected
-    with contextlib.suppress(Conflict):  # it exists
-        appender.database.transaction(
-            lambda c: create_in(c, name, _REJECTED, 1, FIELDS, "rejected")
-        )
+    name = make_rejected_stream(appender.database, main.stream)
     attempt = begin(
         appender.database, name, writer_id=f"rejected by {main.stream_id}",
         batch_id=str(main.transaction_number), fingerprint="rejected",
@@ -88,6 +87,28 @@ def stage_rejected(
         F.col(SEQ).bitwiseAND(F.lit(ROW_MASK)).alias("place"), "reason", SEQ,
     )  # fmt: skip
     return stage(appender.spark, appender.settings.warehouse, attempt, rows, appender.say)
+
+
+def make_rejected_stream(database: Database, stream: StreamName) -> StreamName:
+    """`<stream>.rejected`, which is made when it is first needed."""
+    name = stream_name(str(stream.rejected))
+    with contextlib.suppress(Conflict):  # it exists
+        database.transaction(lambda c: create_in(c, name, _REJECTED, 1, FIELDS, "rejected"))
+    return name
+
+
+def failed_events(frame: DataFrame, group: str, reason: str) -> DataFrame:
+    """Events that a reader group failed on, as rows of `<stream>.rejected`: their source is the
+    group and the segment, their place the offset."""
+    user = quoted([name for name in frame.columns if name not in PLACES])
+    number = F.col("_segment").bitwiseAND(F.lit(0xFFFFFFFF)).cast("string")
+    segment = F.concat(number, F.lit("."), F.shiftright("_segment", 32).cast("string"))
+    return frame.select(
+        F.to_json(F.struct(*user)).alias("row"),
+        F.concat(F.lit(f"group {group}, segment "), segment).alias("source"),
+        F.col("_offset").alias("place"),
+        F.lit(reason).alias("reason"),
+    )
 
 
 def _files(staged: Staged) -> range:

@@ -30,9 +30,9 @@ from weir.controller.reads import FileSlice, schema_by_id
 from weir.errors import InvalidInput
 from weir.names import StreamName, stream_name
 from weir.settings import Settings, load
+from weir.spark.read import PLACES
 from weir.storage import Database
 
-PLACES = ("_segment", "_offset", "_clock")
 _STEPS = 1000  # how many ends of segments without an event are passed in one look
 
 

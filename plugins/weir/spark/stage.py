@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt
-from weir.errors import BadRows, InvariantViolation
+from weir.errors import InvalidInput, InvariantViolation
 from weir.names import check_user_columns
 from weir.schema import Field, merge
 from weir.spark.expressions import check_expression
@@ -106,7 +106,7 @@ def _route(attempt: Attempt, frame: DataFrame) -> tuple[list[int], DataFrame]:
     try:
         routed = frame.withColumn("_weir_key", F.expr(attempt.routing_key).cast("string"))
     except AnalysisException as error:
-        raise BadRows(
+        raise InvalidInput(
             f"the routing key {attempt.routing_key!r} of stream {attempt.stream} can't be computed "
             f"of these rows: {str(error).strip().splitlines()[0]}"
         ) from None
@@ -212,7 +212,7 @@ def _check_key(attempt: Attempt, columns: Sequence[str]) -> None:
     known = {column.lower() for column in columns}
     for name in check_expression(attempt.routing_key, "routing key"):
         if name.lower() not in known:
-            raise BadRows(
+            raise InvalidInput(
                 f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the "
                 f"rows have no column {name!r} (they have {', '.join(list(columns)[:8])})."
             )

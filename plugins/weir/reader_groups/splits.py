@@ -1,0 +1,93 @@
+"""Splitting an open batch: it ends, and batches with its halves are read in its place.
+
+The halves are recorded before either is read, so whoever takes over goes on with the same. The rest
+of a batch belongs to its reader like the batch itself: its segments move only with it.
+"""
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, text
+
+from weir.controller.locks import LockedGroup, lock_group
+from weir.reader_groups.halves import halve
+from weir.reader_groups.held import check_held
+from weir.reader_groups.new_batch import Batch
+from weir.reader_groups.outputs import discard_outputs
+from weir.reader_groups.plan import Bound
+from weir.storage import Database
+
+
+def split_batch(database: Database, batch: Batch, error: str) -> None:
+    """End a batch of two or more events that failed with `error`; its first half is open instead,
+    and its second half follows it. What it wrote is garbage. Raises Fenced."""
+    halves = halve(batch.bounds)
+
+    def work(connection: Connection) -> None:
+        group = lock_group(connection, batch.group)
+        check_held(connection, batch)
+        key = {"g": group.group_id, "b": batch.batch_id}
+        discard_outputs(connection, group.group_id, batch.batch_id)
+        rest = connection.execute(
+            text(
+                """UPDATE reader_batch SET state = 'split', error = :error
+                WHERE group_id = :g AND batch_id = :b AND state = 'open' RETURNING rest"""
+            ),
+            {**key, "error": error},
+        ).scalar_one_or_none()
+        if rest is not None:  # else it was done, and the connection lost at its COMMIT
+            parts = [[bound.json() for bound in half] for half in halves]
+            open_parts(connection, group, batch, [*parts, *rest])
+
+    database.transaction(work)
+
+
+def open_parts(
+    connection: Connection,
+    group: LockedGroup,
+    before: Batch,
+    parts: Sequence[Sequence[dict[str, int | bool]]],
+) -> None:
+    """Open the first of some parts (arrays of bounds) for the reader of `before`, with the others
+    as its rest. In a transaction that has locked the group, and ended `before`.
+
+    A checkpoint that waits for the batch before waits for this one.
+    """
+    connection.execute(
+        text(
+            """WITH counted AS (
+                UPDATE reader_group SET next_batch = next_batch + 1 WHERE group_id = :g
+            ), awaited AS (
+                UPDATE checkpoint SET waits_for = array_replace(waits_for, :before, :b)
+                WHERE group_id = :g AND state = 'waiting' AND :before = ANY (waits_for)
+            ), opened AS (
+                INSERT INTO reader_batch (group_id, batch_id, reader_id, token, attempt, state,
+                                          bounds, rest, events, bytes, opened_at)
+                SELECT :g, :b, :reader_id, :token, 0, 'open', CAST(:bounds AS jsonb),
+                       CAST(:rest AS jsonb), :events,
+                       sum(bytes_till(b.stream, b.segment, b."to")
+                           - bytes_till(b.stream, b.segment, b."from")),
+                       o.opened_at
+                FROM reader_batch o, jsonb_to_recordset(CAST(:bounds AS jsonb))
+                    AS b (stream bigint, segment bigint, "from" bigint, "to" bigint)
+                WHERE o.group_id = :g AND o.batch_id = :before
+                GROUP BY o.opened_at
+            )
+            UPDATE reader_group_segment p
+            SET state = 'assigned', reader_id = :reader_id, batch_id = :b
+            FROM jsonb_array_elements(CAST(:bounds AS jsonb) || CAST(:later AS jsonb)) b
+            WHERE p.group_id = :g AND p.stream_id = (b ->> 'stream')::bigint
+              AND p.segment_id = (b ->> 'segment')::bigint AND p.state <> 'future'"""
+        ),
+        {
+            "g": group.group_id,
+            "b": group.next_batch,
+            "before": before.batch_id,
+            "reader_id": before.reader_id,
+            "token": before.token,
+            "bounds": json.dumps(parts[0]),
+            "rest": json.dumps(parts[1:]),
+            "later": json.dumps([bound for part in parts[1:] for bound in part]),
+            "events": sum(bound.end - bound.start for bound in map(Bound.of, parts[0])),
+        },
+    )

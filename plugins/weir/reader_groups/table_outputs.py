@@ -1,0 +1,165 @@
+"""Tables of the same database as outputs of batches.
+
+The rows are copied into a staging table per attempt beforehand, by executors, each copy a
+transaction of its own. The batch's commit puts them into the table that they are for: they become
+visible exactly with the positions. Another database could not be part of that one transaction.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.locks import lock_group
+from weir.errors import InvalidInput, NotFound, Unavailable
+from weir.reader_groups.held import check_held
+from weir.reader_groups.new_batch import Batch
+from weir.storage import Database
+
+_NAME = re.compile(r"([a-z_][a-z0-9_]{0,62})\.([a-z_][a-z0-9_]{0,62})")
+_OURS = re.compile(r"weir|weir_staging|information_schema|pg_.*")
+
+
+def table_name(given: str) -> str:
+    """`schema.table`, unchanged. Raises InvalidInput for another form, and for schemas of Weir or
+    of Postgres itself."""
+    match = _NAME.fullmatch(given)
+    if match is None:
+        raise InvalidInput(
+            f"{given!r} is not a table's name: write schema.table, in lower-case letters, digits "
+            "and _."
+        )
+    if _OURS.fullmatch(match[1]):
+        raise InvalidInput(f"{given!r} is not a table for results: its schema is not for users.")
+    return given
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: `kind` is its type's name in Postgres, a domain's that below it."""
+
+    name: str
+    kind: str
+    shown: str  # the type as a person writes it
+    scale: int | None  # of a numeric: digits after the point; None: any number of them
+    staged_type: int  # the type's number in the staging table
+    modifier: int
+    is_enum: bool
+    required: bool  # neither nullable nor filled in by a default
+    generated: bool
+
+
+def read_table(connection: Connection, name: str) -> list[Column]:
+    """The columns of a table that results can go to.
+
+    Raises NotFound, and InvalidInput when it is no table or this login may not insert into it.
+    """
+    schema, _, table = table_name(name).partition(".")
+    found = connection.execute(
+        text(
+            """SELECT c.oid, c.relkind IN ('r', 'p') AS is_table, current_user AS login,
+                has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'INSERT')
+                    AS allowed
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = :schema AND c.relname = :table"""
+        ),
+        {"schema": schema, "table": table},
+    ).one_or_none()
+    if found is None:
+        raise NotFound(f"there is no table {name} in Weir's database; create it first.")
+    if not found.is_table:
+        raise InvalidInput(f"{name} is not a table of this database; results can only go to one.")
+    if not found.allowed:
+        raise InvalidInput(
+            f"{found.login} may not insert into {name}; GRANT USAGE ON SCHEMA {schema}, INSERT ON "
+            f"{name} TO weir_jobs."
+        )
+    rows = connection.execute(
+        text(
+            """SELECT a.attname AS name, b.typname AS kind,
+                format_type(a.atttypid, a.atttypmod) AS shown,
+                CASE WHEN b.typname = 'numeric' AND m.modifier >= 0
+                     THEN (((m.modifier - 4) & 2047) # 1024) - 1024 END AS scale,
+                CASE WHEN b.typtype = 'e' THEN 'text'::regtype ELSE b.oid END::bigint
+                    AS staged_type,
+                m.modifier, b.typtype = 'e' AS is_enum,
+                a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS required,
+                a.attgenerated <> '' OR a.attidentity = 'a' AS generated
+            FROM pg_attribute a
+            JOIN pg_type t ON t.oid = a.atttypid
+            JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+            CROSS JOIN LATERAL (SELECT CASE WHEN t.typtype = 'd' THEN t.typtypmod
+                                       ELSE a.atttypmod END AS modifier) m
+            WHERE a.attrelid = :table AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+        ),
+        {"table": found.oid},
+    )
+    return [Column(**row) for row in rows.mappings()]
+
+
+@dataclass(frozen=True)
+class StagedTable:
+    """Rows that are staged for a table, ready to be committed."""
+
+    table: str
+    staging: str
+    pieces: tuple[str, ...]  # the copies that were committed, by their transactions
+    rows: int
+
+    def output(self) -> dict[str, Any]:
+        """As the batch records it."""
+        return {"kind": "table", "output": self.table, "rows": self.rows}
+
+    def publish(self, connection: Connection) -> None:
+        """Put the rows into the table. Raises Unavailable when Postgres has lost some."""
+        found = connection.execute(
+            text("SELECT publish_staging(:staging, :table, CAST(:pieces AS text[]))"),
+            {"staging": self.staging, "table": self.table, "pieces": list(self.pieces)},
+        ).scalar_one()
+        if found != self.rows:
+            raise Unavailable(
+                f"Postgres has {found} of {self.rows} rows that were staged for {self.table}: it "
+                "crashed meanwhile; the batch is read again by the next try."
+            )
+
+
+def make_staging(
+    database: Database, batch: Batch, number: int, columns: Sequence[Column]
+) -> tuple[str, str]:
+    """A table for the rows of an attempt's `number`th table, with these columns; returns its name
+    and the COPY that fills it. Raises Fenced when the batch was taken over."""
+
+    def work(connection: Connection) -> tuple[str, str]:
+        group = lock_group(connection, batch.group)
+        check_held(connection, batch)
+        name = f"g{group.group_id}_b{batch.batch_id}_a{batch.attempt}_{number}"
+        copy = connection.execute(
+            text(
+                """SELECT make_staging(:name, CAST(:columns AS text[]), CAST(:types AS oid[]),
+                    CAST(:modifiers AS integer[]))"""
+            ),
+            {
+                "name": name,
+                "columns": [column.name for column in columns],
+                "types": [column.staged_type for column in columns],
+                "modifiers": [-1 if column.is_enum else column.modifier for column in columns],
+            },
+        ).scalar_one()
+        return name, copy
+
+    return database.transaction(work)
+
+
+def sweep_staging(database: Database) -> list[str]:
+    """Drop what attempts staged that can't commit any more; returns the tables' names."""
+    dead = database.transaction(lambda c: c.execute(text("SELECT dead_staging()")).scalars().all())
+    for name in dead:
+        drop_staging(database, name)
+    return list(dead)
+
+
+def drop_staging(database: Database, name: str) -> None:
+    """Drop one; harmless when it is gone."""
+    database.transaction(lambda c: c.execute(text("SELECT drop_staging(:name)"), {"name": name}))

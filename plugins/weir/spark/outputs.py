@@ -1,0 +1,42 @@
+"""Where results go: streams, Parquet folders, tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from weir.controller.locks import read_stream
+from weir.errors import InvalidInput
+from weir.names import stream_name
+from weir.reader_groups.table_outputs import read_table, table_name
+from weir.warehouse import below_root
+
+
+@dataclass(frozen=True)
+class Output:
+    """`stream:scope/stream`, `parquet:folder` below an output root, or `table:schema.table`."""
+
+    kind: str
+    name: str
+    root: str = ""
+    path: str = ""
+
+    @classmethod
+    def parse(cls, text: str, roots: Sequence[str]) -> "Output":
+        """Raises InvalidInput for another kind, a bad name or a path outside the roots."""
+        kind, _, name = text.partition(":")
+        if kind == "stream":
+            return cls(kind, str(stream_name(name, reserved=False)))
+        if kind == "parquet":
+            root, path = below_root(name, roots, "output path")
+            return cls(kind, name, root, path)
+        if kind == "table":
+            return cls(kind, table_name(name))
+        raise InvalidInput(f"output {text!r} must begin with stream:, parquet: or table:.")
+
+    def check(self, connection: Connection) -> None:
+        """Raises NotFound, and InvalidInput for a table that can't be written to."""
+        if self.kind == "stream":
+            read_stream(connection, stream_name(self.name))
+        if self.kind == "table":
+            read_table(connection, self.name)

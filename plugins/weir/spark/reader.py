@@ -1,0 +1,367 @@
+"""A reader of a group as a context, and its batches: for jobs and for programs of one's own.
+
+Exactly once: what a batch appends to Weir streams, writes to tables of Weir's database, and its
+positions are one Postgres transaction; Parquet is written to a folder per attempt, and the commit
+records which attempt counts.
+"""
+
+import contextlib
+import os
+import socket
+import uuid
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from sqlalchemy import Connection, exc
+
+from weir.controller.reads import plan_of_bounds
+from weir.controller.staged import Staged
+from weir.controller.transactions import Attempt, Committed, abort, ping
+from weir.errors import (
+    BadRows,
+    Conflict,
+    Fenced,
+    InvalidInput,
+    InvariantViolation,
+    Truncated,
+    Unavailable,
+)
+from weir.names import StreamName, stream_name
+from weir.reader_groups.batches import Batch, commit_batch
+from weir.reader_groups.budget import Budget
+from weir.reader_groups.groups import group_streams, group_tails
+from weir.reader_groups.held import check_held
+from weir.reader_groups.outputs import record_output, write_manifest
+from weir.reader_groups.readers import join, leave, renew
+from weir.reader_groups.splits import split_batch
+from weir.reader_groups.table_outputs import StagedTable, drop_staging, make_staging, read_table
+from weir.reader_groups.turns import next_batch
+from weir.segment import segment_name
+from weir.spark.append import Appender
+from weir.spark.failures import of_rows, sentence
+from weir.spark.outputs import Output
+from weir.spark.progress import watched
+from weir.spark.read import frame_of
+from weir.spark.rejected import failed_events, make_rejected_stream
+from weir.spark.table_output import copy_rows, matched
+from weir.storage import KeepAlive, sqlstate
+from weir.warehouse import spark_path
+
+_SHOWN = 5  # segments of a batch that a sentence names
+
+
+class Reader:
+    """Joins a group; iterating gives batch after batch, up to the tail as it was at the start.
+
+        with Reader(spark, "late") as reader:
+            for batch in reader:
+                batch.write("stream:nyc/late", batch.events().where("dep_delay > 60"))
+                batch.commit()
+
+    What other readers have of it is waited for, and taken over if they die. The lease is renewed in
+    the background. Leaving the block without a commit publishes nothing:
+    whoever reads next gets the same batch again, at once; after a kill, when the lease has run out.
+
+    `reader_id`: the same for all tries of a task, which so gets its own batch back after a kill;
+    another for each of several readers. `order` as in `weir.spark.read`. `appender`: what a program
+    has already; else one with the settings that jobs have (`WEIR_CONFIG`, or `weir.toml`).
+
+    Raises what `weir.errors` has: NotFound, Fenced when another has taken over, Truncated,
+    Unavailable.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        group: str,
+        *,
+        reader_id: str = "",
+        order: str = "segment",
+        expected_readers: int = 1,
+        appender: Appender | None = None,
+    ) -> None:
+        name = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+        self.group = group
+        self.reader_id = reader_id or name
+        self.order = order
+        self.expected_readers = expected_readers
+        self.appender = appender or Appender.of(spark, f"reader {self.reader_id}")
+        self.opened: list[Attempt] = []  # appends whose leases are renewed with the reader's
+        self._token = 0
+        self._until: dict[int, dict[str, Any]] = {}
+        self._alive: KeepAlive | None = None
+        self._batch: OpenBatch | None = None
+
+    def __enter__(self) -> "Reader":
+        database, lease = self.appender.database, self.appender.settings.reader_lease
+        self._token = join(database, self.group, self.reader_id, lease)
+        self._until = database.transaction(lambda c: group_tails(c, self.group))
+        self._alive = database.keep_alive(self._renew, every=lease / 3).__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        database, lease = self.appender.database, self.appender.settings.reader_lease
+        if self._batch is not None and not self._batch.ended:
+            if not isinstance(error, Unavailable):  # then it waits for a lease to run out
+                self._batch.discard()
+            if error is not None:
+                error.add_note(f"{self._batch} stays open, and will be read again.")
+        if self._alive is not None:
+            self._alive.__exit__()
+            self._alive = None
+        with contextlib.suppress(Exception):  # the lease runs out by itself
+            leave(database, self.group, self.reader_id, self._token, lease)
+
+    def __iter__(self) -> "Reader":
+        return self
+
+    def __next__(self) -> "OpenBatch":
+        """The next batch. Raises Conflict when the one before was not committed."""
+        app = self.appender
+        if self._alive is None:
+            raise InvalidInput("a Reader gives batches only inside its block: with Reader(...).")
+        if isinstance(self._alive.lost, Fenced):
+            raise self._alive.lost
+        if self._batch is not None and not self._batch.ended:
+            raise Conflict(
+                f"{self._batch} is not committed; call commit() before going on, or leave the "
+                "block of the Reader to have it read again."
+            )
+        batch = next_batch(
+            app.database, self.group, self.reader_id, self._token, until=self._until,
+            lease=app.settings.reader_lease, budget=Budget.of(app.settings),
+            expected_readers=self.expected_readers,
+        )  # fmt: skip
+        if batch is None:
+            raise StopIteration
+        self._batch = OpenBatch(self, batch)
+        app.say(f"{self._batch}: {batch.events:,} events")
+        return self._batch
+
+    def _renew(self, connection: Connection) -> None:
+        settings = self.appender.settings
+        renew(connection, self.group, self.reader_id, self._token, settings.reader_lease)
+        # A copy, since another thread adds to them; in the order in which a commit has their rows.
+        for attempt in sorted(self.opened, key=lambda a: (a.stream_id, a.transaction_number)):
+            # One that is just being committed is not open any more: its commit decides.
+            with contextlib.suppress(Fenced):
+                ping(connection, attempt, settings.transaction_lease, settings.transaction_max)
+
+
+class OpenBatch:
+    """What a reader reads at once. Nothing that is written counts before `commit`, and then all."""
+
+    def __init__(self, reader: Reader, batch: Batch) -> None:
+        self._reader, self._batch, self._app = reader, batch, reader.appender
+        self.ended = False  # committed, or given up for its halves or for another try
+        self._staged: list[Staged] = []
+        self._tables: list[StagedTable] = []
+        self._parquet: list[tuple[Output, dict[str, Any]]] = []
+        self._lost: dict[int, int] = {}
+        self._streams = dict(
+            self._app.database.transaction(lambda c: group_streams(c, reader.group))
+        )
+        self.frames: dict[str, DataFrame] = {
+            name: self._frame(stream_id, name) for stream_id, name in self._streams.items()
+        }
+
+    def __str__(self) -> str:
+        """Which batch, and where it lies."""
+        bounds = [b for b in self._batch.bounds if b.end > b.start]
+        named = [
+            f"{self._streams[b.stream_id]} {segment_name(b.segment_id)} from {b.start} to {b.end}"
+            for b in bounds[:_SHOWN]
+        ]
+        more = [f"{len(bounds) - _SHOWN} more segments"] if len(bounds) > _SHOWN else []
+        return (
+            f"batch {self.batch_id} of group {self._batch.group} ({', '.join(named + more)}; "
+            f"attempt {self.attempt})"
+        )
+
+    @property
+    def batch_id(self) -> int:
+        """Its number in the group."""
+        return self._batch.batch_id
+
+    @property
+    def identity(self) -> str:
+        """Names its results, anywhere: it stands for the same events however often they are read,
+        and for no others, also when the group is made anew under its name."""
+        return self._batch.identity
+
+    @property
+    def attempt(self) -> int:
+        """How many times it has been begun, this one included."""
+        return self._batch.attempt
+
+    @property
+    def size(self) -> int:
+        """How many events lie between its bounds."""
+        return self._batch.events
+
+    def events(self, stream: str = "") -> DataFrame:
+        """The events with `_segment`, `_offset` and `_clock`: of the group's one stream, or of the
+        one of its streams that is named."""
+        if not stream and len(self.frames) == 1:
+            return next(iter(self.frames.values()))
+        if stream not in self.frames:
+            raise InvalidInput(
+                f"group {self._batch.group} reads {', '.join(self.frames)}; name one of them."
+            )
+        return self.frames[stream]
+
+    def _frame(self, stream_id: int, name: str) -> DataFrame:
+        """Raises Truncated for events that were truncated after the batch was opened, unless the
+        group skips gaps: then they are counted."""
+        batch, app = self._batch, self._app
+        bounds = [
+            (b.segment_id, b.start, b.end)
+            for b in batch.bounds
+            if b.stream_id == stream_id and b.end > b.start
+        ]
+        slices, fields = app.database.transaction(
+            lambda c: plan_of_bounds(c, stream_id=stream_id, bounds=bounds)
+        )
+        found = sum(s.end_row - s.first_row for s in slices)
+        wanted = sum(end - start for _, start, end in bounds)
+        if found != wanted:
+            self._lost[stream_id] = wanted - found
+            gap = (
+                f"{wanted - found} of {wanted} events of stream {name} in batch "
+                f"{batch.batch_id} of group {batch.group} were truncated after it was opened"
+            )
+            if batch.on_gap == "fail":
+                raise Truncated(f"{gap}; create the group with on_gap=skip to go on without them.")
+            app.say(gap)
+        return frame_of(
+            app.spark, app.settings.warehouse, stream_id, slices, fields, order=self._reader.order
+        )
+
+    def write(self, output: str | Output, frame: DataFrame) -> None:
+        """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`; it
+        counts from the commit on. Each output once; the DataFrame is computed at once.
+
+        Raises NotFound, InvalidInput for columns that don't fit, BadRows for rows that don't, and
+        Fenced when the batch was taken over.
+        """
+        if isinstance(output, str):
+            output = Output.parse(output, self._app.settings.output_roots)
+        if output.kind == "stream":
+            self._append(stream_name(output.name), frame)
+        elif output.kind == "parquet":
+            self._write_parquet(output, frame)
+        else:
+            self._copy(output.name, frame)
+
+    def _append(self, name: StreamName, frame: DataFrame) -> None:
+        attempt = self._app.begin_frame(
+            name, f"group {self._batch.group}", self.identity,
+            guard=partial(check_held, batch=self._batch),
+        )  # fmt: skip
+        if isinstance(attempt, Committed):  # both are one transaction, so this can't be
+            raise InvariantViolation(
+                f"the output of {self} to {name} is committed, but the batch is not."
+            )
+        self._reader.opened.append(attempt)
+        staged = self._app.stage_frame(attempt, frame)
+        self._reader.opened += [one.attempt for one in staged[1:]]
+        self._staged += staged
+
+    def _write_parquet(self, output: Output, frame: DataFrame) -> None:
+        folder = (
+            f"{output.path}/group={self._batch.group}/batch={self.identity}/attempt={self.attempt}/"
+        )
+        one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
+        record_output(self._app.database, self._batch, one)
+        with watched(self._app.spark, f"writing {output.name}", self._app.say):
+            frame.write.mode("overwrite").parquet(spark_path(output.root, folder))
+        self._parquet.append((output, one))
+
+    def _copy(self, table: str, frame: DataFrame) -> None:
+        database = self._app.database
+        columns = matched(table, database.transaction(lambda c: read_table(c, table)), frame.schema)
+        staging, copy = make_staging(database, self._batch, len(self._tables), columns)
+        self._tables.append(StagedTable(table, staging, (), 0))  # to be dropped, whatever happens
+        with watched(self._app.spark, f"writing {table}", self._app.say):
+            pieces, rows = copy_rows(frame, table, copy, self._app.settings)
+        self._tables[-1] = StagedTable(table, staging, pieces, rows)
+
+    def commit(self, rejected: int = 0) -> dict[str, Any]:
+        """Publish what was written and move the positions, in one transaction; what was done.
+
+        `rejected`: how many of its events failed. Raises Fenced when the batch was taken over, and
+        BadRows when rows break a constraint of their table.
+        """
+        app = self._app
+        try:
+            committed = commit_batch(
+                app.database, self._batch, lease=app.settings.reader_lease, staged=self._staged,
+                tables=self._tables, outputs=[one for _, one in self._parquet], lost=self._lost,
+                rejected=rejected,
+            )  # fmt: skip
+        except exc.DBAPIError as error:
+            if not of_rows(sqlstate(error)):
+                raise
+            named = ", ".join(table.table for table in self._tables)
+            raise BadRows(f"rows do not fit table {named}: {sentence(error)}") from error
+        self._end()
+        for output, _ in self._parquet:
+            write_manifest(app.database, self._batch.group, output.name, output.root, output.path)
+        app.say(f"batch {self.batch_id} of {self._batch.group} committed")
+        return {
+            "batch": self.batch_id,
+            "attempt": self.attempt,
+            "events": self.size,
+            "rejected": rejected,
+            "streams": [one.report() for one in committed],
+            "parquet": [one["path"] for _, one in self._parquet],
+            "tables": [{"table": one.table, "rows": one.rows} for one in self._tables],
+        }
+
+    def _end(self) -> None:
+        self.ended = True
+        self._reader.opened.clear()
+
+    def discard(self) -> None:
+        """Give up what was written, as far as it can be now; the rest is garbage by itself."""
+        for attempt in self._reader.opened:
+            with contextlib.suppress(Exception):
+                abort(self._app.database, attempt)
+        for table in self._tables:
+            with contextlib.suppress(Exception):
+                drop_staging(self._app.database, table.staging)
+        self._reader.opened.clear()
+        self._staged, self._tables, self._parquet = [], [], []
+
+    def again(self) -> None:
+        """Give it up for another try: it is the next one that the reader gets."""
+        self.discard()
+        self._end()
+
+    def split(self, error: Exception) -> None:
+        """Give it up, as it failed with this error: its halves, recorded now, are the next batches
+        that the reader gets. It must have two events or more."""
+        self.discard()
+        split_batch(self._app.database, self._batch, sentence(error))
+        self._app.say(f"{self} failed and is read in halves: {sentence(error)}")
+        self._end()
+
+    def reject(self, error: Exception) -> dict[str, Any]:
+        """Write its events, which failed with this error, to the `<stream>.rejected` of their
+        streams instead of anything else, and commit it."""
+        self.discard()
+        rejected = 0
+        for name, frame in self.frames.items():
+            bounds = [b for b in self._batch.bounds if self._streams[b.stream_id] == name]
+            if events := sum(b.end - b.start for b in bounds):
+                stream = make_rejected_stream(self._app.database, stream_name(name))
+                self._append(stream, failed_events(frame, self._batch.group, sentence(error)))
+                rejected += events
+        return self.commit(rejected - sum(self._lost.values()))

@@ -1,0 +1,169 @@
+"""Rows of a DataFrame into a table of Weir's database, by COPY from the executors.
+
+Each task keeps its rows in a file on its disk first: so a lost connection can be waited for, and
+neither driver nor executor has more than a few thousand rows in memory.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.csv
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    DecimalType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+from sqlalchemy import exc
+
+from weir.errors import BadRows, InvalidInput, Unavailable
+from weir.reader_groups.table_outputs import Column
+from weir.settings import Settings
+from weir.spark.failures import of_rows
+from weir.spark.frames import quoted
+from weir.spark.session import setting
+from weir.storage import Database, copy_in, sqlstate
+
+# Per type in Spark those in Postgres that hold each of its values unchanged.
+_FITS = {
+    "boolean": {"bool"},
+    "tinyint": {"int2", "int4", "int8", "numeric"},
+    "smallint": {"int2", "int4", "int8", "numeric"},
+    "int": {"int4", "int8", "numeric"},
+    "bigint": {"int8", "numeric"},
+    "float": {"float4", "float8"},
+    "double": {"float8"},
+    "decimal": {"numeric"},
+    "string": {"text", "varchar", "bpchar", "uuid", "json", "jsonb"},
+    "binary": {"bytea"},
+    "date": {"date"},
+    "timestamp": {"timestamptz"},
+    "timestamp_ntz": {"timestamp"},
+    "array": {"json", "jsonb"},
+    "map": {"json", "jsonb"},
+    "struct": {"json", "jsonb"},
+}
+_CSV = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid")
+_ANSWER = "piece string, rows long, state string, error string"
+
+
+def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[Column]:
+    """The table's columns for those of a result, in its order, matched by name.
+
+    Raises InvalidInput for a column that the table has not, that does not fit, or that is missing.
+    """
+    known = {column.name: column for column in columns}
+    found = []
+    for field in schema.fields:
+        column = known.get(field.name)
+        if column is None:
+            raise InvalidInput(
+                f"table {table} has no column {field.name!r} (it has {', '.join(list(known)[:8])});"
+                " leave it out of the result, or add it to the table."
+            )
+        if column.generated:
+            raise InvalidInput(
+                f"column {field.name!r} of table {table} is computed by Postgres; leave it out of "
+                "the result."
+            )
+        if not _fits(field.dataType, column):
+            raise InvalidInput(
+                f"column {field.name!r} is {field.dataType.simpleString()}, but {column.shown} in "
+                f"table {table}; cast it to what that column holds."
+            )
+        found.append(column)
+    missing = [c.name for c in columns if c.required and c not in found and not c.generated]
+    if missing:
+        raise InvalidInput(
+            f"column {missing[0]!r} of table {table} may not be null and has no default, and the "
+            "result does not have it."
+        )
+    if not found:
+        raise InvalidInput(f"the result for table {table} has no column.")
+    return found
+
+
+def _fits(kind: DataType, column: Column) -> bool:
+    if column.is_enum:
+        return isinstance(kind, StringType)
+    if isinstance(kind, DecimalType) and column.scale is not None and kind.scale > column.scale:
+        return False  # Postgres would round
+    return column.kind in _FITS.get(re.split(r"\W", kind.simpleString())[0], ())
+
+
+def copy_rows(
+    frame: DataFrame, table: str, statement: str, settings: Settings
+) -> tuple[tuple[str, ...], int]:
+    """Send the rows of a DataFrame to a COPY, each task by itself; returns the copies that count,
+    by their transactions, and the number of rows.
+
+    Raises BadRows for a row that Postgres refuses, Unavailable when Postgres is away.
+    """
+    fields = frame.schema.fields
+    columns = quoted([field.name for field in fields])
+
+    def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _copy(settings, statement, batches)
+
+    with setting(frame.sparkSession, {"spark.sql.session.timeZone": "UTC"}):
+        texts = [
+            _text(column, field.dataType).alias(f"_{i}")
+            for i, (column, field) in enumerate(zip(columns, fields, strict=True))
+        ]
+        answers = frame.select(*texts).mapInArrow(copy, _ANSWER).collect()
+    for answer in answers:
+        if answer.error is not None:
+            if of_rows(answer.state):
+                raise BadRows(f"a row does not fit table {table}: {answer.error}")
+            raise Unavailable(f"rows could not be copied for table {table}: {answer.error}")
+    return tuple(answer.piece for answer in answers), sum(answer.rows for answer in answers)
+
+
+def _text(column: SparkColumn, kind: DataType) -> SparkColumn:
+    """A value as Postgres reads it."""
+    if isinstance(kind, BinaryType):
+        return F.concat(F.lit("\\x"), F.hex(column))
+    if isinstance(kind, TimestampType):
+        return F.concat(column.cast("string"), F.lit("+00"))
+    if re.split(r"\W", kind.simpleString())[0] in ("array", "map", "struct"):
+        return F.to_json(column)
+    return column.cast("string")
+
+
+def _copy(
+    settings: Settings, statement: str, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a task: copy its rows, in one transaction; at most one answer."""
+    with tempfile.TemporaryFile() as rows:
+        count = 0
+        for batch in batches:
+            count += batch.num_rows
+            pyarrow.csv.write_csv(batch, rows, _CSV)
+        if count == 0:
+            return
+        database = Database.of(settings)
+        piece = state = error = None
+        try:
+            piece = database.transaction(lambda c: copy_in(c, statement, rows))
+        except exc.DBAPIError as refused:
+            state = sqlstate(refused)
+            context = getattr(getattr(refused.orig, "diag", None), "context", None) or ""
+            where = re.sub(r"^COPY \S+, line \d+,? ?", "", context.partition("\n")[0])
+            error = str(refused.orig).partition("\n")[0] + (f" ({where})" if where else "")
+        except Unavailable as away:
+            state, error = "", str(away)
+        finally:
+            database.dispose()
+        answer = {"piece": [piece], "rows": [count], "state": [state], "error": [error]}
+        yield pa.RecordBatch.from_pydict(
+            answer,
+            pa.schema([("piece", pa.string()), ("rows", pa.int64()), ("state", pa.string()),
+                       ("error", pa.string())]),
+        )  # fmt: skip

@@ -1,0 +1,244 @@
+"""Tables as outputs: rows become visible exactly with the positions, of one attempt only."""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import psycopg2
+import pytest
+from sqlalchemy import exc
+
+from tests.controller.support import Lane, rows, run, unique
+from tests.reader_groups.support import Group
+from weir.errors import Fenced, InvalidInput, NotFound, Unavailable
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.reader_groups.batches import Batch
+from weir.reader_groups.changes import delete_reader_group
+from weir.reader_groups.table_outputs import (
+    StagedTable,
+    drop_staging,
+    make_staging,
+    read_table,
+    sweep_staging,
+)
+from weir.storage import copy_in
+
+Execute = Callable[..., None]
+
+
+@pytest.fixture
+def as_owner(postgres_server: EmbeddedPostgres, lane: Lane) -> Execute:
+    """Runs statements as somebody who has tables; `{t}` in them is a schema of this test."""
+
+    def execute(*statements: str) -> None:
+        connection = psycopg2.connect(postgres_server.dsn("reader_groups", "weir_owner"))
+        connection.autocommit = True
+        for statement in statements:
+            connection.cursor().execute(statement)
+        connection.close()
+
+    return execute
+
+
+@pytest.fixture
+def table(as_owner: Execute) -> str:
+    """A table for numbers, which must be unique."""
+    schema = unique("shop").replace("-", "_")
+    as_owner(
+        f"CREATE SCHEMA {schema}",
+        f"CREATE TABLE {schema}.numbers (n bigint PRIMARY KEY, said text, at date DEFAULT 'today')",
+        f"GRANT USAGE ON SCHEMA {schema} TO weir_jobs",
+        f"GRANT SELECT, INSERT ON {schema}.numbers TO weir_jobs",
+    )
+    return f"{schema}.numbers"
+
+
+@pytest.fixture
+def group(lane: Lane) -> Group:
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane)
+
+
+def stage(group: Group, batch: Batch, table: str, csv: str = "1,one\n2,\n") -> StagedTable:
+    """Stage rows as executors do, by one copy."""
+    columns = [c for c in group.database.transaction(lambda c: read_table(c, table))
+               if c.name != "at"]  # fmt: skip
+    staging, copy = make_staging(group.database, batch, 0, columns)
+    rows = io.BytesIO(csv.encode())
+    piece = group.database.transaction(lambda c: copy_in(c, copy, rows))
+    return StagedTable(table, staging, (piece,), csv.count("\n"))
+
+
+def numbers(group: Group, table: str) -> list[tuple[Any, ...]]:
+    return [tuple(r) for r in rows(group.database, f"SELECT n, said FROM {table} ORDER BY n")]
+
+
+def staged(group: Group) -> list[str]:
+    found = group.rows(
+        """SELECT relname FROM pg_class WHERE relnamespace = 'weir_staging'::regnamespace
+        AND relname LIKE 'g' || :g || '\\_%'"""
+    )
+    return sorted(row.relname for row in found)
+
+
+def test_rows_and_positions_are_published_together(group: Group, table: str) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    ready = stage(group, batch, table)
+    assert (numbers(group, table), staged(group)) == ([], [ready.staging])
+    reader.commit(batch, tables=[ready])
+    assert numbers(group, table) == [(1, "one"), (2, None)]
+    assert rows(group.database, f"SELECT FROM {table} WHERE at = current_date").__len__() == 2
+    assert (group.cut(), staged(group)) == ({"0.0": 10, "1.0": 10}, [])
+    assert group.batches()[0].outputs == [{"kind": "table", "output": table, "rows": 2}]
+    reader.commit(batch, tables=[ready])
+    assert len(numbers(group, table)) == 2, "committing again publishes nothing"
+
+
+def test_an_attempt_that_was_taken_over_publishes_nothing(group: Group, table: str) -> None:
+    zombie = group.reader("a")
+    before = zombie.must_open()
+    ready = stage(group, before, table, "7,zombie\n")
+    reader = group.reader("a")
+    batch = reader.must_open()
+    with pytest.raises(Fenced):
+        zombie.commit(before, tables=[ready])
+    with pytest.raises(Fenced):
+        stage(group, before, table)
+    reader.commit(batch, tables=[stage(group, batch, table)])
+    assert numbers(group, table) == [(1, "one"), (2, None)]
+    assert staged(group) == [ready.staging]
+    assert ready.staging in sweep_staging(group.database)
+    assert staged(group) == []
+
+
+def test_a_copy_that_nobody_reported_does_not_count(group: Group, table: str) -> None:
+    # The task's answer was lost after its COMMIT, so that it was run again.
+    reader = group.reader()
+    batch = reader.must_open()
+    ready = stage(group, batch, table)
+    again = f"COPY weir_staging.{ready.staging} (n, said) FROM STDIN (FORMAT csv)"
+    group.database.transaction(lambda c: copy_in(c, again, io.BytesIO(b"1,one\n2,\n")))
+    reader.commit(batch, tables=[ready])
+    assert numbers(group, table) == [(1, "one"), (2, None)]
+
+
+def test_rows_that_postgres_lost_in_a_crash_keep_the_positions_where_they_are(
+    group: Group, table: str, as_owner: Execute
+) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    ready = stage(group, batch, table)
+    as_owner(f"TRUNCATE weir_staging.{ready.staging}")  # what a crash does to it
+    with pytest.raises(Unavailable, match=r"has 0 of 2 rows that were staged for shop_\d+.numbers"):
+        reader.commit(batch, tables=[ready])
+    assert (numbers(group, table), group.cut()) == ([], {"0.0": 0, "1.0": 0})
+    reader.commit(batch, tables=[stage(group, batch, table)])
+    assert len(numbers(group, table)) == 2
+
+
+def test_rows_that_break_a_constraint_keep_the_positions_where_they_are(
+    group: Group, table: str
+) -> None:
+    run(group.database, f"INSERT INTO {table} VALUES (2, 'there before')")
+    reader = group.reader()
+    batch = reader.must_open()
+    with pytest.raises(exc.IntegrityError, match=r"\(n\)=\(2\) already exists"):
+        reader.commit(batch, tables=[stage(group, batch, table)])
+    assert numbers(group, table) == [(2, "there before")]
+    assert group.cut() == {"0.0": 0, "1.0": 0}
+
+
+def test_several_tables_are_published_together(group: Group, table: str, as_owner: Execute) -> None:
+    other = f"{table}_too"
+    as_owner(f"CREATE TABLE {other} (n bigint)", f"GRANT SELECT, INSERT ON {other} TO weir_jobs")
+    reader = group.reader()
+    batch = reader.must_open()
+    columns = group.database.transaction(lambda c: read_table(c, other))
+    staging, copy = make_staging(group.database, batch, 1, columns)
+    piece = group.database.transaction(lambda c: copy_in(c, copy, io.BytesIO(b"3\n")))
+    reader.commit(
+        batch, tables=[stage(group, batch, table), StagedTable(other, staging, (piece,), 1)]
+    )
+    assert len(numbers(group, table)) == 2
+    assert [tuple(r) for r in rows(group.database, f"SELECT * FROM {other}")] == [(3,)]
+
+
+def test_what_is_staged_by_the_attempt_that_may_commit_is_kept(group: Group, table: str) -> None:
+    reader = group.reader()
+    ready = stage(group, reader.must_open(), table)
+    assert ready.staging not in sweep_staging(group.database)
+    drop_staging(group.database, ready.staging)
+    drop_staging(group.database, ready.staging)
+    ready = stage(group, reader.must_open(), table)
+    assert staged(group) == [ready.staging]
+    delete_reader_group(group.database, group.name, request_id=unique("delete"))
+    sweep_staging(group.database)
+    assert staged(group) == []
+
+
+def test_what_is_no_table_for_results_is_refused_in_a_sentence(
+    group: Group, table: str, as_owner: Execute
+) -> None:
+    schema = table.partition(".")[0]
+    as_owner(f"CREATE TABLE {schema}.hidden (n int)", f"CREATE VIEW {schema}.view AS SELECT 1 AS n")
+    for name, error, says in (
+        ("weir.stream", InvalidInput, "its schema is not for users"),
+        ("weir_staging.x", InvalidInput, "its schema is not for users"),
+        ("pg_catalog.pg_class", InvalidInput, "its schema is not for users"),
+        ("orders", InvalidInput, "write schema.table"),
+        ('shop."x"; DROP TABLE y', InvalidInput, "write schema.table"),
+        (f"{schema}.nowhere", NotFound, "there is no table .*nowhere .* create it first"),
+        (f"{schema}.view", InvalidInput, "view is not a table"),
+        (f"{schema}.hidden", InvalidInput, rf"weir_app may not insert .* INSERT ON {schema}.hidden "
+         "TO weir_jobs"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=says):
+            group.database.transaction(lambda c, name=name: read_table(c, name))
+
+
+def test_columns_are_read_as_they_are(group: Group, table: str, as_owner: Execute) -> None:
+    schema = table.partition(".")[0]
+    as_owner(
+        f"CREATE TYPE {schema}.mood AS ENUM ('good', 'bad')",
+        f"CREATE DOMAIN {schema}.money AS numeric(10, 2) CHECK (value > 0)",
+        f"""CREATE TABLE {schema}.many (
+            id bigint GENERATED ALWAYS AS IDENTITY, must text NOT NULL, "Odd ""%name: x" text,
+            price {schema}.money, mood {schema}.mood, short varchar(3), any_number numeric,
+            doubled int GENERATED ALWAYS AS (2) STORED, gone int, given int NOT NULL DEFAULT 5)""",
+        f"ALTER TABLE {schema}.many DROP COLUMN gone",
+        f"GRANT SELECT, INSERT ON {schema}.many TO weir_jobs",
+    )
+    many = f"{schema}.many"
+    columns = group.database.transaction(lambda c: read_table(c, many))
+    assert [(c.name, c.kind, c.scale, c.required, c.generated) for c in columns] == [
+        ("id", "int8", None, False, True), ("must", "text", None, True, False),
+        ('Odd "%name: x', "text", None, False, False), ("price", "numeric", 2, False, False),
+        ("mood", "mood", None, False, False), ("short", "varchar", None, False, False),
+        ("any_number", "numeric", None, False, False), ("doubled", "int4", None, False, True),
+        ("given", "int4", None, False, False),
+    ]  # fmt: skip
+    reader = group.reader()
+    batch = reader.must_open()
+    given = [c for c in columns if not c.generated and c.name != "given"]
+    staging, copy = make_staging(group.database, batch, 0, given)
+    csv = b'"a","100% :x","1.50","bad","abc","1e3"\n'
+    piece = group.database.transaction(lambda c: copy_in(c, copy, io.BytesIO(csv)))
+    reader.commit(batch, tables=[StagedTable(many, staging, (piece,), 1)])
+    [row] = rows(group.database, f"SELECT * FROM {many}")
+    assert tuple(map(str, row)) == (
+        "1", "a", "100% :x", "1.50", "bad", "abc", "1000", "2", "5",
+    )  # fmt: skip
+
+
+def test_jobs_make_no_tables_but_these_and_readers_not_even_them(
+    postgres_server: EmbeddedPostgres, group: Group
+) -> None:
+    with pytest.raises(exc.ProgrammingError, match="permission denied"):
+        run(group.database, "CREATE TABLE weir_staging.mine (n int)")
+    connection = psycopg2.connect(postgres_server.dsn("reader_groups", "weir_view"))
+    for call in ("make_staging('x', '{n}', '{20}', '{-1}')", "drop_staging('x')"):
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            connection.cursor().execute(f"SELECT weir.{call}")
+        connection.rollback()
+    connection.close()

@@ -1,0 +1,91 @@
+"""What docs/consumers.md shows is run, block after block, as somebody who reads it would."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import TestDatabase
+from tests.crash.jobs import execute, write_config
+from tests.spark.installation import Installation
+from weir.names import stream_name
+
+PAGE = Path(__file__).parents[2] / "docs/consumers.md"
+BLOCK = re.compile(r"^```(python|sql)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FLIGHTS = [("AA", 1, 90.0), ("AA", 2, 5.0), ("UA", 3, 61.0), ("UA", 4, None), ("DL", 5, 300.0)] * 8
+LATE = [(carrier, flight) for carrier, flight, delay in FLIGHTS if delay and delay > 60]
+
+
+@pytest.fixture
+def weir(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Installation:
+    """The installation that the page speaks of."""
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
+    flights = weir.create("nyc/flights", "carrier", segments=2)
+    weir.create("nyc/notes", "key")
+    weir.create("nyc/late", "carrier")
+    weir.create("nyc/late-streamed", "carrier")
+    frame = weir.spark.createDataFrame(FLIGHTS, "carrier string, flight int, dep_delay double")
+    weir.append(flights, frame.selectExpr("*", "timestamp'2013-01-01 05:00:00Z' AS time_hour"))
+    for group in ("late", "late-by-carrier", "late-elsewhere"):
+        weir.group(flights, name=group)
+    return weir
+
+
+def parquet(weir: Installation, output: str) -> list[Any]:
+    root = Path(weir.settings.output_roots[0])
+    found = weir.query("SELECT path FROM parquet_outputs WHERE output = :o", o=output)
+    return weir.spark.read.parquet(*[str(root / row.path) for row in found]).collect()
+
+
+def test_every_example_of_the_page_does_what_it_says(
+    weir: Installation, test_database: TestDatabase, tmp_path: Path
+) -> None:
+    known: dict[str, Any] = {"spark": weir.spark}
+    text = PAGE.read_text().replace("/data/", f"{tmp_path}/")
+    # Spark's workers have the environment in which Spark was started, before this test.
+    config = os.environ["WEIR_CONFIG"]
+    text = text.replace('.load("', f'.option("config", "{config}").load("')
+    blocks = BLOCK.findall(text)
+    streaming = 0
+    for kind, block in blocks:
+        if kind == "sql":
+            execute(test_database.owner_dsn, block)
+        else:
+            code = compile(block, str(PAGE), "exec")
+            if "airflow" not in block:  # DAGs are parsed by other tests, under Airflow
+                exec(code, known)  # noqa: S102 - it is ours
+                streaming += "foreachBatch" in block
+        if "def late(" in block:
+            weir.consumer("late", known["late"], "parquet:late").run()
+    assert len(blocks) >= 9
+    assert sorted((r.carrier, r.flight) for r in parquet(weir, "late")) == sorted(LATE)
+
+    # Its own program: three outputs of one batch.
+    late = sorted((r.carrier, r.flight) for r in weir.frame(stream_name("nyc/late")).collect())
+    assert late == sorted(LATE)
+    table = "SELECT carrier, flight FROM reports.late ORDER BY 1, 2"
+    assert execute(test_database.owner_dsn, table) == sorted(LATE)
+    counted = {r.carrier: r["count"] for r in parquet(weir, "late-by-carrier")}
+    assert counted == {"AA": 8, "UA": 8, "DL": 8}
+
+    # Another sink, by the batch's number.
+    files = (tmp_path / "late").glob("batch=1/*.json")
+    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert sorted((one["carrier"], one["flight"]) for one in lines) == sorted(LATE)
+
+    assert known["table"]["text"].to_pylist() == ["x", "y"]
+    assert streaming == 1
+    streamed = weir.frame(stream_name("nyc/late-streamed"))
+    assert sorted((r.carrier, r.flight) for r in streamed.collect()) == sorted(LATE)
+    # A micro-batch that is published again, as after a restart in the middle of it.
+    numbers = [row.batch_id for row in weir.query(
+        "SELECT batch_id FROM transactions WHERE stream = 'nyc/late-streamed'")]  # fmt: skip
+    known["publish"](streamed.select("carrier", "flight", "dep_delay"), int(numbers[0]))
+    assert streamed.count() == weir.frame(stream_name("nyc/late-streamed")).count()
+    lag = weir.query("SELECT reader_group, unread_events FROM lag ORDER BY 1")
+    assert [tuple(row) for row in lag] == [
+        ("late", 0), ("late-by-carrier", 0), ("late-elsewhere", 0),
+    ]  # fmt: skip

@@ -1,0 +1,173 @@
+"""A reader in a program of one's own: what a batch writes counts from its commit on, or never."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import TestDatabase
+from tests.crash.jobs import execute, write_config
+from tests.spark.installation import Installation
+from weir.errors import Conflict, Fenced, InvalidInput, NotFound
+from weir.names import StreamName, stream_name
+from weir.reader_groups.outputs import committed_folders
+from weir.reader_groups.table_outputs import sweep_staging
+from weir.spark import OpenBatch, Reader
+
+ROWS = 60
+
+
+@pytest.fixture
+def stream(weir: Installation, test_database: TestDatabase) -> StreamName:
+    """Events in three segments, a stream and a table for results."""
+    stream = weir.create(segments=3)
+    weir.create("s/out", segments=2)
+    weir.append(stream, [(f"key {n % 11}", n) for n in range(ROWS)])
+    execute(
+        test_database.owner_dsn,
+        """CREATE TABLE public.results (k text, n bigint PRIMARY KEY);
+        GRANT SELECT, INSERT ON public.results TO weir_jobs""",
+    )
+    return stream
+
+
+@pytest.fixture(autouse=True)
+def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs find the settings as jobs do."""
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
+
+
+@pytest.fixture
+def group(weir: Installation, stream: StreamName) -> str:
+    return weir.group(stream)
+
+
+def read(weir: Installation, group: str, **options: Any) -> Reader:
+    return Reader(weir.spark, group, **options)
+
+
+def write_all(batch: OpenBatch) -> None:
+    """The events, into each kind of output."""
+    rows = batch.events().select("k", "n").persist()
+    for output in ("stream:s/out", "parquet:out", "table:public.results"):
+        batch.write(output, rows)
+    rows.unpersist()
+
+
+def published(weir: Installation, group: str) -> Iterator[list[int]]:
+    """The `n` in each kind of output."""
+    yield sorted(row.n for row in weir.frame(stream_name("s/out")).collect())
+    root = Path(weir.settings.output_roots[0])
+    folders = [str(root / folder) for folder in committed_folders(weir.database, group, "out")]
+    yield sorted(row.n for row in weir.spark.read.parquet(*folders).collect()) if folders else []
+    yield [n for (n,) in weir.query("SELECT n FROM public.results ORDER BY n")]
+
+
+def test_what_each_batch_writes_counts_with_its_commit(weir: Installation, group: str) -> None:
+    reports = []
+    with read(weir, group) as reader:
+        for batch in reader:
+            assert batch.events().columns == ["k", "n", "_segment", "_offset", "_clock"]
+            assert batch.size == ROWS
+            write_all(batch)
+            assert list(published(weir, group)) == [[], [], []]
+            reports.append(batch.commit())
+    assert list(published(weir, group)) == [list(range(ROWS))] * 3
+    [report] = reports
+    assert (report["batch"], report["events"]) == (1, ROWS)
+    assert report["tables"] == [{"table": "public.results", "rows": ROWS}]
+    assert weir.value("SELECT unread_events FROM lag") == 0
+    with read(weir, group) as reader:
+        assert list(reader) == []
+    assert weir.query("SELECT FROM readers") == []
+
+
+def test_leaving_without_a_commit_publishes_nothing_and_the_next_gets_the_same_batch(
+    weir: Installation, group: str
+) -> None:
+    with pytest.raises(ZeroDivisionError) as failed, read(weir, group) as reader:  # noqa: PT012 - the block is what is tested
+        for batch in reader:
+            write_all(batch)
+            raise ZeroDivisionError
+    note = r"batch 1 of group readers (s/events 0.0 from 0 to "
+    assert failed.value.__notes__[0].startswith(note)
+    with read(weir, group) as reader:
+        next(reader)
+    assert list(published(weir, group)) == [[], [], []]
+    assert weir.query("SELECT FROM transaction WHERE state = 'open'") == []
+    assert sweep_staging(weir.database) == [], "nothing is left of it"
+    with read(weir, group) as reader:
+        for batch in reader:
+            assert (batch.batch_id, batch.attempt) == (1, 3)
+            write_all(batch)
+            batch.commit()
+    assert list(published(weir, group)) == [list(range(ROWS))] * 3
+
+
+def test_going_on_without_a_commit_is_refused(weir: Installation, group: str) -> None:
+    with read(weir, group) as reader:
+        next(reader)
+        with pytest.raises(Conflict, match=r"batch 1 .* is not committed; call commit\(\)"):
+            next(reader)
+    with pytest.raises(InvalidInput, match="only inside its block"):
+        next(reader)
+
+
+def test_a_program_that_was_replaced_publishes_nothing(weir: Installation, group: str) -> None:
+    with read(weir, group, reader_id="task") as reader:
+        batch = next(reader)
+        write_all(batch)
+        with read(weir, group, reader_id="task") as again:  # while the first lives on
+            taken = next(again)
+            with pytest.raises(Fenced, match=r"taken over"):
+                batch.commit()
+            with pytest.raises(Fenced, match=r"taken over"):
+                batch.write("parquet:late", batch.events().select("n"))
+            assert (taken.batch_id, taken.attempt) == (1, 2)
+            write_all(taken)
+            taken.commit()
+    assert list(published(weir, group)) == [list(range(ROWS))] * 3
+
+
+def test_the_lease_is_renewed_while_a_program_computes(weir: Installation, group: str) -> None:
+    short = Installation(weir.spark, weir.database, replace(weir.settings, reader_lease=0.6))
+    with read(weir, group, appender=short.appender) as slow:
+        batch = next(slow)
+        time.sleep(1.5)
+        with read(weir, group, appender=short.appender) as other:
+            assert list(other) == []
+        batch.commit()
+
+
+def test_events_of_several_streams_are_asked_for_by_name(
+    weir: Installation, stream: StreamName
+) -> None:
+    other = weir.create("s/other")
+    weir.append(other, [("x", 1000)])
+    group = weir.group(stream, other)
+    with read(weir, group) as reader:
+        batch = next(reader)
+        assert batch.events("s/other").collect()[0].n == 1000
+        assert batch.events("s/events").count() == ROWS
+        for wrong in ("", "s/nowhere"):
+            with pytest.raises(InvalidInput, match="reads s/events, s/other; name one"):
+                batch.events(wrong)
+
+
+def test_wrong_outputs_are_said_and_leave_the_batch_open(weir: Installation, group: str) -> None:
+    with read(weir, group) as reader:
+        batch = next(reader)
+        for output, error, says in (
+            ("s/out", InvalidInput, "must begin with stream:, parquet: or table:"),
+            ("stream:s/nowhere", NotFound, "no stream s/nowhere"),
+            ("table:public.nowhere", NotFound, "no table public.nowhere"),
+            ("table:public.results", InvalidInput, "has no column '_segment'"),
+        ):
+            with pytest.raises(error, match=says):
+                batch.write(output, batch.events())
+        write_all(batch)
+        batch.commit()
+    assert list(published(weir, group)) == [list(range(ROWS))] * 3

@@ -1,0 +1,158 @@
+"""Rows into tables of Weir's database: every type unchanged, and what doesn't fit is said."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pyspark.sql.types import StructType
+
+from tests.conftest import TestDatabase
+from tests.crash.jobs import execute
+from tests.spark.installation import Installation
+from weir.errors import BadRows, InvalidInput, Unavailable
+from weir.reader_groups.table_outputs import Column, read_table
+from weir.settings import Settings
+from weir.spark.table_output import copy_rows, matched
+
+# Column, type in Postgres, type in Spark, its values in Spark's SQL, how Postgres shows them.
+TYPES: list[tuple[str, str, str, list[str], list[str]]] = [
+    ("b", "boolean", "boolean", ["true", "false"], ["true", "false"]),
+    ("i1", "smallint", "tinyint", ["-128", "127"], ["-128", "127"]),
+    ("i4", "bigint", "int", ["-2147483648", "7"], ["-2147483648", "7"]),
+    ("i8", "numeric", "bigint", ["9223372036854775807", "0"], ["9223372036854775807", "0"]),
+    ("f4", "real", "float", ["1.5", "float('NaN')"], ["1.5", "NaN"]),
+    ("f8", "double precision", "double", ["1e300", "double('-Infinity')"],
+     ["1e+300", "-Infinity"]),
+    ("d", "numeric(12, 3)", "decimal(10,2)", ["12345678.91", "-0.01"], ["12345678.910", "-0.010"]),
+    ("s", "text", "string", ["'a,\"b\"\\n\\\\.'", "''"], ['a,"b"\n\\.', ""]),
+    ("v", "varchar(3)", "string", ["'äöü'", "'\\\\N'"], ["äöü", "\\N"]),
+    ("u", "uuid", "string", ["'00000000-0000-0000-0000-00000000000a'", "NULL"],
+     ["00000000-0000-0000-0000-00000000000a", "None"]),
+    ("x", "bytea", "binary", ["X'00FF5C'", "X''"], ["\\x00ff5c", "\\x"]),
+    ("day", "date", "date", ["'0001-01-01'", "'2024-02-29'"], ["0001-01-01", "2024-02-29"]),
+    ("t", "timestamptz", "timestamp", ["'2024-03-31 01:30:00.123456 Europe/Berlin'",
+     "'1969-12-31 23:59:59.9Z'"], ["2024-03-31 00:30:00.123456+00", "1969-12-31 23:59:59.9+00"]),
+    ("tn", "timestamp", "timestamp_ntz", ["'2024-03-31 02:30:00'", "'2024-01-01 00:00:00'"],
+     ["2024-03-31 02:30:00", "2024-01-01 00:00:00"]),
+    ("a", "jsonb", "array<int>", ["array(1, NULL)", "array()"], ["[1, null]", "[]"]),
+    ("m", "json", "map<string,string>", ["map('k', 'v')", "map()"], ['{"k":"v"}', "{}"]),
+    ("o", "jsonb", "struct<p:string>", ["named_struct('p', 'q\"')", "NULL"],
+     ['{"p": "q\\""}', "None"]),
+    ("e", "mood", "string", ["'good'", "'bad'"], ["good", "bad"]),
+]  # fmt: skip
+
+
+def make(test_database: TestDatabase, columns: str, name: str = "public.results") -> str:
+    execute(
+        test_database.owner_dsn,
+        f"CREATE TABLE {name} ({columns}); GRANT SELECT, INSERT ON {name} TO weir_jobs",
+    )
+    return name
+
+
+def test_values_of_every_type_arrive_unchanged(
+    weir: Installation, test_database: TestDatabase
+) -> None:
+    execute(test_database.owner_dsn, "CREATE TYPE public.mood AS ENUM ('good', 'bad')")
+    more = [("mood", "public.mood"), ("timestamptz", "timestamptz")]
+    kinds = {t[0]: dict(more).get(t[1], t[1]) for t in TYPES}
+    make(test_database, "row int, " + ", ".join(f'"{n}" {kind}' for n, kind in kinds.items()))
+    stream = weir.create(key="row", segments=2)
+    rows = [
+        "SELECT {} AS row, {}".format(
+            i,
+            ", ".join(f"CAST({t[3][i] if i < 2 else 'NULL'} AS {t[2]}) AS `{t[0]}`" for t in TYPES),
+        )
+        for i in range(3)
+    ]
+    # A session in another time zone must not move times.
+    weir.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        weir.append(stream, weir.spark.sql(" UNION ALL ".join(rows)))
+        group = weir.group(stream)
+        report = weir.consumer(
+            group, lambda e: e.drop("_segment", "_offset", "_clock"), "table:public.results"
+        ).run()
+    finally:
+        weir.spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert report["batches"][0]["tables"] == [{"table": "public.results", "rows": 3}]
+    shown = ", ".join(f'"{name}"::text' for name in kinds)
+    found = weir.query(f"SELECT {shown} FROM public.results ORDER BY row")
+    for i, row in enumerate(found):
+        wanted = [t[4][i] if i < 2 else "None" for t in TYPES]
+        assert dict(zip(kinds, map(str, row), strict=True)) == dict(zip(kinds, wanted, strict=True))
+    assert len(found) == 3
+
+
+WRONG = [
+    ("n string", "column 'n' is string, but bigint in table t; cast it"),
+    ("n decimal(10,0)", r"column 'n' is decimal\(10,0\), but bigint"),
+    ("n int, N int", "table t has no column 'N' .it has n, small, money, at, must, made.; leave"),
+    ("n int, small int", "column 'small' is int, but smallint"),
+    ("n int, money decimal(10,3)", r"'money' is decimal\(10,3\), but numeric\(10,2\)"),
+    ("n int, money double", "'money' is double, but numeric"),
+    ("n int, at timestamp_ntz", "'at' is timestamp_ntz, but timestamp with time zone"),
+    ("n int, made int", "column 'made' of table t is computed by Postgres; leave it out"),
+    ("n int", "column 'must' of table t may not be null and has no default"),
+    ("n array<int>, must string", "'n' is array<int>, but bigint"),
+]
+
+
+@pytest.fixture
+def columns(weir: Installation, test_database: TestDatabase) -> list[Column]:
+    name = make(
+        test_database,
+        """n bigint, small smallint, money numeric(10, 2), at timestamptz, must text NOT NULL,
+        made bigint GENERATED ALWAYS AS IDENTITY""",
+    )
+    return weir.database.transaction(lambda c: read_table(c, name))
+
+
+def test_columns_that_do_not_fit_are_named_in_a_sentence(
+    weir: Installation, columns: list[Column]
+) -> None:
+    for given, says in WRONG:
+        schema = StructType.fromDDL(given)
+        with pytest.raises(InvalidInput, match=says):
+            matched("t", columns, schema)
+    fine = StructType.fromDDL("must string, n int, money decimal(9,1)")
+    assert [column.name for column in matched("t", columns, fine)] == ["must", "n", "money"]
+
+
+def test_a_row_that_postgres_refuses_is_named_with_its_column_and_nothing_is_published(
+    weir: Installation, test_database: TestDatabase
+) -> None:
+    make(test_database, "k varchar(3), n bigint")
+    stream = weir.create()
+    weir.append(stream, [("abc", 1), ("abcd", 2)])
+    group = weir.group(stream)
+    said = 'value too long for type character varying.3. .column k: "abcd".'
+    with pytest.raises(Exception, match=f"does not fit table public.results: {said}") as failed:
+        weir.consumer(group, lambda e: e.select("k", "n"), "table:public.results").run()
+    assert isinstance(failed.value.__cause__, BadRows)
+    assert weir.query("SELECT FROM public.results") == []
+    assert weir.query("SELECT dead_staging()") == [], "what it had staged is dropped"
+    assert weir.value("SELECT unread_events FROM lag") == 2
+
+
+def test_an_outage_on_the_executors_is_an_outage(weir: Installation, settings: Settings) -> None:
+    away = replace(settings, database="host=127.0.0.1 port=1 dbname=weir", connect_patience=0.1)
+    frame = weir.spark.range(5)
+    with pytest.raises(Unavailable, match="can't be reached"):
+        copy_rows(frame, "t", "COPY t FROM STDIN (FORMAT csv)", away)
+
+
+def test_tasks_without_rows_copy_nothing(weir: Installation, test_database: TestDatabase) -> None:
+    make(test_database, "n bigint")
+    stream = weir.create()
+    weir.append(stream, [("abc", 1)])
+
+    def some(events: Any) -> Any:
+        return events.select("n").repartition(8)
+
+    weir.consumer(weir.group(stream), some, "table:public.results").run()
+    weir.append(stream, [("abc", 2)])
+    nothing: Any = lambda events: events.select("n").where("n > 5")  # noqa: E731 - short
+    report = weir.consumer("readers", nothing, "table:public.results").run()
+    assert report["batches"][0]["tables"] == [{"table": "public.results", "rows": 0}]
+    assert [n for (n,) in weir.query("SELECT n FROM public.results")] == [1]
