@@ -1,7 +1,8 @@
 """### Change the configuration of a reader group.
 
 **Parameters.** Only what is filled in changes: whether it is a subscriber (protected from where it stands), what it
-does about a gap, which streams it reads (new ones from *Start*), how many checkpoints may wait.
+does about a gap, which streams it reads (new ones from *Start*), how many checkpoints may wait, which keys are pinned
+to which readers.
 
 **On failure.** One transaction: all there or not at all. Give the generation to refuse what has changed meanwhile.
 """

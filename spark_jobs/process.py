@@ -27,6 +27,7 @@ def run(job: Job, arguments: Process) -> dict[str, Any]:
         arguments.order,
         arguments.readers,
         arguments.on_error,
+        arguments.label or (str(job.run.map_index) if job.run.map_index >= 0 else ""),
     ).run()
     if end := job.database.transaction(lambda c: end_of_group(c, arguments.reader_group)):
         job.say(end)

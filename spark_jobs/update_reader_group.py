@@ -8,6 +8,7 @@ from weir.arguments import UpdateReaderGroup
 from weir.job import Job, main
 from weir.names import stream_name
 from weir.reader_groups.changes import update_reader_group
+from weir.reader_groups.pins import Pin
 
 
 def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
@@ -25,6 +26,9 @@ def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
     if arguments.streams:
         changes["streams"] = [stream_name(stream) for stream in arguments.streams]
         changes["start"] = arguments.start
+    if arguments.pins:
+        pins = [] if arguments.pins == ["-"] else arguments.pins
+        changes["pins"] = [Pin.parse(pin) for pin in pins]
     if arguments.generation >= 0:
         changes["generation"] = arguments.generation
     return update_reader_group(

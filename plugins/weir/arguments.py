@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from weir.amounts import AGE_PATTERN, SIZE_PATTERN, parse_age, parse_size
 from weir.errors import InvalidInput
-from weir.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, STREAM_PATTERN
+from weir.names import LABEL_PATTERN, READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, STREAM_PATTERN
 
 A = TypeVar("A")
 SEGMENT_PATTERN = r"^\d+\.\d+$"
@@ -337,6 +337,12 @@ class UpdateReaderGroup:
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
     )  # fmt: skip
     start: str = argument("Start", f"Where it begins in new streams: {PLACE}.", "head", minLength=1)
+    pins: list[str] = argument(
+        "Pins",
+        "Ranges of keys that readers of one label read, such as nyc/flights 0.25..0.5 big, in "
+        "place of those there are; a single - removes them. Empty: unchanged.",
+        [], items={"type": "string", "minLength": 1},
+    )  # fmt: skip
     generation: int = argument(
         "Generation", "Refuse the change if the group is not of this generation. -1: whichever.",
         -1, minimum=-1,
@@ -478,6 +484,12 @@ class Process:
         "stop: leave the batch open; split: halve it until the failing event is alone, and stop "
         "there; quarantine: put that event into <stream>.rejected and go on.",
         "stop", enum=["stop", "split", "quarantine"],
+    )  # fmt: skip
+    label: str = argument(
+        "Label",
+        "What pins of the group name this reader by, in every run. Empty: the map index of its "
+        "task, if it has one.",
+        "", pattern=rf"^$|{LABEL_PATTERN}",
     )  # fmt: skip
 
 

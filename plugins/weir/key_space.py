@@ -32,7 +32,7 @@ def even_split(count: int, within: KeyRange = KEY_SPACE) -> list[KeyRange]:
 
     Raises InvalidInput if there is nothing to split, or if doubles are too coarse for that many.
     """
-    _check_range(within)
+    check_range(within)
     if count < 1:
         raise InvalidInput(f"{within} cannot be split into {count} ranges: give at least 1.")
     width = (within.high - within.low) / count
@@ -111,7 +111,7 @@ def check_scale(
             "to seal and the ranges that take their place."
         )
     for key_range in new:
-        _check_range(key_range)
+        check_range(key_range)
     _check_same_keys([ranges[segment_id] for segment_id in seal], new)
     left = len(active) - len(seal) + len(new)
     if minimum is not None and left < minimum:
@@ -127,7 +127,8 @@ def _spread(ranges: list[KeyRange], others: list[KeyRange]) -> int:
     return sum(bisect_left(lows, r.high) - bisect_right(highs, r.low) > 1 for r in ranges)
 
 
-def _check_range(key_range: KeyRange) -> None:
+def check_range(key_range: KeyRange) -> None:
+    """Raises InvalidInput for what is no range of the key space."""
     # Written so that a NaN fails as well.
     if not 0.0 <= key_range.low < key_range.high <= 1.0:
         raise InvalidInput(

@@ -9,12 +9,14 @@ PART = r"[a-z0-9][a-z0-9_-]{0,62}"
 STREAM_PATTERN = rf"^{PART}/{PART}$"
 READABLE_STREAM_PATTERN = rf"^{PART}/{PART}(\.rejected)?$"
 READER_GROUP_PATTERN = rf"^{PART}$"
+LABEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 RULE = "lower-case letters, digits, '_' and '-', beginning with a letter or digit, at most 63"
 REJECTED = ".rejected"
 
 # Python's `$` also matches before a final newline, so names are matched whole.
 _STREAM = re.compile(rf"({PART})/({PART}(?:\.rejected)?)")
 _GROUP = re.compile(PART)
+_LABEL = re.compile(LABEL_PATTERN)
 _RESERVED_COLUMNS = {"_segment", "_offset", "_clock", "_metadata"}
 
 
@@ -50,6 +52,16 @@ def reader_group_name(text: str) -> str:
     """The name of a reader group, unchanged. Raises InvalidInput with the rule."""
     if not isinstance(text, str) or _GROUP.fullmatch(text) is None:
         raise InvalidInput(f"{text!r} is not a reader group's name: use {RULE} characters.")
+    return text
+
+
+def reader_label(text: str) -> str:
+    """The label of a reader, unchanged. Raises InvalidInput with the rule."""
+    if _LABEL.fullmatch(text) is None:
+        raise InvalidInput(
+            f"{text!r} is no label of a reader: use letters, digits, '.', '_' and '-', at most 63, "
+            "beginning with a letter or digit."
+        )
     return text
 
 

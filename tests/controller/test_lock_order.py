@@ -36,6 +36,7 @@ from weir.reader_groups import (
     table_outputs,
     turns,
 )
+from weir.reader_groups.pins import Pin
 from weir.retention import capture, prune, subscribers
 from weir.retention import run as retention_run
 from weir.segment import segment_name
@@ -53,7 +54,7 @@ OWNER = {
     ),
     **dict.fromkeys(
         """reader_group reader_group_stream reader reader_batch reader_group_segment
-        checkpoint""".split(),
+        reader_group_pin checkpoint""".split(),
         "reader_group",
     ),
     # To the two lists of what is to be looked at rows are only added, by whoever knows.
@@ -251,7 +252,9 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     watch(checkpoints.settle_all)
     watch(checkpoints.forget_old, 0.0)
     both = [lane.name, other.name]
-    watch(changes.update_reader_group, "third", streams=both, subscriber=False, request_id="u")
+    pins = [Pin.parse(f"{lane.name} 0..0.5 big")]
+    changed = {"streams": both, "subscriber": False, "pins": pins}
+    watch(changes.update_reader_group, "third", **changed, request_id="u")
     watch(
         changes.update_reader_group, "third", streams=[lane.name], subscriber=True, request_id="v"
     )

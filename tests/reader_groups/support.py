@@ -43,9 +43,10 @@ class Group:
         )  # fmt: skip
         return cls(lanes[0].database, name, lanes)
 
-    def reader(self, reader_id: str = "reader") -> "Reader":
+    def reader(self, reader_id: str = "reader", label: str = "") -> "Reader":
         """Join, or come back."""
-        return Reader(self, reader_id, join(self.database, self.name, reader_id, LEASE))
+        token = join(self.database, self.name, reader_id, LEASE, label=label)
+        return Reader(self, reader_id, token)
 
     def rows(self, sql: str, **parameters: Any) -> list[Any]:
         """The rows of a query that names the group `:g`."""

@@ -1,5 +1,6 @@
 """Who owns which segment: fair, sticky, complete, and the same for whoever computes it."""
 
+from dataclasses import dataclass, field
 from itertools import product
 from random import Random
 
@@ -23,59 +24,72 @@ def totals(loads: dict[int, int], result: dict[int, str], readers: list[str]) ->
     return found
 
 
-def is_fair(
-    loads: dict[int, int], result: dict[int, str], readers: list[str], held: frozenset[int]
-) -> bool:
-    """Moving one segment would not lower the larger load of the two readers concerned."""
-    load = totals(loads, result, readers)
-    for segment, owner in result.items():
-        if segment in held:
-            continue
-        for other in readers:
-            weight = max(1, loads[segment])
-            after = max(load[owner] - weight, load[other] + weight)
-            if other != owner and after < max(load[owner], load[other]):
-                return False
-    return True
+@dataclass
+class World:
+    """Loads, owners (some of whom are gone), readers, and segments that are held or reserved."""
+
+    loads: dict[int, int]
+    owners: dict[int, str]
+    readers: list[str]
+    held: frozenset[int] = frozenset()
+    reserved: dict[int, frozenset[str]] = field(default_factory=dict)
+
+    def assign(self, owners: dict[int, str] | None = None) -> dict[int, str]:
+        return assign(
+            self.loads, self.owners if owners is None else owners, self.readers,
+            held=self.held, reserved=self.reserved,
+        )  # fmt: skip
+
+    def may_own(self, segment: int, reader: str) -> bool:
+        return reader in self.reserved.get(segment, self.readers)
+
+    def is_fair(self, result: dict[int, str]) -> bool:
+        """Moving one segment would not lower the larger load of the two readers concerned."""
+        load = totals(self.loads, result, self.readers)
+        for segment, owner in result.items():
+            weight = max(1, self.loads[segment])
+            for other in self.readers:
+                after = max(load[owner] - weight, load[other] + weight)
+                if (
+                    segment not in self.held
+                    and other != owner
+                    and self.may_own(segment, other)
+                    and after < max(load[owner], load[other])
+                ):
+                    return False
+        return True
 
 
 @st.composite
-def worlds(
-    draw: st.DrawFn,
-) -> tuple[dict[int, int], dict[int, str], list[str], frozenset[int]]:
-    """Loads, owners (some of whom are gone), readers, and the segments of open batches."""
+def worlds(draw: st.DrawFn) -> World:
     loads, readers = draw(loads_of), draw(readers_of)
     random = Random(draw(st.integers()))
     owners = {s: random.choice(READERS) for s in loads if random.random() < 0.6}
     held = frozenset(s for s in owners if random.random() < 0.2)
-    return loads, owners, readers, held
+    kinds = [frozenset(random.sample(readers, random.randint(1, len(readers)))) for _ in range(2)]
+    reserved = {s: random.choice(kinds) for s in loads if random.random() < 0.3}
+    return World(loads, owners, readers, held, reserved)
 
 
 @settings(max_examples=400)
 @given(worlds())
-def test_every_segment_gets_one_of_the_readers_and_the_shares_are_fair(
-    world: tuple[dict[int, int], dict[int, str], list[str], frozenset[int]],
-) -> None:
-    loads, owners, readers, held = world
-    result = assign(loads, owners, readers, held=held)
-    assert set(result) == set(loads)
-    assert all(result[s] == owners[s] for s in held)
-    assert all(owner in readers for s, owner in result.items() if s not in held)
-    assert is_fair(loads, result, readers, held)
+def test_every_segment_gets_one_of_its_readers_and_the_shares_are_fair(world: World) -> None:
+    result = world.assign()
+    assert set(result) == set(world.loads)
+    assert all(result[s] == world.owners[s] for s in world.held)
+    assert all(world.may_own(s, owner) for s, owner in result.items() if s not in world.held)
+    assert world.is_fair(result)
 
 
 @settings(max_examples=400)
 @given(worlds())
-def test_shares_that_are_fair_stay_as_they_are(
-    world: tuple[dict[int, int], dict[int, str], list[str], frozenset[int]],
-) -> None:
-    loads, owners, readers, held = world
-    once = assign(loads, owners, readers, held=held)
-    assert assign(loads, once, readers, held=held) == once
+def test_shares_that_are_fair_stay_as_they_are(world: World) -> None:
+    once = world.assign()
+    assert world.assign(once) == once
     # Also what was fair with only some segments assigned: those stay, whoever gets the others.
-    kept = {s: o for s, o in owners.items() if o in readers}
-    if set(kept) == set(loads) and is_fair(loads, kept, readers, held):
-        assert assign(loads, owners, readers, held=held) == kept
+    kept = {s: o for s, o in world.owners.items() if world.may_own(s, o)}
+    if set(kept) == set(world.loads) and world.is_fair(kept):
+        assert world.assign() == kept
 
 
 @given(st.integers(1, 60), readers_of)
@@ -108,16 +122,11 @@ def test_of_a_reader_that_left_only_its_own_segments_move(count: int, readers: l
 
 @settings(max_examples=200)
 @given(worlds(), st.integers())
-def test_the_answer_depends_on_nothing_but_the_arguments(
-    world: tuple[dict[int, int], dict[int, str], list[str], frozenset[int]], seed: int
-) -> None:
-    loads, owners, readers, held = world
+def test_the_answer_depends_on_nothing_but_the_arguments(world: World, seed: int) -> None:
     # Each reader reads the owners in an order of its own; loads and readers come sorted.
-    shuffled = list(owners.items())
+    shuffled = list(world.owners.items())
     Random(seed).shuffle(shuffled)
-    assert assign(loads, dict(shuffled), readers, held=held) == assign(
-        loads, owners, readers, held=held
-    )
+    assert world.assign(dict(shuffled)) == world.assign()
 
 
 def test_a_large_segment_outweighs_many_small_ones() -> None:
@@ -129,6 +138,20 @@ def test_segments_of_open_batches_count_but_do_not_move() -> None:
     held = frozenset({0, 1})
     result = assign({0: 10, 1: 10, 2: 10}, {0: "a", 1: "a", 2: "a"}, ["a", "b"], held=held)
     assert result == {0: "a", 1: "a", 2: "b"}
+
+
+def test_what_is_reserved_counts_for_its_reader() -> None:
+    result = assign(dict.fromkeys(range(4), 10), {}, ["a", "b"], reserved={3: frozenset({"b"})})
+    assert list(result.values()) == ["a", "b", "a", "b"]
+    result = assign({0: 10, 1: 10, 2: 20}, {}, ["a", "b"], reserved={2: frozenset({"a"})})
+    assert result == {0: "b", 1: "b", 2: "a"}
+
+
+def test_what_is_reserved_for_others_is_given_up() -> None:
+    owners = {0: "a", 1: "a", 2: "b", 3: "b"}
+    reserved = dict.fromkeys([0, 1], frozenset({"b"}))
+    result = assign(dict.fromkeys(owners, 5), owners, ["a", "b"], reserved=reserved)
+    assert result == {0: "b", 1: "b", 2: "a", 3: "a"}
 
 
 def test_without_readers_only_open_batches_keep_their_segments() -> None:
@@ -144,7 +167,7 @@ small_worlds = st.tuples(
 def every_share(loads: dict[int, int], readers: list[str]) -> list[dict[int, str]]:
     """By brute force: all ways to divide the segments that are fair."""
     ways = (dict(zip(loads, way, strict=True)) for way in product(readers, repeat=len(loads)))
-    return [way for way in ways if is_fair(loads, way, readers, frozenset())]
+    return [way for way in ways if World(loads, {}, readers).is_fair(way)]
 
 
 @settings(max_examples=300)
@@ -156,7 +179,7 @@ def test_no_move_is_in_vain(world: tuple[list[int], list[str]]) -> None:
     assert result in every_share(loads, readers)
     for segment, owner in owners.items():
         if owner in readers and result[segment] != owner:
-            assert not is_fair(loads, {**result, segment: owner}, readers, frozenset())
+            assert not World(loads, owners, readers).is_fair({**result, segment: owner})
 
 
 @given(small_worlds)
@@ -216,4 +239,4 @@ def test_two_thousand_segments_are_assigned_at_once() -> None:
     loads = {i: random.randint(0, 10_000) for i in range(2_000)}
     readers = [f"r{i}" for i in range(16)]
     result = assign(loads, dict.fromkeys(loads, "r0"), readers)
-    assert is_fair(loads, result, readers, frozenset())
+    assert World(loads, {}, readers).is_fair(result)

@@ -52,27 +52,29 @@ def assign(
     *,
     held: Collection[K] = (),
     lags: Mapping[K, int] | None = None,
+    reserved: Mapping[K, frozenset[str]] | None = None,
 ) -> dict[K, str]:
     """An owner for each segment: fair in that moving one segment lowers no pair's larger load.
 
     `loads`: events to read per segment, at least 1 is counted. `owners`: who has it now. `readers`:
     those who may own (also expected ones that have not joined yet). `held`: segments of open
-    batches, which move only with their batch. `lags`: how far each is behind. Every reader computes
-    the same answer.
+    batches, which move only with their batch. `lags`: how far each is behind. `reserved`: who alone
+    may own some of them. Every reader computes the same answer.
     """
-    lags, known = lags or {}, set(readers)
+    lags = lags or {}
     weight = {segment: max(1, load) for segment, load in loads.items()}
     order = sorted(weight, key=lambda s: -lags.get(s, 0))
-    shares = _Shares(readers, weight, {segment: i for i, segment in enumerate(order)})
+    ranks = {segment: i for i, segment in enumerate(order)}
+    shares = _Shares(readers, weight, ranks, reserved or {})
     for segment, owner in owners.items():
         if segment in held:
             shares.hold(segment, owner)
-        elif owner in known:
+        elif owner in shares.may_own(segment):
             shares.give(segment, owner)
     if readers:
         for segment in sorted(order, key=lambda s: -weight[s]):
             if segment not in shares.owners:
-                shares.give(segment, shares.least(readers))
+                shares.give(segment, shares.least(shares.may_own(segment)))
         while shares.move_one():
             pass
     return shares.owners
@@ -82,45 +84,63 @@ class _Shares(Generic[K]):
     """Who has what, and how much that is."""
 
     def __init__(
-        self, readers: Sequence[str], weight: Mapping[K, int], rank: Mapping[K, int]
+        self,
+        readers: Sequence[str],
+        weight: Mapping[K, int],
+        rank: Mapping[K, int],
+        reserved: Mapping[K, frozenset[str]],
     ) -> None:
-        self.total = dict.fromkeys(readers, 0)
         self.owners: dict[K, str] = {}
-        self._weight, self._rank = weight, rank
-        # What may move, by weight and rank.
-        self._movable: dict[str, list[tuple[int, int, K]]] = {reader: [] for reader in readers}
+        self._total = dict.fromkeys(readers, 0)
+        self._everybody = frozenset(readers)
+        self._weight, self._rank, self._reserved = weight, rank, reserved
+        # What may move, by weight and rank: per owner, and per those who may own it.
+        self._movable: dict[str, dict[frozenset[str], list[tuple[int, int, K]]]] = {
+            reader: {} for reader in readers
+        }
+
+    def may_own(self, segment: K) -> frozenset[str]:
+        return self._reserved.get(segment, self._everybody)
 
     def hold(self, segment: K, owner: str) -> None:
         self.owners[segment] = owner
-        self.total[owner] = self.total.get(owner, 0) + self._weight[segment]
+        self._total[owner] = self._total.get(owner, 0) + self._weight[segment]
 
     def give(self, segment: K, owner: str) -> None:
         self.hold(segment, owner)
-        insort(self._movable[owner], (self._weight[segment], self._rank[segment], segment))
+        entries = self._movable[owner].setdefault(self.may_own(segment), [])
+        insort(entries, (self._weight[segment], self._rank[segment], segment))
 
     def least(self, readers: Collection[str]) -> str:
-        return min(readers, key=lambda r: (self.total[r], r))
+        return min(readers, key=lambda r: (self._total[r], r))
 
     def move_one(self) -> bool:
         """Move one segment to a reader whose load stays below that of the one it leaves."""
-        target = self.least(self._movable)
+        kinds = {kind for movable in self._movable.values() for kind in movable}
+        targets = {kind: self.least(kind) for kind in kinds}
         # From the most loaded one first, else a reader that joins would set others moving too.
-        for owner in sorted(self._movable, key=lambda r: (-self.total[r], r)):
-            found = self._halving(self._movable[owner], self.total[owner] - self.total[target])
-            if found is not None:
-                entries = self._movable[owner]
-                del entries[bisect_left(entries, found[:2], key=lambda entry: entry[:2])]
-                self.total[owner] -= found[0]
-                self.give(found[2], target)
+        for owner in sorted(self._movable, key=lambda r: (-self._total[r], r)):
+            moves = []
+            for kind, entries in self._movable[owner].items():
+                gap = self._total[owner] - self._total[targets[kind]]
+                if (found := _halving(entries, gap)) is not None:
+                    i, weight, rank = found
+                    moves.append((max(weight - gap, -weight), rank, kind, i))
+            if moves:
+                _, _, kind, i = min(moves, key=lambda move: move[:2])
+                weight, _, segment = self._movable[owner][kind].pop(i)
+                self._total[owner] -= weight
+                self.give(segment, targets[kind])
                 return True
         return False
 
-    @staticmethod
-    def _halving(entries: list[tuple[int, int, K]], gap: int) -> tuple[int, int, K] | None:
-        """What brings two readers that are `gap` apart closest together, by weight and rank."""
-        i = bisect_left(entries, (gap / 2,), key=lambda entry: entry[:1])
-        near = entries[i : i + 1]
-        if i > 0:
-            near.append(entries[bisect_left(entries, entries[i - 1][0], key=lambda e: e[0])])
-        fitting = [entry for entry in near if entry[0] < gap]
-        return min(fitting, key=lambda e: (abs(2 * e[0] - gap), e[1]), default=None)
+
+def _halving(entries: list[tuple[int, int, K]], gap: int) -> tuple[int, int, int] | None:
+    """Which of the entries brings two readers that are `gap` apart closest together, with its
+    weight and rank; None if none of them does."""
+    i = bisect_left(entries, gap / 2, key=lambda entry: entry[0])
+    near = [i] if i < len(entries) else []
+    if i > 0:
+        near.append(bisect_left(entries, entries[i - 1][0], key=lambda entry: entry[0]))
+    fitting = [(j, *entries[j][:2]) for j in near if entries[j][0] < gap]
+    return min(fitting, key=lambda found: (abs(2 * found[1] - gap), found[2]), default=None)

@@ -17,6 +17,7 @@ from weir.errors import Conflict, InvalidInput
 from weir.names import StreamName, reader_group_name
 from weir.reader_groups.groups import check_settings, create_in, enter_streams
 from weir.reader_groups.outputs import discard_outputs
+from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
 from weir.reader_groups.places import Cuts, check_not_below_the_head, find_place
 from weir.retention.due import soon
 from weir.storage import Database
@@ -35,20 +36,24 @@ def update_reader_group(
     max_outstanding: int | None = None,
     streams: Sequence[StreamName] | None = None,
     start: str = "head",
+    pins: Sequence[Pin] | None = None,
     request_id: str,
 ) -> dict[str, Any]:
-    """Change what is named; `streams`: all that it reads from now on, new ones from `start`.
+    """Change what is named; `streams`: all that it reads from now on, new ones from `start`;
+    `pins`: all there are from now on.
 
     `time_out`: -1 leaves it as it is. A group that becomes a subscriber is protected from where it
-    stands. Raises Conflict for a
-    `generation` that is not the group's, or for a stream to leave that has an open batch.
+    stands. Raises Conflict for a `generation` that is not the group's, or for a stream to leave
+    that has an open batch; InvalidInput for pins that overlap or are of another stream.
     """
+    check_disjoint(pins or ())
     request = Request(
         request_id, "update_reader_group", name,
         {"generation": generation, "subscriber": subscriber, "on_gap": on_gap,
          "release": release, "time_out": time_out,
          "max_outstanding": max_outstanding, "start": start,
-         "streams": streams and sorted(map(str, streams))},
+         "streams": streams and sorted(map(str, streams)),
+         "pins": pins and sorted(map(str, pins))},
     )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
@@ -81,6 +86,10 @@ def update_reader_group(
             _change_streams(connection, group, locked, named, bool(settings["subscriber"]), start)
         _protect(connection, group, locked, bool(settings["subscriber"]))
         soon(connection, [stream.stream_id for stream in locked])
+        if pins is not None:
+            known = {stream_id for stream_id, _ in _streams_of(connection, group.name)}
+            here = {s.name: s.stream_id for s in locked if s.stream_id in known}
+            replace_pins(connection, group, here, pins)
         return request.done(
             connection, {"reader_group": name, "generation": group.generation + 1, **settings}
         )

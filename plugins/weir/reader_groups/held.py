@@ -10,7 +10,8 @@ def check_held(connection: Connection, batch: Batch) -> None:
     """Raises Fenced when the batch was taken over."""
     row = connection.execute(
         text(
-            "SELECT token, state FROM reader_batch WHERE group_id = :group_id AND batch_id = :batch_id"
+            """SELECT token, state FROM reader_batch
+            WHERE group_id = :group_id AND batch_id = :batch_id"""
         ),
         {"group_id": batch.group_id, "batch_id": batch.batch_id},
     ).one_or_none()

@@ -12,6 +12,7 @@ from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedGroup
 from weir.reader_groups.assignment import assign, unread_events
 from weir.reader_groups.budget import ALL, Budget, Fit, fit
+from weir.reader_groups.pins import read_pins, reserved
 from weir.reader_groups.plan import Bound, Graph, bounds_of_stream
 from weir.reader_groups.positions import (
     Key,
@@ -113,15 +114,16 @@ def _share(
 ) -> set[Key]:
     """Take this reader's fair share of the free segments, release what is others', and return what
     it may read: all that is its own now and in no batch."""
-    readers = [
-        row.reader_id
+    labels = {
+        row.reader_id: row.label
         for row in connection.execute(
-            text("SELECT reader_id FROM reader WHERE group_id = :g ORDER BY reader_id"),
+            text("SELECT reader_id, label FROM reader WHERE group_id = :g ORDER BY reader_id"),
             {"g": group.group_id},
         )
-    ]
+    }
     # Readers that are expected but have not joined keep their share free ("~" sorts last).
-    readers += [f"~{i}" for i in range(len(readers), expected_readers)]
+    expected = [f"~{i}" for i in range(len(labels), expected_readers)]
+    readers = [*labels, *expected]
     loads: dict[Key, int] = {}
     for stream_id, graph in graphs.items():
         for segment, load in unread_events(_present(positions, stream_id), graph).items():
@@ -129,7 +131,8 @@ def _share(
     owners = {p.key: p.reader_id for p in positions if p.reader_id is not None}
     held = {p.key for p in positions if p.batch_id is not None}
     lags = read_lags(connection, group) if len(readers) > 1 else {}
-    wanted = assign(loads, owners, readers, held=held, lags=lags)
+    pinned = reserved(positions, read_pins(connection, group), labels, expected)
+    wanted = assign(loads, owners, readers, held=held, lags=lags, reserved=pinned)
     mine = {key for key, owner in wanted.items() if owner == reader_id and key not in held}
     before = {key for key, owner in owners.items() if owner == reader_id and key not in held}
     take, drop = sorted(mine - owners.keys()), sorted(before - mine)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, text
 from weir.controller.locks import LockedGroup, lock_group
 from weir.controller.requests import Request
 from weir.errors import Fenced, InvalidInput, NotFound
+from weir.names import reader_label
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.places import by_stream
 from weir.reader_groups.plan import Bound
@@ -27,12 +28,15 @@ LAPSED = """greatest(r.lease_until, pg_postmaster_start_time() + :lease * interv
     < clock_timestamp()"""
 
 
-def join(database: Database, group: str, reader_id: str, lease: float) -> int:
+def join(database: Database, group: str, reader_id: str, lease: float, *, label: str = "") -> int:
     """Join a group, or come back to it; returns the reader's fencing token.
 
     Coming back (a retried task) gives a new token: the process that had the old one is fenced, its
-    segments and its open batch are this reader's.
+    segments and its open batch are this reader's. `label`: what pins name it by. Raises
+    InvalidInput for a label that is none.
     """
+    if label:
+        reader_label(label)
 
     def work(connection: Connection) -> int:
         locked = lock_group(connection, group)
@@ -41,17 +45,18 @@ def join(database: Database, group: str, reader_id: str, lease: float) -> int:
                 """WITH counted AS (
                     UPDATE reader_group SET next_token = next_token + 1 WHERE group_id = :group_id
                 )
-                INSERT INTO reader (group_id, reader_id, token, lease_until, joined_at)
+                INSERT INTO reader (group_id, reader_id, token, lease_until, joined_at, label)
                 VALUES (:group_id, :reader_id, :token,
-                        clock_timestamp() + :lease * interval '1 second', clock_timestamp())
-                ON CONFLICT (group_id, reader_id) DO UPDATE
-                SET token = excluded.token, lease_until = excluded.lease_until"""
+                        clock_timestamp() + :lease * interval '1 second', clock_timestamp(), :label)
+                ON CONFLICT (group_id, reader_id) DO UPDATE SET token = excluded.token,
+                    lease_until = excluded.lease_until, label = excluded.label"""
             ),
             {
                 "group_id": locked.group_id,
                 "reader_id": reader_id,
                 "token": locked.next_token,
                 "lease": lease,
+                "label": label,
             },
         )
         return locked.next_token

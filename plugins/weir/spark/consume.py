@@ -39,6 +39,7 @@ class Consumer:
     order: str = "segment"
     expected_readers: int = 1
     on_error: str = "stop"
+    label: str = ""
 
     def __post_init__(self) -> None:
         names = [output.name for output in self.outputs]
@@ -57,7 +58,7 @@ class Consumer:
         done: list[dict[str, Any]] = []
         reader = Reader(
             self.appender.spark, self.group, reader_id=self.reader_id, order=self.order,
-            expected_readers=self.expected_readers, appender=self.appender,
+            expected_readers=self.expected_readers, label=self.label, appender=self.appender,
         )  # fmt: skip
         with reader:
             self._write_manifests()

@@ -65,8 +65,9 @@ class Reader:
     whoever reads next gets the same batch again, at once; after a kill, when the lease has run out.
 
     `reader_id`: the same for all tries of a task, which so gets its own batch back after a kill;
-    another for each of several readers. `order` as in `weir.spark.read`. `appender`: what a program
-    has already; else one with the settings that jobs have (`WEIR_CONFIG`, or `weir.toml`).
+    another for each of several readers. `label`: what pins of the group name it by. `order` as in
+    `weir.spark.read`. `appender`: what a program has already; else one with the settings that jobs
+    have (`WEIR_CONFIG`, or `weir.toml`).
 
     Raises what `weir.errors` has: NotFound, Fenced when another has taken over, Truncated,
     Unavailable.
@@ -80,6 +81,7 @@ class Reader:
         reader_id: str = "",
         order: str = "segment",
         expected_readers: int = 1,
+        label: str = "",
         appender: Appender | None = None,
     ) -> None:
         name = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
@@ -87,6 +89,7 @@ class Reader:
         self.reader_id = reader_id or name
         self.order = order
         self.expected_readers = expected_readers
+        self.label = label
         self.appender = appender or Appender.of(spark, f"reader {self.reader_id}")
         self.opened: list[Attempt] = []  # appends whose leases are renewed with the reader's
         self._token = 0
@@ -96,7 +99,7 @@ class Reader:
 
     def __enter__(self) -> "Reader":
         database, lease = self.appender.database, self.appender.settings.reader_lease
-        self._token = join(database, self.group, self.reader_id, lease)
+        self._token = join(database, self.group, self.reader_id, lease, label=self.label)
         self._until = database.transaction(lambda c: group_tails(c, self.group))
         self._alive = database.keep_alive(self._renew, every=lease / 3).__enter__()
         return self

@@ -1,0 +1,141 @@
+"""Pins: keys of a stream that a group's readers of one label read.
+
+A label is what a person knows a reader by, the same in every run: given with the arguments of its
+task, else the task's map index. While no reader of the label is there, others share the range, so
+that nothing waits for a reader that may not come; one that joins gets the range as soon as the
+batches that are open on it are committed.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from sqlalchemy import Connection, text
+
+from weir.controller.locks import LockedGroup
+from weir.errors import InvalidInput
+from weir.key_space import KeyRange, check_range
+from weir.names import StreamName, reader_label, stream_name
+from weir.reader_groups.positions import Key, Position
+from weir.segment import Segment
+
+_PIN = re.compile(r"(\S+)\s+([0-9.e-]+?)\.\.([0-9.e-]+)\s+(\S+)")
+Pinned = Mapping[int, Sequence[tuple[KeyRange, str]]]  # by stream id: keys and their label
+
+
+class Pin(NamedTuple):
+    """`nyc/flights 0.25..0.5 big`: a range of keys, and the label of those who read it."""
+
+    stream: StreamName
+    keys: KeyRange
+    label: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Pin":
+        """Raises InvalidInput."""
+        match = _PIN.fullmatch(text.strip())
+        try:
+            keys = KeyRange(float(match[2]), float(match[3])) if match else None
+        except ValueError:
+            keys = None
+        if match is None or keys is None:
+            raise InvalidInput(
+                f"{text!r} is no pin: write a stream, a range of its keys and the label of the "
+                "reader, such as nyc/flights 0.25..0.5 big."
+            )
+        check_range(keys)
+        return cls(stream_name(match[1]), keys, reader_label(match[4]))
+
+    def __str__(self) -> str:
+        return f"{self.stream} {self.keys.low!r}..{self.keys.high!r} {self.label}"
+
+
+def check_disjoint(pins: Collection[Pin]) -> None:
+    """Raises InvalidInput for keys that are pinned twice."""
+    for first, second in pairwise(sorted(pins)):
+        if first.stream == second.stream and second.keys.low < first.keys.high:
+            raise InvalidInput(f"the pins {first} and {second} overlap; pin each key once.")
+
+
+def replace_pins(
+    connection: Connection,
+    group: LockedGroup,
+    streams: Mapping[StreamName, int],
+    pins: Sequence[Pin],
+) -> None:
+    """Pin these ranges and no others. `streams`: those that the group reads, with their ids.
+
+    Raises InvalidInput for another stream.
+    """
+    for pin in pins:
+        if pin.stream not in streams:
+            raise InvalidInput(
+                f"reader group {group.name} does not read stream {pin.stream}; pin keys of "
+                f"{', '.join(map(str, streams))}."
+            )
+    connection.execute(
+        text("DELETE FROM reader_group_pin WHERE group_id = :g"), {"g": group.group_id}
+    )
+    connection.execute(
+        text(
+            """INSERT INTO reader_group_pin (group_id, stream_id, key_low, key_high, label)
+            SELECT :g, p.* FROM unnest(
+                CAST(:streams AS bigint[]), CAST(:lows AS double precision[]),
+                CAST(:highs AS double precision[]), CAST(:labels AS text[])) AS p"""
+        ),
+        {
+            "g": group.group_id,
+            "streams": [streams[pin.stream] for pin in pins],
+            "lows": [pin.keys.low for pin in pins],
+            "highs": [pin.keys.high for pin in pins],
+            "labels": [pin.label for pin in pins],
+        },
+    )
+
+
+def read_pins(connection: Connection, group: LockedGroup) -> Pinned:
+    """The pins of a group."""
+    rows = connection.execute(
+        text(
+            """SELECT stream_id, key_low, key_high, label FROM reader_group_pin
+            WHERE group_id = :g ORDER BY stream_id, key_low"""
+        ),
+        {"g": group.group_id},
+    )
+    found: dict[int, list[tuple[KeyRange, str]]] = {}
+    for row in rows:
+        found.setdefault(row.stream_id, []).append((KeyRange(row.key_low, row.key_high), row.label))
+    return found
+
+
+def reserved(
+    positions: Sequence[Position],
+    pins: Pinned,
+    labels: Mapping[str, str],
+    expected: Sequence[str] = (),
+) -> dict[Key, frozenset[str]]:
+    """Who alone may own which positions: per pinned one the readers of its label.
+
+    A segment is pinned if any of its keys is; by two pins, to the one that has more of them.
+    `labels`: those of the readers that are there. If none has the label, it is kept for those that
+    are `expected`, and without any it is anybody's.
+    """
+    found = {}
+    for position in positions:
+        label = _label(position.segment, pins.get(position.stream_id, ()))
+        if label is not None:
+            readers = [reader for reader, known in labels.items() if known == label] or expected
+            if readers:
+                found[position.key] = frozenset(readers)
+    return found
+
+
+def _label(segment: Segment, pins: Sequence[tuple[KeyRange, str]]) -> str | None:
+    """The label of the pin with most of a segment's keys."""
+    shares = [
+        (min(segment.key_high, keys.high) - max(segment.key_low, keys.low), label)
+        for keys, label in pins
+        if keys.low < segment.key_high and segment.key_low < keys.high
+    ]
+    return max(shares, key=lambda share: share[0])[1] if shares else None
