@@ -1,5 +1,7 @@
--- U(from) less U(to), found from the first cut on, successor by successor, and the present segments
--- of the second: the cost is that of the answer.
+-- U(from) less U(to), and the present segments of the second. A segment is in U of a cut if the cut's
+-- front at its first key is as old as it is, or older (see front). What follows the first cut was
+-- created by the epochs that sealed its segments, and so on, epoch by epoch: the cost is that of the
+-- answer, and nothing is compared in pairs.
 CREATE FUNCTION weir.segments_between(stream text, "from" jsonb DEFAULT NULL, "to" jsonb DEFAULT NULL)
 RETURNS TABLE (segment text, key_low double precision, key_high double precision,
                from_offset bigint, to_offset bigint, segment_id bigint)
@@ -10,14 +12,18 @@ DECLARE
     sid CONSTANT bigint := weir.stream_id(stream);
     a CONSTANT jsonb := coalesce("from", (SELECT head FROM weir.stream WHERE stream_id = sid));
     b CONSTANT jsonb := coalesce("to", weir.tail_cut(sid));
+    a_keys double precision[];
+    a_owners bigint[];
+    b_keys double precision[];
+    b_owners bigint[];
     ahead text;
 BEGIN
+    SELECT keys, owners INTO b_keys, b_owners FROM weir.front(sid, b);
+    SELECT keys, owners INTO a_keys, a_owners FROM weir.front(sid, a);
     SELECT weir.segment_name(e.segment_id) INTO ahead
-    FROM weir.cut_segments(sid, b) e
-    WHERE e.event_offset IS NOT NULL AND NOT EXISTS (
-        SELECT FROM weir.cut_segments(sid, a) o
-        WHERE o.segment_id <= e.segment_id AND o.key_low < e.key_high AND o.key_high > e.key_low
-          AND (o.segment_id < e.segment_id OR coalesce(o.event_offset, 0) <= e.event_offset))
+    FROM weir.cut_segments(sid, b) e LEFT JOIN weir.cut_entries(a) o USING (segment_id)
+    WHERE e.event_offset < o.event_offset
+       OR e.event_offset IS NOT NULL AND a_owners[width_bucket(e.key_low, a_keys)] > e.segment_id
     ORDER BY e.segment_id LIMIT 1;
     IF ahead IS NOT NULL THEN
         RAISE EXCEPTION 'the first cut lies after the second in segment %; give the earlier cut first.', ahead
@@ -26,27 +32,34 @@ BEGIN
     RETURN QUERY
     WITH RECURSIVE first AS MATERIALIZED (
         SELECT * FROM weir.cut_segments(sid, a)
-    ), second AS MATERIALIZED (
-        SELECT * FROM weir.cut_segments(sid, b)
-    ), walk AS (
+    ), passed AS (
         SELECT f.segment_id, f.key_low, f.key_high, f.sealed_epoch, f.events FROM first f
-        WHERE NOT EXISTS (SELECT FROM second e WHERE e.segment_id <= f.segment_id
-                          AND e.key_low < f.key_high AND e.key_high > f.key_low)
+        WHERE b_owners[width_bucket(f.key_low, b_keys)] > f.segment_id
+    ), sealing AS (
+        SELECT p.sealed_epoch AS epoch FROM passed p
         UNION
-        SELECT n.segment_id, n.key_low, n.key_high, n.sealed_epoch, n.events
-        FROM walk w
+        SELECT n.sealed_epoch
+        FROM sealing s
         CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
             SELECT * FROM weir.segment g WHERE g.stream_id = sid
-            AND g.segment_id >= w.sealed_epoch::bigint << 32
-            AND g.segment_id < (w.sealed_epoch + 1)::bigint << 32 OFFSET 0) n
-        WHERE n.key_low < w.key_high AND n.key_high > w.key_low
-          AND NOT EXISTS (SELECT FROM second e WHERE e.segment_id <= n.segment_id
-                          AND e.key_low < n.key_high AND e.key_high > n.key_low)
+            AND g.segment_id >= s.epoch::bigint << 32
+            AND g.segment_id < (s.epoch + 1)::bigint << 32 OFFSET 0) n
+        WHERE a_owners[width_bucket(n.key_low, a_keys)] <= n.segment_id
+          AND b_owners[width_bucket(n.key_low, b_keys)] > n.segment_id
     ), found AS (
-        SELECT w.segment_id, w.key_low, w.key_high, w.events AS past FROM walk w
+        SELECT p.segment_id, p.key_low, p.key_high, p.events AS past FROM passed p
+        UNION
+        SELECT n.segment_id, n.key_low, n.key_high, n.events
+        FROM sealing s
+        CROSS JOIN LATERAL (
+            SELECT * FROM weir.segment g WHERE g.stream_id = sid
+            AND g.segment_id >= s.epoch::bigint << 32
+            AND g.segment_id < (s.epoch + 1)::bigint << 32 OFFSET 0) n
+        WHERE a_owners[width_bucket(n.key_low, a_keys)] <= n.segment_id
+          AND b_owners[width_bucket(n.key_low, b_keys)] > n.segment_id
         UNION ALL
-        SELECT e.segment_id, e.key_low, e.key_high, e.event_offset FROM second e
-        WHERE e.event_offset IS NOT NULL
+        SELECT e.segment_id, e.key_low, e.key_high, e.event_offset
+        FROM weir.cut_segments(sid, b) e WHERE e.event_offset IS NOT NULL
     )
     SELECT weir.segment_name(x.segment_id), x.key_low, x.key_high, coalesce(f.event_offset, 0),
            x.past, x.segment_id
