@@ -43,7 +43,7 @@ VALUES: list[Any] = [
     " ", "\0", "a:b", "a.b:c", "a.b:c\n", "a:b:c", "a b:c", "1a:b", "os:system('id')", "a..b:c",
     "stream:nyc/x", "parquet:folder", "parquet:folder\n", "parquet:", "jdbc:x", "parquet:a b",
     "1.0", "1.0\n", "1", "-1.0", "1.0.0", "csv", "CSV", "parquet", "fail", "spread", "head",
-    "before-the-migration", "segment",
+    "before-the-migration", "segment", "split",
     "manual", "7 d", "500 MB", "7 weeks", "none", "report",
     "unchanged", "fixed", ".hidden", "a" * 200, "a" * 201, "a/b",
     "tailnum", "x\ny", "3", "true", "None", ",", ";", "\t",
