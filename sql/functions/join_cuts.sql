@@ -2,7 +2,7 @@
 -- their fronts (see front); a segment that is the front over a part of its range only is future. Every
 -- step groups or sorts, and none compares segments in pairs: two cuts of thousands take no square.
 CREATE FUNCTION weir.join_cuts(in_stream_id bigint, cut jsonb, other jsonb) RETURNS jsonb
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
     WITH border AS (
         SELECT c.side, c.segment_id, c.event_offset, dense_rank() OVER (ORDER BY v.key) AS place
