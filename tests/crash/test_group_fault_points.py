@@ -25,7 +25,9 @@ from weir.reader_groups.checkpoints import (
     settle_all,
 )
 from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.outputs import record_output
 from weir.reader_groups.readers import expire, join, leave, reader_offline
+from weir.reader_groups.splits import split_batch
 from weir.storage import Database
 
 
@@ -125,6 +127,32 @@ def commit(database: Database) -> Scene:
         lambda db: commit_batch(db, batch, lease=LEASE, staged=[written], outputs=outputs),
         out=[out],
     )
+
+
+def record(database: Database) -> Scene:
+    group = made(database)
+    batch = group.reader().must_open()
+    output = {"kind": "parquet", "root": "/output", "path": f"{group.name}/", "output": "x"}
+    return scene(group, lambda db: record_output(db, batch, output))
+
+
+def split(database: Database) -> Scene:
+    """With a folder that is garbage then, and a checkpoint that waits for it."""
+    group = made(database)
+    batch = group.reader().must_open()
+    output = {"kind": "parquet", "root": "/output", "path": f"{group.name}/", "output": "x"}
+    record_output(database, batch, output)
+    checkpoint(database, group.name, name="waits", barrier=True)
+    return scene(group, lambda db: split_batch(db, batch, "it failed"))
+
+
+def commit_a_half(database: Database) -> Scene:
+    """The other half is open afterwards."""
+    group = made(database)
+    reader = group.reader()
+    split_batch(database, reader.must_open(), "it failed")
+    batch = reader.must_open()
+    return scene(group, lambda db: commit_batch(db, batch, lease=LEASE))
 
 
 def commit_what_a_checkpoint_waits_for(database: Database) -> Scene:
@@ -244,6 +272,9 @@ MOMENTS: dict[Callable[[Database], Scene], int] = {
     open_past_ends: 23,
     take_over: 5,
     commit: 15,
+    record: 5,
+    split: 7,
+    commit_a_half: 11,
     commit_what_a_checkpoint_waits_for: 13,
     checkpoint_now: 12,
     checkpoint_of_itself: 11,
@@ -256,7 +287,7 @@ MOMENTS: dict[Callable[[Database], Scene], int] = {
     fork: 13,
     delete: 11,
     offline: 7,
-    offline_at_a_position: 11,
+    offline_at_a_position: 12,
 }
 AGAIN_IS_MORE = (join_first, open_new, open_over_a_gap, take_over)
 

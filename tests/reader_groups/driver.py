@@ -23,7 +23,9 @@ from weir.controller.transactions import Committed, begin
 from weir.errors import Fenced, Truncated
 from weir.reader_groups.batches import Batch, check_held
 from weir.reader_groups.changes import update_reader_group
-from weir.reader_groups.outputs import committed_folders
+from weir.reader_groups.halves import halve
+from weir.reader_groups.outputs import committed_folders, record_output
+from weir.reader_groups.splits import split_batch
 from weir.segment import parse_segment_name
 from weir.storage import Database
 
@@ -89,6 +91,7 @@ class GroupDriver:
         self.processes: dict[str, Process] = {}
         self.ghosts: list[Process] = []
         self.folders: dict[int, str] = {}  # of the attempts that count, by batch
+        self.written: set[str] = set()  # the folders of all attempts
 
     @property
     def database(self) -> Database:
@@ -211,31 +214,54 @@ class GroupDriver:
         batch = process.batch
         assert batch is not None
         held = self.model.open.get(batch.batch_id)
+        output = _output(batch)
         if held is not None and held.token == batch.token:
+            record_output(self.database, batch, output)
+            self.written.add(output["path"])
             process.staged = self.out.stage(process)
         elif held is not None:
+            for work in (
+                partial(self.out.stage, process),
+                partial(record_output, self.database, batch, output),
+            ):
+                with pytest.raises(Fenced):
+                    work()
+
+    def split(self, process: Process) -> None:
+        """Its batch failed: read its halves instead, if it has two, and is allowed to."""
+        batch = process.batch
+        assert batch is not None
+        if batch.events < 2:
+            return
+        known = self.model.batches[batch.batch_id]
+        splitting = partial(split_batch, self.database, batch, "it failed")
+        if known.state == "abandoned" or known.token != batch.token:
             with pytest.raises(Fenced):
-                self.out.stage(process)
+                splitting()
+            return
+        for _ in range(2):  # the answer was lost
+            splitting()
+        if known.state == "open":
+            self.model.split(batch.batch_id, *halve(batch.bounds))
 
     def commit(self, process: Process) -> None:
         """Commit what was read and written, whether or not it is allowed to."""
         batch, model = process.batch, self.model
         assert batch is not None
-        folder = f"x/batch={batch.identity}/attempt={batch.attempt}/"
-        outputs = [{"kind": "parquet", "output": OUTPUT, "root": ROOT, "path": folder}]
+        output = _output(batch)
         staged = [process.staged] if process.staged is not None else []
         committing = partial(
-            process.reader.commit, batch, staged, outputs=outputs, lost=process.lost
+            process.reader.commit, batch, staged, outputs=[output], lost=process.lost
         )
         known = model.batches[batch.batch_id]
-        if known.state == "abandoned" or known.token != batch.token:
+        if known.state in ("abandoned", "split") or known.token != batch.token:
             with pytest.raises(Fenced):
                 committing()
             return
         committing()
         if known.state == "open":
             model.commit(batch.batch_id, process.read, process.lost)
-            self.folders[batch.batch_id] = folder
+            self.folders[batch.batch_id] = output["path"]
             if process.staged is not None:
                 self.out.expected += [e for events in process.read.values() for e in events]
 
@@ -303,7 +329,7 @@ class GroupDriver:
         wanted = {
             (b.stream_id, b.segment_id): (i, batch.reader)
             for i, batch in self.model.open.items()
-            for b in batch.bounds
+            for b in batch.held
             if (b.stream_id, b.segment_id) in listed
         }
         assert wanted == {
@@ -320,11 +346,7 @@ class GroupDriver:
             "SELECT path FROM garbage WHERE root = :root AND path LIKE 'x/batch=' || :g || '.%'",
             root=ROOT,
         )
-        assert {row.path for row in fenced} == {
-            f"x/batch={self.group.group_id}.{i}/attempt={n}/"
-            for i in self.folders
-            for n in range(1, self.model.batches[i].attempt)
-        }
+        assert {row.path for row in fenced} == self.written - {*self.folders.values()}
 
     def check_fair(self, *names: str) -> None:
         """Readers who come to what is all read share its segments evenly."""
@@ -337,6 +359,11 @@ class GroupDriver:
             sum(len(self.group.owned(n, self.lane(s))) for s in self.model.cuts) for n in names
         ]
         assert max(shares) - min(shares) <= 1
+
+
+def _output(batch: Batch) -> dict[str, Any]:
+    path = f"x/batch={batch.identity}/attempt={batch.attempt}/"
+    return {"kind": "parquet", "output": OUTPUT, "root": ROOT, "path": path}
 
 
 def _cut(written: Mapping[str, Any]) -> Cut:

@@ -28,10 +28,15 @@ class ModelBatch:
     token: int
     attempt: int = 1
     state: str = "open"
+    rest: tuple[tuple[Bound, ...], ...] = ()  # what was split off it, and is read next
+
+    @property
+    def held(self) -> list[Bound]:
+        return [*self.bounds, *(bound for part in self.rest for bound in part)]
 
     @property
     def streams(self) -> set[int]:
-        return {bound.stream_id for bound in self.bounds}
+        return {bound.stream_id for bound in self.held}
 
 
 @dataclass
@@ -146,7 +151,7 @@ class GroupModel:
     def opened(self, batch_id: int, bounds: tuple[Bound, ...], name: str) -> None:
         """A new batch: of what can be read, and of nothing that another one reads."""
         assert batch_id not in self.batches
-        taken = {(b.stream_id, b.segment_id) for one in self.open.values() for b in one.bounds}
+        taken = {(b.stream_id, b.segment_id) for one in self.open.values() for b in one.held}
         mine = [(bound.stream_id, bound.segment_id) for bound in bounds]
         assert len({*mine}) == len(mine)
         assert not taken & {*mine}
@@ -164,7 +169,24 @@ class GroupModel:
         batch.state = "committed"
         if self.has(batch.reader, batch.token):
             self.readers[batch.reader].lapsed = False
+        if batch.rest:
+            self._follow(batch_id, *batch.rest)
         self.settle()
+
+    def split(self, batch_id: int, first: Iterable[Bound], rest: Iterable[Bound]) -> None:
+        """The batch ends; one with its first half is open, and the rest belongs to that."""
+        self.batches[batch_id].state = "split"
+        self._follow(batch_id, tuple(first), tuple(rest), *self.batches[batch_id].rest)
+
+    def _follow(self, batch_id: int, first: tuple[Bound, ...], *rest: tuple[Bound, ...]) -> None:
+        """Another batch of the same reader comes in the place of one."""
+        before, following = self.batches[batch_id], max(self.batches) + 1
+        self.batches[following] = ModelBatch(
+            first, before.reader, before.token, attempt=0, rest=rest
+        )
+        for one in self.checkpoints.values():
+            if one.state == "waiting" and batch_id in one.waits:
+                one.waits = one.waits - {batch_id} | {following}
 
     def give_up(self, batch_id: int, position: Position) -> None:
         """End a batch at a position within it; what is not named is unread."""
@@ -229,7 +251,7 @@ class GroupModel:
         assert cut == model.listing({s: o for s, o in cut.items() if o is not None}, left)
         passed = model.unpassed(before) - left
         assert all(model.segments[s].sealed is not None for s in passed)
-        held = {(b.stream_id, b.segment_id) for one in self.open.values() for b in one.bounds}
+        held = {(b.stream_id, b.segment_id) for one in self.open.values() for b in one.held}
         assert not {(stream_id, s) for s in passed} & held
         self.cuts[stream_id] = cut
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, rows, unique
+from tests.controller.support import Lane, unique
 from tests.reader_groups.support import Group
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
 from weir.reader_groups.changes import (
@@ -328,33 +328,3 @@ def test_a_position_outside_the_batch_is_refused(group: Group, position: str) ->
         offline(group, "task", "0.0=10")
     with pytest.raises(NotFound, match="no reader 'nobody'"):
         offline(group, "nobody")
-
-
-def test_what_unfinished_batches_wrote_is_garbage_when_their_group_is_reset_or_deleted(
-    lane: Lane,
-) -> None:
-    def output(batch: Any) -> dict[str, Any]:
-        path = f"d/group={group.name}/batch={batch.batch_id}/attempt={batch.attempt}/"
-        return {"kind": "parquet", "output": "d", "root": "/out", "path": path}
-
-    def garbage() -> list[str]:
-        found = rows(
-            lane.database, "SELECT path FROM garbage WHERE path LIKE :p ORDER BY path",
-            p=f"d/group={group.name}/%",
-        )  # fmt: skip
-        return [row.path.split("/", 2)[2] for row in found]
-
-    group = Group.made(lane)
-    lane.append({"0.0": [1, 1, 1, 1]})
-    reader = group.reader()
-    first = reader.must_open(budget=1)
-    reader.commit(first, outputs=[output(first)])
-    reader.must_open(budget=1)
-    group.lapse("reader")
-    group.reader("heir").must_open(budget=1)
-    reset_reader_group(lane.database, group.name, "tail", request_id=unique("reset"))
-    assert garbage() == ["batch=2/attempt=1/", "batch=2/attempt=2/"]
-    lane.append({"0.0": 1})
-    group.reader().must_open()
-    delete_reader_group(lane.database, group.name, request_id=unique("delete"))
-    assert garbage() == ["batch=2/attempt=1/", "batch=2/attempt=2/", "batch=3/attempt=1/"]

@@ -102,6 +102,9 @@ class GroupMachine(RuleBasedStateMachine):
             process = group.processes[name]
             if process.batch is None:
                 group.open(name, budget, expected)
+            elif process.staged is None and random.random() < 0.2:
+                group.split(process)
+                process.batch = None
             elif process.staged is None:
                 group.write(process)
             else:
@@ -128,7 +131,7 @@ class GroupMachine(RuleBasedStateMachine):
         group = self.group(random)
         found = [process for process in group.ghosts if process.batch is not None]
         for process in random.sample(found, min(len(found), 2)):
-            for work in (group.renew, group.write, group.commit):
+            for work in (group.renew, group.split, group.write, group.commit):
                 if random.random() < 0.6:
                     work(process)
 

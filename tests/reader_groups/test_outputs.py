@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, at_once, staged
+from tests.controller.support import Lane, at_once, rows, staged
 from tests.reader_groups.support import Group
 from weir.controller.transactions import abort
 from weir.errors import Fenced
 from weir.reader_groups.batches import Batch
-from weir.reader_groups.changes import reset_reader_group
+from weir.reader_groups.changes import delete_reader_group, reset_reader_group
 from weir.reader_groups.outputs import committed_folders, record_output, write_manifest
 from weir.reader_groups.readers import reader_offline
 from weir.reader_groups.splits import split_batch
@@ -144,6 +144,11 @@ def test_what_a_batch_wrote_that_never_counts_is_garbage(group: Group) -> None:
     begun()
     reset_reader_group(group.database, group.name, "tail", request_id="reset")
     assert dead() == sorted(wanted)
+    group.lanes[0].append({"0.0": 1})
+    begun()
+    delete_reader_group(group.database, group.name, request_id="delete")
+    found = rows(group.database, "SELECT path FROM garbage WHERE path = ANY(:w)", w=wanted)
+    assert sorted(row.path for row in found) == sorted(wanted)
 
 
 def test_nothing_is_written_for_a_batch_that_was_taken_over(group: Group) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ from tests.crash.jobs import execute, write_config
 from tests.spark.installation import Installation
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.names import StreamName, stream_name
+from weir.reader_groups.batches import open_batch
+from weir.reader_groups.budget import Budget
 from weir.reader_groups.outputs import committed_folders
+from weir.reader_groups.readers import join
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.spark import OpenBatch, Reader
 
@@ -137,9 +141,27 @@ def test_the_lease_is_renewed_while_a_program_computes(weir: Installation, group
     with read(weir, group, appender=short.appender) as slow:
         batch = next(slow)
         time.sleep(1.5)
-        with read(weir, group, appender=short.appender) as other:
-            assert list(other) == []
+        token = join(weir.database, group, "other", 60.0)
+        everything = Budget.of(weir.settings)
+        assert not open_batch(weir.database, group, "other", token, lease=0.6, budget=everything), (
+            "there is nothing to take over"
+        )
         batch.commit()
+
+
+def test_what_another_reader_has_is_waited_for(weir: Installation, group: str) -> None:
+    with read(weir, group) as first, ThreadPoolExecutor(1) as pool:
+        batch = next(first)
+
+        def second() -> list[OpenBatch]:
+            with read(weir, group) as reader:
+                return list(reader)
+
+        waiting = pool.submit(second)
+        time.sleep(1.5)
+        assert not waiting.done()
+        batch.commit()
+        assert waiting.result(30) == []
 
 
 def test_events_of_several_streams_are_asked_for_by_name(

@@ -85,7 +85,7 @@ def begin(
     source: str,
     inputs: Sequence[InputFile] = (),
     append_again: bool = False,
-    guard: Callable[[Connection], None] | None = None,
+    guard: Callable[[Connection], object] | None = None,
 ) -> Attempt | Committed:
     """Open a transaction in the current epoch, or take it over; Committed if it is done already.
 
@@ -139,7 +139,7 @@ def begin(
 
 
 def _guarded(
-    connection: Connection, given: dict[str, Any], guard: Callable[[Connection], None]
+    connection: Connection, given: dict[str, Any], guard: Callable[[Connection], object]
 ) -> Any:
     found = connection.execute(_BEGIN, given).one()
     guard(connection)

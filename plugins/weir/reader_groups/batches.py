@@ -141,13 +141,9 @@ def commit_batch(
         group = lock_group(connection, batch.group)
         # The thread that renews leases has the reader's row first, then its transactions'.
         lock_reader(connection, group, batch.reader_id)
-        check_held(connection, batch)
-        state, rest = connection.execute(
-            text("SELECT state, rest FROM reader_batch WHERE group_id = :g AND batch_id = :b"),
-            {"g": group.group_id, "b": batch.batch_id},
-        ).one()
+        held = check_held(connection, batch)
         committed = commit_in(connection, locked, staged)
-        if state != "open":
+        if held.state != "open":
             return committed
         for table in tables:
             table.publish(connection)
@@ -182,8 +178,8 @@ def commit_batch(
             },
         )
         advance(connection, group, batch.bounds, batch.reader_id)
-        if rest:
-            open_parts(connection, group, batch, rest)
+        if held.rest:
+            open_parts(connection, group, batch, held.rest)
         if settles:
             settle(connection, group)
         return committed

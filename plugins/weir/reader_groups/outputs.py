@@ -41,17 +41,16 @@ def discard_outputs(
     batch_id: int | None = None,
     but: Sequence[dict[str, Any]] = (),
 ) -> None:
-    """Make garbage of the Parquet folders of open batches (or of one), except those that count.
-
-    In a transaction that has locked the group, before the batches end.
-    """
+    """Make garbage of the Parquet folders of a batch (or of all that are open), except those that
+    count. In a transaction that has locked the group."""
     connection.execute(
         text(
             """INSERT INTO garbage (root, path, reason)
             SELECT o ->> 'root', o ->> 'path', 'fenced'
             FROM reader_batch b CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
-            WHERE b.group_id = :g AND b.state = 'open'
-              AND b.batch_id = coalesce(CAST(:b AS bigint), b.batch_id)
+            WHERE b.group_id = :g
+              AND CASE WHEN CAST(:b AS bigint) IS NULL THEN b.state = 'open'
+                       ELSE b.batch_id = :b END
               AND o ->> 'kind' = 'parquet' AND NOT CAST(:but AS jsonb) @> jsonb_build_array(o)
             ON CONFLICT (root, path) DO NOTHING"""
         ),

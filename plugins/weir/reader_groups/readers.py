@@ -140,10 +140,15 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
     """End a reader's open batch at a position within it."""
     row = connection.execute(
         text(
-            """SELECT batch_id, bounds FROM reader_batch
-            WHERE group_id = :g AND reader_id = :r AND state = 'open'"""
+            """UPDATE reader_batch SET state = 'abandoned', error = :error
+            WHERE group_id = :g AND reader_id = :r AND state = 'open'
+            RETURNING batch_id, bounds"""
         ),
-        {"g": group.group_id, "r": reader_id},
+        {
+            "g": group.group_id,
+            "r": reader_id,
+            "error": f"the reader was taken offline at {position}",
+        },
     ).one_or_none()
     if row is None:
         raise InvalidInput(
@@ -152,17 +157,6 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
         )
     read = _read_until(connection, group, list(map(Bound.of, row.bounds)), position)
     discard_outputs(connection, group.group_id, row.batch_id)
-    connection.execute(
-        text(
-            """UPDATE reader_batch SET state = 'abandoned', error = :error
-            WHERE group_id = :g AND batch_id = :b"""
-        ),
-        {
-            "g": group.group_id,
-            "b": row.batch_id,
-            "error": f"the reader was taken offline at {position}",
-        },
-    )
     connection.execute(
         text(
             """UPDATE reader_group_segment SET batch_id = NULL, state = 'unassigned',

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedGroup, lock_group
 from weir.reader_groups.halves import halve
-from weir.reader_groups.held import check_held
+from weir.reader_groups.held import held_or_split
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.plan import Bound
@@ -25,19 +25,19 @@ def split_batch(database: Database, batch: Batch, error: str) -> None:
 
     def work(connection: Connection) -> None:
         group = lock_group(connection, batch.group)
-        check_held(connection, batch)
-        key = {"g": group.group_id, "b": batch.batch_id}
+        held = held_or_split(connection, batch)
+        if held.state != "open":  # it was done, and the connection lost at its COMMIT
+            return
         discard_outputs(connection, group.group_id, batch.batch_id)
-        rest = connection.execute(
+        connection.execute(
             text(
                 """UPDATE reader_batch SET state = 'split', error = :error
-                WHERE group_id = :g AND batch_id = :b AND state = 'open' RETURNING rest"""
+                WHERE group_id = :g AND batch_id = :b"""
             ),
-            {**key, "error": error},
-        ).scalar_one_or_none()
-        if rest is not None:  # else it was done, and the connection lost at its COMMIT
-            parts = [[bound.json() for bound in half] for half in halves]
-            open_parts(connection, group, batch, [*parts, *rest])
+            {"g": group.group_id, "b": batch.batch_id, "error": error},
+        )
+        parts = [[bound.json() for bound in half] for half in halves]
+        open_parts(connection, group, batch, [*parts, *held.rest])
 
     database.transaction(work)
 

@@ -82,7 +82,7 @@ class Appender:
         name: StreamName,
         writer_id: str,
         batch_id: str,
-        guard: Callable[[Connection], None] | None = None,
+        guard: Callable[[Connection], object] | None = None,
     ) -> Attempt | Committed:
         """Open a transaction for a DataFrame."""
         return begin(
