@@ -1,0 +1,106 @@
+"""What the jobs take that move data or look after all streams."""
+
+from dataclasses import dataclass
+
+from weir.arguments.form import (
+    FUNCTION_PATTERN,
+    argument,
+    reader_group_argument,
+    stream_argument,
+)
+from weir.names import LABEL_PATTERN, READABLE_STREAM_PATTERN
+
+
+@dataclass(frozen=True)
+class Ingest:
+    """Append files to a stream, as one transaction."""
+
+    stream: str = stream_argument()
+    paths: list[str] = argument(
+        "Files",
+        "Files or folders below an input root, in the order in which their rows are to be read.",
+        items={"type": "string", "minLength": 1}, minItems=1,
+    )  # fmt: skip
+    format: str = argument(
+        "Format", "What the files are; csv needs a header line, json one object per line.",
+        "parquet", enum=["parquet", "csv", "json"],
+    )  # fmt: skip
+    null_value: str = argument("Null (csv)", "What stands for null in a csv file.", "")
+    separator: str = argument(
+        "Separator (csv)", "What separates the columns of a csv file.", ",", minLength=1
+    )
+    append_again: bool = argument(
+        "Append again", "Append files that the stream holds already a second time.", False
+    )
+
+
+@dataclass(frozen=True)
+class Process:
+    """Run a function over what a reader group has not read yet, exactly once."""
+
+    reader_group: str = reader_group_argument()
+    function: str = argument(
+        "Function",
+        "module:function of a configured package; it takes the events as a DataFrame and returns "
+        "one, or a dictionary from output to DataFrame.",
+        pattern=FUNCTION_PATTERN,
+    )  # fmt: skip
+    outputs: list[str] = argument(
+        "Outputs",
+        "Where the result goes: stream:scope/stream, parquet:folder below the output root, or "
+        "table:schema.table of Weir's database.",
+        items={"type": "string", "pattern": r"^(stream|parquet|table):\S+$"}, minItems=1,
+    )  # fmt: skip
+    order: str = argument(
+        "Order",
+        "segment: by offset within each segment; stream: write order over all; none: fastest.",
+        "segment", enum=["segment", "stream", "none"],
+    )  # fmt: skip
+    readers: int = argument(
+        "Readers",
+        "How many tasks share the work: none takes more than its part before the others have come.",
+        1, minimum=1, maximum=1000,
+    )  # fmt: skip
+    on_error: str = argument(
+        "When the function fails on events",
+        "stop: leave the batch open; split: halve it until the failing event is alone, and stop "
+        "there; quarantine: put that event into <stream>.rejected and go on.",
+        "stop", enum=["stop", "split", "quarantine"],
+    )  # fmt: skip
+    label: str = argument(
+        "Label",
+        "What pins of the group name this reader by, in every run. Empty: the map index of its "
+        "task, if it has one.",
+        "", pattern=rf"^$|{LABEL_PATTERN}",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Decide for every stream what may be truncated, truncate it, and delete dead files."""
+
+    dry_run: bool = argument(
+        "Dry run", "Only say what would be done, for all streams or those named.", False
+    )
+    streams: list[str] = argument(
+        "Streams", "Decide for these, as scope/stream. Empty: for all of which something changed.",
+        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Recover:
+    """After a restore from a backup: say what the warehouse holds that the database does not know,
+    and let the database go on beyond it."""
+
+    unknown_files: str = argument(
+        "Unknown files",
+        "report: only say which there are, and change nothing; keep: leave them where they are; "
+        "delete: delete them after the grace period.",
+        "report", enum=["report", "keep", "delete"],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A job without arguments."""
