@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,21 +15,40 @@ EVERY = 40  # of the flights: 8,420 of them
 FUNCTIONS = Path(__file__).parent / "functions"
 
 
-@pytest.fixture(scope="package")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+ENVIRONMENT = {
+    "WEIR_CONFIG": str(demo.SETTINGS),
+    "WEIR_BATCH_EVENTS": str(100_000 // EVERY),
+    "WEIR_FUNCTION_PACKAGES": "flights,slowly",
+    "WEIR_FUNCTION_PATH": f"{REPOSITORY / 'examples'},{FUNCTIONS}",
+}
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Postgres and Airflow in a temporary state folder, with the demo's settings."""
     # A CI that gives up sends SIGTERM: as Ctrl-C it stops the stack, too.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     installation = Installation(tmp_path_factory.mktemp("weir") / "state", durable=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WEIR_CONFIG", str(demo.SETTINGS))
-        patch.setenv("WEIR_BATCH_EVENTS", str(100_000 // EVERY))
-        patch.setenv("WEIR_FUNCTION_PACKAGES", "flights,slowly")
-        patch.setenv("WEIR_FUNCTION_PATH", f"{REPOSITORY / 'examples'},{FUNCTIONS}")
-        try:
+    try:
+        with environment():
             installation.start()
-            yield installation
-        finally:
-            installation.stop()
-            installation.postgres.remove()
-            signal.signal(signal.SIGTERM, before)
+        yield installation
+    finally:
+        installation.stop()
+        installation.postgres.remove()
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(scope="module")
+def installation(stack: Installation) -> Iterator[Installation]:
+    """The same, and its settings while the tests of a file run: other tests have their own."""
+    with environment():
+        yield stack
+
+
+@contextmanager
+def environment() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        yield

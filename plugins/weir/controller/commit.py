@@ -37,7 +37,7 @@ _COMMIT = text(f"SELECT * FROM commit_append{_GIVEN}")  # noqa: S608 - constant
 _PLACE = text(f"SELECT * FROM place_append{_GIVEN}")  # noqa: S608 - constant
 _NEW = -1  # what was written must be compared with the schema first
 # Seconds in which other appends that must roll may say so too: one roll then does for all.
-_GATHER = 0.05
+_GATHER = 0.25
 
 
 def commit(database: Database, *staged: Staged) -> list[Committed]:
