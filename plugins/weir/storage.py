@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import IO, Any, TypeVar
 
 import psycopg2
@@ -214,6 +214,12 @@ def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
 def sqlstate(error: exc.DBAPIError) -> str:
     """What Postgres calls an error; empty when it gave no answer."""
     return getattr(error.orig, "pgcode", None) or ""
+
+
+def bigints(values: Iterable[int]) -> str:
+    """A parameter of type bigint[]. The driver would quote a list value by value, which takes
+    several times as long: a sixth of what opening a batch of 1,000 segments takes."""
+    return "{" + ",".join(map(str, values)) + "}"
 
 
 def count_statements(database: Database) -> "list[str]":

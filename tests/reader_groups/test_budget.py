@@ -6,15 +6,17 @@ from typing import Any, NamedTuple
 
 import psycopg2
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
 from tests.controller.driver import Driver
 from tests.controller.support import BYTES_PER_EVENT, Lane, run
 from tests.reader_groups.support import ALL, Group, Reader, spans
 from tests.sql.history import scaled_again_and_again
+from weir.controller.locks import lock_group
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.budget import _FIT, Budget
+from weir.reader_groups.positions import read_graphs, read_positions
 from weir.storage import Database, count_statements
 
 
@@ -270,6 +272,22 @@ def test_catching_up_over_1000_scales_takes_as_many_batches_as_the_budget_says(
     assert taken == [500, 500, 500, 500, 2]
     assert len(statements) <= 2  # the last one fits, so its bounds are planned once
     assert group.cut() == lane.tail()
+
+
+def test_a_group_looks_at_nothing_that_it_has_passed(test_database: TestDatabase) -> None:
+    # One of its positions is as old as the stream, the other follows a thousand scales.
+    database = test_database.open()
+    lane = Lane.made(database)
+    scaled_again_and_again(lane, 1_000)
+    group = Group.made(lane, start="tail")
+    lane.scale(next(name for name in lane.tail() if name != "1.0"), parts=3)
+
+    def sight(connection: Connection) -> set[str]:
+        locked = lock_group(connection, group.name)
+        graphs = read_graphs(connection, locked, read_positions(connection, locked))
+        return {segment.name for segment in graphs[lane.stream_id].states}
+
+    assert database.transaction(sight) == group.cut().keys() | lane.tail().keys()
 
 
 def test_a_plan_reads_what_the_batch_reads_and_not_the_backlog(

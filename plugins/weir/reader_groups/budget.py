@@ -8,6 +8,7 @@ from sqlalchemy import Connection, text
 from weir.reader_groups.plan import Bound
 from weir.segment import Segment
 from weir.settings import Settings
+from weir.storage import bigints
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ def fit(connection: Connection, wanted: Sequence[Bound], budget: Budget) -> Fit:
     rows = connection.execute(
         _FIT,
         {
-            "streams": [bound.stream_id for bound in wanted],
-            "segments": [bound.segment_id for bound in wanted],
-            "starts": [bound.start for bound in wanted],
-            "ends": [bound.end for bound in wanted],
+            "streams": bigints(bound.stream_id for bound in wanted),
+            "segments": bigints(bound.segment_id for bound in wanted),
+            "starts": bigints(bound.start for bound in wanted),
+            "ends": bigints(bound.end for bound in wanted),
             "events": budget.events,
             "bytes": budget.bytes,
             "files": budget.files,

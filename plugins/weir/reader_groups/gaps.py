@@ -17,7 +17,18 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
             """SELECT gs.stream_id, s.scope || '/' || s.name AS stream, s.head,
                       group_cut(gs.group_id, gs.stream_id) AS cut, s.state
             FROM reader_group_stream gs JOIN stream s USING (stream_id)
-            WHERE gs.group_id = :g AND NOT EXISTS (
+            -- Mostly a look is enough: what can be read is listed in the head, and not further on,
+            -- or is newer than all of it.
+            CROSS JOIN LATERAL (
+                WITH h AS MATERIALIZED (SELECT * FROM cut_entries(s.head))
+                SELECT EXISTS (
+                    SELECT FROM reader_group_segment p LEFT JOIN h USING (segment_id)
+                    WHERE p.group_id = gs.group_id AND p.stream_id = gs.stream_id
+                      AND p.next_offset IS NOT NULL
+                      AND CASE WHEN h.segment_id IS NULL
+                               THEN p.segment_id < (SELECT max(segment_id) FROM h)
+                               ELSE h.event_offset > p.next_offset END) AS likely) below
+            WHERE gs.group_id = :g AND (below.likely OR s.state = 'deleted') AND NOT EXISTS (
                 SELECT FROM reader_group_segment p WHERE p.group_id = gs.group_id
                 AND p.stream_id = gs.stream_id AND p.batch_id IS NOT NULL)"""
         ),

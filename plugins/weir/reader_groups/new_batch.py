@@ -23,7 +23,8 @@ from weir.reader_groups.positions import (
     read_positions,
 )
 from weir.segment import Segment
-from weir.stream_cut import StreamCut, read_entries
+from weir.storage import bigints
+from weir.stream_cut import StreamCut
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ def open_new(
             "bounds": json.dumps([bound.json() for bound in bounds]),
             "events": events,
             "bytes": size,
-            "streams": [bound.stream_id for bound in bounds],
-            "segments": [bound.segment_id for bound in bounds],
+            "streams": bigints(bound.stream_id for bound in bounds),
+            "segments": bigints(bound.segment_id for bound in bounds),
         },
     )
     return batch
@@ -148,8 +149,8 @@ def _share(
             ),
             {
                 "g": group.group_id,
-                "streams": [stream_id for stream_id, _ in [*take, *drop]],
-                "segments": [segment_id for _, segment_id in [*take, *drop]],
+                "streams": bigints(stream_id for stream_id, _ in [*take, *drop]),
+                "segments": bigints(segment_id for _, segment_id in [*take, *drop]),
                 "readers": [reader_id] * len(take) + [None] * len(drop),
             },
         )
@@ -165,7 +166,7 @@ def _plan(
     until: dict[int, dict[str, Any]],
 ) -> tuple[list[Bound], int]:
     """The bounds of the next batch, and their bytes."""
-    stops = {s: _load_cut(connection, s, until[s], graphs[s]) for s in graphs if s in until}
+    stops = {s: _stop(connection, s, until[s], graphs[s]) for s in graphs if s in until}
     theirs = [p for p in positions if p.key not in mine]
 
     def bounds_within(fit: Fit) -> list[Bound]:
@@ -195,11 +196,12 @@ def _present(positions: Sequence[Position], stream_id: int) -> dict[Segment, int
     }
 
 
-def _load_cut(
-    connection: Connection, stream_id: int, cut: dict[str, Any], graph: Graph
-) -> StreamCut:
-    """A cut; its segments are looked up only if they are not in sight."""
-    known = {segment.segment_id: segment for segment in graph.states}
-    if known.keys() >= read_entries(cut).keys():
-        return StreamCut.from_json(cut, known)
-    return load_cuts(connection, stream_id, cut)[0]
+def _stop(
+    connection: Connection, stream_id: int, until: dict[str, Any], graph: Graph
+) -> StreamCut | None:
+    """Where to stop; None if that is behind all that is in sight, as for most of a run."""
+    offsets = [until.get(segment.name) for segment in graph.states]
+    ends = [state.end for state in graph.states.values()]
+    if all(isinstance(o, int) and o >= end for o, end in zip(offsets, ends, strict=True)):
+        return None
+    return load_cuts(connection, stream_id, until)[0]

@@ -96,8 +96,7 @@ def bounds_of_stream(
     """
     starts = dict(owned)
     waits = set(waiting)
-    queue = [*starts, *waits]  # by id: whatever comes before a segment is decided before it
-    heapq.heapify(queue)
+    queue = sorted(starts.keys() | waits)  # a heap: what comes before a segment is decided before
     unread = _KeySet()  # keys at which something of a smaller id is not read to its end
     bounds = []
     while queue:
@@ -109,9 +108,9 @@ def bounds_of_stream(
             continue
         state = graph.states[segment]
         end = cap(segment, start, max(start, readable_until(until, state)))
-        following = graph.successors(segment)
+        following = graph.successors(segment) if end == state.end else []
         # A sealed segment is left only for successors that are in sight, all of them.
-        completes = end == state.end and covers(
+        completes = following != [] and covers(
             [KeyRange(other.key_low, other.key_high) for other in following],
             KeyRange(segment.key_low, segment.key_high),
         )
@@ -134,8 +133,12 @@ class _KeySet:
     def __init__(self) -> None:
         self._lows: list[float] = []
         self._highs: list[float] = []
+        self._new: list[Segment] = []  # put in order when it is asked, which mostly is never
 
     def add(self, segment: Segment) -> None:
+        self._new.append(segment)
+
+    def _insert(self, segment: Segment) -> None:
         first = bisect_left(self._highs, segment.key_low)
         past = bisect_right(self._lows, segment.key_high)
         touched = slice(first, past)
@@ -144,5 +147,7 @@ class _KeySet:
         self._lows[touched], self._highs[touched] = [low], [high]
 
     def overlaps(self, segment: Segment) -> bool:
+        while self._new:
+            self._insert(self._new.pop())
         i = bisect_right(self._highs, segment.key_low)
         return i < len(self._lows) and self._lows[i] < segment.key_high

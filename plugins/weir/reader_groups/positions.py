@@ -8,6 +8,7 @@ from sqlalchemy import Connection, text
 from weir.controller.locks import LockedGroup
 from weir.reader_groups.plan import Bound, Graph, SegmentState
 from weir.segment import Segment
+from weir.storage import bigints
 from weir.stream_cut import ready
 
 Key = tuple[int, int]  # stream and segment id
@@ -130,11 +131,9 @@ def advance(
     smaller id overlaps it.
     """
     done = [bound for bound in bounds if bound.completes]
-    read = [bound for bound in bounds if not bound.completes]
-    moved = {(bound.stream_id, bound.segment_id): bound.end for bound in read}
-    changed: dict[Key, int | None] = dict(moved)
-    if done:
-        changed = {**_entered(connection, group, done), **moved}
+    moved = {(b.stream_id, b.segment_id): b.end for b in bounds if not b.completes}
+    entered = _entered(connection, group, done) if done else {}
+    went_on = {key: end for key, end in moved.items() if key not in entered}
     connection.execute(
         text(
             """WITH noted AS (
@@ -145,30 +144,38 @@ def advance(
                     AS d (stream_id, segment_id)
                 WHERE p.group_id = :g AND p.stream_id = d.stream_id
                   AND p.segment_id = d.segment_id
+            ), entered AS (
+                INSERT INTO reader_group_segment AS p (group_id, stream_id, segment_id, state,
+                                                       next_offset, reader_id)
+                SELECT :g, e.stream_id, e.segment_id,
+                       CASE WHEN e.next_offset IS NULL THEN 'future'
+                            WHEN e.mine THEN 'assigned' ELSE 'unassigned' END,
+                       e.next_offset, CASE WHEN e.mine THEN CAST(:reader_id AS text) END
+                FROM unnest(CAST(:new_streams AS bigint[]), CAST(:new_segments AS bigint[]),
+                            CAST(:new_offsets AS bigint[]), CAST(:new_mine AS boolean[]))
+                    AS e (stream_id, segment_id, next_offset, mine)
+                ON CONFLICT (group_id, stream_id, segment_id) DO UPDATE SET
+                    state = excluded.state, next_offset = excluded.next_offset,
+                    reader_id = excluded.reader_id
             )
-            INSERT INTO reader_group_segment AS p (group_id, stream_id, segment_id, state,
-                                                   next_offset, reader_id)
-            SELECT :g, m.stream_id, m.segment_id,
-                   CASE WHEN m.next_offset IS NULL THEN 'future'
-                        WHEN m.mine THEN 'assigned' ELSE 'unassigned' END,
-                   m.next_offset, CASE WHEN m.mine THEN r.reader_id END
+            UPDATE reader_group_segment p SET state = 'assigned', reader_id = :reader_id,
+                next_offset = m.past, batch_id = NULL
             FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
-                        CAST(:offsets AS bigint[]), CAST(:mine AS boolean[]))
-                AS m (stream_id, segment_id, next_offset, mine)
-            LEFT JOIN reader r ON r.group_id = :g AND r.reader_id = :reader_id
-            ON CONFLICT (group_id, stream_id, segment_id) DO UPDATE SET
-                state = excluded.state, next_offset = excluded.next_offset,
-                reader_id = excluded.reader_id, batch_id = NULL"""
+                        CAST(:ends AS bigint[])) AS m (stream_id, segment_id, past)
+            WHERE p.group_id = :g AND p.stream_id = m.stream_id AND p.segment_id = m.segment_id"""
         ),
         {
             "g": group.group_id,
             "reader_id": reader_id,
-            "done_streams": [bound.stream_id for bound in done],
-            "done_segments": [bound.segment_id for bound in done],
-            "streams": [key[0] for key in changed],
-            "segments": [key[1] for key in changed],
-            "offsets": list(changed.values()),
-            "mine": [key in moved for key in changed],
+            "done_streams": bigints(bound.stream_id for bound in done),
+            "done_segments": bigints(bound.segment_id for bound in done),
+            "new_streams": bigints(stream_id for stream_id, _ in entered),
+            "new_segments": bigints(segment_id for _, segment_id in entered),
+            "new_offsets": [moved.get(key, offset) for key, offset in entered.items()],
+            "new_mine": [key in moved for key in entered],
+            "streams": bigints(stream_id for stream_id, _ in went_on),
+            "segments": bigints(segment_id for _, segment_id in went_on),
+            "ends": bigints(went_on.values()),
         },
     )
 
@@ -193,8 +200,8 @@ def _entered(
                 AND n.segment_id < (e.epoch + 1)::bigint << 32"""
         ),
         {
-            "streams": [bound.stream_id for bound in done],
-            "segments": [bound.segment_id for bound in done],
+            "streams": bigints(bound.stream_id for bound in done),
+            "segments": bigints(bound.segment_id for bound in done),
         },
     ).all()
     entered: dict[Key, int | None] = {}
