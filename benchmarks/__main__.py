@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import commits, control, data_path, metadata, overhead
+from benchmarks import batches, commits, control, data_path, metadata, overhead
 from benchmarks.setting import bench_setting
 
 
@@ -24,7 +24,7 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="weir-bench-") as folder,
         bench_setting(Path(folder), full=given.size == "full") as setting,
     ):
-        for area in (data_path, overhead, metadata, commits, control):
+        for area in (data_path, overhead, metadata, commits, control, batches):
             for name, make in area.FIGURES.items():
                 if name.startswith(given.figure):
                     found = True

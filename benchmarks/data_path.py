@@ -88,7 +88,7 @@ def _noop(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _appended(setting: Setting) -> StreamName:
+def appended(setting: Setting) -> StreamName:
     """A stream of 16 segments that holds the rows, appended in five transactions."""
     cached = setting.__dict__.get("_appended")
     if cached is None:
@@ -111,7 +111,7 @@ def _reading(
     limit: float,
     goal: float,
 ) -> Figure:
-    name = _appended(setting)
+    name = appended(setting)
     stream_id = setting.database.transaction(
         lambda c: c.exec_driver_sql(
             "SELECT stream_id FROM streams WHERE stream = %s", (str(name),)

@@ -1,10 +1,12 @@
 """A reader of a group without a JVM, and what must have become of all that such readers did.
 
-It writes what it reads to a stream, in the transaction of the positions; to Parquet, of which the
-record names the attempt that counts; and to a file named after its batch, which every attempt
-writes with the same bytes.
+It writes what it reads to a stream and to a table, in the transaction of the positions; to Parquet,
+of which the record names the attempt that counts; and to a file named after its batch, which every
+attempt writes with the same bytes.
 """
 
+import csv
+import io
 import itertools
 import json
 import uuid
@@ -18,6 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import weir
+from tests.controller.support import rows
+from tests.crash.jobs import execute
 from tests.reader_groups.support import budget as only_events
 from weir import tables
 from weir.controller.reads import plan_of_bounds
@@ -26,13 +30,15 @@ from weir.controller.transactions import Attempt, begin
 from weir.names import StreamName
 from weir.reader_groups.batches import Batch, check_held, commit_batch, open_batch
 from weir.reader_groups.groups import group_streams
-from weir.reader_groups.outputs import committed_folders, write_manifest
+from weir.reader_groups.outputs import committed_folders, record_output, write_manifest
 from weir.reader_groups.readers import join, renew
+from weir.reader_groups.table_outputs import StagedTable, make_staging, read_table
 from weir.settings import Settings
-from weir.storage import Database, KeepAlive
+from weir.storage import Database, KeepAlive, copy_in
 from weir.warehouse import filesystem
 
 FOLDER = "copies"
+TABLE = "public.results"
 COLUMNS = ["key", "n"]
 Moment = Callable[[str], None]
 
@@ -77,8 +83,12 @@ class GroupReader:
         self._write_file(batch, events)
         self.moment("wrote files")
         staged = self._stage(batch, events)
+        copied = self._copy(batch, events)
         self.moment("staged")
-        commit_batch(self.database, batch, lease=self.lease, staged=[staged], outputs=[output])
+        commit_batch(
+            self.database, batch, lease=self.lease, staged=[staged], tables=[copied],
+            outputs=[output],
+        )  # fmt: skip
         self.moment("committed")
         write_manifest(self.database, self.group, FOLDER, self._root, FOLDER)
         self.moment("wrote the manifest")
@@ -108,11 +118,13 @@ class GroupReader:
 
     def _write_parquet(self, batch: Batch, events: pa.Table) -> dict[str, Any]:
         folder = f"{FOLDER}/group={self.group}/batch={batch.identity}/attempt={batch.attempt}/"
+        output = {"kind": "parquet", "output": FOLDER, "root": self._root, "path": folder}
+        record_output(self.database, batch, output)
         system, base = filesystem(self._root)
         system.create_dir(f"{base}/{folder}", recursive=True)
         with system.open_output_stream(f"{base}/{folder}part.parquet") as out:
             pq.write_table(events, out)
-        return {"kind": "parquet", "output": FOLDER, "root": self._root, "path": folder}
+        return output
 
     def _write_file(self, batch: Batch, events: pa.Table) -> None:
         """Whole or not at all; whoever writes it, it is the same."""
@@ -133,6 +145,26 @@ class GroupReader:
         assert isinstance(attempt, Attempt), "its output is there, but not its position"
         return tables._stage(self.settings.warehouse, attempt, events)
 
+    def _copy(self, batch: Batch, events: pa.Table) -> StagedTable:
+        columns = self.database.transaction(lambda c: read_table(c, TABLE))
+        staging, statement = make_staging(self.database, batch, 0, columns)
+        copied = io.StringIO()
+        csv.writer(copied).writerows(
+            [self.group, event["key"], event["n"]] for event in events.to_pylist()
+        )
+        encoded = io.BytesIO(copied.getvalue().encode())
+        piece = self.database.transaction(lambda c: copy_in(c, statement, encoded))
+        return StagedTable(TABLE, staging, (piece,), events.num_rows)
+
+
+def make_table(owner_dsn: str) -> None:
+    """The table for results, as its owner makes it."""
+    execute(
+        owner_dsn,
+        f"""CREATE TABLE {TABLE} (reader_group text, key text, n bigint);
+        GRANT SELECT, INSERT ON {TABLE} TO weir_jobs""",
+    )
+
 
 def append_numbers(settings: Settings, stream: str, numbers: Iterable[int], keys: int) -> None:
     """An event for each number; those of a key are appended in their order."""
@@ -149,14 +181,16 @@ def check_exactly_once(
     folders = committed_folders(database, group, FOLDER)
     manifest = json.loads((root / FOLDER / f"group={group}/_manifest.json").read_text())
     assert manifest["folders"] == folders
+    found = rows(database, f"SELECT n FROM {TABLE} WHERE reader_group = :g ORDER BY n", g=group)
+    assert [row.n for row in found] == list(range(total)), "the table"
     parts = [pq.ParquetFile(root / folder / "part.parquet").read() for folder in folders]
     files = [f"{root}/files/{folder.split('batch=')[1].split('/')[0]}.json" for folder in folders]
-    found = {
+    sinks = {
         "the stream": weir.read(str(out), order="stream", settings=settings).to_pylist(),
         "Parquet": pa.concat_tables(parts).to_pylist(),
         "files": list(itertools.chain(*(json.loads(Path(file).read_text()) for file in files))),
     }
-    for where, events in found.items():
+    for where, events in sinks.items():
         assert sorted(event["n"] for event in events) == list(range(total)), where
         last: dict[str, int] = {}
         for event in events:

@@ -12,11 +12,18 @@ from dataclasses import replace
 
 import pytest
 
+from tests.conftest import TestDatabase
 from tests.controller.operations import Operation
 from tests.controller.support import Lane
 from tests.crash.fault_points import kill_at, moments_of
 from tests.crash.forks import Child, children
-from tests.crash.group_reader import FOLDER, GroupReader, append_numbers, check_exactly_once
+from tests.crash.group_reader import (
+    FOLDER,
+    GroupReader,
+    append_numbers,
+    check_exactly_once,
+    make_table,
+)
 from tests.crash.jobs import wait_for
 from tests.reader_groups.support import Group
 from weir.errors import Fenced
@@ -38,8 +45,9 @@ def chance() -> random.Random:
 
 
 @pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """An installation whose leases are short."""
+def settings(settings: Settings, test_database: TestDatabase) -> Settings:
+    """An installation whose leases are short, and with a table for results."""
+    make_table(test_database.owner_dsn)
     return replace(settings, reader_lease=1.0, transaction_lease=5.0)
 
 
@@ -198,4 +206,4 @@ def test_a_reader_killed_anywhere_in_a_batch_is_taken_over_and_each_event_is_the
         write_manifest(database, group.name, FOLDER, made.output_roots[0], FOLDER)
         check_exactly_once(database, made, group.name, out.name, 30)
         assert group.readers() == ["heir"], f"killed {moment}"
-    assert len(moments) == 70, moments
+    assert len(moments) == 86, moments

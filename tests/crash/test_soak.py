@@ -22,6 +22,7 @@ from weir.names import stream_name
 from weir.reader_groups.outputs import committed_folders
 
 ROUNDS = int(os.environ.get("WEIR_SOAK_ROUNDS", "25"))
+SHARED_ROUNDS = max(3, ROUNDS // 5)
 ROWS = 20_000
 KEYS = 97
 
@@ -86,30 +87,30 @@ def test_appends_killed_at_random_moments_beside_scales_are_there_exactly_once(
     assert {str(p.relative_to(warehouse)) for p in warehouse.rglob("*.parquet")} == listed
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(60 * ROUNDS)
-def test_consumers_killed_at_random_moments_publish_each_event_exactly_once(
-    weir: Installation, config: Path, chance: random.Random, test_database: TestDatabase
-) -> None:
-    stream = weir.create(segments=3)
-    weir.create(STREAM, segments=2)
+@pytest.fixture
+def consumed(weir: Installation, test_database: TestDatabase) -> dict[str, Any]:
+    """A stream, a group that reads it, and every kind of output; the arguments of the job."""
     execute(
         test_database.owner_dsn,
         f"CREATE TABLE {TABLE} (k text, n bigint); GRANT SELECT, INSERT ON {TABLE} TO weir_jobs",
     )
-    group = weir.group(stream)
-    arguments = {
-        "reader_group": group,
+    weir.create(STREAM, segments=2)
+    return {
+        "reader_group": weir.group(weir.create(segments=6)),
         "function": "tests.crash.functions:copies",
         "outputs": [f"stream:{STREAM}", f"parquet:{FOLDER}", f"table:{TABLE}"],
     }
-    total = 0
-    for number in range(ROUNDS):
-        weir.append(stream, [(f"key {n % 11}", total + n) for n in range(200)])
-        total += 200
-        kill_at_random("process", arguments, config, f"reader {number}", chance)
-        if chance.random() < 0.3:
-            finish("process", process.run, arguments, f"another {number}")
+
+
+def append_more(weir: Installation, total: int, count: int) -> int:
+    """Append so many events; how many there are then."""
+    rows = [(f"key {n % 11}", n) for n in range(total, total + count)]
+    weir.append(stream_name("s/events"), rows)
+    return total + count
+
+
+def check_exactly_once(weir: Installation, arguments: dict[str, Any], total: int) -> None:
+    """Read the rest; then every event is once in every output."""
     wait_for(
         "all to be read by the last",
         lambda: (
@@ -120,8 +121,50 @@ def test_consumers_killed_at_random_moments_publish_each_event_exactly_once(
     assert sorted(weir.check(stream_name(STREAM))["n"]) == list(range(total))
     assert [n for (n,) in weir.query(f"SELECT n FROM {TABLE} ORDER BY n")] == list(range(total))
     root = Path(weir.settings.output_roots[0])
+    group = arguments["reader_group"]
     folders = committed_folders(weir.database, group, FOLDER)
     read = weir.spark.read.parquet(*[str(root / folder) for folder in folders]).collect()
     assert sorted(row.n for row in read) == list(range(total))
     manifest = json.loads((root / FOLDER / f"group={group}/_manifest.json").read_text())
     assert manifest["folders"] == folders
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(60 * ROUNDS)
+def test_consumers_killed_at_random_moments_publish_each_event_exactly_once(
+    weir: Installation, config: Path, chance: random.Random, consumed: dict[str, Any]
+) -> None:
+    total = 0
+    for number in range(ROUNDS):
+        total = append_more(weir, total, 200)
+        kill_at_random("process", consumed, config, f"reader {number}", chance)
+        if chance.random() < 0.3:
+            finish("process", process.run, consumed, f"another {number}")
+    check_exactly_once(weir, consumed, total)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(180 * SHARED_ROUNDS)
+def test_of_two_consumers_at_once_one_is_killed_and_the_other_finishes_the_work(
+    weir: Installation, config: Path, chance: random.Random, consumed: dict[str, Any]
+) -> None:
+    arguments, total = {**consumed, "readers": 2}, 0
+    for number in range(SHARED_ROUNDS):
+        total = append_more(weir, total, 600)
+        with (
+            job("process", arguments, config, run=f"one {number}") as victim,
+            job("process", arguments, config, run=f"other {number}") as survivor,
+        ):
+            open_ = "SELECT FROM reader_batch WHERE state = 'open' AND reader_id LIKE :reader"
+            wait_for(
+                "a batch to be opened",
+                lambda n=number: (
+                    weir.query(open_, reader=f"%/one {n}/%") or not victim.running()  # noqa: B023
+                ),
+            )
+            time.sleep(chance.uniform(0, 4))
+            if victim.running():
+                victim.kill()
+            assert survivor.wait(180) == 0, survivor.said
+        assert weir.value("SELECT unread_events FROM lag") == 0, "the other did not finish it"
+    check_exactly_once(weir, consumed, total)

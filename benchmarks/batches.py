@@ -1,0 +1,387 @@
+"""What batches cost: opened, committed, read, taken over; and the Python data source."""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+
+import psycopg2
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from benchmarks.data_path import appended
+from benchmarks.figure import Figure
+from benchmarks.setting import Setting
+from weir import tables
+from weir.controller.commit import commit
+from weir.controller.reads import FileSlice, plan_of_bounds
+from weir.controller.staged import Staged, StagedFile
+from weir.controller.streams import create_stream
+from weir.controller.transactions import Attempt, begin
+from weir.names import StreamName, stream_name
+from weir.reader_groups.batches import Batch, commit_batch, open_batch
+from weir.reader_groups.budget import Budget
+from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.groups import create_reader_group, group_tails
+from weir.reader_groups.readers import join, renew
+from weir.reader_groups.turns import next_batch
+from weir.schema import Field
+from weir.settings import Settings
+from weir.spark.read import frame_of, read_stream_frame
+from weir.spark.source import register
+from weir.storage import Database, count_statements
+from weir.warehouse import spark_path
+
+FIELDS: list[Field] = [
+    {"name": "key", "type": "string", "nullable": True, "metadata": {}},
+    {"name": "value", "type": "long", "nullable": True, "metadata": {}},
+]
+MANY, FEW = 1000, 10  # segments
+FILES = 10  # per segment, where they are read
+ROWS = 100  # per file
+LEASE = 600.0
+ALL = Budget(10**9, 10**15, 10**6)
+
+
+@dataclass
+class Stream:
+    """A stream of so many equal segments."""
+
+    setting: Setting
+    name: StreamName
+    stream_id: int
+
+    @classmethod
+    def made(cls, setting: Setting, segments: int) -> "Stream":
+        name = stream_name(f"bench/b{setting.number()}")
+        made = create_stream(
+            setting.database, name, routing_key="key", segments=segments, fields=FIELDS,
+            request_id=str(name),
+        )  # fmt: skip
+        return cls(setting, name, made["stream_id"])
+
+    def append(self, content: Path | None = None) -> None:
+        """A file in every segment; only its name, or one with this content."""
+        attempt = begin(
+            self.setting.database, self.name, writer_id="bench",
+            batch_id=str(self.setting.number()), fingerprint="", lease=LEASE, source="bench",
+        )  # fmt: skip
+        assert isinstance(attempt, Attempt)
+        files = []
+        for task, segment in enumerate(attempt.segments):
+            folder = f"{attempt.folder}_weir_segment={segment.segment_id}/_weir_task={task}"
+            path = f"{folder}/part-0.c000.parquet"
+            if content is not None:
+                at = Path(self.setting.settings.warehouse) / path
+                at.parent.mkdir(parents=True)
+                os.link(content, at)
+            files.append(StagedFile(segment.segment_id, path, ROWS, 10 * ROWS, 0, ROWS - 1))
+        commit(self.setting.database, Staged(attempt, tuple(files), FIELDS))
+
+    def group(self, start: str = "head") -> "Group":
+        """A new group, and its only reader."""
+        name = f"bench-{self.setting.number()}"
+        create_reader_group(self.setting.database, name, [self.name], start=start, request_id=name)
+        return Group(self, name, join(self.setting.database, name, "reader", LEASE))
+
+
+@dataclass
+class Group:
+    stream: Stream
+    name: str
+    token: int
+
+    def open(self) -> Batch:
+        batch = open_batch(
+            self.stream.setting.database, self.name, "reader", self.token, lease=LEASE, budget=ALL
+        )
+        assert batch is not None
+        return batch
+
+    def commit(self, batch: Batch) -> None:
+        commit_batch(self.stream.setting.database, batch, lease=LEASE)
+
+    def plan(self, batch: Batch) -> tuple[list[FileSlice], list[Field]]:
+        """The files that a batch reads, and their schema."""
+        bounds = [(bound.segment_id, bound.start, bound.end) for bound in batch.bounds]
+        return self.stream.setting.database.transaction(
+            lambda c: plan_of_bounds(c, self.stream.stream_id, bounds)
+        )
+
+
+def wide(what: str, setting: Setting) -> Figure:
+    """Opening and committing a batch of many segments beside one of few."""
+    setting.durable(True)
+    batches = 10
+    statements = count_statements(setting.database)
+    counts: dict[int, int] = {}
+
+    def side(segments: int) -> Callable[[], float]:
+        stream = Stream.made(setting, segments)
+        group = stream.group()
+
+        def run() -> float:
+            seconds = 0.0
+            for _ in range(batches):
+                stream.append()
+                del statements[:]
+                start = time.perf_counter()
+                batch = group.open()
+                opened, opening = time.perf_counter(), len(statements)
+                group.commit(batch)
+                committed, both = time.perf_counter(), len(statements)
+                assert len(batch.bounds) == segments
+                seconds += (opened - start) if what == "open" else (committed - opened)
+                counts[segments] = opening if what == "open" else both - opening
+            return seconds
+
+        return run
+
+    ours, reference = side(MANY), side(FEW)
+    reference()
+    ours()
+    assert counts[FEW] == counts[MANY], f"it takes more statements: {counts}"
+    return Figure(
+        f"batch/{what}",
+        f"{batches} times {what} a batch of a file in each of {MANY:,} segments, beside {FEW} "
+        "segments; without reading it",
+        ours,
+        reference,
+        limit=3,
+        notes={"statements": counts},
+    )
+
+
+def _content(setting: Setting) -> Path:
+    """A file of events."""
+    path = setting.folder / "events.parquet"
+    if not path.exists():
+        rows = range(ROWS)
+        columns = {"key": [f"key-{i}" for i in rows], "value": list(rows), "_weir_seq": list(rows)}
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table(columns), path)
+    return path
+
+
+def scan(setting: Setting) -> Figure:
+    """From opening a batch to its first row."""
+    setting.durable(True)
+    stream = Stream.made(setting, MANY)
+    for _ in range(FILES):
+        stream.append(_content(setting))
+    warehouse = setting.settings.warehouse
+    root = spark_path(warehouse, str(stream.stream_id))
+
+    def first(frame: DataFrame) -> None:
+        assert frame.first() is not None
+
+    def ours() -> float:
+        group = stream.group()
+        start = time.perf_counter()
+        slices, fields = group.plan(group.open())
+        assert len(slices) == MANY * FILES
+        first(frame_of(setting.spark, warehouse, stream.stream_id, slices, fields, order="segment"))
+        return time.perf_counter() - start
+
+    schema = "key string, value bigint, _weir_seq bigint"
+    return Figure(
+        "batch/scan",
+        f"from opening a batch of {MANY:,} segments and {MANY * FILES:,} files to its first row, "
+        "beside the first row of the same folder, by Spark",
+        ours,
+        lambda: first(setting.spark.read.schema(schema).parquet(root)),
+        limit=1.5,
+    )
+
+
+def since_checkpoint(setting: Setting) -> Figure:
+    """Reading what is new, whatever was before."""
+    setting.durable(True)
+    many, few = 100_000, 10
+    reads = 20
+    rows = pa.table({"key": [f"key-{i}" for i in range(ROWS)], "value": list(range(ROWS))})
+
+    def side(commits: int) -> Callable[[], float]:
+        stream = Stream.made(setting, FEW)
+        _commit_in_bulk(setting, stream, commits)
+        group = stream.group("tail")
+        checkpoint(setting.database, group.name, name="here")
+
+        def run() -> float:
+            seconds = 0.0
+            for _ in range(reads):
+                tables.append(
+                    str(stream.name), rows, writer_id="bench", batch_id=str(setting.number()),
+                    settings=setting.settings,
+                )  # fmt: skip
+                start = time.perf_counter()
+                batch = group.open()
+                slices, fields = group.plan(batch)
+                read = sum(_rows(setting.settings, one, fields) for one in slices)
+                group.commit(batch)
+                seconds += time.perf_counter() - start
+                assert read == ROWS
+            return seconds
+
+        return run
+
+    return Figure(
+        "batch/since_checkpoint",
+        f"{reads} times reading (with pyarrow) and committing the {ROWS} events that are new, in a "
+        f"stream of {FEW} segments that {many:,} commits were made to, beside {few}",
+        side(many),
+        side(few),
+        limit=1.5,
+    )
+
+
+def _rows(settings: Settings, one: FileSlice, fields: list[Field]) -> int:
+    return tables.read_slice(settings.warehouse, one, fields, ["key", "value"]).num_rows
+
+
+def _commit_in_bulk(setting: Setting, stream: Stream, commits: int) -> None:
+    """So many commits, a second apart, each of a file that is only known by name."""
+    connection = psycopg2.connect(setting.server.dsn("weir", "postgres"))
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("SET search_path = weir")
+        cursor.execute(_COMMITS, {"s": stream.stream_id, "n": commits, "m": FEW, "rows": ROWS})
+        cursor.execute("VACUUM (ANALYZE) transaction, data_file, time_index, segment_tail, stream")
+    connection.close()
+
+
+# Commit i, of n, writes to segment i mod m.
+_COMMITS = """
+CREATE TEMP TABLE made AS
+SELECT i, i %% %(m)s AS segment_id, (i / %(m)s) * %(rows)s AS start_offset,
+       last_clock - (%(n)s - i) * 1000000::bigint AS clock
+FROM stream, generate_series(0, %(n)s - 1) i WHERE stream_id = %(s)s;
+INSERT INTO transaction (stream_id, transaction_number, writer_id, batch_id, fingerprint, state,
+    epoch, opened_at, lease_until, ended_at, clock, events, bytes, files, append_again, source)
+SELECT %(s)s, i + 1, 'bulk', i::text, '', 'committed', 0, clock_time(clock), clock_time(clock),
+       clock_time(clock), clock, %(rows)s, 10 * %(rows)s, 1, false, 'bench' FROM made;
+INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes, transaction_number,
+    first_seq, last_seq, schema_version, path)
+SELECT %(s)s, segment_id, start_offset, %(rows)s, 10 * %(rows)s, i + 1, 0, %(rows)s - 1, 1,
+       %(s)s || '/' || i FROM made;
+INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes, clock,
+    transaction_number)
+SELECT %(s)s, segment_id, start_offset, %(rows)s, 10 * start_offset, 10 * %(rows)s, clock, i + 1
+FROM made;
+UPDATE segment_tail t SET tail_offset = m.events, tail_bytes = 10 * m.events
+FROM (SELECT segment_id, count(*) * %(rows)s AS events FROM made GROUP BY segment_id) m
+WHERE t.stream_id = %(s)s AND t.segment_id = m.segment_id;
+UPDATE stream SET next_transaction_number = %(n)s + 1 WHERE stream_id = %(s)s;
+DROP TABLE made;
+"""
+
+
+def takeover(setting: Setting) -> Figure:
+    """From the death of a reader to the first row of its batch in the hands of another."""
+    setting.durable(True)
+    stream = Stream.made(setting, FEW)
+    stream.append(_content(setting))
+    lease = 10.0
+    settings = replace(setting.settings, reader_lease=lease)
+    context = multiprocessing.get_context("spawn")
+
+    def ours() -> float:
+        group = stream.group()
+        readers, pipes = [], []
+        for name in ("first", "second"):
+            here, there = context.Pipe()
+            reader = context.Process(
+                target=_read_first, args=(settings, group.name, name, there), daemon=True
+            )
+            reader.start()
+            assert here.recv() == ("joined" if readers else "opened")
+            readers.append(reader)
+            pipes.append(here)
+        time.sleep(lease)  # it has been renewed once or more
+        readers[0].kill()
+        killed = time.monotonic()
+        seconds = float(pipes[1].recv()) - killed
+        readers[1].kill()
+        for reader in readers:
+            reader.join()
+        return seconds
+
+    return Figure(
+        "batch/takeover",
+        f"seconds from SIGKILL of a reader to the first row of its batch read by another, beside "
+        f"its lease of {lease:.0f} s",
+        ours,
+        lambda: lease,
+        limit=1.2,
+        runs=3,
+        warm_up=0,
+    )
+
+
+def _read_first(settings: Settings, group: str, name: str, pipe: Pipe) -> None:
+    """A reader, as a process: the first holds its batch for ever, the second waits for it."""
+    database = Database.of(settings)
+    token = join(database, group, name, settings.reader_lease)
+    alive = database.keep_alive(
+        lambda c: renew(c, group, name, token, settings.reader_lease),
+        every=settings.reader_lease / 3,
+    )
+    with alive:
+        if name == "second":
+            pipe.send("joined")
+        tails = database.transaction(lambda c: group_tails(c, group))
+        batch = next_batch(
+            database, group, name, token, until=tails, lease=settings.reader_lease, budget=ALL
+        )
+        assert batch is not None
+        if name == "first":
+            pipe.send("opened")
+            time.sleep(3600)
+        [stream_id] = {bound.stream_id for bound in batch.bounds}
+        bounds = [(bound.segment_id, bound.start, bound.end) for bound in batch.bounds]
+        slices, fields = database.transaction(lambda c: plan_of_bounds(c, stream_id, bounds))
+        assert _rows(settings, slices[0], fields) == ROWS
+        pipe.send(time.monotonic())
+
+
+def facade(setting: Setting) -> Figure:
+    """The Python data source beside the native path."""
+    name = appended(setting)
+    config = setting.folder / "weir.toml"
+    config.write_text(
+        f'state = "{setting.folder}"\ndatabase = "{setting.dsn}"\n'
+        f'warehouse = "{setting.settings.warehouse}"\n'
+    )
+    register(setting.spark)
+    source = setting.spark.read.format("weir").option("config", str(config))
+
+    def all_of(frame: DataFrame) -> None:
+        frame.write.format("noop").mode("overwrite").save()
+
+    return Figure(
+        "batch/facade",
+        '5 million events by spark.read.format("weir"), beside the native path in the same order',
+        lambda: all_of(source.load(str(name))),
+        lambda: all_of(
+            read_stream_frame(
+                setting.spark, setting.database, setting.settings, name, order="segment"
+            )
+        ),
+        limit=None,
+        runs=3,
+    )
+
+
+FIGURES = {
+    "batch/open": partial(wide, "open"),
+    "batch/commit": partial(wide, "commit"),
+    "batch/scan": scan,
+    "batch/since_checkpoint": since_checkpoint,
+    "batch/takeover": takeover,
+    "batch/facade": facade,
+}
