@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 
@@ -65,28 +66,36 @@ class Stream:
         )  # fmt: skip
         return cls(setting, name, made["stream_id"])
 
-    def append(self, content: Path | None = None) -> None:
-        """A file in every segment; only its name, or one with this content."""
+    def append(self, content: Path | None = None, *, each: int = 1) -> None:
+        """Files in every segment; only their names, or with this content."""
         attempt = begin(
             self.setting.database, self.name, writer_id="bench",
             batch_id=str(self.setting.number()), fingerprint="", lease=LEASE, source="bench",
         )  # fmt: skip
         assert isinstance(attempt, Attempt)
         files = []
-        for task, segment in enumerate(attempt.segments):
+        for task, (segment, i) in enumerate(product(attempt.segments, range(each))):
             folder = f"{attempt.folder}_weir_segment={segment.segment_id}/_weir_task={task}"
             path = f"{folder}/part-0.c000.parquet"
             if content is not None:
                 at = Path(self.setting.settings.warehouse) / path
                 at.parent.mkdir(parents=True)
                 os.link(content, at)
-            files.append(StagedFile(segment.segment_id, path, ROWS, 10 * ROWS, 0, ROWS - 1))
+            first = i * ROWS
+            files.append(
+                StagedFile(segment.segment_id, path, ROWS, 10 * ROWS, first, first + ROWS - 1)
+            )
         commit(self.setting.database, Staged(attempt, tuple(files), FIELDS))
+
+    def made_group(self, start: str = "head") -> str:
+        """The name of a new group."""
+        name = f"bench-{self.setting.number()}"
+        create_reader_group(self.setting.database, name, [self.name], start=start, request_id=name)
+        return name
 
     def group(self, start: str = "head") -> "Group":
         """A new group, and its only reader."""
-        name = f"bench-{self.setting.number()}"
-        create_reader_group(self.setting.database, name, [self.name], start=start, request_id=name)
+        name = self.made_group(start)
         return Group(self, name, join(self.setting.database, name, "reader", LEASE))
 
 
@@ -115,7 +124,7 @@ class Group:
 
 
 def wide(what: str, setting: Setting) -> Figure:
-    """Opening and committing a batch of many segments beside one of few."""
+    """Opening and committing a batch of many segments beside one of as many files in few."""
     setting.durable(True)
     batches = 10
     statements = count_statements(setting.database)
@@ -128,7 +137,7 @@ def wide(what: str, setting: Setting) -> Figure:
         def run() -> float:
             seconds = 0.0
             for _ in range(batches):
-                stream.append()
+                stream.append(each=MANY // segments)
                 del statements[:]
                 start = time.perf_counter()
                 batch = group.open()
@@ -148,7 +157,7 @@ def wide(what: str, setting: Setting) -> Figure:
     assert counts[FEW] == counts[MANY], f"it takes more statements: {counts}"
     return Figure(
         f"batch/{what}",
-        f"{batches} times {what} a batch of a file in each of {MANY:,} segments, beside {FEW} "
+        f"{batches} times {what} a batch of {MANY:,} files in as many segments, beside in {FEW} "
         "segments; without reading it",
         ours,
         reference,
@@ -291,12 +300,12 @@ def takeover(setting: Setting) -> Figure:
     context = multiprocessing.get_context("spawn")
 
     def ours() -> float:
-        group = stream.group()
+        group = stream.made_group()
         readers, pipes = [], []
         for name in ("first", "second"):
             here, there = context.Pipe()
             reader = context.Process(
-                target=_read_first, args=(settings, group.name, name, there), daemon=True
+                target=_read_first, args=(settings, group, name, there), daemon=True
             )
             reader.start()
             assert here.recv() == ("joined" if readers else "opened")
@@ -306,6 +315,7 @@ def takeover(setting: Setting) -> Figure:
         readers[0].kill()
         killed = time.monotonic()
         seconds = float(pipes[1].recv()) - killed
+        assert seconds > 0, "the second had something to read while the first was there"
         readers[1].kill()
         for reader in readers:
             reader.join()

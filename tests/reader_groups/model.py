@@ -5,7 +5,7 @@ what; of a batch only what its bounds say.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tests.controller.model import GRID, Cut, Event, Model
 from weir.reader_groups.plan import Bound
@@ -211,7 +211,7 @@ class GroupModel:
             if not bound.start <= at <= bound.end:
                 return None
             if at > bound.start or bound.completes:
-                read.append(replace(bound, end=at, completes=bound.completes and at == bound.end))
+                read.append(bound._replace(end=at, completes=bound.completes and at == bound.end))
         try:
             for s in batch.streams:
                 self.passed(s, read)

@@ -270,7 +270,8 @@ def test_catching_up_over_1000_scales_takes_as_many_batches_as_the_budget_says(
         statements.add(len(counted))
         counted.clear()
     assert taken == [500, 500, 500, 500, 2]
-    assert len(statements) <= 2  # the last one fits, so its bounds are planned once
+    # The first looks at the head, and the last fits, so that its bounds are planned once.
+    assert len(statements) <= 3
     assert group.cut() == lane.tail()
 
 

@@ -79,7 +79,8 @@ _FILES = """data_file f WHERE f.stream_id = w.stream_id AND f.segment_id = w.seg
         ORDER BY n.start_offset DESC LIMIT 1), 0)"""
 _WANTED = """least(w.past, f.start_offset + f.events) - greatest(w.first, f.start_offset)"""
 
-# First all files, if they are no more than the budget's. Else per stream where to begin and to end,
+# First all files, if they are no more than the budget's and begin where the positions are, which is
+# told by their events. Else per stream where to begin and to end,
 # and for each commit from there on the files in which something of it is wanted: a file counts for
 # the commit of its first unread event, because compaction puts those of several into one.
 _FIT = text(
@@ -89,13 +90,16 @@ _FIT = text(
             AS w (stream_id, segment_id, first, past) WHERE first < past
     ), file AS (
         SELECT f.events, f.bytes FROM wanted w CROSS JOIN LATERAL (
-            SELECT {_WANTED} AS events, f.bytes * ({_WANTED}) / f.events AS bytes
-            FROM {_FILES} OFFSET 0) f
+            SELECT {_WANTED} AS events, f.bytes * ({_WANTED}) / f.events AS bytes FROM data_file f
+            WHERE f.stream_id = w.stream_id AND f.segment_id = w.segment_id
+              AND f.start_offset >= w.first AND f.start_offset < w.past OFFSET 0) f
         LIMIT CAST(:files AS bigint) + 1
     ), total AS MATERIALIZED (
         SELECT coalesce(sum(bytes), 0) AS bytes,
                count(*) <= :files AND coalesce(sum(events), 0) <= :events
-               AND coalesce(sum(bytes), 0) <= :bytes AS fits
+               AND coalesce(sum(bytes), 0) <= :bytes
+               AND coalesce(sum(events), 0) =
+                   (SELECT coalesce(sum(past - first), 0) FROM wanted) AS fits
         FROM file
     ), begun AS MATERIALIZED (
         SELECT w.*, b.start_offset, (

@@ -11,29 +11,23 @@ from weir.stream_cut import at_or_before, join
 
 
 def skip_gaps(connection: Connection, group: LockedGroup) -> None:
-    """Positions below the head: refuse, or move them to the head and count what was lost."""
+    """Positions below the head: refuse, or move them to the head and count what was lost.
+
+    Positions only go on, so a look is needed once for each new head.
+    """
     rows = connection.execute(
         text(
             """SELECT gs.stream_id, s.scope || '/' || s.name AS stream, s.head,
                       group_cut(gs.group_id, gs.stream_id) AS cut, s.state
             FROM reader_group_stream gs JOIN stream s USING (stream_id)
-            -- Mostly a look is enough: what can be read is listed in the head, and not further on,
-            -- or is newer than all of it.
-            CROSS JOIN LATERAL (
-                WITH h AS MATERIALIZED (SELECT * FROM cut_entries(s.head))
-                SELECT EXISTS (
-                    SELECT FROM reader_group_segment p LEFT JOIN h USING (segment_id)
-                    WHERE p.group_id = gs.group_id AND p.stream_id = gs.stream_id
-                      AND p.next_offset IS NOT NULL
-                      AND CASE WHEN h.segment_id IS NULL
-                               THEN p.segment_id < (SELECT max(segment_id) FROM h)
-                               ELSE h.event_offset > p.next_offset END) AS likely) below
-            WHERE gs.group_id = :g AND (below.likely OR s.state = 'deleted') AND NOT EXISTS (
+            WHERE gs.group_id = :g AND gs.head_seen IS DISTINCT FROM s.head AND NOT EXISTS (
                 SELECT FROM reader_group_segment p WHERE p.group_id = gs.group_id
                 AND p.stream_id = gs.stream_id AND p.batch_id IS NOT NULL)"""
         ),
         {"g": group.group_id},
     ).all()
+    if not rows:
+        return
     for row in rows:
         if row.state == "deleted":
             raise NotFound(
@@ -89,3 +83,15 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
                 "cut": json.dumps(beyond.to_json()),
             },
         )
+    connection.execute(
+        text(
+            """UPDATE reader_group_stream gs SET head_seen = CAST(h.head AS jsonb)
+            FROM unnest(CAST(:streams AS bigint[]), CAST(:heads AS text[])) AS h (stream_id, head)
+            WHERE gs.group_id = :g AND gs.stream_id = h.stream_id"""
+        ),
+        {
+            "g": group.group_id,
+            "streams": [row.stream_id for row in rows],
+            "heads": [json.dumps(row.head) for row in rows],
+        },
+    )

@@ -1,7 +1,6 @@
 """A batch that failed is read again in halves. Pure: where its bounds are divided."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from weir.reader_groups.plan import Bound
 
@@ -22,7 +21,7 @@ def halve(bounds: Sequence[Bound]) -> tuple[list[Bound], list[Bound]]:
             first.append(bound)
         else:
             middle = bound.start + taken
-            first.append(replace(bound, end=middle, completes=False))
-            rest.append(replace(bound, start=middle))
+            first.append(bound._replace(end=middle, completes=False))
+            rest.append(bound._replace(start=middle))
         left -= taken
     return first, rest

@@ -124,19 +124,16 @@ def _share(
     }
     # Readers that are expected but have not joined keep their share free ("~" sorts last).
     expected = [f"~{i}" for i in range(len(labels), expected_readers)]
-    readers = [*labels, *expected]
-    loads: dict[Key, int] = {}
-    for stream_id, graph in graphs.items():
-        for segment, load in unread_events(_present(positions, stream_id), graph).items():
-            loads[stream_id, segment.segment_id] = load
-    owners = {p.key: p.reader_id for p in positions if p.reader_id is not None}
-    held = {p.key for p in positions if p.batch_id is not None}
-    lags = read_lags(connection, group) if len(readers) > 1 else {}
-    pinned = reserved(positions, read_pins(connection, group), labels, expected)
-    wanted = assign(loads, owners, readers, held=held, lags=lags, reserved=pinned)
-    mine = {key for key, owner in wanted.items() if owner == reader_id and key not in held}
-    before = {key for key, owner in owners.items() if owner == reader_id and key not in held}
-    take, drop = sorted(mine - owners.keys()), sorted(before - mine)
+    free = {
+        p.key: p.reader_id for p in positions if p.batch_id is None and p.next_offset is not None
+    }
+    if [*labels, *expected] == [reader_id]:
+        mine = set(free)
+    else:
+        wanted = _assigned(connection, group, positions, graphs, labels, expected)
+        mine = {key for key in free if wanted.get(key) == reader_id}
+    take = sorted(key for key in mine if free[key] is None)
+    drop = sorted(key for key, owner in free.items() if owner == reader_id and key not in mine)
     if take or drop:
         connection.execute(
             text(
@@ -154,7 +151,27 @@ def _share(
                 "readers": [reader_id] * len(take) + [None] * len(drop),
             },
         )
-    return {key for key in mine if key not in owners or key in before}
+    return {key for key in mine if free[key] in (None, reader_id)}
+
+
+def _assigned(
+    connection: Connection,
+    group: LockedGroup,
+    positions: Sequence[Position],
+    graphs: dict[int, Graph],
+    labels: dict[str, str],
+    expected: list[str],
+) -> dict[Key, str]:
+    """Who is to own which position, when several readers share them."""
+    loads: dict[Key, int] = {}
+    for stream_id, graph in graphs.items():
+        for segment, load in unread_events(_present(positions, stream_id), graph).items():
+            loads[stream_id, segment.segment_id] = load
+    owners = {p.key: p.reader_id for p in positions if p.reader_id is not None}
+    held = {p.key for p in positions if p.batch_id is not None}
+    lags = read_lags(connection, group)
+    pinned = reserved(positions, read_pins(connection, group), labels, expected)
+    return assign(loads, owners, [*labels, *expected], held=held, lags=lags, reserved=pinned)
 
 
 def _plan(

@@ -7,7 +7,6 @@ group has not passed is read to its end in the same batch (the merge barrier oth
 import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -49,8 +48,7 @@ class Graph:
         return created
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """Read a segment from one offset up to another (exclusive)."""
 
     stream_id: int
@@ -60,15 +58,18 @@ class Bound:
     completes: bool  # the segment is sealed, `end` is its end, and its successors are known
 
     def json(self) -> dict[str, int | bool]:
-        """As it is recorded in the batch."""
-        return {"stream": self.stream_id, "segment": self.segment_id, "from": self.start,
-                "to": self.end, "completes": self.completes}  # fmt: skip
+        """As it is recorded in the batch; that it completes nothing is not said."""
+        found: dict[str, int | bool] = {"stream": self.stream_id, "segment": self.segment_id,
+                                        "from": self.start, "to": self.end}  # fmt: skip
+        if self.completes:
+            found["completes"] = True
+        return found
 
     @classmethod
     def of(cls, value: Mapping[str, int]) -> "Bound":
         """From its recorded form."""
         return cls(value["stream"], value["segment"], value["from"], value["to"],
-                   bool(value["completes"]))  # fmt: skip
+                   bool(value.get("completes")))  # fmt: skip
 
 
 def readable_until(until: StreamCut | None, state: SegmentState) -> int:
@@ -96,11 +97,16 @@ def bounds_of_stream(
     """
     starts = dict(owned)
     waits = set(waiting)
-    queue = sorted(starts.keys() | waits)  # a heap: what comes before a segment is decided before
+    # Segments by age: what comes before one is decided before it.
+    queue = sorted(starts.keys() | waits, reverse=True)
+    entered: list[Segment] = []  # a heap of those that the batch runs on into
     unread = _KeySet()  # keys at which something of a smaller id is not read to its end
     bounds = []
-    while queue:
-        segment = heapq.heappop(queue)
+    while queue or entered:
+        if not entered or (queue and queue[-1] < entered[0]):
+            segment = queue.pop()
+        else:
+            segment = heapq.heappop(entered)
         start = starts.get(segment)
         # What is owned is present: nothing unread lies before it.
         if start is None or (segment not in owned and unread.overlaps(segment)):
@@ -123,7 +129,7 @@ def bounds_of_stream(
             if successor not in starts:
                 starts[successor] = 0
                 if successor not in waits:  # it may wait there as a future one
-                    heapq.heappush(queue, successor)
+                    heapq.heappush(entered, successor)
     return bounds
 
 

@@ -48,7 +48,14 @@ def read_positions(connection: Connection, group: LockedGroup) -> list[Position]
         ),
         {"g": group.group_id},
     )
-    return [Position(r[0], _state(r), r[6], r[7], r[8]) for r in rows]
+    return [
+        Position(
+            stream_id, SegmentState(Segment(segment_id, low, high), end, sealed_epoch),
+            next_offset, reader_id, batch_id,
+        )
+        for stream_id, segment_id, low, high, end, sealed_epoch, next_offset, reader_id, batch_id
+        in rows.all()
+    ]  # fmt: skip
 
 
 def read_graphs(

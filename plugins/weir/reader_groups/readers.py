@@ -5,7 +5,6 @@ that lapsed less than one lease after the server's start are spared.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -205,7 +204,7 @@ def _read_until(
             )
         if offset > bound.start or bound.completes:
             done = bound.completes and offset == bound.end
-            read.append(replace(bound, end=offset, completes=done))
+            read.append(bound._replace(end=offset, completes=done))
     ended = {(bound.stream_id, bound.segment_id) for bound in read if bound.completes}
     unfinished = {key: segment for key, segment in segments.items() if key not in ended}
     for stream_id, segment_id in [(bound.stream_id, bound.segment_id) for bound in read]:
