@@ -4,6 +4,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -15,6 +16,7 @@ from tests.controller.support import Lane, at_once, rows, staged, unique
 from tests.crash.proxy import failing_network
 from tests.reader_groups.support import Group
 from weir import migrate
+from weir.controller.commit import commit
 from weir.errors import Conflict, Fenced, Unavailable
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -370,3 +372,33 @@ def test_statements_are_counted(database: Database) -> None:
     counted = count_statements(database)
     rows(database, "SELECT 1")
     assert counted == ["SELECT 1"]
+
+
+def test_an_append_that_was_told_of_is_there_after_the_server_is_killed(
+    killable: Database, server: EmbeddedPostgres
+) -> None:
+    """Also when others waited for the stream, and its lock was let go of before the disk had it."""
+    lane = Lane.made(killable)
+    told: list[int] = []
+    dead = threading.Event()
+    counted = count_statements(killable)
+
+    def append() -> None:
+        while not dead.is_set():
+            done = commit(killable, staged(lane.opened(), {"0.0": 1}))
+            if not dead.is_set():
+                told.append(done[0].transaction_number)
+
+    with ThreadPoolExecutor(4) as pool:
+        writers = [pool.submit(append) for _ in range(4)]
+        while len(told) < 40:
+            time.sleep(0.01)
+        dead.set()
+        server.kill()
+        before = list(told)
+        server.start()
+        for writer in writers:
+            writer.result(60)
+    kept = lane.rows("SELECT transaction_number FROM transaction WHERE state = 'committed'")
+    assert set(before) <= {number for (number,) in kept}
+    assert any("pg_logical_emit_message" in statement for statement in counted)

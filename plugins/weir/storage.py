@@ -43,6 +43,10 @@ _PERMANENT = re.compile(
 )
 
 
+# A commit that waits for the disk waits for all that was committed before it.
+_FLUSH = sqlalchemy.text("SELECT pg_logical_emit_message(true, 'weir', '')")
+
+
 class Database:
     """Connections to one Postgres. Cheap to make; connects when first used; not for forked use."""
 
@@ -103,12 +107,16 @@ class Database:
         """The one row of a statement that is a transaction by itself, else like `transaction`.
 
         The locks that it takes are let go of without waiting for us: on a stream to which many
-        append that is most of the time that others wait.
+        append that is most of the time that others wait. When its row says that it is not `durable`
+        yet, they are let go of without waiting for the disk, too, and we wait for that afterwards.
         """
 
         def once() -> Any:
             with self._alone.connect() as connection:
-                return connection.execute(statement, given).one()
+                row = connection.execute(statement, given).one()
+                if not row.durable:
+                    connection.execute(_FLUSH)
+                return row
 
         return self._until_there(once)
 

@@ -1,6 +1,10 @@
 -- An append begins by one call and commits by one: what it locks, asks and writes is here, because
 -- round trips and planning cost several times what running these statements does, and a function is
 -- planned once per session. What must be said or done about an outcome is in weir.controller.
+--
+-- Where others wait for the stream, too, its lock is not held until the disk has what was written: the
+-- commit is not `durable` yet then, and the caller waits for that when the lock is free. What is
+-- committed later is never there without what was committed earlier, also after a crash.
 
 -- The active segments of a stream by key range, as columns.
 CREATE FUNCTION weir.active_tails(in_stream_id bigint)
@@ -40,7 +44,7 @@ CREATE FUNCTION weir.begin_append(
     OUT attempt integer, OUT routing_key text, OUT on_missing_key text, OUT on_bad_rows text,
     OUT schema_version integer, OUT fields jsonb, OUT ids bigint[], OUT lows double precision[],
     OUT highs double precision[], OUT clock bigint, OUT events bigint, OUT rejected bigint,
-    OUT bytes bigint, OUT files integer, OUT held jsonb)
+    OUT bytes bigint, OUT files integer, OUT held jsonb, OUT durable boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 #variable_conflict use_column
@@ -50,7 +54,14 @@ DECLARE
     number bigint;
 BEGIN
     SELECT * INTO s FROM weir.stream o
-    WHERE o.scope = in_scope AND o.name = in_name AND o.state <> 'deleted' FOR NO KEY UPDATE;
+    WHERE o.scope = in_scope AND o.name = in_name AND o.state <> 'deleted'
+    FOR NO KEY UPDATE SKIP LOCKED;
+    durable := FOUND;
+    IF NOT FOUND THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+        SELECT * INTO s FROM weir.stream o
+        WHERE o.scope = in_scope AND o.name = in_name AND o.state <> 'deleted' FOR NO KEY UPDATE;
+    END IF;
     IF NOT FOUND THEN
         outcome := 'no stream';
         RETURN;
@@ -237,11 +248,17 @@ CREATE FUNCTION weir.commit_append(
     in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
     in_rejected bigint,
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
-    OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb)
+    OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
+    OUT durable boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 BEGIN
-    PERFORM FROM weir.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE;
+    PERFORM FROM weir.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE SKIP LOCKED;
+    durable := FOUND;
+    IF NOT FOUND THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+        PERFORM FROM weir.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE;
+    END IF;
     SELECT * INTO outcome, state, attempt, epoch, clock, events, rejected, bytes, files, held
     FROM weir.place_append(in_stream_id, in_number, in_attempt, in_version, in_segments, in_events,
         in_bytes, in_first, in_last, in_paths, in_fenced, in_rejected_files, in_rejected);
