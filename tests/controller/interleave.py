@@ -173,6 +173,8 @@ def plain(result: Any) -> Any:
         return type(result)
     if is_dataclass(result) and not isinstance(result, type):
         result = asdict(result)
+    if isinstance(result, tuple) and hasattr(result, "_asdict"):
+        result = result._asdict()
     if isinstance(result, dict):
         return {key: plain(value) for key, value in result.items() if key not in _OWN}
     return [plain(one) for one in result] if isinstance(result, list | tuple) else result

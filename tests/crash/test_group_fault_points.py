@@ -269,7 +269,7 @@ MOMENTS: dict[Callable[[Database], Scene], int] = {
     expire_two: 11,
     open_new: 16,
     open_over_a_gap: 17,
-    open_past_ends: 26,
+    open_past_ends: 22,
     take_over: 5,
     commit: 15,
     record: 5,
