@@ -28,7 +28,8 @@ hypothesis.settings.register_profile("weir", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("weir")
 
 for _name in [name for name in os.environ if name.startswith("WEIR_")]:
-    del os.environ[_name]  # an installation's settings must not leak into tests
+    if not _name.startswith("WEIR_SOAK_"):
+        del os.environ[_name]  # an installation's settings must not leak into tests
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 

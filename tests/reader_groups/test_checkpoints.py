@@ -5,6 +5,7 @@ import pytest
 from tests.controller.support import Lane, unique
 from tests.reader_groups.support import Group
 from weir.errors import Conflict, InvalidInput
+from weir.reader_groups.changes import reset_reader_group
 from weir.reader_groups.checkpoints import checkpoint_all, read_lag
 from weir.storage import Database
 
@@ -67,6 +68,21 @@ def test_automatic_checkpoints_are_made_only_when_something_moved(group: Group) 
     assert group.checkpoint() is not None
     assert group.checkpoint() is None
     assert len(recorded(group)) == 2
+
+
+def test_what_was_reset_and_read_again_is_released_again(group: Group) -> None:
+    """Though the group stands where its last checkpoint was."""
+    group.reader().read_all()
+    group.checkpoint()
+    released = group.published()
+    reset_reader_group(
+        group.database, group.name, "start", allow_repeat=True, request_id=unique("reset")
+    )
+    assert group.published() == {"0.0": 0, "1.0": 0}
+    group.reader().read_all()
+    assert group.checkpoint() is not None
+    assert group.published() == released
+    assert group.checkpoint() is None
 
 
 def test_a_named_checkpoint_is_made_also_when_nothing_moved(group: Group) -> None:

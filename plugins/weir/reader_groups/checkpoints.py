@@ -50,7 +50,7 @@ def checkpoint(
             return before
         waits_for = _open_batches(connection, locked) if barrier else []
         cuts = _cuts(connection, locked, waits_for)
-        last, clock = _last(connection, locked)
+        last, released, clock = _last(connection, locked, cuts)
         if name is None:
             connection.execute(
                 text(
@@ -59,7 +59,8 @@ def checkpoint(
                 ),
                 {"g": locked.group_id},
             )
-        if name is None and not waits_for and cuts == last:
+        # What was reset and read again stands where it stood, and has to be released again.
+        if name is None and not waits_for and cuts == last and released:
             return None
         chosen = name or f"automatic-{clock}"
         ids = [batch_id for batch_id, _, _ in waits_for]
@@ -255,18 +256,28 @@ def _cuts(
     return dict(found or {})
 
 
-def _last(connection: Connection, group: LockedGroup) -> tuple[dict[str, Any] | None, int]:
-    """The cuts of the newest checkpoint, else where the group began; and the time."""
+def _last(
+    connection: Connection, group: LockedGroup, cuts: dict[str, Any]
+) -> tuple[dict[str, Any] | None, bool, int]:
+    """The cuts of the newest checkpoint, else where the group began; whether all is released to
+    retention up to `cuts` that should be at a checkpoint; and the time."""
     row = connection.execute(
         text(
             """SELECT coalesce((SELECT cuts FROM last_checkpoint(:g)),
                 (SELECT jsonb_object_agg(gs.stream_id::text, gs.start_cut)
                     FROM reader_group_stream gs WHERE gs.group_id = :g)) AS cuts,
+                NOT :releases OR NOT EXISTS (
+                    SELECT FROM reader_group_stream gs WHERE gs.group_id = :g
+                    AND gs.published_cut <> CAST(:cuts AS jsonb) -> gs.stream_id::text) AS released,
                 time_clock(clock_timestamp()) AS clock"""
         ),
-        {"g": group.group_id},
+        {
+            "g": group.group_id,
+            "releases": group.releases_at_checkpoints,
+            "cuts": json.dumps(cuts),
+        },
     ).one()
-    return row.cuts, int(row.clock)
+    return row.cuts, row.released, int(row.clock)
 
 
 def _check_outstanding(connection: Connection, group: LockedGroup) -> None:
