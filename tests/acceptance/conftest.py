@@ -20,6 +20,8 @@ ENVIRONMENT = {
     "WEIR_BATCH_EVENTS": str(100_000 // EVERY),
     "WEIR_FUNCTION_PACKAGES": "flights,slowly",
     "WEIR_FUNCTION_PATH": f"{REPOSITORY / 'examples'},{FUNCTIONS}",
+    # These jobs are over before the optimising compiler pays.
+    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
