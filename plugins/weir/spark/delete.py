@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pyspark.sql import SparkSession
 
-from weir.garbage import Delete, Files, delete_here
+from weir.removal import Delete, Files, delete_here
 
 FEW = 5_000  # so many files are deleted before executors have begun to
 

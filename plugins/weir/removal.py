@@ -1,0 +1,75 @@
+"""Removing files, in whatever process reaches them; few imports, as executors begin with none."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyarrow import fs
+
+from weir.warehouse import filesystem
+
+THREADS = 16
+
+Files = Sequence[tuple[str, str]]  # root, and the path below it; a folder ends in /
+# Deletes files; returns per file that can't be deleted the index and the reason.
+Delete = Callable[[Files], dict[int, str]]
+
+
+def delete_here(files: Files) -> dict[int, str]:
+    """Delete with a few threads of this process."""
+    share = max(1, min(1000, -(-len(files) // THREADS)))
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = pool.map(
+            lambda first: delete_some(enumerate(files[first : first + share], first)),
+            range(0, len(files), share),
+        )
+        return {i: reason for some in found for i, reason in some}
+
+
+def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int, str]]:
+    """Delete some files, and then the folders that they leave empty; those that can't be deleted,
+    with the reason. Runs wherever the files can be reached."""
+    failures: list[tuple[int, str]] = []
+    systems: dict[str, tuple[fs.FileSystem, str]] = {}
+    folders: dict[str, None] = {}
+    for i, (root, path) in files:
+        try:
+            if root not in systems:
+                systems[root] = filesystem(root)
+            system, base = systems[root]
+            target = f"{base}/{path}".rstrip("/")
+            _delete(system, target, folder=path.endswith("/"))
+        except OSError as error:
+            failures.append((i, str(error)))
+            continue
+        if isinstance(system, fs.LocalFileSystem) and "/_weir_tx=" in target:
+            folders[os.path.dirname(target)] = None
+    _remove_empty(folders)
+    return failures
+
+
+def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
+    # What is gone already went with a sweep that was killed.
+    with contextlib.suppress(FileNotFoundError):
+        if not folder and isinstance(system, fs.LocalFileSystem):
+            os.unlink(target)  # pyarrow takes twice as long
+        elif not folder:
+            system.delete_file(target)
+        elif system.get_file_info(target).type == fs.FileType.Directory:
+            system.delete_dir(target)
+
+
+def _remove_empty(folders: Iterable[str]) -> None:
+    """Remove folders while they are empty, up to the one of their transaction."""
+    while folders := list(folders):
+        above: dict[str, None] = {}
+        for folder in folders:
+            if "/_weir_tx=" not in folder:
+                continue
+            # Others hold files, and one that is gone already may leave another one empty.
+            with contextlib.suppress(OSError):
+                with contextlib.suppress(FileNotFoundError):
+                    os.rmdir(folder)
+                above[os.path.dirname(folder)] = None
+        folders = above
