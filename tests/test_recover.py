@@ -5,15 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import psycopg2
+import pyarrow as pa
 import pytest
 
+import weir
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, unique
 from tests.reader_groups.support import Group
+from weir.controller.transactions import Committed, abort
 from weir.errors import InvalidInput, InvariantViolation
 from weir.garbage import installation, sweep
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.recover import recover
+from weir.settings import Settings
 from weir.storage import Database
 from weir.warehouse import claim
 
@@ -160,6 +164,51 @@ def test_unknown_files_are_deleted_when_somebody_says_so(story: Story) -> None:
     assert on_disk(story.warehouse) == known - {story.lane.files("0.0")[0].path}
     assert rows(story.database, "SELECT path FROM garbage") == []
     assert story.recover("report")["unknown_files"] == 0
+
+
+def test_what_was_aborted_before_somebody_decided_is_kept_too(story: Story) -> None:
+    # The backup has the append open; nobody knows whether it was committed after it.
+    there = on_disk(story.warehouse)
+    abort(story.database, story.lane.opened("in flight"))
+    dead = rows(story.database, "SELECT path FROM garbage ORDER BY path")
+    [written] = [path for path in there if path.startswith(dead[0].path)]
+    assert written in story.recover("report")["unknown"]
+    story.recover("keep")
+    assert story.sweep()["deleted"] == 0
+    assert on_disk(story.warehouse) == there
+
+
+def test_a_backup_younger_than_the_last_sweep_is_known_by_the_first_number_given_out_again(
+    database: Database, tmp_path: Path, restore: Callable[[Database], Database]
+) -> None:
+    lane = Lane.made(database)
+    warehouse = tmp_path / "warehouse"
+    table = pa.table({"key": ["a", "b"]})
+
+    def append(to: Database, batch_id: str) -> Committed:
+        settings = Settings(
+            state=tmp_path, database=to._dsn, warehouse=str(warehouse), input_roots=(),
+            output_roots=(),
+        )  # fmt: skip
+        return weir.append(
+            str(lane.name), table, writer_id="w", batch_id=batch_id, settings=settings
+        )
+
+    append(database, "known")
+    sweep(database, str(warehouse), 0.0)
+    restored = restore(database)
+    append(database, "forgotten")
+    there = on_disk(warehouse)
+    sweep(restored, str(warehouse), 0.0)  # there is no telling yet, and nothing to delete
+    with pytest.raises(InvariantViolation, match=r"files lie below .* run weir_recover"):
+        append(restored, "another")
+    with pytest.raises(InvariantViolation, match="restored from a backup; run weir_recover"):
+        sweep(restored, str(warehouse), 0.0)
+    assert on_disk(warehouse) == there
+    recover(restored, str(warehouse), unknown_files="keep", request_id="r")
+    append(restored, "another")
+    sweep(restored, str(warehouse), 0.0)
+    assert there < on_disk(warehouse)
 
 
 def test_recovering_again_is_harmless(story: Story) -> None:

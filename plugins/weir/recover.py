@@ -23,10 +23,9 @@ from weir.errors import InvalidInput, InvariantViolation
 from weir.garbage import installation
 from weir.key_space import KeyRange
 from weir.storage import Database
-from weir.warehouse import MARK, filesystem, mark, read_mark
+from weir.warehouse import MARK, SKIPPED, filesystem, mark, read_mark
 
 UNKNOWN_FILES = ("report", "keep", "delete")
-SKIPPED = 1_000_000
 _EXAMPLES = 20
 _PLACE = re.compile(r"(?:.*/)?_weir_tx=(\d+)/(?:.*/)?")
 _SEGMENT = re.compile(r".*/_weir_segment=(\d+)/")
@@ -49,8 +48,9 @@ def recover(
     make the database fit to be used again.
 
     `unknown_files`: `report` changes nothing; `keep` leaves files that the database does not know
-    where they are; `delete` makes garbage of them, which goes after the grace period. Raises
-    InvariantViolation when the warehouse is another installation's.
+    where they are, and those of appends that it only knows as aborted; `delete` makes garbage of
+    them, which goes after the grace period. Raises InvariantViolation when the warehouse is another
+    installation's.
     """
     if unknown_files not in UNKNOWN_FILES:
         raise InvalidInput(f"unknown_files is {unknown_files!r}; use one of {UNKNOWN_FILES}.")
@@ -130,6 +130,7 @@ def _known(connection: Connection) -> _Known:
         text(
             """SELECT 'file' AS what, path FROM data_file
             UNION ALL SELECT 'dead', path FROM garbage WHERE root = ''
+                AND reason NOT IN ('aborted', 'fenced')  -- it may have been committed since
             UNION ALL SELECT 'stream', stream_id::text FROM stream WHERE state <> 'deleted'"""
         )
     ).all()
@@ -160,14 +161,31 @@ def _skip(
     """Let a stream go on beyond whatever it may have handed out: no folder, clock, or offset of a
     segment twice. `unknown`: files to make garbage of."""
     stream = lock_streams(connection, ids=[stream_id])[0]
-    open_ones = connection.execute(
+    # Deleted, not aborted: whoever repeats one must not have its number again, whose folder may be
+    # that of an append which was committed after the backup.
+    ended = connection.execute(
         text(
-            """UPDATE transaction SET state = 'aborted', ended_at = clock_timestamp(), staged = NULL
-            WHERE stream_id = :s AND state = 'open' RETURNING transaction_number, attempt"""
+            """WITH input AS (
+                DELETE FROM transaction_input i USING transaction t
+                WHERE t.stream_id = :s AND t.state <> 'committed' AND i.stream_id = t.stream_id
+                  AND i.transaction_number = t.transaction_number
+            )
+            DELETE FROM transaction WHERE stream_id = :s AND state <> 'committed'
+            RETURNING transaction_number, attempt, state"""
         ),
         {"s": stream_id},
     ).all()
-    if unknown is not None:
+    open_ones = [row for row in ended if row.state == "open"]
+    if unknown is None:
+        # What was aborted here since the restore may have been committed before it.
+        connection.execute(
+            text(
+                """DELETE FROM garbage WHERE stream_id = :s AND root = ''
+                AND reason IN ('aborted', 'fenced')"""
+            ),
+            {"s": stream_id},
+        )
+    else:
         discard_attempts(connection, stream_id, [(row[0], row[1]) for row in open_ones])
         _discard(connection, stream_id, unknown, found)
     connection.execute(

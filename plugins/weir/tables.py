@@ -31,7 +31,7 @@ from weir.schema import Field, merge
 from weir.segment import Segment
 from weir.settings import Settings, load
 from weir.storage import Database
-from weir.warehouse import claim, filesystem
+from weir.warehouse import check_unused, claim, filesystem
 
 _SEQ = "_weir_seq"
 _SEED = 42  # Spark's own for xxhash64
@@ -167,6 +167,7 @@ def _read(warehouse: str, part: FileSlice, schema: pa.Schema, wanted: Sequence[s
 
 def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     """Write the rows of each segment to files of their own, in the order of the table."""
+    check_unused(warehouse, attempt.folder)
     fields = merge(str(attempt.stream), attempt.fields, from_arrow(table.schema))
     given = to_arrow([f for f in fields if f["name"] in table.schema.names])
     table = table.select(given.names).cast(given)

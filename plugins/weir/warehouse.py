@@ -15,6 +15,7 @@ from pyarrow import fs
 from weir.errors import InvalidInput, InvariantViolation
 
 MARK = "_weir_installation"
+SKIPPED = 1_000_000  # how far beyond what is known a restored database goes on
 
 
 def stream_folder(stream_id: int) -> str:
@@ -93,6 +94,24 @@ def claim(root: str, installation_id: str, new: bool, tide: int = 0) -> None:
             "times there): it was restored from a backup; run weir_recover before anything else. "
             "Nothing was touched."
         )
+
+
+def check_unused(root: str, folder: str) -> None:
+    """Check that nothing lies in the folder of an attempt that begins to write.
+
+    Raises InvariantViolation when something does: its number was handed out before, by a database
+    that knew more than this one. The mark then says so to all others until weir_recover has run.
+    """
+    system, base = filesystem(root)
+    if system.get_file_info(f"{base}/{folder}".rstrip("/")).type == fs.FileType.NotFound:
+        return
+    installation_id, swept = read_mark(root)
+    mark(root, installation_id, swept + SKIPPED)
+    raise InvariantViolation(
+        f"files lie below {folder} of the warehouse {root} already, although nothing was written "
+        "there by this database: it was restored from a backup; run weir_recover before anything "
+        "else. Nothing was touched."
+    )
 
 
 def mark(root: str, installation_id: str, tide: int) -> None:

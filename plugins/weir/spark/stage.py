@@ -36,7 +36,7 @@ from weir.spark.routing import (
     segment_ordinal,
 )
 from weir.spark.session import setting
-from weir.warehouse import filesystem, spark_path
+from weir.warehouse import check_unused, filesystem, spark_path
 
 Say = Callable[[str], None]
 log = logging.getLogger("weir.stage")
@@ -70,6 +70,7 @@ def stage(
     fields = merge(str(attempt.stream), attempt.fields, given)
     _check_key(attempt, [field["name"] for field in given])
     kept = quoted([name for name in frame.columns if name != SEQ])
+    check_unused(warehouse, attempt.folder)
     path = spark_path(warehouse, attempt.folder)
     # A key that is a time is cast to text: the same text in whatever session it is appended.
     with setting(spark, {"spark.sql.session.timeZone": "UTC"}):
@@ -162,7 +163,6 @@ def _write(
             .write.options(**PARQUET)
             .option("maxRecordsPerFile", ROWS_PER_FILE)
             .partitionBy(SEGMENT, TASK)
-            .mode("overwrite")
             .parquet(path)
         )
     return int(counted.get["rows"])
