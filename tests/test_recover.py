@@ -19,7 +19,7 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.recover import recover
 from weir.settings import Settings
 from weir.storage import Database
-from weir.warehouse import claim
+from weir.warehouse import SKIPPED, claim
 
 
 def write(lane: Lane, warehouse: Path) -> None:
@@ -151,6 +151,12 @@ def test_nothing_is_handed_out_twice_and_unknown_files_are_kept(story: Story) ->
     [[sequence]] = rows(story.database, "SELECT last_value FROM stream_stream_id_seq")
     assert sequence > story.other.stream_id
     assert Lane.made(story.database).stream_id > story.other.stream_id
+    # A group's id is in the names of its outputs.
+    made = Group.made(story.lane)
+    [[group_id]] = rows(
+        story.database, "SELECT group_id FROM reader_group WHERE name = :n", n=made.name
+    )
+    assert group_id > SKIPPED
     # The group reads on: what it knows, then what comes now.
     group = Group(story.database, story.group.name, (story.lane,))
     assert sum(end - start for _, start, end in group.reader().read_all()) == 12

@@ -19,6 +19,15 @@ def test_spark_is_given_addresses() -> None:
     assert spark_path("s3a://bucket/weir/", "7/x") == "s3a://bucket/weir/7/x"
 
 
+@pytest.mark.parametrize("root", ["wasbs://container@account/weir", "hdfs://host/weir"])
+def test_a_file_system_that_pyarrow_does_not_know_is_refused_before_anything_is_touched(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HADOOP_HOME", "/nowhere")
+    with pytest.raises(InvalidInput, match=r"pyarrow can't open '\w+://.*libhdfs is installed"):
+        claim(root, "one", new=True)
+
+
 def test_a_new_installation_marks_its_warehouse_and_finds_it_again(tmp_path: Path) -> None:
     root = tmp_path / "not" / "there" / "yet"
     claim(str(root), "one", new=True)

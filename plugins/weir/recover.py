@@ -238,7 +238,9 @@ def _end(connection: Connection, highest: int, strangers: list[str], swept: int)
     connection.execute(
         text(
             """SELECT setval('weir.stream_stream_id_seq', greatest(:highest,
-                (SELECT last_value FROM stream_stream_id_seq)) + :skipped)"""
+                    (SELECT last_value FROM stream_stream_id_seq)) + :skipped),
+                setval('weir.reader_group_group_id_seq',
+                    (SELECT last_value FROM reader_group_group_id_seq) + :skipped)"""
         ),
         {"highest": highest, "skipped": SKIPPED},
     )

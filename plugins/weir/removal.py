@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyarrow import fs
 
+from weir.errors import InvalidInput
 from weir.warehouse import filesystem
 
 THREADS = 16
@@ -40,7 +41,7 @@ def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int,
             system, base = systems[root]
             target = f"{base}/{path}".rstrip("/")
             _delete(system, target, folder=path.endswith("/"))
-        except OSError as error:
+        except (OSError, InvalidInput) as error:
             failures.append((i, str(error)))
             continue
         if isinstance(system, fs.LocalFileSystem) and "/_weir_tx=" in target:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 from pyarrow import fs
 
 from weir.errors import InvalidInput, InvariantViolation
@@ -29,11 +30,21 @@ def attempt_folder(stream_id: int, transaction_number: int, attempt: int) -> str
 
 
 def filesystem(root: str) -> tuple[fs.FileSystem, str]:
-    """pyarrow's file system for a root (a local path or a URI) and the root's path in it."""
+    """pyarrow's file system for a root (a local path or a URI) and the root's path in it.
+
+    Raises InvalidInput for one that pyarrow does not know, although Hadoop may.
+    """
     if "://" not in root:
         return fs.LocalFileSystem(), root.rstrip("/")
     uri = root.replace("s3a://", "s3://", 1)
-    found, path = fs.FileSystem.from_uri(uri)
+    try:
+        found, path = fs.FileSystem.from_uri(uri)
+    except (pa.ArrowInvalid, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InvalidInput(
+            f"pyarrow can't open {root!r} ({reason}): use a folder or a URI with file, s3a, gs or "
+            "abfss, or hdfs where Hadoop's libhdfs is installed."
+        ) from error
     return found, path.rstrip("/")
 
 

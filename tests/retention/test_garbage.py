@@ -104,6 +104,21 @@ def test_outputs_lie_below_their_own_root(lane: Lane, tmp_path: Path) -> None:
     assert (kept.exists(), dead.exists()) == (True, False)
 
 
+def test_a_root_that_can_not_be_opened_is_told_and_keeps_nothing_else(
+    lane: Lane, tmp_path: Path
+) -> None:
+    dead_file(lane, tmp_path)
+    run(
+        lane.database,
+        "INSERT INTO garbage (root, path, reason) VALUES ('wasbs://box@account', 'x', 'fenced')",
+    )
+    report = sweep(lane.database, str(tmp_path), 0.0)
+    assert report["deleted"] == 1
+    [said] = report["failed"]
+    assert said.startswith("wasbs://box@account/x can't be deleted: pyarrow can't open")
+    assert left(lane) == ["x"]
+
+
 def test_only_batches_of_the_same_stream_opened_before_it_died_pin_a_file(
     lane: Lane, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from weir.controller.transactions import Attempt
 from weir.errors import InvariantViolation
 from weir.names import StreamName
 from weir.spark import stage
+from weir.warehouse import attempt_folder
 
 
 def rows(weir: Installation, count: int, tasks: int) -> DataFrame:
@@ -119,3 +120,16 @@ def test_rows_that_are_in_the_plan_itself_get_a_folder_per_task(weir: Installati
     assert len(folders) > 3, "one task alone wrote"
     assert len(folders) == len(set(folders))
     assert sorted(weir.check(stream)["n"]) == list(range(500))
+
+
+def test_a_folder_in_which_something_lies_is_not_written_to(weir: Installation) -> None:
+    stream = weir.create()
+    weir.append(stream, rows(weir, 10, tasks=1))
+    number = weir.value("SELECT max(transaction_number) FROM transaction")
+    stream_id = weir.value("SELECT max(stream_id) FROM stream")
+    folder = Path(weir.settings.warehouse) / attempt_folder(stream_id, number + 1, 1)
+    folder.mkdir(parents=True)
+    (folder / "forgotten.parquet").write_text("rows")
+    with pytest.raises(InvariantViolation, match="run weir_recover"):
+        weir.append(stream, rows(weir, 10, tasks=1))
+    assert [path.name for path in folder.iterdir()] == ["forgotten.parquet"]
