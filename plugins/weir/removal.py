@@ -53,9 +53,7 @@ def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int,
 def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
     # What is gone already went with a sweep that was killed.
     with contextlib.suppress(FileNotFoundError):
-        if not folder and isinstance(system, fs.LocalFileSystem):
-            os.unlink(target)  # pyarrow takes twice as long
-        elif not folder:
+        if not folder:
             system.delete_file(target)
         elif system.get_file_info(target).type == fs.FileType.Directory:
             system.delete_dir(target)
