@@ -245,10 +245,10 @@ def ready(segments: Iterable[Segment]) -> set[Segment]:
 def check_valid(cut: StreamCut, later: Iterable[Segment], ends: Mapping[int, int]) -> None:
     """Refuse what is not a position of this stream. Raises InvalidInput with segment and reason.
 
-    `later` are the stream's segments created between the oldest and the newest epoch of the cut,
-    inclusive. Of these only the ones that straddle a seam matter (`key_low < seam.key < key_high`
-    and `older_id < id < newer_id`), so that giving just those is enough. `ends` has the tail or
-    final size of each present segment, by id.
+    `later` are the stream's segments that were created between the first sealing of a segment of
+    the cut and the cut's newest epoch, inclusive: of these only the ones that straddle a seam
+    matter (`key_low < seam.key < key_high` and `older_id < id < newer_id`), and each comes after
+    the older one. `ends` has the tail or final size of each present segment, by id.
     """
     if not cut.offsets:
         raise InvalidInput("the stream cut is empty; list the segments to read next.")

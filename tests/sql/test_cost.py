@@ -13,7 +13,9 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
 from tests.sql.history import scaled_again_and_again
+from weir.controller.cuts import AROUND
 from weir.reader_groups.checkpoints import checkpoint
+from weir.segment import parse_segment_name
 from weir.storage import Database
 
 EPOCHS = 4000
@@ -107,6 +109,22 @@ def test_a_question_reads_as_much_of_a_long_history_as_of_a_short_one(
 ) -> None:
     long, short = long_and_short
     assert dearer(costs(long, EPOCHS // 2), than=costs(short, 0)) == {}
+
+
+def test_a_cut_with_an_old_segment_is_checked_without_reading_the_history_since(
+    long_and_short: tuple[Lane, Lane],
+) -> None:
+    def of_the_tail(lane: Lane) -> int:
+        ids = [parse_segment_name(name) for name in lane.active()]
+        return lane.database.transaction(
+            lambda c: cost(c, AROUND, s=lane.stream_id, ids=ids),
+        )
+
+    long, short = long_and_short
+    assert "1.0" in long.active()
+    assert of_the_tail(long) <= 2 * of_the_tail(short) + 30
+    long.truncate(", ".join(f"{name}={offset}" for name, offset in long.tail().items()))
+    assert long.head() == long.tail()
 
 
 def test_a_stream_of_which_the_statistics_know_nothing_is_asked_as_cheaply(

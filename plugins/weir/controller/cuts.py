@@ -23,20 +23,31 @@ def load_cuts(connection: Connection, stream_id: int, *cuts: Mapping[str, Any]) 
     return [StreamCut.from_json(cut, segments) for cut in cuts]
 
 
+# The segments of a cut with their ends, and those that it might have left out: what lies between
+# two segments of a cut comes after the older, so it was created when that was sealed, or later. Of
+# a cut of active segments that is nothing, however long ago one of them was created.
+AROUND = """
+    WITH listed AS MATERIALIZED (
+        SELECT g.*, coalesce(t.tail_offset, g.events) AS past
+        FROM unnest(CAST(:ids AS bigint[])) AS u (segment_id)
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT * FROM segment o
+            WHERE o.stream_id = :s AND o.segment_id = u.segment_id OFFSET 0) g
+        LEFT JOIN segment_tail t ON t.stream_id = g.stream_id AND t.segment_id = g.segment_id
+    )
+    SELECT segment_id, key_low, key_high, past FROM listed
+    UNION ALL
+    SELECT g.segment_id, g.key_low, g.key_high, NULL
+    FROM (SELECT min(sealed_epoch) AS oldest, max(creation_epoch) AS newest FROM listed) e
+    CROSS JOIN LATERAL (
+        SELECT * FROM segment o WHERE o.stream_id = :s AND o.segment_id >= e.oldest::bigint << 32
+        AND o.segment_id < (e.newest + 1)::bigint << 32 OFFSET 0) g"""
+
+
 def check_cut(connection: Connection, stream_id: int, cut: StreamCut) -> None:
     """Raises InvalidInput saying which segment and why, unless `cut` is a frontier."""
-    epochs = [segment.epoch for segment in cut.offsets]
     rows = connection.execute(
-        text(
-            """SELECT s.segment_id, s.key_low, s.key_high, coalesce(t.tail_offset, s.events)
-            FROM segment s LEFT JOIN segment_tail t USING (stream_id, segment_id)
-            WHERE s.stream_id = :stream_id AND s.segment_id >= CAST(:oldest AS bigint) << 32
-              AND s.segment_id < (CAST(:newest AS bigint) + 1) << 32"""
-        ),
-        {
-            "stream_id": stream_id,
-            "oldest": min(epochs, default=0),
-            "newest": max(epochs, default=0),
-        },
+        text(AROUND), {"s": stream_id, "ids": [segment.segment_id for segment in cut.offsets]}
     ).all()
-    check_valid(cut, [Segment(r[0], r[1], r[2]) for r in rows], {row[0]: row[3] for row in rows})
+    ends = {row[0]: row[3] for row in rows if row[3] is not None}
+    check_valid(cut, [Segment(*row[:3]) for row in rows], ends)
