@@ -28,14 +28,45 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir.front(bigint[], double precision[], double precision[]) IS 'At every key the oldest of some segments: owners[width_bucket(key, keys)].';
 
+-- The front of a cut, with the offset up to which its owner is read at each key: 0 where it is future.
 CREATE FUNCTION weir.front(in_stream_id bigint, cut jsonb)
-RETURNS TABLE (keys double precision[], owners bigint[])
+RETURNS TABLE (keys double precision[], owners bigint[], offsets bigint[])
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
 AS $$
-    SELECT f.keys, f.owners
+    SELECT f.keys, f.owners,
+           array(SELECT coalesce(c.event_offset, 0)
+                 FROM unnest(f.owners) WITH ORDINALITY AS o (segment_id, place)
+                 LEFT JOIN weir.cut_entries(cut) c USING (segment_id)
+                 ORDER BY o.place)
     FROM (SELECT array_agg(c.segment_id) AS ids, array_agg(c.key_low) AS lows,
                  array_agg(c.key_high) AS highs
           FROM weir.cut_segments(in_stream_id, cut) c) s
     CROSS JOIN LATERAL weir.front(s.ids, s.lows, s.highs) f
 $$;
-COMMENT ON FUNCTION weir.front(bigint, jsonb) IS 'At every key the oldest segment of a cut: owners[width_bucket(key, keys)].';
+COMMENT ON FUNCTION weir.front(bigint, jsonb) IS 'At every key the oldest segment of a cut, owners[width_bucket(key, keys)], and up to where it is read.';
+
+-- What a cut has passed, in one place: of a segment that begins at a key everything, if the front is
+-- newer there; what lies before the offset, if it is the front; nothing, if the front is older.
+CREATE FUNCTION weir.has_passed(keys double precision[], owners bigint[], offsets bigint[],
+    key_low double precision, segment_id bigint, till bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN owners[width_bucket(key_low, keys)] > segment_id
+    OR owners[width_bucket(key_low, keys)] = segment_id
+       AND offsets[width_bucket(key_low, keys)] >= till;
+COMMENT ON FUNCTION weir.has_passed(double precision[], bigint[], bigint[], double precision, bigint, bigint) IS 'Whether a cut, given by its front, has passed a segment up to an offset.';
+
+CREATE FUNCTION weir.first_behind(in_stream_id bigint, cut jsonb, other jsonb) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+    SELECT min(e.segment_id)
+    FROM weir.front(in_stream_id, cut) f
+    CROSS JOIN weir.cut_segments(in_stream_id, other) e
+    WHERE e.event_offset IS NOT NULL
+      AND weir.has_passed(f.keys, f.owners, f.offsets, e.key_low, e.segment_id, e.event_offset + 1)
+$$;
+COMMENT ON FUNCTION weir.first_behind(bigint, jsonb, jsonb) IS 'The first segment of the second cut of which the first has read more: why it is not at or before it; null when it is.';
+
+CREATE FUNCTION weir.at_or_before(in_stream_id bigint, cut jsonb, other jsonb) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$ SELECT weir.first_behind(in_stream_id, cut, other) IS NULL $$;
+COMMENT ON FUNCTION weir.at_or_before(bigint, jsonb, jsonb) IS 'Whether everything that the first cut has passed the second has passed too.';

@@ -22,9 +22,10 @@ BEGIN
         coalesce((SELECT e.epoch FROM weir.epoch e
                   WHERE e.stream_id = in_stream_id AND e.created_at <= old_clock
                   ORDER BY e.created_at DESC LIMIT 1), 0));
-    SELECT coalesce(array_agg(g.segment_id), '{}') INTO passed FROM weir.segment g
+    SELECT coalesce(array_agg(g.segment_id), '{}') INTO passed
+    FROM weir.front(in_stream_id, in_floor) f CROSS JOIN weir.segment g
     WHERE g.stream_id = in_stream_id AND g.sealed_epoch <= first_epoch
-      AND weir.passes(in_stream_id, in_floor, g.segment_id, 9223372036854775807);
+      AND weir.has_passed(f.keys, f.owners, f.offsets, g.key_low, g.segment_id, NULL);
     DELETE FROM weir.time_index i
     WHERE i.stream_id = in_stream_id AND i.segment_id = ANY (passed);
     GET DIAGNOSTICS index_entries = ROW_COUNT;

@@ -16,19 +16,14 @@ DECLARE
     a_owners bigint[];
     b_keys double precision[];
     b_owners bigint[];
-    ahead text;
+    ahead CONSTANT text := weir.segment_name(weir.first_behind(sid, a, b));
 BEGIN
-    SELECT keys, owners INTO b_keys, b_owners FROM weir.front(sid, b);
-    SELECT keys, owners INTO a_keys, a_owners FROM weir.front(sid, a);
-    SELECT weir.segment_name(e.segment_id) INTO ahead
-    FROM weir.cut_segments(sid, b) e LEFT JOIN weir.cut_entries(a) o USING (segment_id)
-    WHERE e.event_offset < o.event_offset
-       OR e.event_offset IS NOT NULL AND a_owners[width_bucket(e.key_low, a_keys)] > e.segment_id
-    ORDER BY e.segment_id LIMIT 1;
     IF ahead IS NOT NULL THEN
         RAISE EXCEPTION 'the first cut lies after the second in segment %; give the earlier cut first.', ahead
             USING ERRCODE = 'WEIR2';
     END IF;
+    SELECT keys, owners INTO b_keys, b_owners FROM weir.front(sid, b);
+    SELECT keys, owners INTO a_keys, a_owners FROM weir.front(sid, a);
     RETURN QUERY
     WITH RECURSIVE first AS MATERIALIZED (
         SELECT * FROM weir.cut_segments(sid, a)

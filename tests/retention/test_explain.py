@@ -8,6 +8,8 @@ import pytest
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
 from tests.retention.test_subscribers import pass_time
+from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.transactions import abort
 from weir.controller.update import update_stream
 from weir.reader_groups.checkpoints import checkpoint_all
 from weir.retention.capture import capture
@@ -41,7 +43,7 @@ def limit(lane: Lane, **limits: int | None) -> None:
 def test_each_file_says_who_needs_it(lane: Lane) -> None:
     lane.append({"0.0": [2, 3], "1.0": 4})
     assert set(why(lane).values()) == {
-        "nothing says that it may go: there is no subscriber that has not timed out and no minimum"
+        "nothing says that it may go: there is no subscriber that has not timed out and no limit"
     }
     slow, fast = Group.made(lane, release="manual"), Group.made(lane)
     fast.reader().read_all()
@@ -83,6 +85,50 @@ def test_what_is_dead_says_what_it_waits_for(lane: Lane) -> None:
     reader.commit(batch)
     [row] = lane.rows("SELECT * FROM why_kept(:n, :path)", n=str(lane.name), path=path)
     assert row.why.endswith("(truncated) and is deleted after the grace period")
+
+
+def test_what_a_maximum_takes_is_not_said_to_be_held(lane: Lane) -> None:
+    lane.append({"0.0": 3})
+    slow = Group.made(lane, release="manual")
+    run(
+        lane.database,
+        """UPDATE reader_group_stream SET published_cut = '{"0.0": 0, "1.0": 0}'
+        WHERE group_id = :g""",
+        g=slow.group_id,
+    )
+    held = f"subscriber {slow.name} has not released it"
+    limit(lane, max_age=HOUR)
+    capture(lane.database)
+    assert why(lane) == {("0.0", 0): held}
+    pass_time(lane, 2 * HOUR)
+    next_run = "it goes with the next run of weir_retention, as a maximum rules"
+    assert why(lane) == {("0.0", 0): f"{next_run}, though {held}"}
+    limit(lane, max_age=5 * HOUR)
+    update_stream(
+        lane.database, lane.name, {"retain_by_consumption": False}, request_id=unique("off")
+    )
+    assert why(lane) == {("0.0", 0): "it is within the limits"}
+
+
+def test_any_file_is_explained_by_its_path_alone(lane: Lane) -> None:
+    def said(path: str) -> str:
+        [row] = lane.rows("SELECT * FROM why_kept(NULL, :path)", path=path)
+        return str(row.why)
+
+    lane.append({"0.0": 3})
+    [file] = lane.files()
+    assert said(file.path) == why(lane)["0.0", 0]
+    attempt = lane.opened(source="dag/run/task")
+    written = f"{attempt.folder}_weir_segment=0/_weir_task=0/part.parquet"
+    assert "of dag/run/task writes it, and has not committed yet" in said(written)
+    abort(lane.database, attempt)
+    assert said(written).startswith("it is dead (aborted)")
+    for unknown in (f"{lane.stream_id}/what", "what"):
+        assert said(unknown).startswith("the database knows no such file")
+    seal_stream(lane.database, lane.name, request_id=unique("seal"))
+    assert said(file.path) == "the stream is sealed, which is kept as it is until it is deleted"
+    delete_stream(lane.database, lane.name, request_id=unique("delete"))
+    assert said(file.path) == "it is dead (deleted) and is deleted after the grace period"
 
 
 def test_the_status_of_a_stream_is_its_last_decision(lane: Lane) -> None:

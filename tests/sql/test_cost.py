@@ -127,6 +127,20 @@ def test_a_cut_with_an_old_segment_is_checked_without_reading_the_history_since(
     assert long.head() == long.tail()
 
 
+def test_why_files_are_kept_costs_per_file_the_same_however_many_there_are(
+    database: Database,
+) -> None:
+    def of(segments: int) -> int:
+        lane = Lane.made(database, segments=segments)
+        Group.made(lane)
+        lane.append({f"{i}.0": 1 for i in range(segments)})
+        return database.transaction(
+            lambda c: cost(c, "SELECT * FROM why_kept(:stream)", 1, stream=str(lane.name))
+        )
+
+    assert of(160) < 8 * of(40)
+
+
 def test_a_stream_of_which_the_statistics_know_nothing_is_asked_as_cheaply(
     long_and_short: tuple[Lane, Lane], test_database: TestDatabase
 ) -> None:

@@ -12,7 +12,7 @@ from tests.controller.support import Lane, database_for_many
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.segment import Segment, parse_segment_name, segment_name
 from weir.storage import Database
-from weir.stream_cut import FUTURE, StreamCut, join
+from weir.stream_cut import FUTURE, StreamCut, first_behind, join, meet
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,26 @@ def test_join_cuts_is_the_join_of_the_cuts(database: Database, seed: int) -> Non
         )
         ids = {s: Segment(s, x.low / GRID, x.high / GRID) for s, x in driver.model.segments.items()}
         assert StreamCut.from_json(joined, ids) == join(cut_of(driver, a), cut_of(driver, b))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_meet_and_order_are_those_of_the_library(database: Database, seed: int) -> None:
+    driver, random = history(database, seed)
+    ids = {s: Segment(s, x.low / GRID, x.high / GRID) for s, x in driver.model.segments.items()}
+    for _ in range(15):
+        cuts = some_cuts(driver, random, 3)
+        a, b = cuts[0], random.choice([cuts[1], driver.model.frontier(random, cuts[0])])
+        [found] = driver.lane.rows(
+            """SELECT meet_cuts(:s, CAST(:cuts AS jsonb[])) AS met,
+            first_behind(:s, CAST(:a AS jsonb), CAST(:b AS jsonb)) AS behind""",
+            cuts=[json.dumps(as_json(cut)) for cut in cuts],
+            a=json.dumps(as_json(a)),
+            b=json.dumps(as_json(b)),
+        )
+        values = [cut_of(driver, cut) for cut in cuts]
+        assert StreamCut.from_json(found.met, ids) == meet(values)
+        behind = first_behind(cut_of(driver, a), cut_of(driver, b))
+        assert found.behind == (behind.segment_id if behind else None)
 
 
 @pytest.mark.parametrize("seed", range(6))

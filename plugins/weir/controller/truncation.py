@@ -73,18 +73,12 @@ def move_head(connection: Connection, stream: LockedStream, cut: StreamCut) -> F
     """The same in a transaction that has locked the stream and checked the cut."""
     row = connection.execute(
         text(
-            """WITH entries AS MATERIALIZED (
-                SELECT c.segment_id, c.event_offset, s.key_low, s.key_high
-                FROM cut_entries(CAST(:cut AS jsonb)) c
-                JOIN segment s ON s.stream_id = :s AND s.segment_id = c.segment_id
-            ), below AS (
-                DELETE FROM data_file f USING segment s
+            """WITH below AS (
+                DELETE FROM data_file f USING segment s, front(:s, CAST(:cut AS jsonb)) n
                 WHERE f.stream_id = :s AND s.stream_id = :s AND s.segment_id = f.segment_id
-                  AND f.segment_id <= (SELECT max(segment_id) FROM entries)
-                  AND (EXISTS (SELECT FROM entries e WHERE e.segment_id = f.segment_id
-                               AND e.event_offset >= f.start_offset + f.events)
-                       OR NOT EXISTS (SELECT FROM entries e WHERE e.segment_id <= f.segment_id
-                                      AND e.key_low < s.key_high AND e.key_high > s.key_low))
+                  AND f.segment_id <= (SELECT max(segment_id) FROM cut_entries(CAST(:cut AS jsonb)))
+                  AND has_passed(n.keys, n.owners, n.offsets, s.key_low, f.segment_id,
+                                 f.start_offset + f.events)
                 RETURNING f.path, f.bytes
             ), dead AS (
                 INSERT INTO garbage (root, path, stream_id, reason, bytes)

@@ -1,0 +1,100 @@
+-- Each reason to keep a file is a cut that has not passed it, asked by its front (see has_passed). What
+-- comes of all of them together is for retention_dry_run to say. A file's path begins with the number
+-- of its stream, so it can be asked about by its path alone.
+CREATE FUNCTION weir.why_kept(stream text, path text DEFAULT NULL)
+RETURNS TABLE (file text, segment text, start_offset bigint, events bigint, bytes bigint,
+               why text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog ROWS 100
+AS $$
+    WITH s AS MATERIALIZED (
+        SELECT o.*, (SELECT z.bytes FROM weir.size_till(o.stream_id, weir.tail_cut(o.stream_id)) z)
+            AS tail_bytes
+        FROM weir.stream o
+        WHERE o.state <> 'deleted' AND o.stream_id = CASE
+            WHEN stream IS NOT NULL OR why_kept.path IS NULL THEN weir.stream_id(stream)
+            WHEN why_kept.path ~ '\A[0-9]{1,18}/' THEN split_part(why_kept.path, '/', 1)::bigint END
+    ), subscriber AS MATERIALIZED (
+        SELECT g.name, gs.published_cut AS cut,
+               coalesce(weir.times_out_at(g.group_id, gs.stream_id) <= clock_timestamp(), false)
+               AS timed_out
+        FROM s JOIN weir.reader_group_stream gs ON gs.stream_id = s.stream_id
+        JOIN weir.reader_group g ON g.group_id = gs.group_id AND g.subscriber
+        WHERE s.retain_by_consumption
+    ), reason AS (
+        SELECT 'subscriber ' || u.name || ' has not released it' AS why, u.cut
+        FROM subscriber u WHERE NOT u.timed_out
+        UNION ALL
+        SELECT 'it is within the ' || m.what, coalesce(l.cut, s.head)
+        FROM s CROSS JOIN LATERAL (VALUES
+            ('min_age', 'minimum age', s.retain_min_age),
+            ('min_bytes', 'minimum size', s.retain_min_bytes)) m (which, what, amount)
+        LEFT JOIN LATERAL weir.retention_limits(s.stream_id, clock_timestamp(), s.tail_bytes) l
+            ON l.which = m.which
+        WHERE m.amount IS NOT NULL
+        UNION ALL
+        SELECT 'nothing says that it may go: there is no ' || CASE WHEN s.retain_by_consumption
+               THEN 'subscriber that has not timed out' ELSE 'consumption' END || ' and no limit',
+               s.head
+        FROM s WHERE s.retain_min_age IS NULL AND s.retain_min_bytes IS NULL
+          AND s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL
+          AND NOT EXISTS (SELECT FROM subscriber u WHERE NOT u.timed_out)
+    ), keeper AS MATERIALIZED (
+        SELECT r.why, f.* FROM s CROSS JOIN reason r
+        CROSS JOIN LATERAL weir.front(s.stream_id, r.cut) f
+        WHERE s.state = 'active'
+    ), next_head AS MATERIALIZED (
+        SELECT f.* FROM s CROSS JOIN LATERAL weir.retention_dry_run(s.scope || '/' || s.name) d
+        CROSS JOIN LATERAL weir.front(s.stream_id, d.cut) f
+        WHERE s.state = 'active' AND d.cut IS NOT NULL
+    ), found AS (
+        SELECT f.path, weir.segment_name(f.segment_id) AS segment, f.start_offset, f.events, f.bytes,
+               CASE
+                   WHEN s.state <> 'active'
+                   THEN 'the stream is ' || s.state || ', which is kept as it is until it is deleted'
+                   WHEN EXISTS (
+                       SELECT FROM next_head n WHERE weir.has_passed(n.keys, n.owners, n.offsets,
+                           g.key_low, f.segment_id, f.start_offset + f.events))
+                   THEN 'it goes with the next run of weir_retention'
+                        || coalesce(', as a maximum rules, though ' || k.why, '')
+                   ELSE coalesce(k.why, 'it is within the limits')
+               END AS why
+        FROM s JOIN weir.data_file f ON f.stream_id = s.stream_id
+        JOIN weir.segment g ON g.stream_id = f.stream_id AND g.segment_id = f.segment_id
+        CROSS JOIN LATERAL (
+            SELECT string_agg(k.why, '; ' ORDER BY k.why) AS why FROM keeper k
+            WHERE NOT weir.has_passed(k.keys, k.owners, k.offsets, g.key_low, f.segment_id,
+                                      f.start_offset + f.events)) k
+        WHERE why_kept.path IS NULL OR f.path = why_kept.path
+        UNION ALL
+        SELECT o.folder, NULL, NULL, NULL, NULL,
+               'transaction ' || t.transaction_number || ' of ' || t.source
+               || ' writes it, and has not committed yet'
+        FROM s JOIN weir.transaction t ON t.stream_id = s.stream_id AND t.state = 'open'
+        CROSS JOIN LATERAL (  -- as weir.warehouse names it
+            SELECT t.stream_id || '/_weir_tx=' || t.transaction_number || '/_weir_attempt='
+                   || t.attempt || '/' AS folder) o
+        WHERE why_kept.path IS NULL OR starts_with(why_kept.path, o.folder)
+        UNION ALL
+        SELECT g.path, NULL, NULL, NULL, g.bytes,
+               'it is dead (' || g.reason || ') and '
+               || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
+                                   || min(r.name)
+                            FROM weir.reader_batch b
+                            JOIN weir.reader_group_stream gs USING (group_id)
+                            JOIN weir.reader_group r USING (group_id)
+                            WHERE b.state = 'open' AND gs.stream_id = g.stream_id
+                              AND b.opened_at <= g.dead_at),
+                           'is deleted after the grace period')
+        FROM weir.garbage g
+        WHERE CASE WHEN why_kept.path IS NULL THEN g.stream_id = (SELECT s.stream_id FROM s)
+              ELSE g.root = '' AND g.path = ANY (ARRAY[  -- it, its attempt's folder, its stream's
+                  why_kept.path, substring(why_kept.path FROM '\A[^/]+/[^/]+/[^/]+/'),
+                  substring(why_kept.path FROM '\A[^/]+/')]) END
+    )
+    SELECT f.* FROM found f
+    UNION ALL
+    SELECT why_kept.path, NULL, NULL, NULL, NULL,
+           'the database knows no such file, so nothing deletes it; weir_recover lists such files'
+    WHERE why_kept.path IS NOT NULL AND NOT EXISTS (SELECT FROM found)
+$$;
+COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: each) is still there: who has not released it, which minimum keeps it, or what it waits for. With a path, as in data_files, the stream may be null.';
