@@ -16,11 +16,15 @@ from sqlalchemy import text
 
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
+from spark_jobs import checkpoints
 from weir import migrate
+from weir.arguments import Nothing
 from weir.garbage import sweep
-from weir.reader_groups.checkpoints import checkpoint_all
+from weir.job import Job, RunId
 from weir.retention.capture import capture
 from weir.retention.run import retain
+from weir.retention.subscribers import read_alerts
+from weir.settings import Settings
 from weir.spark.delete import deleter
 from weir.storage import Database
 
@@ -220,10 +224,21 @@ def deletion(setting: Setting) -> Figure:
     )
 
 
+def _checkpoints(database: Database) -> None:
+    """The whole job."""
+    job = Job("checkpoints", RunId("bench", "bench", "bench"), Settings(), database)
+    checkpoints.run(job, Nothing())
+
+
+def _retention(database: Database) -> None:
+    """The job but for deleting, which is timed for itself."""
+    read_alerts(database, [one["stream"] for one in retain(database)])
+
+
 _JOBS: dict[str, tuple[str, Callable[[Database], Any]]] = {
     "cuts": (_MARKED, capture),
-    "checkpoints": (_GROUPS_MOVED, checkpoint_all),
-    "retention": (_PUBLISHED, retain),
+    "checkpoints": (_GROUPS_MOVED, _checkpoints),
+    "retention": (_PUBLISHED, _retention),
 }
 FIGURES = {
     **{f"control/{what}": partial(busy, what, *how) for what, how in _JOBS.items()},

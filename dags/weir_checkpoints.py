@@ -1,7 +1,7 @@
 """### Checkpoint every reader group that has moved.
 
 Releases the segments of readers whose lease has run out, publishes what subscribers have
-consumed, and reports the lag of every group.
+consumed, and reports the lag of the groups that moved (of all: the view `weir.lag`).
 
 **On failure.** Whatever was done stays done; the next run does the rest. One stream or group that
 fails does not stop the others; it is named, and fails the task at its end.

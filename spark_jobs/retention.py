@@ -1,4 +1,4 @@
-"""Decide for every stream what may be truncated, truncate it, and delete dead files."""
+"""Decide for every stream what may be truncated, truncate it, warn, and delete dead files."""
 
 import sys
 from typing import Any
@@ -9,6 +9,7 @@ from weir.garbage import sweep
 from weir.job import Job, main
 from weir.names import stream_name
 from weir.retention.run import retain
+from weir.retention.subscribers import read_alerts
 
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:
@@ -21,13 +22,16 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
     decisions = retain(job.database, names, dry_run=arguments.dry_run)
     for decision in decisions:
         job.say(f"{decision['stream']}: {decision.get('error') or decision['reason']}")
+    alerts = read_alerts(job.database, [decision["stream"] for decision in decisions])
+    for alert in alerts:
+        job.say(alert)
     deleted = None
     if not arguments.dry_run:
         deleted = sweep(
             job.database, job.settings.warehouse, job.settings.grace_period,
             deleter(lambda: job.spark),
         )  # fmt: skip
-    report = {"decisions": decisions, "deleted": deleted}
+    report = {"decisions": decisions, "alerts": alerts, "deleted": deleted}
     failed = [d["error"] for d in decisions if "error" in d] + (deleted or {}).get("failed", [])
     if failed:
         raise Incomplete(len(decisions), failed, report)

@@ -83,7 +83,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir.times_out_at(bigint, bigint) IS 'When a subscriber holds nothing of a stream back any more; null: not while nothing is unread, its readers are at work, or it has no time-out.';
 
--- All that a decision about one locked stream rests on, and when time alone will change it.
+-- All that a decision about one locked stream rests on, and when time alone will change it or bring a
+-- warning.
 CREATE FUNCTION weir.retention_inputs(in_stream_id bigint)
 RETURNS TABLE (now timestamptz, tail_events bigint, tail_bytes bigint, head_events bigint,
                head_bytes bigint, subscribers jsonb, limits jsonb, next_at timestamptz)
@@ -99,11 +100,14 @@ BEGIN
     WHERE s.stream_id = in_stream_id;
     SELECT coalesce(jsonb_agg(jsonb_build_object('name', g.name, 'cut', gs.published_cut,
                'timed_out', coalesce(t.at <= now, false)) ORDER BY g.name), '[]'),
-           min(t.at) FILTER (WHERE t.at > now)
+           least(min(t.at) FILTER (WHERE t.at > now), min(t.warned_at) FILTER (WHERE t.warned_at > now))
     INTO subscribers, next_at
     FROM weir.reader_group_stream gs
     JOIN weir.reader_group g USING (group_id)
-    CROSS JOIN LATERAL (SELECT weir.times_out_at(g.group_id, gs.stream_id) AS at) t
+    CROSS JOIN LATERAL (
+        SELECT weir.times_out_at(g.group_id, gs.stream_id) AS at,
+               weir.stale_after(g.group_id, gs.stream_id) - weir.warning_time(gs.stream_id)
+               AS warned_at) t
     WHERE gs.stream_id = in_stream_id AND g.subscriber;
     SELECT coalesce(jsonb_object_agg(l.which, jsonb_build_object(
                'recorded_at', extract(epoch FROM l.recorded_at), 'cut', l.cut, 'bytes', l.bytes)),

@@ -248,24 +248,9 @@ COMMENT ON COLUMN weir.subscribers.timed_out IS 'Whether it holds nothing back n
 COMMENT ON COLUMN weir.subscribers.stale_after IS 'When, at the present rates, a maximum will delete what it has not released; null: never.';
 
 CREATE VIEW weir.retention_alerts AS
-SELECT u.stream, u.reader_group, 'timed out' AS alert, u.times_out_at AS at,
-       'subscriber ' || u.reader_group || ' of stream ' || u.stream || ' has timed out and holds nothing back; '
-       || 'let its readers run, or delete it' AS message
-FROM weir.subscribers u WHERE u.timed_out
-UNION ALL
-SELECT u.stream, u.reader_group, 'soon stale', u.stale_after,
-       'at the present rates a maximum will delete events of stream ' || u.stream || ' that subscriber '
-       || u.reader_group || ' has not released, from '
-       || to_char(u.stale_after AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC on'
-FROM weir.subscribers u JOIN weir.stream s ON s.scope || '/' || s.name = u.stream AND s.state <> 'deleted'
-WHERE u.stale_after < clock_timestamp()
-      + greatest(interval '1 day', coalesce(s.retain_max_age, 0) * interval '1 second' / 5)
-UNION ALL
-SELECT d.stream, l.key, 'lost', d.decided_at,
-       'subscriber ' || l.key || ' lost ' || l.value || ' unread events of stream ' || d.stream || ' ('
-       || d.reason || ')'
-FROM weir.retention_decisions d CROSS JOIN LATERAL jsonb_each_text(d.lost) l
-WHERE d.decided_at > clock_timestamp() - interval '7 days';
+SELECT s.scope || '/' || s.name AS stream, a.reader_group, a.alert, a.at, a.message
+FROM weir.stream s CROSS JOIN LATERAL weir.alerts_of(s.stream_id) a
+WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.retention_alerts IS 'What somebody should look at: subscribers that have timed out, will be overtaken by a maximum within a day (or a fifth of the maximum age), or lost events in the last week.';
 COMMENT ON COLUMN weir.retention_alerts.alert IS 'timed out, soon stale or lost.';
 COMMENT ON COLUMN weir.retention_alerts.at IS 'When it was or will be.';

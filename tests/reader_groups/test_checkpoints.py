@@ -2,11 +2,15 @@
 
 import pytest
 
+from spark_jobs import checkpoints
 from tests.controller.support import Lane, unique
 from tests.reader_groups.support import Group
+from weir.arguments import Nothing
 from weir.errors import Conflict, InvalidInput
+from weir.job import Job, RunId
 from weir.reader_groups.changes import reset_reader_group
 from weir.reader_groups.checkpoints import checkpoint_all, read_lag
+from weir.settings import Settings
 from weir.storage import Database
 
 
@@ -140,8 +144,20 @@ def test_all_groups_that_moved_are_checkpointed(database: Database) -> None:
     assert checkpoint_all(database) == ([], [])
 
 
+def test_the_periodic_job_measures_only_groups_that_moved(database: Database) -> None:
+    lane = Lane.made(database)
+    lane.append({"0.0": 5})
+    moved = Group.made(lane)
+    Group.made(lane)
+    job = Job("checkpoints", RunId("dag", "run", "task"), Settings(), database)
+    checkpoints.run(job, Nothing())
+    moved.reader().read_all()
+    assert [one["reader_group"] for one in checkpoints.run(job, Nothing())["lag"]] == [moved.name]
+    assert checkpoints.run(job, Nothing())["lag"] == []
+
+
 def lag(group: Group, lane: Lane) -> dict[str, object]:
-    [one] = [x for x in read_lag(group.database) if x["reader_group"] == group.name]
+    [one] = read_lag(group.database, [group.name])
     assert one.pop("stream") == str(lane.name)
     del one["reader_group"]
     return one

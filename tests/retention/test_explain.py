@@ -35,6 +35,10 @@ def subscriber(group: Group) -> Any:
     return row
 
 
+def alerts(lane: Lane) -> list[str]:
+    return read_alerts(lane.database, [str(lane.name)])
+
+
 def limit(lane: Lane, **limits: int | None) -> None:
     changes = {f"retain_{name}": value for name, value in limits.items()}
     update_stream(lane.database, lane.name, changes, request_id=unique("limit"))
@@ -156,9 +160,23 @@ def test_a_group_that_stands_still_is_overtaken_when_its_first_event_is_too_old(
     pass_time(lane, 9 * 86400)
     [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
     assert abs(left - timedelta(days=1)) < timedelta(minutes=1)
-    assert [a for a in read_alerts(lane.database) if "at the present rates" in a]
+    assert [a for a in alerts(lane) if "at the present rates" in a]
     pass_time(lane, 2 * 86400)
     assert subscriber(group).stale_after < subscriber(group).active_at + timedelta(days=11)
+
+
+def test_a_stream_at_rest_is_looked_at_again_when_a_warning_is_due(lane: Lane) -> None:
+    group = Group.made(lane)
+    limit(lane, max_age=10 * 86400)
+    lane.append({"0.0": 3})
+    capture(lane.database)
+    retain(lane.database)
+    assert alerts(lane) == retain(lane.database) == []
+    pass_time(lane, 7 * 86400)
+    assert alerts(lane) == retain(lane.database) == [], "two days before it is a fifth"
+    pass_time(lane, 86400 + 60)
+    assert [one["stream"] for one in retain(lane.database)] == [str(lane.name)]
+    assert [a for a in alerts(lane) if f"subscriber {group.name} has not released" in a]
 
 
 def test_a_group_that_keeps_pace_is_never_overtaken(lane: Lane) -> None:
@@ -178,7 +196,7 @@ def test_a_group_that_keeps_pace_is_never_overtaken(lane: Lane) -> None:
     found = subscriber(group)
     assert found.held_events == 15
     assert found.stale_after is None or found.stale_after - found.active_at > timedelta(days=4)
-    assert read_alerts(lane.database) == []
+    assert alerts(lane) == []
 
 
 def test_a_stream_that_grows_overtakes_by_size_the_sooner_the_faster(lane: Lane) -> None:
@@ -194,7 +212,7 @@ def test_a_stream_that_grows_overtakes_by_size_the_sooner_the_faster(lane: Lane)
     lane.append({"0.0": 60})  # now 800 a day, and 100 left
     [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
     assert left < timedelta(hours=4)
-    assert group.name in read_alerts(lane.database)[0]
+    assert group.name in alerts(lane)[0]
     lane.append({"0.0": 60})
     [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
     assert left <= timedelta(0)
@@ -205,10 +223,10 @@ def test_alerts_name_the_dead_and_what_was_lost(lane: Lane) -> None:
     lane.append({"0.0": 3})
     living.reader().read_all()
     living.checkpoint()
-    assert read_alerts(lane.database) == []
+    assert alerts(lane) == []
     pass_time(lane, 2 * HOUR)
-    assert [a for a in read_alerts(lane.database) if f"{dead.name} of stream" in a]
+    assert [a for a in alerts(lane) if f"{dead.name} of stream" in a]
     retain(lane.database, [])
     assert subscriber(dead).timed_out is False, "what it had not read is gone: nothing is unread"
-    said = " ".join(read_alerts(lane.database))
+    said = " ".join(alerts(lane))
     assert f"subscriber {dead.name} lost 3 unread events of stream {lane.name}" in said

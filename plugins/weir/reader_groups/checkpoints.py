@@ -195,16 +195,19 @@ def forget_old(database: Database, older_than: float) -> int:
     )
 
 
-def read_lag(database: Database) -> list[dict[str, Any]]:
+def read_lag(database: Database, groups: Sequence[str]) -> list[dict[str, Any]]:
     """Per group and stream what is unread: events, bytes, seconds; and what was lost."""
+    if not groups:
+        return []
     rows = database.transaction(
         lambda c: (
             c.execute(
                 text(
                     """SELECT reader_group, stream, unread_events, unread_bytes, lost_events,
                     extract(epoch FROM lag)::double precision AS seconds
-                FROM lag ORDER BY reader_group, stream"""
-                )
+                FROM lag WHERE reader_group = ANY(:groups) ORDER BY reader_group, stream"""
+                ),
+                {"groups": list(groups)},
             )
             .mappings()
             .all()

@@ -1,6 +1,7 @@
 """What subscribers release by hand (PDP-47, semantics 11.8)."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -69,10 +70,18 @@ def release(
     return database.transaction(work)
 
 
-def read_alerts(database: Database) -> list[str]:
-    """The sentences of the view retention_alerts."""
+def read_alerts(database: Database, streams: Sequence[str]) -> list[str]:
+    """The sentences of the view retention_alerts about some streams."""
+    if not streams:
+        return []
     rows = database.transaction(
-        lambda c: c.execute(text("SELECT message FROM retention_alerts ORDER BY at, message")).all()
+        lambda c: c.execute(
+            text(
+                """SELECT message FROM retention_alerts WHERE stream = ANY(:streams)
+                ORDER BY at, message"""
+            ),
+            {"streams": list(streams)},
+        ).all()
     )
     return [row.message for row in rows]
 
