@@ -11,7 +11,7 @@ from tests.reader_groups.support import Group
 from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.run import retain
-from weir.storage import Database
+from weir.storage import Database, count_statements
 
 
 @pytest.fixture
@@ -47,6 +47,22 @@ def answers(lane: Lane, *groups: Group) -> dict[str, Any]:
     }.items():  # fmt: skip
         found[what] = [tuple(r) for r in lane.rows(sql, n=name)]
     return found
+
+
+def test_where_nothing_is_old_one_statement_says_so(lane: Lane) -> None:
+    group = Group.made(lane)
+    for _ in range(3):
+        lane.append(dict.fromkeys(lane.active(), 3))
+        lane.scale(lane.active()[0])
+    consume(group)
+    retain(lane.database)
+    counted = count_statements(lane.database)
+    assert prune(lane.database, 3600.0) == []
+    assert len(counted) == 1
+    assert prune(lane.database, 0.0) != []
+    del counted[:]
+    assert prune(lane.database, 0.0) == []
+    assert len(counted) == 1
 
 
 def consume(group: Group) -> None:

@@ -17,21 +17,36 @@ from weir.errors import NotFound
 from weir.storage import Database
 from weir.stream_cut import meet
 
+# The streams that have something old below the head: the segment that was sealed first, the first
+# entry of the time index of a segment that the head lies in, or a decision that is not the last.
+_CANDIDATES = text(
+    """SELECT s.stream_id FROM stream s
+    CROSS JOIN (SELECT clock_timestamp() - :history * interval '1 second' AS old) h
+    WHERE s.state <> 'deleted' AND (
+        EXISTS (
+            SELECT FROM (
+                SELECT g.sealed_epoch FROM segment g
+                WHERE g.stream_id = s.stream_id AND NOT s.head ? segment_name(g.segment_id)
+                  AND g.sealed_epoch <= (SELECT max(segment_id) >> 32 FROM cut_entries(s.head))
+                ORDER BY g.sealed_epoch LIMIT 1) g
+            WHERE NOT EXISTS (SELECT FROM epoch p WHERE p.stream_id = s.stream_id
+                              AND p.epoch = g.sealed_epoch AND p.created_at > time_clock(h.old)))
+        OR EXISTS (
+            SELECT FROM cut_entries(s.head) e CROSS JOIN LATERAL (
+                SELECT * FROM time_index t
+                WHERE t.stream_id = s.stream_id AND t.segment_id = e.segment_id
+                ORDER BY t.start_offset LIMIT 1) i
+            WHERE i.start_offset + i.events < e.event_offset AND i.clock < time_clock(h.old))
+        OR (SELECT min(d.decided_at) < least(h.old, max(d.decided_at)) FROM retention_decision d
+            WHERE d.stream_id = s.stream_id))
+    ORDER BY s.stream_id"""
+)
+
 
 def prune(database: Database, history: float) -> list[dict[str, Any]]:
     """Delete the metadata of each stream that nothing can ask for any more and that is older than
     `history` seconds. Returns per stream from which something was deleted how many rows of what."""
-    streams = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT s.stream_id FROM stream s
-                WHERE s.state <> 'deleted' AND EXISTS (
-                    SELECT FROM cut_entries(s.head) e
-                    WHERE e.event_offset > 0 OR e.segment_id >> 32 > 0)
-                ORDER BY s.stream_id"""
-            )
-        ).all()
-    )
+    streams = database.transaction(lambda c: c.execute(_CANDIDATES, {"history": history}).all())
     done = [
         database.transaction(partial(_prune_one, stream_id=s, history=history)) for (s,) in streams
     ]
