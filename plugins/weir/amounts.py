@@ -5,6 +5,8 @@ import re
 from weir.errors import InvalidInput
 
 NONE = "none"
+LONGEST = 1000 * 366 * 86400  # seconds: Postgres can still add them to now, or take them from it
+LARGEST = 2**63 - 1  # bytes: what a bigint holds
 _AGES = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 _SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 AGE_PATTERN = rf"^(|none|\d{{1,12}}(\.\d{{1,6}})? ?({'|'.join(_AGES)}))$"

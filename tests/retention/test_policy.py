@@ -20,6 +20,11 @@ LIMITS = {"retain_min_age": 86400, "retain_max_age": 604800, "retain_max_bytes":
     [
         ({"min_age": 0}, "the minimum age of retention is 0"),
         ({"max_bytes": -5}, "the maximum bytes of retention is -5"),
+        ({"max_age": 10**12 * 86400}, "no more than 366,000 d, or none"),
+        (
+            {"min_bytes": 10**12 * 10**12},
+            "the minimum bytes of retention is 1000000000000000000000",
+        ),
         ({"min_age": 86400, "max_age": 3600}, "age of retention, 1 h, is below the minimum, 1 d"),
         ({"min_bytes": 2 * 10**9, "max_bytes": 10**6}, "1 MB, is below the minimum, 2 GB"),
     ],

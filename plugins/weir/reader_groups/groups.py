@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.amounts import LONGEST, say_age
 from weir.controller.locks import LockedStream, lock_streams
 from weir.controller.requests import Request
 from weir.errors import Conflict, InvalidInput
@@ -149,9 +150,10 @@ def check_settings(on_gap: str, release: str, time_out: int | None) -> None:
         raise InvalidInput(f"on_gap is {on_gap!r}; use one of {ON_GAP}.")
     if release not in RELEASE:
         raise InvalidInput(f"release is {release!r}; use one of {RELEASE}.")
-    if time_out is not None and time_out < 1:
+    if time_out is not None and not 1 <= time_out <= LONGEST:
         raise InvalidInput(
-            f"the time-out of a subscriber is {time_out} s; give more than 0, or none to have none."
+            f"the time-out of a subscriber is {time_out} s; give more than 0 and no more than "
+            f"{say_age(LONGEST)}, or none to have none."
         )
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from weir.amounts import say_age, say_size
+from weir.amounts import LARGEST, LONGEST, say_age, say_size
 from weir.errors import InvalidInput
 
 
@@ -29,15 +29,15 @@ class Policy:
 
     def check(self) -> None:
         """Raises InvalidInput naming the limit."""
-        for unit, low, high, say in (
-            ("age", self.min_age, self.max_age, say_age),
-            ("bytes", self.min_bytes, self.max_bytes, say_size),
+        for unit, low, high, say, most in (
+            ("age", self.min_age, self.max_age, say_age, LONGEST),
+            ("bytes", self.min_bytes, self.max_bytes, say_size, LARGEST),
         ):
             for which, limit in (("minimum", low), ("maximum", high)):
-                if limit is not None and limit < 1:
+                if limit is not None and not 1 <= limit <= most:
                     raise InvalidInput(
-                        f"the {which} {unit} of retention is {limit}; give more than 0, or none to "
-                        "have no such limit."
+                        f"the {which} {unit} of retention is {limit}; give more than 0 and no more "
+                        f"than {say(most)}, or none to have no such limit."
                     )
             if low is not None and high is not None and high < low:
                 raise InvalidInput(
@@ -48,7 +48,8 @@ class Policy:
 
 def check_every(setting: str, seconds: int | None) -> None:
     """Raises InvalidInput for an interval that is none."""
-    if seconds is not None and seconds < 1:
+    if seconds is not None and not 1 <= seconds <= LONGEST:
         raise InvalidInput(
-            f"{setting} is {seconds} s; give more than 0, or none for every run of its DAG."
+            f"{setting} is {seconds} s; give more than 0 and no more than {say_age(LONGEST)}, or "
+            "none for every run of its DAG."
         )
