@@ -20,6 +20,13 @@ DECLARE
     lower record;
 BEGIN
     SELECT * INTO s FROM weir.stream o WHERE o.stream_id = sid;
+    events := 0;
+    bytes := 0;
+    IF s.state <> 'active' THEN  -- which weir_retention leaves as it is
+        rule := s.state;
+        RETURN NEXT;
+        RETURN;
+    END IF;
     SELECT * INTO i FROM weir.retention_inputs(sid);
     l := i.limits;
     SELECT coalesce(array_agg(u.name ORDER BY u.name) FILTER (WHERE u.timed_out), '{}'),
@@ -33,8 +40,6 @@ BEGIN
     ORDER BY (l -> m.which ->> 'recorded_at')::numeric NULLS FIRST LIMIT 1;
     floor_rule := lower.which;
     floor := lower.record;
-    events := 0;
-    bytes := 0;
     rule := 'too_little';
     IF bound IS NULL AND floor_rule IS NOT NULL THEN
         IF floor IS NULL THEN
@@ -111,4 +116,4 @@ BEGIN
     END IF;
     RETURN NEXT;
 END $$;
-COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would decide now: the rule, the new head (null: nothing is to do), the bound of the subscribers, what would be freed, and who has timed out.';
+COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would decide now: the rule, the new head (null: nothing is to do), the bound of the subscribers, what would be freed, and who has timed out. A sealed stream is left as it is: the rule is sealed.';

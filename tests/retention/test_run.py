@@ -4,6 +4,8 @@ import pytest
 
 from tests.controller.support import Lane, at_once, rows, run
 from tests.reader_groups.support import Group
+from weir.controller.seal import seal_stream
+from weir.names import stream_name
 from weir.retention.capture import capture
 from weir.retention.run import retain
 from weir.storage import Database
@@ -243,3 +245,28 @@ def test_two_runs_at_once_truncate_once(lane: Lane) -> None:
     rules = sorted(report["rule"] for reports in found for report in reports)
     assert rules in (["consumed"], ["consumed", "nothing_consumed"])
     assert decisions(lane).count("consumed") == 1
+
+
+def test_a_stream_that_cannot_be_decided_does_not_stop_the_others(lane: Lane) -> None:
+    broken = Lane.made(lane.database)
+    run(
+        lane.database,
+        "UPDATE stream SET retain_min_age = 10000000000000 WHERE stream_id = :s",
+        s=broken.stream_id,
+    )
+    reports = {report["stream"]: report for report in retain(lane.database)}
+    assert reports[str(lane.name)]["rule"] == "no_rule"
+    assert "out of range" in reports[str(broken.name)]["error"]
+
+
+def test_a_stream_that_is_named_and_can_not_be_decided_says_why(lane: Lane) -> None:
+    nobody, sealed = stream_name("no/such"), Lane.made(lane.database)
+    seal_stream(lane.database, sealed.name, request_id="seal")
+    reports = retain(lane.database, [nobody, sealed.name, lane.name], dry_run=True)
+    assert [report.get("error") for report in reports] == [
+        "there is no stream no/such; create it with weir_create_stream, or check the name.",
+        f"stream {sealed.name} is sealed; nothing can be changed in it.",
+        None,
+    ]
+    [row] = lane.rows("SELECT * FROM retention_dry_run(:n)", n=str(sealed.name))
+    assert (row.rule, row.cut, row.events) == ("sealed", None, 0)

@@ -11,11 +11,18 @@ from functools import cache, partial
 from typing import Any
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import LockedStream, lock_groups_of, lock_streams
+from weir.controller.locks import (
+    LockedStream,
+    lock_groups_of,
+    lock_streams,
+    not_active,
+    read_stream,
+)
 from weir.controller.truncation import Freed, move_head
-from weir.errors import WeirError
+from weir.errors import NotFound, Unavailable, WeirError
 from weir.names import StreamName
 from weir.retention.decision import Decision, Limits, Record, Situation, Size, decide
 from weir.retention.due import due, looked_at
@@ -32,18 +39,42 @@ def retain(
     """Decide for the streams of which it is due, and truncate; one that fails does not stop the
     others. `names`: these, due or not; all, if that is empty. `dry_run`: only say what would be.
 
-    Returns per stream the decision, what was freed, or the sentence of the failure.
+    Returns per stream the decision, what was freed, or the sentence of the failure; so of those in
+    `names` that are not there or are sealed.
     """
     streams = database.transaction(partial(due, names=names))
     reports = []
+    if names:
+        active = {stream for _, stream in streams}
+        reports = database.transaction(partial(_not_active, names=names, active=active))
     for stream_id, stream in streams:
         one = partial(_retain_one, stream_id=stream_id, dry_run=dry_run, only_due=names is None)
         try:
             if (report := database.transaction(one)) is not None:
                 reports.append(report)
+        except Unavailable:
+            raise
         except WeirError as error:
             reports.append({"stream": stream, "error": str(error)})
+        # Whatever Postgres cannot do for this one, it can for the others.
+        except DBAPIError as error:
+            reports.append({"stream": stream, "error": f"stream {stream}: {error.orig}".strip()})
     return reports
+
+
+def _not_active(
+    connection: Connection, names: Sequence[StreamName], active: set[str]
+) -> list[dict[str, Any]]:
+    """Of the streams that somebody named those that are not there, or are sealed."""
+    found = []
+    for name in names:
+        if str(name) not in active:
+            try:
+                error = not_active(name, read_stream(connection, name).state)
+            except NotFound as not_found:
+                error = str(not_found)
+            found.append({"stream": str(name), "error": error})
+    return found
 
 
 @dataclass(frozen=True)
