@@ -48,6 +48,15 @@ def test_a_merge_is_a_scale_into_one_part(lane: Lane) -> None:
     assert [(e.splits, e.merges) for e in lane.epochs()] == [(0, 0), (0, 1)]
 
 
+def test_segments_that_are_no_neighbours_are_scaled_at_once(lane: Lane) -> None:
+    lane = Lane.made(lane.database, segments=8)
+    assert lane.scale("0.0", "4.0", parts=2) == ["8.1", "9.1", "10.1", "11.1"]
+    assert len(lane.epochs()) == 2
+    assert lane.scale("1.0", "2.0", "5.0", "6.0", parts=1) == ["12.2", "13.2"]
+    assert [(e.splits, e.merges) for e in lane.epochs()] == [(0, 0), (2, 0), (2, 2)]
+    assert lane.active() == ["8.1", "9.1", "12.2", "3.0", "10.1", "11.1", "13.2", "7.0"]
+
+
 def test_boundaries_divide_unequally_and_must_lie_inside(lane: Lane) -> None:
     assert lane.scale("0.0", boundaries=[0.1, 0.4]) == ["2.1", "3.1", "4.1"]
     ranges = lane.rows(

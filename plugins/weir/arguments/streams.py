@@ -124,12 +124,17 @@ class ScaleStream:
     stream: str = stream_argument()
     segments: list[str] = argument(
         "Segments to replace",
-        "Active neighbours, as number.epoch (see the view weir.segments): one to split it, "
-        "several to merge or divide them anew.",
+        "Active ones, as number.epoch (see the view weir.segments): one to split it, neighbours to "
+        "merge or divide them anew. Several that are no neighbours are scaled at once.",
         items={"type": "string", "pattern": SEGMENT_PATTERN}, minItems=1,
     )  # fmt: skip
     parts: int = argument(
-        "Equal parts", "How many new segments of equal range.", 2, minimum=1, maximum=10_000
+        "Equal parts",
+        "How many new segments of equal range take the place of a segment, or of neighbours; 1 "
+        "merges them.",
+        2,
+        minimum=1,
+        maximum=10_000,
     )
     boundaries: list[float] = argument(
         "Boundaries",

@@ -29,7 +29,7 @@ def scale(
     """Replace the segments `seal` (`number.epoch`) by others over the same keys.
 
     The new ones are `ranges`, numbered in the order given; or the sealed ranges divided at
-    `boundaries`, or, where none are given, into `parts` equal ranges.
+    `boundaries`, or, where none are given, each block of neighbours into `parts` equal ranges.
 
     A segment is meant by its number: an id whose copy is active after a roll means the copy.
     Returns the new epoch and its segments. Raises Conflict for a segment that is not active or a
@@ -119,12 +119,7 @@ def _ranges(active: Sequence[Segment], sealed: Sequence[int]) -> list[KeyRange]:
 def _equal_parts(blocks: Sequence[KeyRange], parts: int) -> list[KeyRange]:
     if parts < 1:
         raise InvalidInput(f"parts is {parts}; give at least 1, or give boundaries.")
-    if len(blocks) > 1:
-        raise InvalidInput(
-            "the segments to replace are not neighbours, so equal parts have no meaning; "
-            "give the boundaries, or scale them one after the other."
-        )
-    return even_split(parts, blocks[0])
+    return [part for block in blocks for part in even_split(parts, block)]
 
 
 def _divide(blocks: Sequence[KeyRange], boundaries: Sequence[float]) -> list[KeyRange]:
