@@ -4,7 +4,10 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN 'epoch'::timestamptz + clock * interval '1 microsecond';
 COMMENT ON FUNCTION weir.clock_time(bigint) IS 'The time of a clock.';
 
+-- An infinite time is one before or after all clocks.
 CREATE FUNCTION weir.time_clock(moment timestamptz) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (extract(epoch FROM moment) * 1000000)::bigint;
+RETURN CASE WHEN isfinite(moment) THEN (extract(epoch FROM moment) * 1000000)::bigint
+            WHEN moment > 'epoch'::timestamptz THEN 9223372036854775807
+            WHEN moment < 'epoch'::timestamptz THEN -9223372036854775808 END;
 COMMENT ON FUNCTION weir.time_clock(timestamptz) IS 'The clock of a time.';

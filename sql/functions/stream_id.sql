@@ -7,7 +7,7 @@ DECLARE
     found bigint;
 BEGIN
     SELECT s.stream_id INTO found FROM weir.stream s
-    WHERE s.scope = split_part(stream, '/', 1) AND s.name = split_part(stream, '/', 2)
+    WHERE s.scope = split_part(stream, '/', 1) AND s.name = substring(stream FROM '/(.*)')
       AND s.state <> 'deleted';
     IF found IS NULL THEN
         RAISE EXCEPTION 'there is no stream %; create it with weir_create_stream, or check the name.', stream

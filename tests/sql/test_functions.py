@@ -9,6 +9,7 @@ import pytest
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, as_json
 from tests.controller.support import Lane, database_for_many
+from weir.errors import NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.segment import Segment, parse_segment_name, segment_name
 from weir.storage import Database
@@ -125,3 +126,22 @@ def test_clocks_are_microseconds(database: Database) -> None:
     assert lane.value("SELECT time_clock(clock_time(:c))", c=clock) == clock
     shown = lane.value("SELECT clock_time(:c)::text", c=clock)
     assert shown == "2023-11-14 22:13:20.123456+00"
+
+
+def test_an_infinite_time_lies_before_or_after_all_others(database: Database) -> None:
+    lane = Lane.made(database)
+    lane.append({"0.0": 3})
+    name = str(lane.name)
+    for end, cut in (("-infinity", {"0.0": 0, "1.0": 0}), ("infinity", {"0.0": 3, "1.0": 0})):
+        assert lane.value("SELECT stream_cut_at(:n, CAST(:t AS timestamptz))", n=name, t=end) == cut
+        assert lane.rows(
+            "SELECT * FROM active_segments(:n, CAST(:t AS timestamptz))", n=name, t=end
+        )
+    assert lane.value("SELECT time_clock(NULL)") is None
+
+
+def test_a_name_with_more_than_two_parts_is_no_stream(database: Database) -> None:
+    lane = Lane.made(database)
+    for wrong in (f"{lane.name}/more", f"{lane.name}/", lane.name.scope):
+        with pytest.raises(NotFound, match="there is no stream"):
+            lane.rows("SELECT stream_id(:n)", n=wrong)
