@@ -27,6 +27,11 @@ WHERE stream = 'nyc/flights' AND epoch = weir.epoch_at('nyc/flights', (
 SELECT epoch, cause, request_id, reason, sealed_segments, created_segments
 FROM weir.epoch_transition WHERE stream = 'nyc/flights' ORDER BY epoch;
 
+-- # Who else changed the stream by hand?
+
+SELECT request_id, operation, result FROM weir.requests
+WHERE object = 'nyc/flights' ORDER BY finished_at;
+
 -- # What was split and merged between two times?
 --
 -- The first epoch shown is the one that was current at the first time, so nothing is counted for

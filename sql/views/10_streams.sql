@@ -112,3 +112,7 @@ SELECT dag_id, run_id, task_id, map_index, try_number, job, arguments, state, st
        updated_at, progress, report, error
 FROM weir.job_run;
 COMMENT ON VIEW weir.job_runs IS 'What each job did.';
+
+CREATE VIEW weir.requests AS
+SELECT r.request_id, r.operation, r.object, r.result, r.finished_at FROM weir.request r;
+COMMENT ON VIEW weir.requests IS 'Who changed what by hand: every scale, update, truncation, seal ... with what it returned.';

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, rows, run, staged
+from tests.controller.support import Lane, rows, run, staged, unique
 from weir.controller.commit import commit
+from weir.controller.seal import delete_stream, seal_stream
 from weir.controller.transactions import Attempt, Committed, abort, expire, ping
 from weir.errors import Conflict, Fenced, InvariantViolation, NotFound
 from weir.names import stream_name
@@ -264,6 +265,20 @@ def test_after_the_longest_time_a_ping_is_refused_and_the_lease_never_reaches_be
     with pytest.raises(Fenced, match="longer than 100 s"):
         pinged(lane, attempt, lease=500.0, longest=100.0)
     assert state(lane) == "open"
+
+
+def test_a_ping_that_is_refused_says_what_happened(lane: Lane) -> None:
+    first = lane.opened("batch")
+    second = lane.opened("batch")
+    with pytest.raises(Fenced, match=r"attempt 1 .* was taken over by attempt 2\."):
+        pinged(lane, first)
+    abort(lane.database, second)
+    with pytest.raises(Fenced, match=r"attempt 2 .* was aborted\."):
+        pinged(lane, second)
+    seal_stream(lane.database, lane.name, request_id=unique("seal"))
+    delete_stream(lane.database, lane.name, request_id=unique("delete"))
+    with pytest.raises(Fenced, match=r"is gone, with its stream\."):
+        pinged(lane, second)
 
 
 def test_a_lease_that_ran_out_forbids_nothing_until_somebody_aborts(lane: Lane) -> None:

@@ -61,6 +61,8 @@ def test_views_say_what_happened(told: dict[str, list[dict[str, Any]]]) -> None:
         ("create", 0), ("scale", 1), ("roll", 0), ("roll", 1),
     ]  # fmt: skip
     assert epochs[1]["request_id"] == "dag/run/scale"
+    asked = {(r["request_id"], r["operation"], r["object"]) for r in told["requests"]}
+    assert ("dag/run/scale", "scale", "nyc/flights") in asked
     segments = [s for s in told["segments"] if s["stream"] == "nyc/flights"]
     assert {s["segment"]: s["events"] for s in segments if s["events"]} == {
         "0.0": 7, "1.0": 5, "0.2": 6,

@@ -182,18 +182,27 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
     )
     if renewed.rowcount > 0:
         return
-    committed = connection.execute(
+    found = connection.execute(
         text(
-            """SELECT FROM transaction WHERE stream_id = :stream_id
-            AND transaction_number = :number AND attempt = :attempt AND state = 'committed'"""
+            """SELECT state, attempt FROM transaction
+            WHERE stream_id = :stream_id AND transaction_number = :number"""
         ),
         parameters,
+    ).one_or_none()
+    if found is not None and (found.state, found.attempt) == ("committed", attempt.attempt):
+        return
+    if found is None:
+        why = "is gone, with its stream"
+    elif found.attempt != attempt.attempt:
+        why = f"was taken over by attempt {found.attempt}"
+    elif found.state == "aborted":
+        why = "was aborted"
+    else:
+        why = f"ran longer than {longest:.0f} s (transaction_max)"
+    raise Fenced(
+        f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
+        f"{attempt.stream} {why}."
     )
-    if committed.rowcount == 0:
-        raise Fenced(
-            f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
-            f"{attempt.stream} was taken over or aborted, or ran longer than {longest:.0f} s."
-        )
 
 
 def check_attempt(connection: Connection, attempt: Attempt) -> None:
