@@ -5,6 +5,7 @@ The tables of semantics 11.5 and 11.6 with Weir's deviations; docs/retention.md 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from weir.amounts import say_age, say_size
@@ -120,18 +121,22 @@ def decide(s: Situation) -> Decision:
 def _holding(released: Mapping[str, StreamCut], bound: StreamCut) -> tuple[str, ...]:
     """Those without whom the bound would lie further on; where several share it, those of whom none
     has released less than another."""
-    alone = [
-        name
-        for name in sorted(released)
-        if len(released) == 1
-        or meet([cut for other, cut in released.items() if other != name]) != bound
-    ]
-    last = [
-        name
-        for name, cut in sorted(released.items())
-        if not any(other != cut and at_or_before(other, cut) for other in released.values())
-    ]
-    return tuple(alone or last)
+    names = sorted(released)
+    if len(names) == 1:
+        return tuple(names)
+    # The bound of those before each, and of those after it: in steps, not anew for each.
+    before = list(accumulate((released[name] for name in names), _meet_of_two))
+    after = list(accumulate((released[name] for name in reversed(names)), _meet_of_two))[::-1]
+    others = [after[1], *map(_meet_of_two, before, after[2:]), before[-2]]
+    if alone := [name for name, rest in zip(names, others, strict=True) if rest != bound]:
+        return tuple(alone)
+    cuts = set(released.values())
+    last = {c for c in cuts if not any(other != c and at_or_before(other, c) for other in cuts)}
+    return tuple(name for name in names if released[name] in last)
+
+
+def _meet_of_two(one: StreamCut, other: StreamCut) -> StreamCut:
+    return one if one == other else meet((one, other))
 
 
 def _held(by: tuple[str, ...]) -> str:

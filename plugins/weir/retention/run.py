@@ -44,9 +44,9 @@ def retain(
     """
     streams = database.transaction(partial(due, names=names))
     reports = []
-    if names:
-        active = {stream for _, stream in streams}
-        reports = database.transaction(partial(_not_active, names=names, active=active))
+    active = {stream for _, stream in streams}
+    if others := [name for name in names or () if str(name) not in active]:
+        reports = database.transaction(partial(_not_active, names=others))
     for stream_id, stream in streams:
         one = partial(_retain_one, stream_id=stream_id, dry_run=dry_run, only_due=names is None)
         try:
@@ -62,18 +62,15 @@ def retain(
     return reports
 
 
-def _not_active(
-    connection: Connection, names: Sequence[StreamName], active: set[str]
-) -> list[dict[str, Any]]:
-    """Of the streams that somebody named those that are not there, or are sealed."""
+def _not_active(connection: Connection, names: Sequence[StreamName]) -> list[dict[str, Any]]:
+    """Why streams that somebody named are not decided: not there, or sealed."""
     found = []
     for name in names:
-        if str(name) not in active:
-            try:
-                error = not_active(name, read_stream(connection, name).state)
-            except NotFound as not_found:
-                error = str(not_found)
-            found.append({"stream": str(name), "error": error})
+        try:
+            error = not_active(name, read_stream(connection, name).state)
+        except NotFound as not_found:
+            error = str(not_found)
+        found.append({"stream": str(name), "error": error})
     return found
 
 
