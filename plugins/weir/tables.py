@@ -4,6 +4,7 @@ The same transactions, files and order as with Spark; a stream can be written by
 other.
 """
 
+import json
 import re
 import struct
 import uuid
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 from pyarrow import fs
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from weir.arrow_schema import from_arrow, to_arrow
 from weir.controller.commit import commit
@@ -24,7 +25,7 @@ from weir.controller.queries import Cut, segments_between
 from weir.controller.reads import FileSlice, plan_of_bounds
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
-from weir.errors import BadRows, InvalidInput, Unavailable
+from weir.errors import BadRows, InvalidInput, Truncated, Unavailable
 from weir.garbage import installation
 from weir.names import StreamName, stream_name
 from weir.schema import Field, merge
@@ -94,7 +95,8 @@ def read(
     """The events of a stream from one cut (None: the head) to another (None: the tail).
 
     With `_segment`, `_offset` and `_clock`. `order`: "segment": by segment and offset, so that the
-    events of a key are in order; "stream": write order. Raises NotFound, InvalidInput.
+    events of a key are in order; "stream": write order. Raises NotFound, InvalidInput, and
+    Truncated when events after `start` are not there any more.
     """
     if order not in ORDERS:
         raise InvalidInput(f"order is {order!r}; use one of {', '.join(ORDERS)}.")
@@ -124,13 +126,56 @@ def read(
 
 
 def plan(
-    connection: Connection, name: StreamName, start: Cut | None, end: Cut | None
+    connection: Connection,
+    name: StreamName,
+    start: Cut | None,
+    end: Cut | None,
+    on_gap: str = "fail",
 ) -> tuple[list[FileSlice], list[Field]]:
-    """The files to read from one cut to another, by segment and offset, and the schema."""
+    """The files to read from one cut to another, by segment and offset, and the schema.
+
+    Raises Truncated when events after `start` were truncated, unless `on_gap` is "skip".
+    """
     stream = read_stream(connection, name)
-    rows = segments_between(connection, name, start, end)
+    asked = 0
+    if start is not None and on_gap == "fail":
+        between = segments_between(connection, name, start, end)
+        asked = sum(row.to_offset - row.from_offset for row in between)
+    # Of a file that lies partly below the head, what is below it is truncated like other files.
+    first, last = readable(connection, stream.stream_id, start, end)
+    rows = segments_between(connection, name, first, last)
     bounds = [(r.segment_id, r.from_offset, r.to_offset) for r in rows]
-    return plan_of_bounds(connection, stream.stream_id, bounds)
+    slices, fields = plan_of_bounds(connection, stream.stream_id, bounds)
+    lost = asked - sum(s.end_row - s.first_row for s in slices)
+    if lost > 0:
+        raise Truncated(
+            f"{lost} events of stream {name} after the cut {json.dumps(start)} were truncated; "
+            f"begin at the head, {json.dumps(stream.head)}, or later."
+        )
+    return slices, fields
+
+
+def readable(
+    connection: Connection, stream_id: int, start: Cut | None, end: Cut | None
+) -> tuple[Cut | None, Cut | None]:
+    """What can be read still of what lies between two cuts: both, or the head where that is
+    later."""
+    if start is None:
+        return start, end
+    row = connection.execute(
+        text(
+            """SELECT r.cut, join_cuts(:s, CAST(:end AS jsonb), r.cut) AS past
+            FROM stream CROSS JOIN LATERAL
+                (SELECT readable_cut(:s, CAST(:start AS jsonb), head) AS cut OFFSET 0) r
+            WHERE stream_id = :s"""
+        ),
+        {
+            "s": stream_id,
+            "start": json.dumps(start),
+            "end": None if end is None else json.dumps(end),
+        },
+    ).one()
+    return row.cut, row.past
 
 
 def read_slice(

@@ -1,6 +1,7 @@
 """The format `weir`: the same events as the native read, in batches and in a streaming query."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,61 @@ def test_a_streaming_query_reads_each_event_once_in_micro_batches(
     weir.append(stream, rows(weir, 200, 10))
     run()
     assert sorted(n for batch in batches for _, n in batch) == list(range(200, 210))
+
+
+@pytest.mark.parametrize("most", [None, 60])
+def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
+    weir: Installation, config: str, tmp_path: Path, most: int | None
+) -> None:
+    stream = weir.create(segments=1)
+    weir.append(stream, rows(weir, 0, 10))
+    read: list[int] = []
+
+    def run(on_gap: str) -> list[int]:
+        read.clear()
+        source = weir.spark.readStream.format("weir").option("config", config)
+        source = source.option("onGap", on_gap)
+        if most is not None:
+            source = source.option("maxEvents", most)
+        query = (
+            source.load(str(stream))
+            .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .foreachBatch(lambda frame, _: read.extend(r.n for r in frame.collect()))
+            .start()
+        )
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        return sorted(read)
+
+    assert run("fail") == list(range(10))
+    weir.append(stream, rows(weir, 10, 40))
+    weir.append(stream, rows(weir, 50, 40))
+    weir.truncate(stream, "0.0=55")  # of the first file nothing is left, of the second a part
+    with pytest.raises(PySparkException, match="45 events of stream s/events after the cut"):
+        run("fail")
+    assert run("skip") == list(range(55, 90))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("start", "[1]", "is not a stream cut in JSON"),
+        ("start", "5", "is not a stream cut in JSON"),
+        ("onGap", "ignore", "onGap is 'ignore'; use one of fail, skip"),
+        ("maxEvents", "0", "maxEvents is '0'; give a whole number, 1 or more"),
+        ("maxEvents", "many", "maxEvents is 'many'; give a whole number"),
+    ],
+)
+def test_an_option_that_is_none_is_said(
+    weir: Installation, config: str, option: str, value: str, says: str
+) -> None:
+    stream = weir.create(segments=1)
+    weir.append(stream, rows(weir, 0, 10))
+    frame = weir.spark.read.format("weir").option("config", config).option(option, value)
+    with pytest.raises(PySparkException, match=re.escape(says)):
+        frame.load(str(stream)).collect()
 
 
 def test_an_unknown_stream_is_said(weir: Installation, config: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import weir as api
 from tests.spark.installation import Installation
-from weir.errors import BadRows, InvalidInput, NotFound
+from weir.errors import BadRows, InvalidInput, NotFound, Truncated
 
 KEYS = ["a", "", "ä", "x" * 100, "Ω" * 33, "key 7"] + [f"key {n}" for n in range(300)]
 
@@ -63,6 +63,21 @@ def test_a_part_between_two_cuts_is_read_exactly(weir: Installation) -> None:
     assert part["_offset"].to_pylist() == list(range(37, 141))
     weir.truncate(stream, "0.0=150")
     assert api.read(str(stream), settings=weir.settings)["n"].to_pylist() == list(range(150, 200))
+
+
+def test_what_was_truncated_is_said_with_its_count_and_never_left_out(weir: Installation) -> None:
+    stream = weir.create(segments=1)
+    append(weir, stream, table(0, 100), "one")
+    append(weir, stream, table(100, 100), "two")
+    weir.truncate(stream, "0.0=120")  # of the first file nothing is left, of the second a part
+    with pytest.raises(Truncated, match=r'83 events .* \{"0.0": 37\} .* head, \{"0.0": 120\}'):
+        api.read(str(stream), start={"0.0": 37}, settings=weir.settings)
+    with pytest.raises(Truncated, match="10 events"):
+        api.read(str(stream), start={"0.0": 110}, end={"0.0": 130}, settings=weir.settings)
+    with pytest.raises(Truncated, match="5 events"):
+        api.read(str(stream), start={"0.0": 5}, end={"0.0": 10}, settings=weir.settings)
+    part = api.read(str(stream), start={"0.0": 120}, end={"0.0": 125}, settings=weir.settings)
+    assert part["n"].to_pylist() == list(range(120, 125))
 
 
 def test_types_and_new_columns_are_those_of_spark(weir: Installation) -> None:

@@ -7,6 +7,7 @@ from retention; a reader group does.
 
 import json
 import os
+import re
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ from weir.controller.queries import Cut
 from weir.controller.reads import FileSlice, schema_by_id
 from weir.errors import InvalidInput
 from weir.names import StreamName, stream_name
+from weir.reader_groups.groups import ON_GAP
 from weir.settings import Settings, load
 from weir.spark.read import PLACES
 from weir.storage import Database
@@ -43,13 +45,20 @@ def register(spark: SparkSession) -> None:
 
 class WeirSource(DataSource):
     """`load("scope/stream")`. Options: `start` and `end`, stream cuts in JSON (head and tail
-    unless given; for a streaming query `start` may be `tail`); `maxEvents` per micro-batch;
-    `config`, the path of a weir.toml, where WEIR_CONFIG does not name it for Spark's workers."""
+    unless given; for a streaming query `start` may be `tail`); `onGap`: `fail` (unless given) or
+    `skip` what was truncated before it was read; `maxEvents` per micro-batch; `config`, the path
+    of a weir.toml, where WEIR_CONFIG does not name it for Spark's workers."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         given = options.get("path") or options.get("stream") or ""
         self.stream: StreamName = stream_name(given)
+        self.on_gap: str = options.get("onGap", "fail")
+        if self.on_gap not in ON_GAP:
+            raise InvalidInput(f"onGap is {self.on_gap!r}; use one of {', '.join(ON_GAP)}.")
+        self.most = options.get("maxEvents")  # a string, as Spark gives them
+        if self.most is not None and not re.fullmatch(r"0*[1-9][0-9]{0,17}", self.most):
+            raise InvalidInput(f"maxEvents is {self.most!r}; give a whole number, 1 or more.")
         config = options.get("config")
         self.settings = load({**os.environ, "WEIR_CONFIG": config} if config else None)
 
@@ -86,7 +95,8 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         options = self._source.options
-        start, end = (_cut(options.get(name)) for name in ("start", "end"))
+        start = _cut(options.get("start", "head"), "head")
+        end = _cut(options.get("end", "tail"), "tail")
         return _parts(self._source, start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -109,8 +119,7 @@ class _StreamReader(DataSourceStreamReader):
         return dict(_cut(start) or {})
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        most = self._source.options.get("maxEvents")
-        return ReadMaxRows(int(most)) if most else ReadAllAvailable()
+        return ReadMaxRows(int(self._source.most)) if self._source.most else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         stream = self._source.stream
@@ -119,6 +128,9 @@ class _StreamReader(DataSourceStreamReader):
             if not isinstance(limit, ReadMaxRows):
                 return dict(queries.stream_info(connection, stream).tail)
             cut: Cut = start
+            if self._source.on_gap == "skip":
+                here = read_stream(connection, stream).stream_id
+                cut = tables.readable(connection, here, start, None)[0] or start
             for _ in range(_STEPS):
                 further = queries.next_cut(connection, stream, cut, limit.max_rows)
                 if further == cut or queries.size_between(connection, stream, cut, further).events:
@@ -140,7 +152,9 @@ class _StreamReader(DataSourceStreamReader):
 
 def _parts(source: WeirSource, start: Cut | None, end: Cut | None) -> list[InputPartition]:
     """A task for each key range, so that the events of a key are in order."""
-    slices, _ = _ask(source.settings, lambda c: tables.plan(c, source.stream, start, end))
+    slices, _ = _ask(
+        source.settings, lambda c: tables.plan(c, source.stream, start, end, source.on_gap)
+    )
     chains: dict[tuple[float, float], list[FileSlice]] = {}
     for one in sorted(slices, key=lambda s: s.key_low):
         last = next(reversed(chains), None)
@@ -165,16 +179,19 @@ def _batches(
         yield from tables.read_slice(settings.warehouse, part, user, wanted).to_batches()
 
 
-def _cut(written: str | None) -> Cut | None:
-    if written is None:
+def _cut(written: str, without: str = "") -> Cut | None:
+    """The cut that is written; None for the word `without`."""
+    if written == without:
         return None
     try:
         value = json.loads(written)
     except ValueError:
+        value = None
+    if not isinstance(value, dict):
         raise InvalidInput(
             f'{written!r} is not a stream cut in JSON, such as {{"0.0": 12, "1.0": 7}}.'
-        ) from None
-    return dict(value)
+        )
+    return value
 
 
 def _ask(settings: Settings, question: Any) -> Any:
