@@ -120,6 +120,34 @@ def test_going_on_without_a_commit_is_refused(weir: Installation, group: str) ->
         next(reader)
 
 
+def test_an_output_is_written_once(weir: Installation, group: str) -> None:
+    with read(weir, group) as reader:
+        batch = next(reader)
+        write_all(batch)
+        rows = batch.events().select("k", "n").where("n < 5")
+        for output in ("stream:s/out", "parquet:out/", "table:public.results"):
+            with pytest.raises(Conflict, match=rf"{output} is written in batch 1 .* already"):
+                batch.write(output, rows)
+        batch.commit()
+        with pytest.raises(Conflict, match=r"batch 1 .* was committed"):
+            batch.write("parquet:out", rows)  # would overwrite what counts
+    assert list(published(weir, group)) == [list(range(ROWS))] * 3
+
+
+def test_a_commit_after_the_block_is_refused(weir: Installation, group: str) -> None:
+    """What was written was given up at its end: the positions would move without it."""
+    with read(weir, group) as reader:
+        batch = next(reader)
+        write_all(batch)
+    with pytest.raises(Conflict, match=r"inside the block"):
+        batch.commit()
+    with read(weir, group) as reader:
+        for again in reader:
+            write_all(again)
+            again.commit()
+    assert list(published(weir, group)) == [list(range(ROWS))] * 3
+
+
 def test_a_program_that_was_replaced_publishes_nothing(weir: Installation, group: str) -> None:
     with read(weir, group, reader_id="task") as reader:
         batch = next(reader)

@@ -43,7 +43,7 @@ class Consumer:
 
     def __post_init__(self) -> None:
         names = [output.name for output in self.outputs]
-        places = {(o.kind, o.root, o.path or o.name) for o in self.outputs}
+        places = {output.place for output in self.outputs}
         if len(set(names)) < len(names) or len(places) < len(names):
             raise InvalidInput(f"an output is named twice ({', '.join(names)}); name each once.")
         if self.on_error not in ON_ERROR:

@@ -21,6 +21,15 @@ class Output:
     root: str = ""
     path: str = ""
 
+    def __str__(self) -> str:
+        """As it is written."""
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What it is, however it is written."""
+        return self.kind, self.root, self.path or self.name
+
     @classmethod
     def parse(cls, text: str, roots: Sequence[str]) -> "Output":
         """Raises InvalidInput for another kind, a bad name or a path outside the roots."""

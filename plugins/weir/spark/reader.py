@@ -114,6 +114,7 @@ class Reader:
         if self._batch is not None and not self._batch.ended:
             if not isinstance(error, Unavailable):  # then it waits for a lease to run out
                 self._batch.discard()
+            self._batch.ended = True  # for this reader: a commit now would publish nothing of it
             if error is not None:
                 error.add_note(f"{self._batch} stays open, and will be read again.")
         if self._alive is not None:
@@ -163,7 +164,8 @@ class OpenBatch:
 
     def __init__(self, reader: Reader, batch: Batch) -> None:
         self._reader, self._batch, self._app = reader, batch, reader.appender
-        self.ended = False  # committed, or given up for its halves or for another try
+        self.ended = False  # committed, or given up: for its halves, or for another try
+        self._written: set[tuple[str, str, str]] = set()
         self._staged: list[Staged] = []
         self._tables: list[StagedTable] = []
         self._parquet: list[tuple[Output, dict[str, Any]]] = []
@@ -251,17 +253,31 @@ class OpenBatch:
         """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`; it
         counts from the commit on. Each output once; the DataFrame is computed at once.
 
-        Raises NotFound, InvalidInput for columns that don't fit, BadRows for rows that don't, and
-        Fenced when the batch was taken over.
+        Raises NotFound, InvalidInput for columns that don't fit, BadRows for rows that don't,
+        Conflict when the batch or this output of it is done, and Fenced when the batch was taken
+        over.
         """
+        self._check_open()
         if isinstance(output, str):
             output = Output.parse(output, self._app.settings.output_roots)
+        if output.place in self._written:
+            raise Conflict(
+                f"{output} is written in {self} already; write each output once, with all its rows."
+            )
         if output.kind == "stream":
             self._append(stream_name(output.name), frame)
         elif output.kind == "parquet":
             self._write_parquet(output, frame)
         else:
             self._copy(output.name, frame)
+        self._written.add(output.place)
+
+    def _check_open(self) -> None:
+        if self.ended:
+            raise Conflict(
+                f"{self} was committed, or left by its Reader's block; write and commit a batch "
+                "once, inside the block."
+            )
 
     def _append(self, name: StreamName, frame: DataFrame) -> None:
         attempt = self._app.begin_frame(
@@ -299,9 +315,10 @@ class OpenBatch:
     def commit(self, rejected: int = 0) -> dict[str, Any]:
         """Publish what was written and move the positions, in one transaction; what was done.
 
-        `rejected`: how many of its events failed. Raises Fenced when the batch was taken over, and
-        BadRows when rows break a constraint of their table.
+        `rejected`: how many of its events failed. Raises Fenced when the batch was taken over,
+        Conflict when it is done, and BadRows when rows break a constraint of their table.
         """
+        self._check_open()
         app = self._app
         try:
             committed = commit_batch(
@@ -342,6 +359,7 @@ class OpenBatch:
                 drop_staging(self._app.database, table.staging)
         self._reader.opened.clear()
         self._staged, self._tables, self._parquet = [], [], []
+        self._written.clear()
 
     def again(self) -> None:
         """Give it up for another try: it is the next one that the reader gets."""
