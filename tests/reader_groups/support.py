@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from sqlalchemy import Connection, text
+
 from tests.controller.support import Lane, rows, run, unique
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
@@ -114,6 +116,15 @@ class Group:
 
     def tails(self) -> dict[int, dict[str, Any]]:
         return self.database.transaction(lambda c: group_tails(c, self.name))
+
+    def delete_in(self, connection: Connection) -> None:
+        """What deleting it does to its rows, in a transaction that goes on."""
+        for table in (
+            "reader_group_segment", "reader_batch", "reader", "checkpoint", "reader_group_stream",
+            "reader_group",
+        ):  # fmt: skip
+            sql = f"DELETE FROM {table} WHERE group_id = :g"
+            connection.execute(text(sql), {"g": self.group_id})
 
     def check_positions(self) -> None:
         """The positions are a frontier of each stream."""

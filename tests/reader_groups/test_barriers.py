@@ -4,11 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, unique
+from tests.controller.support import Lane, run, unique, while_held
 from tests.reader_groups.support import Group
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.reader_groups.changes import fork_reader_group, reset_reader_group, update_reader_group
-from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint, settle_all
+from weir.reader_groups.checkpoints import (
+    cancel_checkpoint,
+    checkpoint,
+    forget_old,
+    settle_all,
+)
 
 
 @pytest.fixture
@@ -125,3 +130,61 @@ def test_a_reset_cancels_what_waits_for_an_abandoned_batch(group: Group) -> None
     reset_reader_group(group.database, group.name, "head", request_id=unique("reset"))
     settle_all(group.database)
     assert state(group, "b") == "cancelled"
+
+
+def test_what_is_over_makes_room_for_what_may_wait(group: Group) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    for name in "123":
+        barrier(group, name, patience=0.0)
+    barrier(group, "4")
+    assert [state(group, name) for name in "1234"] == [*["timed out"] * 3, "waiting"]
+    reader.commit(batch)
+    assert state(group, "4") == "complete"
+
+
+def test_what_was_given_up_is_forgotten_and_what_has_a_name_is_not(group: Group) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    for name in ("late", "cancelled", "waiting"):
+        barrier(group, name, patience=0.0 if name == "late" else 60.0)
+    settle_all(group.database)
+    cancel_checkpoint(group.database, group.name, "cancelled", request_id=unique("cancel"))
+    group.checkpoint("named")
+    forget_old(group.database, 0.0)
+    names = "SELECT name FROM checkpoint WHERE group_id = :g ORDER BY name"
+    assert [row.name for row in group.rows(names)] == ["named", "waiting"]
+    reader.commit(batch)
+    group.checkpoint()
+    forget_old(group.database, 0.0)
+    assert [row.name for row in group.rows(names)][1:] == ["named", "waiting"]
+
+
+def test_what_was_published_is_said(lane: Lane) -> None:
+    lane.append({"0.0": 5})
+    for subscriber in (True, False):
+        group = Group.made(lane, subscriber=subscriber)
+        reader = group.reader()
+        batch = reader.must_open()
+        barrier(group, "b")
+        # Its commit did not see the barrier: it was asked for at the same moment.
+        run(
+            group.database,
+            "UPDATE reader_batch SET state = 'committed' WHERE group_id = :g AND batch_id = :b",
+            g=group.group_id,
+            b=batch.batch_id,
+        )
+        done, failed = settle_all(group.database)
+        assert {"reader_group": group.name, "checkpoint": "b", "published": subscriber} in done
+        assert failed == []
+
+
+def test_a_group_that_is_deleted_meanwhile_stops_no_other(lane: Lane) -> None:
+    lane.append({"0.0": 5})
+    gone, other = sorted([Group.made(lane), Group.made(lane)], key=lambda group: group.name)
+    for group in (gone, other):
+        group.reader().must_open()
+        barrier(group, "b", patience=0.0)
+    _, (_, failed) = while_held(lane.database, gone.delete_in, lambda: settle_all(lane.database))
+    assert failed == []
+    assert state(other, "b") == "timed out"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.controller.support import Lane, rows
+from tests.controller.support import Lane, rows, while_held
 from tests.reader_groups.support import Group
 from weir.errors import Fenced
 from weir.reader_groups.readers import expire
@@ -97,6 +97,15 @@ def test_expiry_spares_what_lapsed_less_than_a_lease_after_the_server_started(
     a.renew()
     group.lapse("a")
     assert expired(group, lease=age) == ["a"]
+
+
+def test_expiry_goes_on_when_a_group_is_deleted_meanwhile(lane: Lane) -> None:
+    gone, other = Group.made(lane), Group.made(lane)
+    for group in (gone, other):
+        group.reader("a")
+        group.lapse("a")
+    _, freed = while_held(lane.database, gone.delete_in, lambda: expired(other))
+    assert freed == ["a"]
 
 
 def test_leaving_frees_the_segments(group: Group) -> None:

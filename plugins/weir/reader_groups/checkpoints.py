@@ -65,6 +65,7 @@ def checkpoint(
         chosen = name or f"automatic-{clock}"
         ids = [batch_id for batch_id, _, _ in waits_for]
         if ids:
+            settle(connection, locked)  # what is over does not count
             _check_outstanding(connection, locked)
         _record(connection, locked, chosen, name is None, cuts, ids, patience)
         result = {
@@ -141,8 +142,9 @@ def settle(connection: Connection, group: LockedGroup) -> list[str]:
     return [r.name for r in done]
 
 
-def settle_all(database: Database) -> list[dict[str, Any]]:
-    """Complete, publish and give up what waits, in every group: the periodic part."""
+def settle_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
+    """Complete, publish and give up what waits, in every group: the periodic part. Returns what is
+    complete, and the sentences of the failures."""
     groups = database.transaction(
         lambda c: c.execute(
             text(
@@ -151,11 +153,16 @@ def settle_all(database: Database) -> list[dict[str, Any]]:
             )
         ).all()
     )
-    done = []
+    done: list[dict[str, Any]] = []
+    failed: list[str] = []
     for (group,) in groups:
-        names = database.transaction(partial(_settle_one, group=group))
-        done += [{"reader_group": group, "checkpoint": name, "published": True} for name in names]
-    return done
+        try:
+            done += database.transaction(partial(_settle_one, group=group))
+        except NotFound:  # deleted meanwhile
+            continue
+        except WeirError as error:
+            failed.append(str(error))
+    return done, failed
 
 
 def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
@@ -163,31 +170,36 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
 
     Returns what was made, and the sentences of the failures.
     """
+    made, failed = settle_all(database)
     groups = database.transaction(
         lambda c: c.execute(
             text("SELECT name FROM reader_group WHERE moved_at > checkpointed_at ORDER BY group_id")
         ).all()
     )
-    made, failed = settle_all(database), []
     for (group,) in groups:
         try:
             if (result := checkpoint(database, group)) is not None:
                 made.append(result)
+        except NotFound:  # deleted meanwhile
+            continue
         except WeirError as error:
             failed.append(str(error))
     return made, failed
 
 
 def forget_old(database: Database, older_than: float) -> int:
-    """Delete automatic checkpoints older than so many seconds, but never a group's newest."""
+    """Delete checkpoints older than so many seconds: automatic ones, but never a group's newest,
+    and those that were given up. Returns how many."""
     return database.transaction(
         lambda c: (
             c.execute(
                 text(
-                    """DELETE FROM checkpoint c WHERE kind = 'automatic' AND state <> 'waiting'
-                AND created_at < clock_timestamp() - :age * interval '1 second'
-                AND EXISTS (SELECT FROM checkpoint n WHERE n.group_id = c.group_id
-                            AND n.state = 'complete' AND n.created_at > c.created_at)"""
+                    """DELETE FROM checkpoint c
+                WHERE created_at < clock_timestamp() - :age * interval '1 second'
+                AND CASE WHEN state = 'complete' THEN kind = 'automatic' AND EXISTS (
+                             SELECT FROM checkpoint n WHERE n.group_id = c.group_id
+                             AND n.state = 'complete' AND n.created_at > c.created_at)
+                         ELSE state <> 'waiting' END"""
                 ),
                 {"age": older_than},
             ).rowcount
@@ -216,9 +228,13 @@ def read_lag(database: Database, groups: Sequence[str]) -> list[dict[str, Any]]:
     return [dict(row) for row in rows]
 
 
-def _settle_one(connection: Connection, group: str) -> list[str]:
+def _settle_one(connection: Connection, group: str) -> list[dict[str, Any]]:
     _, locked = lock_group_and_streams(connection, group)
-    return settle(connection, locked)
+    published = locked.releases_at_checkpoints
+    return [
+        {"reader_group": group, "checkpoint": name, "published": published}
+        for name in settle(connection, locked)
+    ]
 
 
 def _open_batches(

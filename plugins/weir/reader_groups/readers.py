@@ -237,7 +237,11 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
 
 
 def _expire_one(connection: Connection, group: str, lease: float) -> list[str]:
-    return release_lapsed(connection, lock_group(connection, group), lease=lease)
+    try:
+        locked = lock_group(connection, group)
+    except NotFound:  # deleted meanwhile
+        return []
+    return release_lapsed(connection, locked, lease=lease)
 
 
 def release_lapsed(
