@@ -192,6 +192,21 @@ def test_a_fork_stands_where_the_group_does_and_leaves_it_alone(group: Group) ->
         fork(group, at="checkpoint third")
 
 
+def test_a_fork_of_a_group_between_two_cuts_stops_where_that_stops(lane: Lane) -> None:
+    lane.append({"0.0": 10, "1.0": 10})
+    group = Group.made(lane, start="0.0=2, 1.0=2", end="0.0=6, 1.0=3")
+    group.reader().read_all()
+    again = fork(group, at="0.0=3, 1.0=2")
+    assert sorted(again.reader().read_all()) == [("0.0", 3, 6), ("1.0", 2, 3)]
+    [[at_end]] = again.rows(
+        "SELECT at_end FROM reader_groups JOIN reader_group ON name = reader_group "
+        "WHERE group_id = :g"
+    )
+    assert at_end
+    with pytest.raises(InvalidInput, match=r"end lies before the start in segment 0\.0"):
+        fork(group, at="tail")
+
+
 def test_a_deleted_group_holds_nothing_back_and_can_be_made_again(group: Group) -> None:
     reader = group.reader()
     batch = reader.must_open()

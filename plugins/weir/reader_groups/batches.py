@@ -17,6 +17,7 @@ from weir.controller.transactions import Committed
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import is_waiting, settle
 from weir.reader_groups.gaps import skip_gaps
+from weir.reader_groups.groups import end_cuts
 from weir.reader_groups.held import check_held
 from weir.reader_groups.new_batch import Batch, open_new
 from weir.reader_groups.outputs import discard_outputs
@@ -56,22 +57,10 @@ def open_batch(
             return resumed
         release_lapsed(connection, locked, lease, alive=reader_id)
         skip_gaps(connection, locked)
-        limits = {**(until or {}), **_end_cuts(connection, locked)}
+        limits = {**(until or {}), **end_cuts(connection, locked)}
         return open_new(connection, locked, reader_id, token, budget, limits, expected_readers)
 
     return database.transaction(work)
-
-
-def _end_cuts(connection: Connection, group: LockedGroup) -> dict[int, dict[str, Any]]:
-    """Where the group stops for good, per stream id; never beyond a tail."""
-    rows = connection.execute(
-        text(
-            """SELECT stream_id, end_cut FROM reader_group_stream
-            WHERE group_id = :g AND end_cut IS NOT NULL"""
-        ),
-        {"g": group.group_id},
-    )
-    return {row.stream_id: row.end_cut for row in rows}
 
 
 def _resume(

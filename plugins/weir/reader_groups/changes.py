@@ -15,7 +15,7 @@ from weir.controller.locks import LockedGroup, LockedStream, lock_group, lock_st
 from weir.controller.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.names import StreamName, reader_group_name
-from weir.reader_groups.groups import check_settings, create_in, enter_streams
+from weir.reader_groups.groups import check_settings, create_in, end_cuts, enter_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
 from weir.reader_groups.places import Cuts, check_not_below_the_head, find_place
@@ -163,7 +163,8 @@ def fork_reader_group(
     request_id: str,
 ) -> dict[str, Any]:
     """Create a group that stands where another does, or at one of its checkpoints or any other
-    place, to replay or to debug without touching the first. Raises as creating does."""
+    place, to replay or to debug without touching the first; it stops where that stops. Raises as
+    creating does."""
     reader_group_name(new_name)
     request = Request(
         request_id, "fork_reader_group", new_name,
@@ -178,8 +179,13 @@ def fork_reader_group(
             cuts = find_place(connection, locked, at, group.group_id)
         else:
             cuts = positions_of(connection, group, locked)
+        ends = {
+            stream_id: load_cuts(connection, stream_id, end)[0]
+            for stream_id, end in end_cuts(connection, group).items()
+            if stream_id in cuts
+        }
         made = create_in(
-            connection, new_name, locked, cuts, {}, subscriber=subscriber, on_gap=group.on_gap,
+            connection, new_name, locked, cuts, ends, subscriber=subscriber, on_gap=group.on_gap,
             release=group.release, time_out=group.time_out,
         )  # fmt: skip
         return request.done(connection, made)

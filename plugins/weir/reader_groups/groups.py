@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.amounts import LONGEST, say_age
-from weir.controller.locks import LockedStream, lock_streams
+from weir.controller.locks import LockedGroup, LockedStream, lock_streams
 from weir.controller.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.names import StreamName, reader_group_name
@@ -182,6 +182,19 @@ def group_tails(connection: Connection, name: str) -> dict[int, dict[str, Any]]:
         {"name": name},
     )
     return {row.stream_id: dict(row.tail) for row in rows}
+
+
+def end_cuts(connection: Connection, group: LockedGroup) -> dict[int, dict[str, Any]]:
+    """Where a group stops for good, per stream id of those in which it does; never beyond a
+    tail."""
+    rows = connection.execute(
+        text(
+            """SELECT stream_id, end_cut FROM reader_group_stream
+            WHERE group_id = :g AND end_cut IS NOT NULL"""
+        ),
+        {"g": group.group_id},
+    )
+    return {row.stream_id: row.end_cut for row in rows}
 
 
 def end_of_group(connection: Connection, name: str) -> str:
