@@ -8,6 +8,8 @@ import json
 import re
 import struct
 import uuid
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
@@ -218,10 +220,14 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     table = table.select(given.names).cast(given)
     ordinals = _ordinals(attempt, table)
     table = table.append_column(_SEQ, pa.array(range(table.num_rows), pa.int64()))
+    table = table.take(pc.sort_indices(ordinals))  # which is stable
+    counts = Counter(ordinals.to_pylist())
     system, base = filesystem(warehouse)
     files = []
+    past = 0
     for i, segment in enumerate(_by_range(attempt)):
-        rows = table.filter(pc.equal(ordinals, i))
+        rows = table.slice(past, counts[i])
+        past += counts[i]
         for first in range(0, rows.num_rows, _ROWS_PER_FILE):
             task = i + len(attempt.segments) * (first // _ROWS_PER_FILE)
             part = rows.slice(first, _ROWS_PER_FILE)
@@ -278,7 +284,7 @@ def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
     @cache
     def place(data: bytes) -> int:
         position = (xxhash.xxh64_intdigest(data, _SEED) >> 11) / _STEPS
-        return sum(low <= position for low in lows) - 1
+        return bisect_right(lows, position) - 1
 
     found = [
         place(struct.pack("<q", rank) if key is None else key.encode())

@@ -89,6 +89,39 @@ def test_a_streaming_query_reads_each_event_once_in_micro_batches(
     assert sorted(n for batch in batches for _, n in batch) == list(range(200, 210))
 
 
+def test_a_query_of_what_is_available_now_reads_it_in_micro_batches_and_ends(
+    weir: Installation, config: str, tmp_path: Path
+) -> None:
+    stream = weir.create(segments=2)
+    fill(weir, stream)
+    batches: list[list[int]] = []
+
+    def publish(frame: DataFrame, _: int) -> None:
+        if not batches:
+            weir.scale(stream, ["1.0"], parts=2)
+            weir.append(stream, rows(weir, 200, 100))  # the query does not run after these
+        batches.append([row.n for row in frame.collect()])
+
+    def run() -> list[int]:
+        query = (
+            weir.spark.readStream.format("weir")
+            .option("config", config)
+            .option("maxEvents", 60)
+            .load(str(stream))
+            .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .foreachBatch(publish)
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(60)
+        return sorted(n for batch in batches for n in batch)
+
+    assert run() == list(range(200))
+    assert len(batches) >= 3
+    assert max(map(len, batches)) <= 100
+    assert run() == list(range(300))
+
+
 @pytest.mark.parametrize("most", [None, 60])
 def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
     weir: Installation, config: str, tmp_path: Path, most: int | None

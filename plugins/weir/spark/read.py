@@ -74,7 +74,7 @@ def frame_of(
         return scan(slices, None)
     parts = _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     if order == "segment":
-        groups = _pack(_chains(slices), parts)
+        groups = _pack(chains_of(slices), parts)
         frames = [scan(group, _by_segment) for group in groups]
     else:
         frames = [scan(group, _by_rank) for group in _runs(slices, parts)]
@@ -205,26 +205,27 @@ def _by_rank(
     return [clock, F.col(SEQ)]
 
 
-def _chains(slices: Sequence[FileSlice]) -> list[list[FileSlice]]:
+def chains_of(slices: Sequence[FileSlice]) -> list[list[FileSlice]]:
     """The slices by segment; segments whose ranges overlap (one follows the other) together."""
-    chains: list[tuple[float, float, list[FileSlice]]] = []
+    chains: list[list[FileSlice]] = []
+    past = 0.0  # where the keys of the last one end
     for s in sorted(slices, key=lambda s: s.key_low):
-        if chains and s.key_low < chains[-1][1]:
-            low, high, members = chains[-1]
-            chains[-1] = (low, max(high, s.key_high), [*members, s])
-        else:
-            chains.append((s.key_low, s.key_high, [s]))
-    return [members for _, _, members in chains]
+        if not chains or s.key_low >= past:
+            chains.append([])
+        chains[-1].append(s)
+        past = max(past, s.key_high)
+    return chains
 
 
 def _pack(units: list[list[FileSlice]], parts: int) -> list[list[FileSlice]]:
     """At most `parts` groups of whole units, about equal in events."""
-    groups: list[tuple[int, list[FileSlice]]] = [(0, []) for _ in range(min(parts, len(units)))]
-    for unit in sorted(units, key=lambda u: -sum(s.events for s in u)):
-        least = min(range(len(groups)), key=lambda i: groups[i][0])
-        events, members = groups[least]
-        groups[least] = (events + sum(s.events for s in unit), [*members, *unit])
-    return [members for _, members in groups]
+    groups: list[list[FileSlice]] = [[] for _ in range(min(parts, len(units)))]
+    events = [0] * len(groups)
+    for size, unit in sorted(((sum(s.events for s in u), u) for u in units), key=lambda u: -u[0]):
+        least = events.index(min(events))
+        events[least] += size
+        groups[least] += unit
+    return groups
 
 
 def _runs(slices: Sequence[FileSlice], parts: int) -> list[list[FileSlice]]:

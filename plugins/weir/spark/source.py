@@ -19,12 +19,18 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlalchemy import Connection
 
 from weir import tables
 from weir.controller import queries
+from weir.controller.cuts import load_cuts
 from weir.controller.locks import read_stream
 from weir.controller.queries import Cut
 from weir.controller.reads import FileSlice, schema_by_id
@@ -32,8 +38,9 @@ from weir.errors import InvalidInput
 from weir.names import StreamName, stream_name
 from weir.reader_groups.groups import ON_GAP
 from weir.settings import Settings, load
-from weir.spark.read import PLACES
+from weir.spark.read import PLACES, chains_of
 from weir.storage import Database
+from weir.stream_cut import meet
 
 _STEPS = 1000  # how many ends of segments without an event are passed in one look
 
@@ -103,36 +110,44 @@ class _Reader(DataSourceReader):
         return _batches(self._source.settings, self._schema, partition)
 
 
-class _StreamReader(DataSourceStreamReader):
+class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """An offset is a stream cut."""
 
     def __init__(self, source: WeirSource, schema: StructType) -> None:
         self._source, self._schema = source, schema.jsonValue()["fields"]
+        self._last: Cut | None = None  # where the query ends; None: it goes on for ever
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The query ends at the tail as it is now."""
+        self._last = self._ends("tail")
+
+    def _ends(self, which: str) -> Cut:
+        info = _ask(self._source.settings, lambda c: queries.stream_info(c, self._source.stream))
+        return dict(getattr(info, which))
 
     def initialOffset(self) -> dict[str, Any]:
         start = self._source.options.get("start", "head")
         if start in ("head", "tail"):
-            info = _ask(
-                self._source.settings, lambda c: queries.stream_info(c, self._source.stream)
-            )
-            return dict(getattr(info, start))
+            return self._ends(start)
         return dict(_cut(start) or {})
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(int(self._source.most)) if self._source.most else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        if not isinstance(limit, ReadMaxRows):
+            return self._last or self._ends("tail")
         stream = self._source.stream
 
         def next_(connection: Connection) -> Cut:
-            if not isinstance(limit, ReadMaxRows):
-                return dict(queries.stream_info(connection, stream).tail)
+            stream_id = read_stream(connection, stream).stream_id
             cut: Cut = start
             if self._source.on_gap == "skip":
-                here = read_stream(connection, stream).stream_id
-                cut = tables.readable(connection, here, start, None)[0] or start
+                cut = tables.readable(connection, stream_id, start, None)[0] or start
             for _ in range(_STEPS):
                 further = queries.next_cut(connection, stream, cut, limit.max_rows)
+                if self._last is not None:
+                    further = meet(load_cuts(connection, stream_id, further, self._last)).to_json()
                 if further == cut or queries.size_between(connection, stream, cut, further).events:
                     return further
                 cut = further
@@ -155,17 +170,9 @@ def _parts(source: WeirSource, start: Cut | None, end: Cut | None) -> list[Input
     slices, _ = _ask(
         source.settings, lambda c: tables.plan(c, source.stream, start, end, source.on_gap)
     )
-    chains: dict[tuple[float, float], list[FileSlice]] = {}
-    for one in sorted(slices, key=lambda s: s.key_low):
-        last = next(reversed(chains), None)
-        if last is not None and one.key_low < last[1]:
-            members = chains.pop(last)
-            chains[last[0], max(last[1], one.key_high)] = [*members, one]
-        else:
-            chains[one.key_low, one.key_high] = [one]
     return [
         _Part(sorted(chain, key=lambda s: (s.segment_id, s.start_offset)))
-        for chain in chains.values()
+        for chain in chains_of(slices)
     ] or [_Part([])]
 
 
