@@ -16,7 +16,10 @@ from tests.spark.installation import Installation
 from weir.errors import BatchFailed, InvalidInput, Unavailable
 from weir.garbage import sweep
 from weir.names import StreamName
+from weir.reader_groups.batches import open_batch
+from weir.reader_groups.budget import Budget
 from weir.reader_groups.outputs import committed_folders
+from weir.reader_groups.readers import join
 from weir.spark import consume
 from weir.spark.failures import caused_by_events, sentence
 from weir.spark.rejected import make_rejected_stream
@@ -158,6 +161,24 @@ def test_what_fails_only_once_is_not_set_aside(weir: Installation, stream: Strea
     report = weir.consumer(group, flickering, "parquet:out", on_error="quarantine").run()
     assert calls == [2, 1, 1, 1]
     assert (report["rejected"], parquet_rows(weir)) == (0, [ROWS + 1, ROWS + 2])
+
+
+def test_what_was_killed_before_has_not_failed(weir: Installation, stream: StreamName) -> None:
+    group = weir.group(stream, start="tail")
+    weir.append(stream, [("x", ROWS)])
+    token = join(weir.database, group, "reader", 60.0)
+    everything = Budget.of(weir.settings)
+    assert open_batch(weir.database, group, "reader", token, lease=60.0, budget=everything)
+    calls = []
+
+    def flickering(events: DataFrame) -> DataFrame:
+        calls.append(events.count())
+        if len(calls) == 1:
+            raise RuntimeError("once")
+        return events.select("k", "n")
+
+    report = weir.consumer(group, flickering, "parquet:out", on_error="quarantine").run()
+    assert (calls, report["rejected"], parquet_rows(weir)) == ([1, 1], 0, [ROWS])
 
 
 def away(events: DataFrame) -> DataFrame:

@@ -56,6 +56,7 @@ class Consumer:
         """
         self.appender.database.transaction(self._check)
         done: list[dict[str, Any]] = []
+        failed: set[int] = set()  # batches of one event that failed here
         reader = Reader(
             self.appender.spark, self.group, reader_id=self.reader_id, order=self.order,
             expected_readers=self.expected_readers, label=self.label, appender=self.appender,
@@ -66,7 +67,7 @@ class Consumer:
                 try:
                     done.append(self._process(batch))
                 except Exception as error:
-                    if self._give_up(batch, error):
+                    if self._give_up(batch, error, failed):
                         done.append(batch.reject(error))
                         self._check_rejected(sum(one["rejected"] for one in done), error)
         return {
@@ -127,9 +128,10 @@ class Consumer:
             )
         return [(output, result[output.name]) for output in self.outputs]
 
-    def _give_up(self, batch: OpenBatch, error: Exception) -> bool:
+    def _give_up(self, batch: OpenBatch, error: Exception, failed: set[int]) -> bool:
         """After a failure: True if the batch's one event is to be rejected, False to go on with
-        what comes now. Else raises the error, or BatchFailed."""
+        what comes now. Else raises the error, or BatchFailed. `failed`: batches that failed with
+        their one event before in this run; the number of attempts also counts kills."""
         if isinstance(error, WeirError) and not isinstance(error, BadRows):
             raise error
         if self.on_error == "stop" or not caused_by_events(error):
@@ -137,7 +139,8 @@ class Consumer:
         if batch.size > 1:
             batch.split(error)
             return False
-        if batch.attempt == 1:  # what fails only once isn't failing
+        if batch.batch_id not in failed:  # what fails only once isn't failing
+            failed.add(batch.batch_id)
             batch.again()
             return False
         if self.on_error == "split":
