@@ -1,7 +1,8 @@
 """### Record where a reader group stands, under a name.
 
 **Parameters.** The group and a name for the checkpoint. A subscriber's checkpoint releases what it has consumed.
-With *Barrier* it also waits for the batches that are open now, and names them; *Cancel* gives one up that waits.
+With *Barrier* the checkpoint waits for the batches that are open now, and the report names them: the task itself does
+not wait, and `weir.checkpoints` says when it is complete. *Cancel* gives one up that waits.
 
 **On failure.** Without a barrier it is a snapshot in one transaction and waits for nobody.
 """

@@ -19,6 +19,7 @@ def run(job: Job, arguments: CheckpointReaderGroup) -> dict[str, Any]:
         arguments.reader_group,
         name=arguments.name,
         barrier=arguments.barrier,
+        patience=arguments.patience,
         request_id=job.request_id,
     )
     return made or {}

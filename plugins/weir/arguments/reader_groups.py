@@ -171,4 +171,8 @@ class CheckpointReaderGroup:
         "Barrier", "Wait for the batches that are open now, and record where the group stands "
         "when they are committed.", False,
     )  # fmt: skip
+    patience: int = argument(
+        "Patience", "Seconds that a barrier waits at most; then it is given up.", 3600,
+        minimum=1, maximum=31_536_000,
+    )  # fmt: skip
     cancel: bool = argument("Cancel", "Give up a checkpoint of this name that waits.", False)
