@@ -2,9 +2,11 @@
 
 import pytest
 
-from tests.controller.support import Lane
+from tests.controller.support import Lane, unique
 from tests.reader_groups.support import Group, spans
-from weir.errors import Truncated
+from weir.controller.seal import delete_stream, seal_stream
+from weir.errors import NotFound, Truncated
+from weir.reader_groups.changes import update_reader_group
 
 
 @pytest.fixture
@@ -27,6 +29,33 @@ def test_a_gap_is_said_with_its_count_and_nothing_moves(lane: Lane, failing: Gro
         failing.reader().open()
     assert failing.cut() == {"0.0": 0, "1.0": 0}
     assert (failing.lost(), failing.batches()) == (0, [])
+
+
+def test_after_a_gap_a_group_goes_on_when_it_is_told_to_skip_it(lane: Lane, failing: Group) -> None:
+    lane.truncate("0.0=8, 1.0=4")
+    reader = failing.reader()
+    with pytest.raises(Truncated, match=r"12 events .* set its on_gap to skip"):
+        reader.open()
+    update_reader_group(failing.database, failing.name, on_gap="skip", request_id=unique("update"))
+    assert reader.read_all() == [("0.0", 8, 10), ("1.0", 4, 10)]
+    assert failing.lost() == 12
+
+
+def test_a_group_leaves_a_stream_that_was_deleted_and_goes_on_with_the_others(lane: Lane) -> None:
+    other = Lane.made(lane.database)
+    lane.append({"0.0": 5})
+    group = Group.made(other, lane)
+    group.reader().read_all()
+    seal_stream(lane.database, lane.name, request_id=unique("seal"))
+    delete_stream(lane.database, lane.name, request_id=unique("delete"))
+    Lane.made(lane.database, name=str(lane.name))
+    other.append({"0.0": 3})
+    with pytest.raises(NotFound, match=r"was deleted; one .* another stream; let the group leave"):
+        group.reader().open()
+    update_reader_group(
+        group.database, group.name, streams=[other.name], request_id=unique("update")
+    )
+    assert group.reader().read_all() == [("0.0", 0, 3)]
 
 
 def test_a_gap_is_skipped_and_counted(lane: Lane, skipping: Group) -> None:

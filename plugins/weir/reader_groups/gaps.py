@@ -32,7 +32,8 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
         if row.state == "deleted":
             raise NotFound(
                 f"stream {row.stream}, which group {group.name} reads, was deleted; one that was "
-                "created under this name since is another stream: create a new group for it."
+                "created under this name since is another stream; let the group leave it "
+                "(weir_update_reader_group, streams), or delete the group."
             )
         head, cut = load_cuts(connection, row.stream_id, row.head, row.cut)
         if at_or_before(head, cut):
@@ -49,8 +50,8 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
         if lost > 0 and group.on_gap == "fail":
             raise Truncated(
                 f"{lost} events of stream {row.stream} were truncated before group {group.name} "
-                f"read them (it stands at {cut.to_text()}, the head is {head.to_text()}); create "
-                "the group with on_gap=skip to go on at the head, or another group from the head."
+                f"read them (it stands at {cut.to_text()}, the head is {head.to_text()}); set its "
+                "on_gap to skip (weir_update_reader_group) to count them and go on at the head."
             )
         connection.execute(
             text(

@@ -243,7 +243,10 @@ class OpenBatch:
                 f"{batch.batch_id} of group {batch.group} were truncated after it was opened"
             )
             if batch.on_gap == "fail":
-                raise Truncated(f"{gap}; create the group with on_gap=skip to go on without them.")
+                raise Truncated(
+                    f"{gap}; set its on_gap to skip (weir_update_reader_group) to go on without "
+                    "them."
+                )
             app.say(gap)
         return frame_of(
             app.spark, app.settings.warehouse, stream_id, slices, fields, order=self._reader.order
