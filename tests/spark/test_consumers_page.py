@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from tests.spark.installation import Installation
 from weir.names import stream_name
 
 PAGE = Path(__file__).parents[2] / "docs/consumers.md"
-BLOCK = re.compile(r"^```(python|sql)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+README = Path(__file__).parents[2] / "README.md"
+FLAGS = re.MULTILINE | re.DOTALL
+BLOCK = re.compile(r"^```(python|sql)\n(.*?)^```$", FLAGS)
 FLIGHTS = [("AA", 1, 90.0), ("AA", 2, 5.0), ("UA", 3, 61.0), ("UA", 4, None), ("DL", 5, 300.0)] * 8
 LATE = [(carrier, flight) for carrier, flight, delay in FLIGHTS if delay and delay > 60]
 
@@ -55,7 +58,7 @@ def test_every_example_of_the_page_does_what_it_says(
             execute(test_database.owner_dsn, block)
         else:
             code = compile(block, str(PAGE), "exec")
-            if "DAG(" not in block:  # those are parsed by other tests, under Airflow
+            if "DAG(" not in block:  # tests/airflow/test_examples_in_docs.py has those
                 exec(code, known)  # noqa: S102 - it is ours
                 streaming += "foreachBatch" in block
         if "def late(" in block:
@@ -89,3 +92,20 @@ def test_every_example_of_the_page_does_what_it_says(
     assert [tuple(row) for row in lag] == [
         ("late", 0), ("late-by-carrier", 0), ("late-elsewhere", 0),
     ]  # fmt: skip
+
+
+def test_the_function_of_the_readme_does_what_it_says(weir: Installation) -> None:
+    readme = textwrap.dedent(
+        next(
+            code
+            for code in re.findall(r"^ *```python\n(.*?)^ *```$", README.read_text(), FLAGS)
+            if "def totals(" in code
+        )
+    )
+    known: dict[str, Any] = {}
+    exec(compile(readme, str(README), "exec"), known)  # noqa: S102 - it is ours
+    orders = weir.create("shop/orders", "customer")
+    frame = weir.spark.createDataFrame([("a",), ("b",), ("a",)], "customer string")
+    weir.append(orders, frame)
+    weir.consumer(weir.group(orders, name="totals"), known["totals"], "parquet:totals").run()
+    assert {r.customer: r.orders for r in parquet(weir, "totals")} == {"a": 2, "b": 1}
