@@ -167,12 +167,13 @@ def test_what_was_published_is_said(lane: Lane) -> None:
         reader = group.reader()
         batch = reader.must_open()
         barrier(group, "b")
-        # Its commit did not see the barrier: it was asked for at the same moment.
+        reader.commit(batch)
+        # As if its commit had not seen the barrier, asked for at the same moment.
         run(
             group.database,
-            "UPDATE reader_batch SET state = 'committed' WHERE group_id = :g AND batch_id = :b",
+            """UPDATE checkpoint SET state = 'waiting', published = false, ended_at = NULL,
+                expires_at = created_at + interval '1 hour' WHERE group_id = :g""",
             g=group.group_id,
-            b=batch.batch_id,
         )
         done, failed = settle_all(group.database)
         assert {"reader_group": group.name, "checkpoint": "b", "published": subscriber} in done
