@@ -137,3 +137,10 @@ def test_a_cut_that_is_not_valid_or_goes_back_is_refused(lane: Lane, cut: str, w
     with pytest.raises(InvalidInput, match=why):
         lane.truncate(cut)
     assert lane.head() == {"0.0": 3, "1.0": 1}
+
+
+def test_why_somebody_scaled_is_kept(lane: Lane) -> None:
+    scale(lane.database, lane.name, seal=["0.0"], reason="Monday is too long", request_id="by hand")
+    [row] = lane.rows("SELECT * FROM epoch_transition WHERE stream = :n AND epoch = 1",
+                      n=str(lane.name))  # fmt: skip
+    assert (row.cause, row.reason, row.request_id) == ("scale", "Monday is too long", "by hand")

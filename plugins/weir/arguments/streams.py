@@ -141,6 +141,10 @@ class ScaleStream:
         "Instead of equal parts: where the new segments divide the key space, between 0 and 1.",
         [], items={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
     )  # fmt: skip
+    reason: str = argument(
+        "Reason", "Why, for those who ask later (see the view weir.epoch_transition).", "",
+        maxLength=500,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

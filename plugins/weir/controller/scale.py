@@ -24,6 +24,7 @@ def scale(
     ranges: Sequence[KeyRange] = (),
     boundaries: Sequence[float] = (),
     parts: int = 2,
+    reason: str = "asked for",
     request_id: str,
 ) -> dict[str, Any]:
     """Replace the segments `seal` (`number.epoch`) by others over the same keys.
@@ -32,6 +33,7 @@ def scale(
     `boundaries`, or, where none are given, each block of neighbours into `parts` equal ranges.
 
     A segment is meant by its number: an id whose copy is active after a roll means the copy.
+    `reason`: why, for `epoch_transition`.
     Returns the new epoch and its segments. Raises Conflict for a segment that is not active or a
     minimum that would be undercut, InvalidInput for ranges that don't cover exactly what is sealed.
     """
@@ -61,7 +63,7 @@ def scale(
         if not wanted:
             wanted = _divide(blocks, boundaries) if boundaries else _equal_parts(blocks, parts)
         created = scale_in(
-            connection, stream, active, sealed, wanted, cause="scale", reason="asked for",
+            connection, stream, active, sealed, wanted, cause="scale", reason=reason,
             request_id=request_id,
         )  # fmt: skip
         return request.done(
