@@ -48,12 +48,15 @@ class EmbeddedPostgres:
         with self.state.lock("postgres"):
             if os.geteuid() == 0 and not self.state.read("postgres.json"):
                 self._set_aside()
-            if not self.running():
-                if not self._data.exists():
-                    self._make_data()
-                self._forget_dead_postmaster()
-                self._launch()
-            self._wait_until_ready()
+            for _ in range(3):  # one that is found running may be about to die
+                if not self.running():
+                    if not self._data.exists():
+                        self._make_data()
+                    self._forget_dead_postmaster()
+                    self._launch()
+                if self._becomes_ready():
+                    return
+            raise Unavailable(f"Postgres does not answer on port {self.port}; see {self._log}.")
 
     def stop(self) -> None:
         """Shut the server down (fast: sessions are cut off), if it runs."""
@@ -191,14 +194,16 @@ class EmbeddedPostgres:
                 wanted = port  # somebody took it in between
         raise Unavailable("Postgres finds no free port on 127.0.0.1.")
 
-    def _wait_until_ready(self) -> None:
-        """Also for one that another process started and did not see through."""
+    def _becomes_ready(self) -> bool:
+        """Whether it is ready soon; also one that another process started and did not see through.
+        False at once when it does not run any more."""
         end = time.monotonic() + 600
         ready = [str(binaries.wheel() / "bin" / "pg_isready"), "-q", "-h", "127.0.0.1"]
         while subprocess.run([*ready, "-p", str(self.port)], env=_ENVIRONMENT).returncode:
             if time.monotonic() > end or not self.running():
-                raise Unavailable(f"Postgres does not answer on port {self.port}; see {self._log}.")
+                return False
             time.sleep(0.1)
+        return True
 
     def _forget_dead_postmaster(self) -> None:
         """Clear what a killed server left, where Postgres alone would believe it still runs.
