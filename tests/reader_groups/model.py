@@ -261,6 +261,7 @@ class GroupModel:
         waits = frozenset(self.open) if barrier else frozenset()
         cuts = dict(self.cuts)
         if waits:
+            self.settle()
             bounds = [bound for batch in self.open.values() for bound in batch.bounds]
             cuts = {s: self.passed(s, bounds) for s in cuts}
         made = self.checkpoints[name] = ModelCheckpoint(cuts, waits, late)
@@ -272,17 +273,22 @@ class GroupModel:
     def outstanding(self) -> list[str]:
         return [name for name, one in self.checkpoints.items() if one.state == "waiting"]
 
+    def fate(self, one: ModelCheckpoint) -> str:
+        """What one that waits is to become, if somebody looks at it now."""
+        states = {self.batches[i].state for i in one.waits}
+        if "abandoned" in states:
+            return "cancelled"
+        if "open" not in states:
+            return "complete"
+        return "timed out" if one.late else "waiting"
+
     def settle(self) -> None:
         """What waited is complete, or given up."""
         for name in self.outstanding:
             one = self.checkpoints[name]
-            states = {self.batches[i].state for i in one.waits}
-            if "abandoned" in states:
-                one.state = "cancelled"
-            elif "open" not in states:
+            one.state = self.fate(one)
+            if one.state == "complete":
                 self._complete(one)
-            elif one.late:
-                one.state = "timed out"
 
     def _complete(self, one: ModelCheckpoint) -> None:
         one.state = "complete"

@@ -236,7 +236,8 @@ class Operator:
         if name is not None and model.checkpoints and random.random() < 0.1:
             name, refusal = random.choice(list(model.checkpoints)), InvalidInput
         waits = barrier and bool(model.open)
-        if waits and len(model.outstanding) >= model.max_outstanding:
+        waiting = [n for n in model.outstanding if model.fate(model.checkpoints[n]) == "waiting"]
+        if waits and len(waiting) >= model.max_outstanding:
             refusal = Conflict
         patience = 0.0 if late else 3600.0
 
