@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import pytest
 import sqlalchemy
@@ -17,7 +18,7 @@ from tests.crash.proxy import failing_network
 from tests.reader_groups.support import Group
 from weir import migrate
 from weir.controller.commit import commit
-from weir.errors import Conflict, Fenced, Unavailable
+from weir.errors import Conflict, Unavailable
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
@@ -341,37 +342,27 @@ def test_a_session_is_the_same_whatever_the_server_is_set_to(
     assert tuple(found) == ("UTC", "weir", "read committed", "1min", "weir")
 
 
-def test_a_lease_is_renewed_until_the_work_is_done(database: Database) -> None:
-    renewed: list[float] = []
-    with database.keep_alive(lambda c: renewed.append(time.monotonic()), every=0.05) as alive:
-        time.sleep(0.5)
-    assert 3 <= len(renewed) <= 10
-    assert alive.lost is None
-    count = len(renewed)
-    time.sleep(0.2)
-    assert len(renewed) == count
-
-
-def test_a_lease_that_is_lost_is_told_and_what_passes_is_borne(database: Database) -> None:
-    calls: list[int] = []
-
-    def renew(connection: Connection) -> None:
-        calls.append(1)
-        if len(calls) == 1:
-            raise RuntimeError("this passes")
-        if len(calls) == 3:
-            raise Fenced("another has it")
-
-    with database.keep_alive(renew, every=0.05) as alive:
-        time.sleep(0.5)
-    assert isinstance(alive.lost, Fenced)
-    assert len(calls) == 3
-
-
 def test_statements_are_counted(database: Database) -> None:
     counted = count_statements(database)
     rows(database, "SELECT 1")
     assert counted == ["SELECT 1"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("bigint", [1, -(2**63), None, 2**63 - 1]),
+        ("boolean", [True, False, None]),
+        ("double precision", [0.1, 1e300, -0.0, None]),
+        ("text", ["", "a", "NULL", None, "{a,b}", '"', "\\", "\\\"'", "a b", "%s %(x)s :y", "é\n"]),
+        ("text", []),
+    ],
+)
+def test_a_list_is_given_to_postgres_as_it_is(
+    database: Database, kind: str, values: list[Any]
+) -> None:
+    [[found]] = rows(database, f"SELECT CAST(:v AS {kind}[])", v=values)
+    assert found == values
 
 
 def test_an_append_that_was_told_of_is_there_after_the_server_is_killed(

@@ -8,7 +8,6 @@ from sqlalchemy import Connection, text
 from weir.reader_groups.plan import Bound
 from weir.segment import Segment
 from weir.settings import Settings
-from weir.storage import bigints
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,10 @@ def fit(connection: Connection, wanted: Sequence[Bound], budget: Budget) -> Fit:
     rows = connection.execute(
         _FIT,
         {
-            "streams": bigints(bound.stream_id for bound in wanted),
-            "segments": bigints(bound.segment_id for bound in wanted),
-            "starts": bigints(bound.start for bound in wanted),
-            "ends": bigints(bound.end for bound in wanted),
+            "streams": [bound.stream_id for bound in wanted],
+            "segments": [bound.segment_id for bound in wanted],
+            "starts": [bound.start for bound in wanted],
+            "ends": [bound.end for bound in wanted],
             "events": budget.events,
             "bytes": budget.bytes,
             "files": budget.files,
@@ -80,9 +79,9 @@ _FILES = """data_file f WHERE f.stream_id = w.stream_id AND f.segment_id = w.seg
 _WANTED = """least(w.past, f.start_offset + f.events) - greatest(w.first, f.start_offset)"""
 
 # First all files, if they are no more than the budget's and begin where the positions are, which is
-# told by their events. Else per stream where to begin and to end,
-# and for each commit from there on the files in which something of it is wanted: a file counts for
-# the commit of its first unread event, because compaction puts those of several into one.
+# told by their events. Else per stream where to begin and to end, and for each commit from there on
+# the files in which something of it is wanted: a file counts for the commit of its first unread
+# event, because compaction puts those of several into one.
 _FIT = text(
     f"""WITH wanted AS MATERIALIZED (
         SELECT * FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),

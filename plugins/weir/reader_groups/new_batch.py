@@ -23,7 +23,6 @@ from weir.reader_groups.positions import (
     read_positions,
 )
 from weir.segment import Segment
-from weir.storage import bigints
 from weir.stream_cut import StreamCut
 
 
@@ -98,8 +97,8 @@ def open_new(
             "bounds": json.dumps([bound.json() for bound in bounds]),
             "events": events,
             "bytes": size,
-            "streams": bigints(bound.stream_id for bound in bounds),
-            "segments": bigints(bound.segment_id for bound in bounds),
+            "streams": [bound.stream_id for bound in bounds],
+            "segments": [bound.segment_id for bound in bounds],
         },
     )
     return batch
@@ -146,8 +145,8 @@ def _share(
             ),
             {
                 "g": group.group_id,
-                "streams": bigints(stream_id for stream_id, _ in [*take, *drop]),
-                "segments": bigints(segment_id for _, segment_id in [*take, *drop]),
+                "streams": [stream_id for stream_id, _ in [*take, *drop]],
+                "segments": [segment_id for _, segment_id in [*take, *drop]],
                 "readers": [reader_id] * len(take) + [None] * len(drop),
             },
         )

@@ -8,7 +8,6 @@ from sqlalchemy import Connection, text
 from weir.controller.locks import LockedGroup
 from weir.reader_groups.plan import Bound, Graph, SegmentState
 from weir.segment import Segment
-from weir.storage import bigints
 from weir.stream_cut import ready
 
 Key = tuple[int, int]  # stream and segment id
@@ -174,15 +173,15 @@ def advance(
         {
             "g": group.group_id,
             "reader_id": reader_id,
-            "done_streams": bigints(bound.stream_id for bound in done),
-            "done_segments": bigints(bound.segment_id for bound in done),
-            "new_streams": bigints(stream_id for stream_id, _ in entered),
-            "new_segments": bigints(segment_id for _, segment_id in entered),
+            "done_streams": [bound.stream_id for bound in done],
+            "done_segments": [bound.segment_id for bound in done],
+            "new_streams": [stream_id for stream_id, _ in entered],
+            "new_segments": [segment_id for _, segment_id in entered],
             "new_offsets": [moved.get(key, offset) for key, offset in entered.items()],
             "new_mine": [key in moved for key in entered],
-            "streams": bigints(stream_id for stream_id, _ in went_on),
-            "segments": bigints(segment_id for _, segment_id in went_on),
-            "ends": bigints(went_on.values()),
+            "streams": [stream_id for stream_id, _ in went_on],
+            "segments": [segment_id for _, segment_id in went_on],
+            "ends": list(went_on.values()),
         },
     )
 
@@ -207,8 +206,8 @@ def _entered(
                 AND n.segment_id < (e.epoch + 1)::bigint << 32"""
         ),
         {
-            "streams": bigints(bound.stream_id for bound in done),
-            "segments": bigints(bound.segment_id for bound in done),
+            "streams": [bound.stream_id for bound in done],
+            "segments": [bound.segment_id for bound in done],
         },
     ).all()
     entered: dict[Key, int | None] = {}
