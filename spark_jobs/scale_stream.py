@@ -17,7 +17,7 @@ def run(job: Job, arguments: ScaleStream) -> dict[str, Any]:
         seal=arguments.segments,
         boundaries=arguments.boundaries,
         parts=arguments.parts,
-        reason=arguments.reason or "asked for",
+        reason=arguments.reason,
         request_id=job.request_id,
     )
 

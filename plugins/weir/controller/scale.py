@@ -24,7 +24,7 @@ def scale(
     ranges: Sequence[KeyRange] = (),
     boundaries: Sequence[float] = (),
     parts: int = 2,
-    reason: str = "asked for",
+    reason: str = "",
     request_id: str,
 ) -> dict[str, Any]:
     """Replace the segments `seal` (`number.epoch`) by others over the same keys.
@@ -41,7 +41,7 @@ def scale(
     request = Request(
         request_id, "scale", str(name),
         {"seal": sorted(numbers), "ranges": list(ranges), "boundaries": list(boundaries),
-         "parts": parts},
+         "parts": parts, "reason": reason},
     )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def scale(
         if not wanted:
             wanted = _divide(blocks, boundaries) if boundaries else _equal_parts(blocks, parts)
         created = scale_in(
-            connection, stream, active, sealed, wanted, cause="scale", reason=reason,
-            request_id=request_id,
+            connection, stream, active, sealed, wanted, cause="scale",
+            reason=reason or "asked for", request_id=request_id,
         )  # fmt: skip
         return request.done(
             connection,
