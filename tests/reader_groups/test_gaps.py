@@ -6,7 +6,7 @@ from tests.controller.support import Lane, unique
 from tests.reader_groups.support import Group, spans
 from weir.controller.seal import delete_stream, seal_stream
 from weir.errors import NotFound, Truncated
-from weir.reader_groups.changes import update_reader_group
+from weir.reader_groups.changes import reset_reader_group, update_reader_group
 
 
 @pytest.fixture
@@ -39,6 +39,24 @@ def test_after_a_gap_a_group_goes_on_when_it_is_told_to_skip_it(lane: Lane, fail
     update_reader_group(failing.database, failing.name, on_gap="skip", request_id=unique("update"))
     assert reader.read_all() == [("0.0", 8, 10), ("1.0", 4, 10)]
     assert failing.lost() == 12
+
+
+def test_a_group_that_is_reset_to_the_end_of_what_was_truncated_goes_on_at_the_head(
+    lane: Lane, failing: Group
+) -> None:
+    """Between the end of a segment and its successors lies no event, so nothing is lost."""
+    failing.reader().read_all()
+    lane.scale("0.0", parts=2)
+    lane.truncate("1.0=10, 2.1=0, 3.1=0")
+    failing.reader().read_all()
+    reset_reader_group(
+        failing.database, failing.name, "0.0=10, 1.0=10", allow_repeat=True,
+        request_id=unique("reset"),
+    )  # fmt: skip
+    assert "0.0" in failing.cut()
+    assert failing.reader().open() is None
+    assert failing.cut() == {"1.0": 10, "2.1": 0, "3.1": 0}
+    assert failing.lost() == 0
 
 
 def test_a_group_leaves_a_stream_that_was_deleted_and_goes_on_with_the_others(lane: Lane) -> None:

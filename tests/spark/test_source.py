@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.spark.installation import Installation
 from weir.names import StreamName
@@ -53,6 +54,15 @@ def test_the_format_reads_what_the_native_way_reads(weir: Installation, config: 
     ]  # fmt: skip
 
 
+def micro_batches(
+    weir: Installation, config: str, stream: StreamName, folder: Path
+) -> DataStreamWriter:
+    """A streaming query of sixty events at a time, that remembers where it is."""
+    source = weir.spark.readStream.format("weir").option("config", config).option("maxEvents", 60)
+    checkpoint = str(folder / "checkpoint")
+    return source.load(str(stream)).writeStream.option("checkpointLocation", checkpoint)
+
+
 def test_a_streaming_query_reads_each_event_once_in_micro_batches(
     weir: Installation, config: str, tmp_path: Path
 ) -> None:
@@ -62,11 +72,7 @@ def test_a_streaming_query_reads_each_event_once_in_micro_batches(
 
     def run() -> None:
         query = (
-            weir.spark.readStream.format("weir")
-            .option("config", config)
-            .option("maxEvents", 60)
-            .load(str(stream))
-            .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            micro_batches(weir, config, stream, tmp_path)
             .foreachBatch(lambda frame, _: batches.append([(r.k, r.n) for r in frame.collect()]))
             .start()
         )
@@ -104,11 +110,7 @@ def test_a_query_of_what_is_available_now_reads_it_in_micro_batches_and_ends(
 
     def run() -> list[int]:
         query = (
-            weir.spark.readStream.format("weir")
-            .option("config", config)
-            .option("maxEvents", 60)
-            .load(str(stream))
-            .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            micro_batches(weir, config, stream, tmp_path)
             .foreachBatch(publish)
             .trigger(availableNow=True)
             .start()

@@ -356,10 +356,10 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
                 SELECT stream, cut, released FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
                     AS c (stream bigint, cut jsonb, released jsonb)
             ), published AS (
-                UPDATE reader_group_stream gs SET published_cut = c.released,
-                    published_at = clock_timestamp()
+                UPDATE reader_group_stream gs SET head_seen = NULL,
+                    published_cut = CASE WHEN gs.published_cut IS NOT NULL THEN c.released END,
+                    published_at = CASE WHEN gs.published_cut IS NOT NULL THEN clock_timestamp() END
                 FROM cuts c WHERE gs.group_id = :g AND gs.stream_id = c.stream
-                  AND gs.published_cut IS NOT NULL
             )
             INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset)
             SELECT :g, c.stream, e.segment_id,

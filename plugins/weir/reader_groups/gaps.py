@@ -13,7 +13,7 @@ from weir.stream_cut import at_or_before, join
 def skip_gaps(connection: Connection, group: LockedGroup) -> None:
     """Positions below the head: refuse, or move them to the head and count what was lost.
 
-    Positions only go on, so a look is needed once for each new head.
+    Positions only go on, but for a reset, so a look is needed once for each new head.
     """
     rows = connection.execute(
         text(
