@@ -23,7 +23,8 @@ from weir.storage import Database
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest.register_assert_rewrite("tests")  # the models and drivers say what differed, too
+for _area in ("controller", "crash", "reader_groups", "retention", "spark", "sql"):
+    pytest.register_assert_rewrite(f"tests.{_area}")  # models and drivers say what differed, too
 
 # Deadlines say how busy the machine is, not whether the code is right.
 hypothesis.settings.register_profile("weir", deadline=None, print_blob=True)

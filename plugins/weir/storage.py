@@ -236,6 +236,8 @@ def _with_arrays(*sent: Any) -> tuple[str, Any]:
 
 
 def _array(values: list[Any]) -> str:
+    if {*map(type, values)} == {int}:  # as most are, and long ones
+        return "{" + repr(values)[1:-1] + "}"
     return "{" + ",".join(map(_element, values)) + "}"
 
 

@@ -4,7 +4,7 @@ SELECT g.name AS reader_group, s.scope || '/' || s.name AS stream,
        CASE WHEN p.state = 'completed' THEN 0
             ELSE greatest(coalesce(t.tail_offset, n.events) - coalesce(p.next_offset, 0), 0)
        END AS unread_events,
-       p.reader_id, p.batch_id
+       p.reader_id
 FROM weir.reader_group_segment p
 JOIN weir.reader_group g USING (group_id)
 JOIN weir.stream s USING (stream_id)
@@ -15,10 +15,14 @@ COMMENT ON COLUMN weir.positions.unread_events IS 'From there to the end of the 
 
 -- As it is weighed when segments are assigned.
 CREATE VIEW weir.assignment AS
-SELECT reader_group, reader_id, count(*) AS segments, sum(key_high - key_low) AS key_space,
-       sum(unread_events)::bigint AS unread_events, max(batch_id) AS batch_id
-FROM weir.positions WHERE state IN ('assigned', 'unassigned')
-GROUP BY reader_group, reader_id;
+SELECT a.*, b.batch_id
+FROM (
+    SELECT reader_group, reader_id, count(*) AS segments, sum(key_high - key_low) AS key_space,
+           sum(unread_events)::bigint AS unread_events
+    FROM weir.positions WHERE state IN ('assigned', 'unassigned')
+    GROUP BY reader_group, reader_id) a
+LEFT JOIN (weir.reader_group g JOIN weir.reader_batch b ON b.group_id = g.group_id AND b.state = 'open')
+    ON g.name = a.reader_group AND b.reader_id = a.reader_id;
 COMMENT ON VIEW weir.assignment IS 'How the segments of each group are shared out: one row per reader that owns some, and one without a reader for those that nobody owns.';
 COMMENT ON COLUMN weir.assignment.reader_id IS 'Who owns them; null: nobody yet.';
 COMMENT ON COLUMN weir.assignment.segments IS 'How many.';

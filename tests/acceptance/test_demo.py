@@ -148,7 +148,7 @@ def state_of(views: Views, warehouse: Path) -> dict[str, Any]:
     """Everything that a refused run must not have changed."""
     queries = (
         "SELECT stream, current_epoch, head::text, tail::text, events_appended FROM streams",
-        "SELECT reader_group, stream, segment, state, next_offset, batch_id FROM positions",
+        "SELECT reader_group, stream, segment, state, next_offset, reader_id FROM positions",
         "SELECT reader_group, batch_id, state, attempt FROM batches",
         "SELECT stream, transaction_number FROM transactions WHERE state IN ('open', 'committed')",
         "SELECT stream, path FROM data_files",

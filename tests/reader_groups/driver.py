@@ -321,22 +321,24 @@ class GroupDriver:
             name: (one.state, {str(s): as_json(cut) for s, cut in one.cuts.items()})
             for name, one in model.checkpoints.items()
         }
-        self._check_pins(known["reader_group_segment"])
+        self._check_held(known["reader_group_segment"])
 
-    def _check_pins(self, rows: list[dict[str, Any]]) -> None:
-        """Each segment that a batch began at is its reader's, and no other is in a batch."""
-        listed = {(r["stream_id"], r["segment_id"]) for r in rows if r["state"] != "future"}
+    def _check_held(self, rows: list[dict[str, Any]]) -> None:
+        """Each segment that a batch began at is its reader's, and is known to be in it."""
+        owners = {
+            (r["stream_id"], r["segment_id"]): r["reader_id"]
+            for r in rows
+            if r["state"] != "future"
+        }
         wanted = {
-            (b.stream_id, b.segment_id): (i, batch.reader)
+            (b.stream_id, b.segment_id): i
             for i, batch in self.model.open.items()
             for b in batch.held
-            if (b.stream_id, b.segment_id) in listed
         }
-        assert wanted == {
-            (r["stream_id"], r["segment_id"]): (r["batch_id"], r["reader_id"])
-            for r in rows
-            if r["batch_id"] is not None
-        }
+        held = self.group.rows("SELECT * FROM held_segments(:g)")
+        assert wanted == {(h.stream_id, h.segment_id): h.batch_id for h in held}
+        for key in wanted.keys() & owners.keys():
+            assert owners[key] == self.model.batches[wanted[key]].reader
 
     def check_outputs(self) -> None:
         """The attempts that count are those that committed; all others are known to be garbage."""

@@ -215,5 +215,4 @@ def test_a_reset_abandons_a_batch_with_its_parts(lane: Lane, group: Group) -> No
     assert [b.state for b in group.batches()] == ["split", "abandoned"]
     assert group.reader().open() is None
     assert group.cut() == lane.tail()
-    pinned = "SELECT FROM reader_group_segment WHERE group_id = :g AND batch_id IS NOT NULL"
-    assert group.rows(pinned) == []
+    assert group.rows("SELECT FROM held_segments(:g)") == []

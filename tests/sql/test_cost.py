@@ -209,8 +209,8 @@ def with_copies(group: Group, count: int) -> None:
             FROM new, checkpoint WHERE checkpoint.group_id = :g
         )
         INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset,
-                                          reader_id, batch_id)
-        SELECT new.group_id, stream_id, segment_id, state, next_offset, reader_id, batch_id
+                                          reader_id)
+        SELECT new.group_id, stream_id, segment_id, state, next_offset, reader_id
         FROM new, reader_group_segment p WHERE p.group_id = :g""",
         g=group.group_id, count=count, name=unique(group.name),
     )  # fmt: skip

@@ -84,8 +84,7 @@ def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool
     held = connection.execute(
         text(
             """SELECT g.name, EXISTS (
-                SELECT FROM reader_group_segment p WHERE p.group_id = g.group_id
-                AND p.stream_id = :s AND p.batch_id IS NOT NULL) AS reading,
+                SELECT FROM held_segments(g.group_id) h WHERE h.stream_id = :s) AS reading,
                 (SELECT unread_events FROM lag l WHERE l.reader_group = g.name
                  AND l.stream = :name) AS unread, g.subscriber
             FROM reader_group_stream gs JOIN reader_group g USING (group_id)

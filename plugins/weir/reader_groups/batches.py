@@ -75,8 +75,11 @@ def _resume(
                   AND (b.reader_id = :reader_id OR r.lease_until = '-infinity' OR {LAPSED})
                 ORDER BY b.reader_id <> :reader_id, b.batch_id LIMIT 1
             ), moved AS (
-                UPDATE reader_group_segment SET reader_id = :reader_id
-                WHERE group_id = :group_id AND batch_id = (SELECT batch_id FROM taken)
+                UPDATE reader_group_segment p SET reader_id = :reader_id
+                FROM taken t, held_segments(:group_id) h
+                WHERE t.reader_id <> :reader_id AND h.batch_id = t.batch_id
+                  AND p.group_id = :group_id AND p.stream_id = h.stream_id
+                  AND p.segment_id = h.segment_id AND p.reader_id = t.reader_id
             )
             UPDATE reader_batch b SET reader_id = :reader_id, token = :token,
                 attempt = attempt + 1

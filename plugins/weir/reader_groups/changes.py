@@ -277,16 +277,15 @@ def _change_streams(
     held = connection.execute(
         text(
             """WITH gone AS (
-                DELETE FROM reader_group_segment WHERE group_id = :g AND batch_id IS NULL
-                AND NOT stream_id = ANY(:wanted)
+                DELETE FROM reader_group_segment
+                WHERE group_id = :g AND NOT stream_id = ANY(:wanted)
             ), forgotten AS (  -- should it read them again, that begins elsewhere
                 UPDATE checkpoint SET cuts = coalesce((
                     SELECT jsonb_object_agg(key, value) FROM jsonb_each(cuts)
                     WHERE key::bigint = ANY(:wanted)), '{}')
                 WHERE group_id = :g AND state = 'waiting'
             )
-            SELECT count(*) FROM reader_group_segment
-            WHERE group_id = :g AND batch_id IS NOT NULL AND NOT stream_id = ANY(:wanted)"""
+            SELECT count(*) FROM held_segments(:g) WHERE NOT stream_id = ANY(:wanted)"""
         ),
         {"g": group.group_id, "wanted": sorted(wanted)},
     ).scalar_one()
@@ -338,8 +337,7 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
             """WITH positions AS (
                 DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = ANY(:ids)
             ), freed AS (
-                UPDATE reader_group_segment SET state = 'unassigned', reader_id = NULL,
-                    batch_id = NULL
+                UPDATE reader_group_segment SET state = 'unassigned', reader_id = NULL
                 WHERE group_id = :g AND reader_id IS NOT NULL AND NOT stream_id = ANY(:ids)
             ), abandoned AS (
                 UPDATE reader_batch SET state = 'abandoned' WHERE group_id = :g AND state = 'open'

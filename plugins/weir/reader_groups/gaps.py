@@ -21,8 +21,7 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
                       group_cut(gs.group_id, gs.stream_id) AS cut, s.state
             FROM reader_group_stream gs JOIN stream s USING (stream_id)
             WHERE gs.group_id = :g AND gs.head_seen IS DISTINCT FROM s.head AND NOT EXISTS (
-                SELECT FROM reader_group_segment p WHERE p.group_id = gs.group_id
-                AND p.stream_id = gs.stream_id AND p.batch_id IS NOT NULL)"""
+                SELECT FROM held_segments(:g) h WHERE h.stream_id = gs.stream_id)"""
         ),
         {"g": group.group_id},
     ).all()

@@ -6,13 +6,14 @@ from sqlalchemy import Connection, text
 
 from weir.errors import Fenced
 from weir.reader_groups.new_batch import Batch
+from weir.reader_groups.plan import Bound
 
 
 class Held(NamedTuple):
     """What is recorded of a batch that is one's own: its state, and what was split off it."""
 
     state: str
-    rest: list[list[dict[str, int | bool]]]
+    rest: list[list[Bound]]
 
 
 def check_held(connection: Connection, batch: Batch) -> Held:
@@ -39,4 +40,4 @@ def held_or_split(connection: Connection, batch: Batch) -> Held:
             f"batch {batch.batch_id} of group {batch.group} was taken over from reader "
             f"{batch.reader_id!r}; what this attempt wrote will be deleted."
         )
-    return Held(row.state, row.rest)
+    return Held(row.state, [list(map(Bound.of, part)) for part in row.rest])

@@ -1,6 +1,5 @@
 """A new batch: the reader takes its fair share of the group and fixes what it reads next."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +12,7 @@ from weir.controller.locks import LockedGroup
 from weir.reader_groups.assignment import assign, unread_events
 from weir.reader_groups.budget import ALL, Budget, Fit, fit
 from weir.reader_groups.pins import read_pins, reserved
-from weir.reader_groups.plan import Bound, Graph, bounds_of_stream
+from weir.reader_groups.plan import Bound, Graph, bounds_of_stream, recorded
 from weir.reader_groups.positions import (
     Key,
     Position,
@@ -76,29 +75,20 @@ def open_new(
         text(
             """WITH counted AS (
                 UPDATE reader_group SET next_batch = next_batch + 1 WHERE group_id = :group_id
-            ), opened AS (
-                INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds,
-                                          events, bytes, opened_at)
-                VALUES (:group_id, :batch_id, :reader_id, :token, 'open', CAST(:bounds AS jsonb),
-                        :events, :bytes, clock_timestamp())
-                RETURNING batch_id
             )
-            UPDATE reader_group_segment p SET batch_id = opened.batch_id
-            FROM opened, unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]))
-                AS b (stream, segment)
-            WHERE p.group_id = :group_id AND p.stream_id = b.stream AND p.segment_id = b.segment
-              AND p.state = 'assigned'"""
+            INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds, events,
+                                      bytes, opened_at)
+            VALUES (:group_id, :batch_id, :reader_id, :token, 'open', CAST(:bounds AS jsonb),
+                    :events, :bytes, clock_timestamp())"""
         ),
         {
             "group_id": group.group_id,
             "batch_id": batch.batch_id,
             "reader_id": reader_id,
             "token": token,
-            "bounds": json.dumps([bound.json() for bound in bounds]),
+            "bounds": recorded(bounds),
             "events": events,
             "bytes": size,
-            "streams": [bound.stream_id for bound in bounds],
-            "segments": [bound.segment_id for bound in bounds],
         },
     )
     return batch

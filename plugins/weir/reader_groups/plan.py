@@ -57,19 +57,21 @@ class Bound(NamedTuple):
     end: int
     completes: bool  # the segment is sealed, `end` is its end, and its successors are known
 
-    def json(self) -> dict[str, int | bool]:
-        """As it is recorded in the batch; that it completes nothing is not said."""
-        found: dict[str, int | bool] = {"stream": self.stream_id, "segment": self.segment_id,
-                                        "from": self.start, "to": self.end}  # fmt: skip
-        if self.completes:
-            found["completes"] = True
-        return found
-
     @classmethod
     def of(cls, value: Mapping[str, int]) -> "Bound":
         """From its recorded form."""
         return cls(value["stream"], value["segment"], value["from"], value["to"],
                    bool(value.get("completes")))  # fmt: skip
+
+
+def recorded(bounds: Iterable[Bound]) -> str:
+    """Bounds as a batch records them: a JSON array, in which is not said what completes nothing.
+
+    Written out, as the encoder takes as long for a thousand of them as all that finds them.
+    """
+    known = '{"stream": %d, "segment": %d, "from": %d, "to": %d'
+    ends = "}", ', "completes": true}'
+    return "[" + ",".join(known % bound[:4] + ends[bound.completes] for bound in bounds) + "]"
 
 
 def readable_until(until: StreamCut | None, state: SegmentState) -> int:

@@ -40,9 +40,10 @@ def read_positions(connection: Connection, group: LockedGroup) -> list[Position]
         text(
             """SELECT p.stream_id, p.segment_id, s.key_low, s.key_high,
                       coalesce(t.tail_offset, s.events), s.sealed_epoch, p.next_offset,
-                      p.reader_id, p.batch_id
+                      p.reader_id, h.batch_id
             FROM reader_group_segment p JOIN segment s USING (stream_id, segment_id)
             LEFT JOIN segment_tail t USING (stream_id, segment_id)
+            LEFT JOIN held_segments(:g) h USING (stream_id, segment_id)
             WHERE p.group_id = :g AND p.state <> 'completed' ORDER BY p.stream_id, p.segment_id"""
         ),
         {"g": group.group_id},
@@ -165,7 +166,7 @@ def advance(
                     reader_id = excluded.reader_id
             )
             UPDATE reader_group_segment p SET state = 'assigned', reader_id = :reader_id,
-                next_offset = m.past, batch_id = NULL
+                next_offset = m.past
             FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
                         CAST(:ends AS bigint[])) AS m (stream_id, segment_id, past)
             WHERE p.group_id = :g AND p.stream_id = m.stream_id AND p.segment_id = m.segment_id"""

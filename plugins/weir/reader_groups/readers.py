@@ -158,10 +158,10 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
     discard_outputs(connection, group.group_id, row.batch_id)
     connection.execute(
         text(
-            """UPDATE reader_group_segment SET batch_id = NULL, state = 'unassigned',
-                reader_id = NULL WHERE group_id = :g AND batch_id = :b"""
+            """UPDATE reader_group_segment SET state = 'unassigned', reader_id = NULL
+            WHERE group_id = :g AND reader_id = :r"""
         ),
-        {"g": group.group_id, "b": row.batch_id},
+        {"g": group.group_id, "r": reader_id},
     )
     advance(connection, group, read, reader_id)
 
@@ -264,9 +264,10 @@ def release_lapsed(
                 AND reader_id IS DISTINCT FROM CAST(:alive AS text)
                 AND reader_id = coalesce(CAST(:only AS text), reader_id)
             ), freed AS (
-                UPDATE reader_group_segment SET state = 'unassigned', reader_id = NULL
-                WHERE group_id = :group_id AND batch_id IS NULL
-                  AND reader_id IN (SELECT reader_id FROM gone)
+                UPDATE reader_group_segment p SET state = 'unassigned', reader_id = NULL
+                WHERE group_id = :group_id AND reader_id IN (SELECT reader_id FROM gone)
+                  AND (stream_id, segment_id) NOT IN (
+                      SELECT stream_id, segment_id FROM held_segments(:group_id))
             )
             DELETE FROM reader r WHERE group_id = :group_id
               AND reader_id IN (SELECT reader_id FROM gone)

@@ -4,7 +4,6 @@ The halves are recorded before either is read, so whoever takes over goes on wit
 of a batch belongs to its reader like the batch itself: its segments move only with it.
 """
 
-import json
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
@@ -14,7 +13,7 @@ from weir.reader_groups.halves import halve
 from weir.reader_groups.held import held_or_split
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import discard_outputs
-from weir.reader_groups.plan import Bound
+from weir.reader_groups.plan import Bound, recorded
 from weir.storage import Database
 
 
@@ -36,8 +35,7 @@ def split_batch(database: Database, batch: Batch, error: str) -> None:
             ),
             {"g": group.group_id, "b": batch.batch_id, "error": error},
         )
-        parts = [[bound.json() for bound in half] for half in halves]
-        open_parts(connection, group, batch, [*parts, *held.rest])
+        open_parts(connection, group, batch, [*halves, *held.rest])
 
     database.transaction(work)
 
@@ -46,10 +44,10 @@ def open_parts(
     connection: Connection,
     group: LockedGroup,
     before: Batch,
-    parts: Sequence[Sequence[dict[str, int | bool]]],
+    parts: Sequence[Sequence[Bound]],
 ) -> None:
-    """Open the first of some parts (arrays of bounds) for the reader of `before`, with the others
-    as its rest. In a transaction that has locked the group, and ended `before`.
+    """Open the first of some parts for the reader of `before`, with the others as its rest. In a
+    transaction that has locked the group, and ended `before`.
 
     A checkpoint that waits for the batch before waits for this one.
     """
@@ -74,10 +72,11 @@ def open_parts(
                 GROUP BY o.opened_at
             )
             UPDATE reader_group_segment p
-            SET state = 'assigned', reader_id = :reader_id, batch_id = :b
+            SET state = 'assigned', reader_id = :reader_id
             FROM jsonb_array_elements(CAST(:bounds AS jsonb) || CAST(:later AS jsonb)) b
             WHERE p.group_id = :g AND p.stream_id = (b ->> 'stream')::bigint
-              AND p.segment_id = (b ->> 'segment')::bigint AND p.state <> 'future'"""
+              AND p.segment_id = (b ->> 'segment')::bigint AND p.state <> 'future'
+              AND p.reader_id IS DISTINCT FROM :reader_id"""
         ),
         {
             "g": group.group_id,
@@ -85,9 +84,9 @@ def open_parts(
             "before": before.batch_id,
             "reader_id": before.reader_id,
             "token": before.token,
-            "bounds": json.dumps(parts[0]),
-            "rest": json.dumps(parts[1:]),
-            "later": json.dumps([bound for part in parts[1:] for bound in part]),
-            "events": sum(bound.end - bound.start for bound in map(Bound.of, parts[0])),
+            "bounds": recorded(parts[0]),
+            "rest": "[" + ",".join(map(recorded, parts[1:])) + "]",
+            "later": recorded(bound for part in parts[1:] for bound in part),
+            "events": sum(bound.end - bound.start for bound in parts[0]),
         },
     )
