@@ -1,4 +1,4 @@
-"""Abort transactions whose lease has run out, delete dead files, prune old metadata."""
+"""Abort transactions whose lease ran out, delete dead files, prune old metadata and job runs."""
 
 import sys
 from typing import Any
@@ -7,7 +7,7 @@ from weir.arguments import Nothing
 from weir.controller.transactions import expire
 from weir.errors import Incomplete
 from weir.garbage import sweep
-from weir.job import Job, main
+from weir.job import Job, forget_runs, main
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.retention.prune import prune
 
@@ -23,7 +23,13 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
     )  # fmt: skip
     pruned = prune(job.database, job.settings.metadata_history)
     dropped = sweep_staging(job.database)
-    report = {"aborted": aborted, "deleted": deleted, "pruned": pruned, "dropped": dropped}
+    report = {
+        "aborted": aborted,
+        "deleted": deleted,
+        "pruned": pruned,
+        "forgotten_runs": forget_runs(job.database, job.settings.job_history),
+        "dropped": dropped,
+    }
     if deleted["failed"]:
         raise Incomplete(deleted["deleted"], deleted["failed"], report)
     return report

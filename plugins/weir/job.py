@@ -193,6 +193,23 @@ def _record_failure(
         print(f"weir: the failure could not be recorded: {error}", flush=True)
 
 
+def forget_runs(database: Database, older_than: float) -> int:
+    """Delete what is known of jobs that began, and said something last, longer ago than so many
+    seconds. Returns how many."""
+    return database.transaction(
+        lambda c: (
+            c.execute(
+                text(
+                    """DELETE FROM job_run
+                    WHERE started_at < now() - :age * interval '1 second'
+                      AND updated_at < now() - :age * interval '1 second'"""
+                ),
+                {"age": older_than},
+            ).rowcount
+        )
+    )
+
+
 def read_outcome(database: Database, run: RunId) -> tuple[str, dict[str, Any] | None, str, bool]:
     """State, report, error and whether to retry, of a job that ran; ("unknown", ...) if none."""
     row = database.transaction(
