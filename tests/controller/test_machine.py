@@ -290,5 +290,6 @@ def test_random_histories_are_those_of_the_model(shared_database: Database) -> N
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)
 def test_many_long_random_histories_are_those_of_the_model(shared_database: Database) -> None:
     check(shared_database, examples=300, steps=80, shrink=True)

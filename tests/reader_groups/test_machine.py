@@ -222,6 +222,7 @@ def test_each_event_is_delivered_once_and_in_order(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("truncating", [False, True])
 def test_each_event_is_delivered_once_and_in_order_in_long_histories(
     shared_database: Database, truncating: bool
@@ -230,6 +231,7 @@ def test_each_event_is_delivered_once_and_in_order_in_long_histories(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)
 def test_each_event_is_delivered_once_however_little_of_the_graph_is_looked_at(
     shared_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
