@@ -25,7 +25,7 @@ ENVIRONMENT = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Postgres and Airflow in a temporary state folder, with the demo's settings."""
     # A CI that gives up sends SIGTERM: as Ctrl-C it stops the stack, too.
