@@ -51,6 +51,11 @@ def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int,
 
 
 def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
+    if isinstance(system, fs.LocalFileSystem) and not folder:
+        # First what Hadoop writes beside a local file, which nothing else leads to.
+        above, name = os.path.split(target)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{above}/.{name}.crc")
     # What is gone already went with a sweep that was killed.
     with contextlib.suppress(FileNotFoundError):
         if not folder:
