@@ -99,6 +99,14 @@ def test_a_root_that_is_a_link_itself_is_followed(roots: list[str], tmp_path: Pa
     assert below_root("a.csv", [str(tmp_path / "link")], "input") == (roots[0], "a.csv")
 
 
+def test_relative_paths_are_below_the_first_address_where_no_root_is_a_folder() -> None:
+    roots = ["viewfs://box/in", "s3a://bucket/in"]
+    assert below_root("x/../y.csv", roots, "input") == ("viewfs://box/in", "y.csv")
+    for given in ("../y.csv", "..", ".", "/y.csv", "../in-beside/y.csv"):
+        with pytest.raises(InvalidInput, match="outside the configured roots"):
+            below_root(given, roots, "input")
+
+
 def test_addresses_are_below_roots_that_are_addresses() -> None:
     roots = ["s3a://bucket/in", "/data"]
     assert below_root("s3a://bucket/in/x/y", roots, "input") == ("s3a://bucket/in", "x/y")

@@ -75,7 +75,8 @@ def spark_path(root: str, relative: str = "") -> str:
 
 
 def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
-    """The root and the path below it that `given` names: relative to the first root, or absolute.
+    """The root and the path below it that `given` names: absolute, or relative to the first root
+    that is a folder (to the first of all, if all are URIs).
 
     Links are followed first, so that a link inside a root can't lead out of it. Raises InvalidInput
     naming the roots.
@@ -84,6 +85,8 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
     if not given or not roots or "\0" in given:
         raise InvalidInput(f"the {what} {given!r} is not a path below a configured root.")
     base = next((root for root in roots if "://" not in root), "")
+    if not base and "://" not in given and not given.startswith("/"):
+        given = f"{roots[0]}/{given}"
     real = os.path.realpath(os.path.join(os.path.realpath(base), given))
     spelled = one_spelling(given) if "://" in given else given
     for root in roots:

@@ -91,7 +91,7 @@ def test_files_are_appended_read_truncated_and_deleted(
     for i in range(3):
         lines = [f"key {n % 9},{n}" for n in range(30 * i, 30 * i + 30)] + [",-1"]
         (tmp_path / "input" / f"{i}.csv").write_text("\n".join(["k,n", *lines]))
-    committed = weir.ingest(stream, [f"{weir.input}//{i}.csv" for i in (2, 0, 1)], "csv")
+    committed = weir.ingest(stream, ["2.csv", f"{weir.input}//0.csv", "1.csv"], "csv")
     assert (committed.events, committed.rejected) == (90, 3)
     first = weir.check(stream)
     assert sorted(first["n"]) == list(range(90))
@@ -114,18 +114,17 @@ def test_results_of_an_attempt_that_failed_are_deleted_and_those_that_count_are_
 ) -> None:
     weir.create("s/out")
     group = weir.group(stream)
-    output = f"parquet:{weir.settings.output_roots[0]}/out"
 
     def fails_late(events: DataFrame) -> DataFrame:
         return events.selectExpr("k", "IF(n = 77, raise_error('seventy-seven'), n) AS n")
 
     with pytest.raises(BatchFailed, match="seventy-seven"):
-        weir.consumer(group, fails_late, output, "stream:s/out").run()
+        weir.consumer(group, fails_late, "parquet:out", "stream:s/out").run()
     for last in (90, 91):  # a batch each: the manifest is written, then replaced
-        weir.consumer(group, lambda e: e.select("k", "n"), output, "stream:s/out").run()
+        weir.consumer(group, lambda e: e.select("k", "n"), "parquet:out", "stream:s/out").run()
         weir.append(stream, [("late", last)])
     assert sorted(weir.check(stream_name("s/out"))["n"]) == list(range(91))
-    folders = committed_folders(weir.database, group, output.removeprefix("parquet:"))
+    folders = committed_folders(weir.database, group, "out")
     written = tmp_path / "output" / f"out/group={group}"
     manifest = json.loads((written / "_manifest.json").read_text())
     assert (len(folders), manifest["folders"]) == (2, folders)
