@@ -29,6 +29,8 @@ ALLOWED = {
     # Most jobs need no Spark session: the one that asks for it gets it, and imports it then.
     ("weir/job.py", "weir.spark.session"),
     ("weir/job.py", "pyspark.sql"),  # a type, for the type checker only
+    # A file system that pyarrow does not know, in a process that has a JVM already.
+    ("weir/warehouse.py", "weir.spark.hadoop"),
 }
 # The one door to the database, and the owner's door, through which migrations come: it has another
 # login and another way of failing, and must work when the tables of the first one don't exist yet.

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from weir.errors import InvalidInput, InvariantViolation
+from weir.settings import load
 from weir.warehouse import MARK, attempt_folder, below_root, claim, mark, read_mark, spark_path
 
 
@@ -20,11 +21,11 @@ def test_spark_is_given_addresses() -> None:
 
 
 @pytest.mark.parametrize("root", ["wasbs://container@account/weir", "hdfs://host/weir"])
-def test_a_file_system_that_pyarrow_does_not_know_is_refused_before_anything_is_touched(
+def test_a_file_system_that_nothing_here_knows_is_refused_before_anything_is_touched(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HADOOP_HOME", "/nowhere")
-    with pytest.raises(InvalidInput, match=r"pyarrow can't open '\w+://.*libhdfs is installed"):
+    with pytest.raises(InvalidInput, match=r"^'\w+://.*' can't be opened \(by .*; by .*\): use a"):
         claim(root, "one", new=True)
 
 
@@ -98,12 +99,39 @@ def test_a_root_that_is_a_link_itself_is_followed(roots: list[str], tmp_path: Pa
     assert below_root("a.csv", [str(tmp_path / "link")], "input") == (roots[0], "a.csv")
 
 
+def test_relative_paths_are_below_the_first_address_where_no_root_is_a_folder() -> None:
+    roots = ["viewfs://box/in", "s3a://bucket/in"]
+    assert below_root("x/../y.csv", roots, "input") == ("viewfs://box/in", "y.csv")
+    for given in ("../y.csv", "..", ".", "/y.csv", "../in-beside/y.csv"):
+        with pytest.raises(InvalidInput, match="outside the configured roots"):
+            below_root(given, roots, "input")
+
+
 def test_addresses_are_below_roots_that_are_addresses() -> None:
     roots = ["s3a://bucket/in", "/data"]
     assert below_root("s3a://bucket/in/x/y", roots, "input") == ("s3a://bucket/in", "x/y")
+    assert below_root("S3A://bucket/in//x/./y/", roots, "input") == ("s3a://bucket/in", "x/y")
     for given in ("s3a://bucket/in/../x", "s3a://bucket/inside/x", "s3a://other/in/x"):
         with pytest.raises(InvalidInput):
             below_root(given, roots, "input")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("viewfs://Box/weir", "viewfs://Box/weir"),  # mount tables have capitals
+        ("HDFS://Cluster-A:8020//weir/./a/../b//", "hdfs://Cluster-A:8020/weir/b"),
+        ("hdfs:/weir/", "hdfs:///weir"),
+        ("hdfs:///weir", "hdfs:///weir"),
+        ("s3a://bucket/", "s3a://bucket"),
+        ("s3a://bucket", "s3a://bucket"),
+        ("abfss://box@account/weir", "abfss://box@account/weir"),
+    ],
+)
+def test_addresses_in_the_settings_have_one_spelling(given: str, meant: str) -> None:
+    settings = load({"WEIR_WAREHOUSE": given, "WEIR_OUTPUT_ROOTS": f"out, {given}"})
+    assert settings.warehouse == meant
+    assert settings.output_roots == (str(Path("out").absolute()), meant)
 
 
 def test_without_roots_nothing_is_allowed() -> None:

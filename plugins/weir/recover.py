@@ -23,7 +23,7 @@ from weir.errors import InvalidInput, InvariantViolation
 from weir.garbage import installation
 from weir.key_space import KeyRange
 from weir.storage import Database
-from weir.warehouse import MARK, SKIPPED, filesystem, mark, read_mark
+from weir.warehouse import SKIPPED, filesystem, mark, read_mark
 
 UNKNOWN_FILES = ("report", "keep", "delete")
 _EXAMPLES = 20
@@ -99,8 +99,8 @@ def _list(warehouse: str) -> dict[int, _Found]:
     for entry in _files(system, base):
         path = entry.path[len(base) + 1 :]
         folder, _, rest = path.partition("/")
-        if not folder.isdigit() or path.startswith(MARK):
-            continue
+        if not folder.isdigit() or path.rpartition("/")[2].startswith("."):
+            continue  # Hadoop's checksums of local files go with their files
         found = streams.setdefault(int(folder), _Found())
         found.files[path] = entry.size or 0
         found.newest = max(found.newest, entry.mtime.timestamp() if entry.mtime else 0.0)

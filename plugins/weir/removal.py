@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyarrow import fs
@@ -33,7 +33,7 @@ def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int,
     with the reason. Runs wherever the files can be reached."""
     failures: list[tuple[int, str]] = []
     systems: dict[str, tuple[fs.FileSystem, str]] = {}
-    folders: dict[str, None] = {}
+    folders: dict[str, Callable[[str], None]] = {}
     for i, (root, path) in files:
         try:
             if root not in systems:
@@ -44,13 +44,18 @@ def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int,
         except (OSError, InvalidInput) as error:
             failures.append((i, str(error)))
             continue
-        if isinstance(system, fs.LocalFileSystem) and "/_weir_tx=" in target:
-            folders[os.path.dirname(target)] = None
+        if remove := _rmdir(system):
+            folders[os.path.dirname(target)] = remove
     _remove_empty(folders)
     return failures
 
 
 def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
+    if isinstance(system, fs.LocalFileSystem) and not folder:
+        # First what Hadoop writes beside a local file, which nothing else leads to.
+        above, name = os.path.split(target)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{above}/.{name}.crc")
     # What is gone already went with a sweep that was killed.
     with contextlib.suppress(FileNotFoundError):
         if not folder:
@@ -59,16 +64,27 @@ def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
             system.delete_dir(target)
 
 
-def _remove_empty(folders: Iterable[str]) -> None:
+def _rmdir(system: fs.FileSystem) -> Callable[[str], None] | None:
+    """What removes a folder only if it is empty. None for other file systems of pyarrow: there a
+    folder goes with all that is in it, or is but a name."""
+    if isinstance(system, fs.LocalFileSystem):
+        return os.rmdir
+    if isinstance(system, fs.PyFileSystem):
+        remove: Callable[[str], None] = system.handler.remove_empty
+        return remove
+    return None
+
+
+def _remove_empty(folders: Mapping[str, Callable[[str], None]]) -> None:
     """Remove folders while they are empty, up to the one of their transaction."""
-    while folders := list(folders):
-        above: dict[str, None] = {}
-        for folder in folders:
+    while folders:
+        above: dict[str, Callable[[str], None]] = {}
+        for folder, remove in folders.items():
             if "/_weir_tx=" not in folder:
                 continue
             # Others hold files, and one that is gone already may leave another one empty.
             with contextlib.suppress(OSError):
                 with contextlib.suppress(FileNotFoundError):
-                    os.rmdir(folder)
-                above[os.path.dirname(folder)] = None
+                    remove(folder)
+                above[os.path.dirname(folder)] = remove
         folders = above

@@ -1,12 +1,16 @@
 """The settings of an installation: `weir.toml`, each overridable by an environment variable."""
 
 import os
+import posixpath
+import re
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from weir.errors import InvalidInput
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 @dataclass(frozen=True)
@@ -91,4 +95,13 @@ def _place(value: Any, state: Path, base: Path) -> Any:
     if isinstance(value, tuple):
         return tuple(_place(part, state, base) for part in value)
     text = str(value).replace("{state}", str(state))
-    return text if "://" in text else str((base / text).absolute())
+    return one_spelling(text) if _URI.match(text) else str((base / text).absolute())
+
+
+def one_spelling(uri: str) -> str:
+    """A URI as it is compared and recorded: `HDFS://nn//weir/./x/` is `hdfs://nn/weir/x`, and
+    `hdfs:/x` is `hdfs:///x`. Hosts stay as they are: they may name things in Hadoop's settings."""
+    scheme, _, rest = uri.partition(":/")
+    host, _, path = rest[1:].partition("/") if rest.startswith("/") else ("", "", rest)
+    path = posixpath.normpath("/" + path.lstrip("/")).rstrip("/")
+    return f"{scheme.lower()}://{host}{path}"

@@ -7,13 +7,12 @@ warehouse: each attempt has a folder that nobody else writes to.
 import os
 import uuid
 from collections.abc import Iterable
-from pathlib import PurePosixPath
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
 from weir.errors import InvalidInput, InvariantViolation
+from weir.settings import one_spelling
 
 MARK = "_weir_installation"
 SKIPPED = 1_000_000  # how far beyond what is known a restored database goes on
@@ -30,22 +29,43 @@ def attempt_folder(stream_id: int, transaction_number: int, attempt: int) -> str
 
 
 def filesystem(root: str) -> tuple[fs.FileSystem, str]:
-    """pyarrow's file system for a root (a local path or a URI) and the root's path in it.
+    """The file system of a root (a local path or a URI) and the root's path in it: pyarrow's, or,
+    where this process has a JVM, Hadoop's as one of pyarrow's.
 
-    Raises InvalidInput for one that pyarrow does not know, although Hadoop may.
+    Raises InvalidInput for one that neither knows.
     """
     if "://" not in root:
         return fs.LocalFileSystem(), root.rstrip("/")
-    uri = root.replace("s3a://", "s3://", 1)
+    ways = [_by_pyarrow, _by_hadoop]
+    if root.startswith(("hdfs://", "viewfs://")):
+        # pyarrow would start a JVM of its own for these, in which renaming replaces no file.
+        ways.reverse()
+    reasons = []
+    for way in ways:
+        try:
+            found, path = way(root)
+            return found, path.rstrip("/")
+        except (pa.ArrowInvalid, OSError) as error:
+            by = "pyarrow" if way is _by_pyarrow else "Hadoop"
+            reasons.append(f"by {by}: " + str(error).partition("\n")[0])
+    raise InvalidInput(
+        f"{root!r} can't be opened ({'; '.join(reasons)}): use a folder or a URI with file, s3a, "
+        "gs or abfss; what only Hadoop knows needs a job under spark-submit, or a program with a "
+        "Spark session, that has its jars and settings."
+    )
+
+
+def _by_pyarrow(root: str) -> tuple[fs.FileSystem, str]:
+    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(root.replace("s3a://", "s3://", 1))
+    return found
+
+
+def _by_hadoop(root: str) -> tuple[fs.FileSystem, str]:
     try:
-        found, path = fs.FileSystem.from_uri(uri)
-    except (pa.ArrowInvalid, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InvalidInput(
-            f"pyarrow can't open {root!r} ({reason}): use a folder or a URI with file, s3a, gs or "
-            "abfss, or hdfs where Hadoop's libhdfs is installed."
-        ) from error
-    return found, path.rstrip("/")
+        from weir.spark.hadoop import filesystem as of_hadoop
+    except ImportError as error:  # of pyspark, which not every process has
+        raise OSError(f"this process has no JVM ({error})") from None
+    return of_hadoop(root)
 
 
 def spark_path(root: str, relative: str = "") -> str:
@@ -55,7 +75,8 @@ def spark_path(root: str, relative: str = "") -> str:
 
 
 def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
-    """The root and the path below it that `given` names: relative to the first root, or absolute.
+    """The root and the path below it that `given` names: absolute, or relative to the first root
+    that is a folder (to the first of all, if all are URIs).
 
     Links are followed first, so that a link inside a root can't lead out of it. Raises InvalidInput
     naming the roots.
@@ -64,13 +85,15 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
     if not given or not roots or "\0" in given:
         raise InvalidInput(f"the {what} {given!r} is not a path below a configured root.")
     base = next((root for root in roots if "://" not in root), "")
+    if not base and "://" not in given and not given.startswith("/"):
+        given = f"{roots[0]}/{given}"
     real = os.path.realpath(os.path.join(os.path.realpath(base), given))
+    spelled = one_spelling(given) if "://" in given else given
     for root in roots:
         if "://" in root or "://" in given:
-            parts = PurePosixPath(urlsplit(given).path).parts
             prefix = root.rstrip("/") + "/"
-            if given.startswith(prefix) and ".." not in parts:
-                return root.rstrip("/"), given[len(prefix) :]
+            if spelled.startswith(prefix):
+                return root.rstrip("/"), spelled[len(prefix) :]
             continue
         real_root = os.path.realpath(root)
         if real.startswith(real_root + os.sep):

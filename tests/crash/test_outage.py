@@ -95,7 +95,7 @@ def test_append_during_which_postgres_was_away_commits_after_it_is_back(
         wait_for("the append to write", lambda: is_below(written, "_temporary"))
         server.stop()
         gone = time.monotonic()
-        wait_for("the files", lambda: append.done() or is_below(written, "_SUCCESS"))
+        wait_for("the files", lambda: append.done() or not is_below(written, "_temporary"))
         time.sleep(max(1.0, gone + LEASE + 1 - time.monotonic()))
         assert not append.done(), append.result()  # it wants to commit to a server that is away
         assert come_back(weir, server) == []

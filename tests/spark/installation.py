@@ -26,6 +26,7 @@ from weir.spark.outputs import Output
 from weir.spark.read import read_stream_frame
 from weir.spark.session import setting
 from weir.storage import Database
+from weir.warehouse import filesystem
 
 _ids = itertools.count()
 PLACE = ["_segment", "_offset", "_clock"]
@@ -144,9 +145,9 @@ class Installation:
             name=str(stream),
         )
         parts = []
+        system, base = filesystem(self.settings.warehouse)
         for row in rows:
-            path = f"{self.settings.warehouse}/{row.path}"
-            table = pq.ParquetFile(path).read()
+            table = pq.ParquetFile(system.open_input_file(f"{base}/{row.path}")).read()
             assert table.num_rows == row.events, row.path
             table = _plain(table)
             part = table.to_pandas()

@@ -1,15 +1,19 @@
 """Many files are deleted by executors, and what can't be deleted is told."""
 
+import json
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.controller.support import rows, run
+from tests.spark.installation import Installation
 from weir.garbage import sweep
+from weir.recover import recover
 from weir.spark import delete
 from weir.spark.delete import deleter
 from weir.storage import Database, count_statements
+from weir.warehouse import MARK
 
 
 def dead_files(database: Database, warehouse: Path, count: int) -> list[Path]:
@@ -65,3 +69,14 @@ def test_few_files_need_no_session(database: Database, tmp_path: Path) -> None:
 
     dead_files(database, tmp_path, 20)
     assert sweep(database, str(tmp_path), 0.0, deleter(none))["deleted"] == 20
+
+
+def test_nothing_is_left_of_what_spark_wrote_and_none_of_it_is_unknown(weir: Installation) -> None:
+    stream = weir.create()
+    weir.append(stream, [(f"key {i}", i) for i in range(20)])
+    warehouse = weir.settings.warehouse
+    assert recover(weir.database, warehouse, request_id="look")["unknown"] == []
+    tail = weir.value("SELECT tail FROM streams WHERE stream = :s", s=str(stream))
+    weir.truncate(stream, json.dumps(tail))
+    assert sweep(weir.database, warehouse, 0.0)["failed"] == []
+    assert list(Path(warehouse).rglob("_weir_*")) == [Path(warehouse, MARK)]

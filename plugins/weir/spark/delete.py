@@ -2,19 +2,24 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from pyarrow import fs
 from pyspark.sql import SparkSession
 
+from weir.errors import InvalidInput
 from weir.removal import Delete, Files, delete_here
+from weir.warehouse import filesystem
 
 FEW = 5_000  # so many files are deleted before executors have begun to
 
 
 def deleter(spark: Callable[[], SparkSession]) -> Delete:
-    """Deletes few files here and many in partitions, on any file system that pyarrow knows. The
-    session is made when it is first needed."""
+    """Deletes few files here and many in partitions. The session is made when it is first needed.
+
+    What only Hadoop knows is deleted here, too: executors' Python workers can't reach their JVMs.
+    Threads of this process wait for the file system all the same."""
 
     def delete(files: Files) -> dict[int, str]:
-        if len(files) < FEW:
+        if len(files) < FEW or any(map(_only_here, {root for root, _ in files})):
             return delete_here(files)
         context = spark().sparkContext
         partitions = min(context.defaultParallelism, len(files) // FEW + 1)
@@ -23,6 +28,13 @@ def deleter(spark: Callable[[], SparkSession]) -> Delete:
         return dict(failed.collect())
 
     return delete
+
+
+def _only_here(root: str) -> bool:
+    try:
+        return isinstance(filesystem(root)[0], fs.PyFileSystem)
+    except InvalidInput:  # which is told of each of its files
+        return False
 
 
 def _delete(files: Iterable[tuple[int, tuple[str, str]]]) -> Iterator[tuple[int, str]]:

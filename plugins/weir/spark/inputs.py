@@ -199,7 +199,7 @@ def _read_group(
         return frame.select(*columns, _rank(inputs, F.lit(group[0])).alias(SEQ))
     # One task reads them all, in whatever order; sorting by rank restores the order given.
     index = spark.createDataFrame(
-        [(_normal(spark, path), i) for path, i in zip(paths, group, strict=True)],
+        list(zip(_names(spark, inputs.root, paths), group, strict=True)),
         "_weir_path string, _weir_file long",
     )
     frame = frame.select(*columns, F.col("_metadata.file_path").alias("_weir_file_path"),
@@ -248,10 +248,13 @@ def _text_row(inputs: Inputs, block_start: Column, running_id: Column) -> Column
     return block + running_id.bitwiseAND(F.lit(ROW_MASK))
 
 
-def _normal(spark: SparkSession, path: str) -> str:
-    jvm: Any = spark._jvm
-    text = str(jvm.org.apache.hadoop.fs.Path(path).toUri().toString())
-    return "file:/" + text[5:].lstrip("/") if text.startswith("file:") else text
+def _names(spark: SparkSession, root: str, paths: list[str]) -> list[str]:
+    """The paths as Spark tells them with the rows: with the host, where the root leaves it out."""
+    context: Any = spark.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path
+    system = path(spark_path(root)).getFileSystem(context._jsc.hadoopConfiguration())
+    names = [str(system.makeQualified(path(one)).toUri().toString()) for one in paths]
+    return ["file:/" + n[5:].lstrip("/") if n.startswith("file:") else n for n in names]
 
 
 def _one_slash(path: Column) -> Column:

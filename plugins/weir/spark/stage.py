@@ -45,7 +45,12 @@ ROWS_PER_FILE = 1_000_000
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments made files below this, rows are shuffled first
 MANY_FILES = 256  # ... and if there were more than this many
 # Delta encoding stores the rank in next to nothing; a dictionary would be tried first.
-PARQUET = {"parquet.writer.version": "v2", f"parquet.enable.dictionary#{SEQ}": "false"}
+PARQUET = {
+    "parquet.writer.version": "v2",
+    f"parquet.enable.dictionary#{SEQ}": "false",
+    # What counts is in the database; a file _SUCCESS would be left when all others are deleted.
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
 _PLACE = re.compile(r"/part-[^/]*(\.c\d+\.)[^/]*$")
 _FILE = re.compile(rf"{SEGMENT}=(-?\d+)/{TASK}=\d+/[^/]+\.parquet$")
 

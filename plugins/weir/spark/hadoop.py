@@ -1,0 +1,250 @@
+"""Hadoop's file systems as those of pyarrow: for what Spark reads and writes and pyarrow can't.
+
+Each call is one of the JVM that belongs to this process, about 0.1 ms. Executors' Python workers
+have none, so all this happens in the driver, with threads where there is much to do.
+"""
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JJavaError
+from pyarrow import fs
+from pyspark import SparkContext
+from pyspark.errors.exceptions.captured import CapturedException
+
+_PIECE = 16 << 20  # bytes that come from the JVM at once: they come as text
+
+
+def filesystem(root: str) -> tuple[fs.FileSystem, str]:
+    """Hadoop's file system for a URI and the URI's path in it.
+
+    Raises OSError for one that Hadoop does not know, and in a process without a JVM: one that has
+    made no Spark session and was not started by spark-submit. No session is made for it.
+    """
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        raise OSError("this process has no JVM")
+    SparkContext._ensure_initialized()
+    hadoop: Any = SparkContext._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # just made
+    with _as_os_errors():
+        path = hadoop.Path(root)
+        found = path.getFileSystem(_configuration())
+        return fs.PyFileSystem(_Hadoop(hadoop, found)), str(path.toUri().getPath())
+
+
+def _configuration() -> Any:
+    """Hadoop's settings with all `spark.hadoop.*`, as Spark's own reading and writing has them."""
+    context: Any = SparkContext._active_spark_context
+    if context is not None:
+        return context._jsc.hadoopConfiguration()
+    jvm: Any = SparkContext._jvm
+    return jvm.org.apache.spark.deploy.SparkHadoopUtil.get().conf()  # of spark-submit
+
+
+@contextmanager
+def _as_os_errors() -> Iterator[None]:
+    """What Java raises, as Python does for files: with its first line."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        raised = error.java_exception
+        gone = is_instance_of(SparkContext._gateway, raised, "java.io.FileNotFoundException")
+        said = str(raised.toString()).partition("\n")[0]
+        raise (FileNotFoundError if gone else OSError)(said) from None
+    except CapturedException as error:  # Spark's session has names of its own for some
+        raise OSError(str(error).strip().partition("\n")[0]) from None
+
+
+class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
+    """What Weir asks of a file system, by Hadoop's; paths are those of URIs, without the host."""
+
+    def __init__(self, hadoop: Any, system: Any) -> None:
+        self._hadoop, self._system = hadoop, system
+        self._path = hadoop.Path  # looking a class up costs several calls
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hadoop) and bool(self._system.equals(other._system))
+
+    def __hash__(self) -> int:
+        return int(self._system.hashCode())
+
+    def get_type_name(self) -> str:
+        return "hadoop"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
+        return [self._look(path) for path in paths]
+
+    def _look(self, path: str) -> fs.FileInfo:
+        try:
+            with _as_os_errors():
+                return _info(self._system.getFileStatus(self._path(path)))
+        except FileNotFoundError:
+            return fs.FileInfo(path, fs.FileType.NotFound)
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        """If recursive, the files alone: Hadoop has an own way of listing them, in few requests."""
+        folder = self._path(selector.base_dir)
+        found = []
+        try:
+            with _as_os_errors():
+                if not selector.recursive:
+                    return [_info(status) for status in self._system.listStatus(folder)]
+                entries = self._system.listFiles(folder, True)
+                while entries.hasNext():
+                    found.append(_info(entries.next(), fs.FileType.File))
+        except FileNotFoundError:
+            if not selector.allow_not_found:
+                raise
+        return found
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        with _as_os_errors():
+            if not self._system.mkdirs(self._path(path)):
+                raise OSError(f"{path} can't be made a folder")
+
+    def delete_dir(self, path: str) -> None:
+        self._delete(path, True)
+
+    def delete_file(self, path: str) -> None:
+        self._delete(path, False)
+
+    def remove_empty(self, path: str) -> None:
+        """Remove a folder; raises OSError when something is in it."""
+        self._delete(path, False)
+
+    def _delete(self, path: str, recursive: bool) -> None:
+        with _as_os_errors():
+            if not self._system.delete(self._path(path), recursive):
+                raise FileNotFoundError(path)
+
+    def move(self, src: str, dest: str) -> None:
+        """Rename a file in place of another. `FileSystem.rename` replaces nothing on HDFS;
+        `FileContext` does so in one step. A file system that has no such thing takes two."""
+        old, new = (self._system.makeQualified(self._path(path)) for path in (src, dest))
+        with _as_os_errors():
+            try:
+                context = self._hadoop.FileContext.getFileContext(
+                    self._system.getUri(), self._system.getConf()
+                )
+            except Py4JJavaError as error:
+                named = "org.apache.hadoop.fs.UnsupportedFileSystemException"
+                if not is_instance_of(SparkContext._gateway, error.java_exception, named):
+                    raise
+                self._system.delete(new, False)
+                if not self._system.rename(old, new):
+                    raise OSError(f"{src} can't be renamed to {dest}") from None
+                return
+            gateway: Any = SparkContext._gateway
+            rename = self._hadoop.Options.Rename
+            how = gateway.new_array(rename, 1)
+            how[0] = rename.OVERWRITE
+            context.rename(old, new, how)
+
+    def open_input_stream(self, path: str) -> pa.PythonFile:
+        return self.open_input_file(path)
+
+    def open_input_file(self, path: str) -> pa.PythonFile:
+        with _as_os_errors():
+            where = self._path(path)
+            size = int(self._system.getFileStatus(where).getLen())
+            return pa.PythonFile(_Input(self._system.open(where), size), mode="r")
+
+    def open_output_stream(self, path: str, metadata: object) -> pa.PythonFile:
+        with _as_os_errors():
+            return pa.PythonFile(_Output(self._system.create(self._path(path), True)), mode="w")
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
+        raise NotImplementedError
+
+    def delete_root_dir_contents(self) -> None:
+        raise NotImplementedError
+
+    def copy_file(self, src: str, dest: str) -> None:
+        raise NotImplementedError
+
+    def open_append_stream(self, path: str, metadata: object) -> pa.PythonFile:
+        raise NotImplementedError
+
+
+def _info(status: Any, kind: fs.FileType | None = None) -> fs.FileInfo:
+    if kind is None:
+        kind = fs.FileType.Directory if status.isDirectory() else fs.FileType.File
+    return fs.FileInfo(
+        status.getPath().toUri().getPath(),
+        kind,
+        size=status.getLen() if kind == fs.FileType.File else None,
+        mtime_ns=status.getModificationTime() * 1_000_000,
+    )
+
+
+class _Input(io.RawIOBase):
+    """A file of Hadoop's, to be read from anywhere."""
+
+    def __init__(self, stream: Any, size: int) -> None:
+        self._stream, self._size, self._at = stream, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._size if size < 0 else min(self._size, self._at + size)
+        pieces = []
+        with _as_os_errors():
+            self._stream.seek(self._at)
+            while self._at < end:
+                piece = bytes(self._stream.readNBytes(min(_PIECE, end - self._at)))
+                if not piece:
+                    raise OSError(f"a file of {self._size} bytes ends after {self._at}")
+                pieces.append(piece)
+                self._at += len(piece)
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        if not self.closed:
+            with _as_os_errors():
+                self._stream.close()
+        super().close()
+
+
+class _Output(io.RawIOBase):
+    """A new file of Hadoop's."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._at = stream, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def write(self, data: Any) -> int:
+        written = memoryview(data).cast("B")
+        with _as_os_errors():
+            for first in range(0, len(written), _PIECE):
+                self._stream.write(bytes(written[first : first + _PIECE]))
+        self._at += len(written)
+        return len(written)
+
+    def close(self) -> None:
+        if not self.closed:
+            with _as_os_errors():
+                self._stream.close()
+        super().close()
