@@ -22,7 +22,7 @@ demo: setup ## a whole story on real flights, from nothing (in STATE=.weir-demo)
 	@WEIR_STATE="$(or $(STATE),.weir-demo)" $(PYTHON) -m flights.demo $(ARGS)
 
 test: lint ## all checks and tests, two files at a time (ARGS= for pytest)
-	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTHON) -m pytest -n 2 --dist loadfile $(ARGS)
 
 up: setup ## start Postgres and Airflow (STATE=.weir; a state left by the demo will do)
 	@$(WEIR) -m weir.local up

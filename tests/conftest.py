@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 import hypothesis
 import psycopg2
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
 
 from weir import migrate
 from weir.local import logins
@@ -36,18 +34,6 @@ for _name in [name for name in os.environ if name.startswith("WEIR_")]:
     if not _name.startswith("WEIR_SOAK_"):
         del os.environ[_name]  # an installation's settings must not leak into tests
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-
-
-class ByFile(LoadFileScheduling):
-    """A file is run by one worker; those that share a real Airflow are as one."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return "acceptance" if "/acceptance/" in nodeid else str(super()._split_scope(nodeid))
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
-    """How tests are shared out among the workers of one run."""
-    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

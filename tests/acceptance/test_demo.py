@@ -102,33 +102,20 @@ class Refused:
     says: str
 
 
+# One of each kind through Airflow; the jobs' own tests have all of them.
 REFUSED = {
     "unknown stream": Refused(
         "weir_ingest", {"stream": "nyc/trains", "paths": ["flights"]},
         r"there is no stream nyc/trains"),
-    "path outside the roots": Refused(
-        "weir_ingest", {"stream": FLIGHTS, "paths": ["flights", "/etc/passwd"]},
-        r"'/etc/passwd' is outside the configured roots"),
-    "file that does not exist": Refused(
-        "weir_ingest", {"stream": FLIGHTS, "paths": ["flights/2014-01.parquet"]},
-        r"'flights/2014-01.parquet' does not exist"),
     "column of another type": Refused(
         "weir_ingest", {"stream": FLIGHTS, "paths": ["bad/distance.parquet"]},
         r"column 'distance' is string, but long in stream nyc/flights"),
     "missing routing key": Refused(
         "weir_ingest", {"stream": DELAYS, "paths": ["bad/carrier.parquet"]},
         r"1 of the rows have no routing key for stream nyc/delays .*nothing was appended"),
-    "not a parquet file": Refused(
-        "weir_ingest", {"stream": FLIGHTS, "paths": ["departures/2013-01.csv"]},
-        r"'departures/2013-01.csv' is not a Parquet file"),
     "function that is not allowed": Refused(
         "weir_process", PROCESS | {"function": "os:system"},
         r"'os:system' is not in a package that functions may come from \(flights, slowly\)"),
-    "output outside the roots": Refused(
-        "weir_process", PROCESS | {"outputs": ["parquet:../elsewhere"]},
-        r"'\.\./elsewhere' is outside the configured roots"),
-    "unknown reader group": Refused(
-        "weir_process", PROCESS | {"reader_group": "nobody"}, r"nobody"),
     "expression that runs code": Refused(
         "weir_create_stream",
         {"stream": "nyc/evil", "routing_key": "java_method('java.lang.System', 'getenv')"},
