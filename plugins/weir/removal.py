@@ -51,11 +51,6 @@ def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int,
 
 
 def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
-    if isinstance(system, fs.LocalFileSystem) and not folder:
-        # First what Hadoop writes beside a local file, which nothing else leads to.
-        above, name = os.path.split(target)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{above}/.{name}.crc")
     # What is gone already went with a sweep that was killed.
     with contextlib.suppress(FileNotFoundError):
         if not folder:
@@ -68,11 +63,21 @@ def _rmdir(system: fs.FileSystem) -> Callable[[str], None] | None:
     """What removes a folder only if it is empty. None for other file systems of pyarrow: there a
     folder goes with all that is in it, or is but a name."""
     if isinstance(system, fs.LocalFileSystem):
-        return os.rmdir
+        return _remove_local
     if isinstance(system, fs.PyFileSystem):
         remove: Callable[[str], None] = system.handler.remove_empty
         return remove
     return None
+
+
+def _remove_local(folder: str) -> None:
+    # What Hadoop wrote beside local files goes with them; nothing else leads to it.
+    names = {*os.listdir(folder)}
+    for name in names:
+        if name.startswith(".") and name.endswith(".crc") and name[1:-4] not in names:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{folder}/{name}")
+    os.rmdir(folder)
 
 
 def _remove_empty(folders: Mapping[str, Callable[[str], None]]) -> None:
