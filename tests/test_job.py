@@ -29,13 +29,14 @@ def test_what_jobs_did_is_forgotten_after_a_while_but_not_of_those_that_still_sa
         lambda c: c.execute(
             text(
                 """UPDATE job_run SET started_at = now() - interval '91 days',
-                    updated_at = now() - CASE task_id WHEN 'old' THEN 91 ELSE 1 END
+                    updated_at = now() - CASE task_id WHEN 'old' THEN 91 ELSE 0.5 END
                                          * interval '1 day'
                 WHERE task_id <> 'new'"""
             )
         )
     )
     assert forget_runs(database, 90 * 86400.0) == 1
+    assert forget_runs(database, 0.0) == 0, "who submitted them may still ask"
     assert read_outcome(database, old)[0] == "unknown"
     for kept in (long, new):
         assert read_outcome(database, kept)[:2] == ("succeeded", {"done": kept.task_id})

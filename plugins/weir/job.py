@@ -195,7 +195,7 @@ def _record_failure(
 
 def forget_runs(database: Database, older_than: float) -> int:
     """Delete what is known of jobs that began, and said something last, longer ago than so many
-    seconds. Returns how many."""
+    seconds, and than a day: whoever submitted one asks for its outcome. Returns how many."""
     return database.transaction(
         lambda c: (
             c.execute(
@@ -204,7 +204,7 @@ def forget_runs(database: Database, older_than: float) -> int:
                     WHERE started_at < now() - :age * interval '1 second'
                       AND updated_at < now() - :age * interval '1 second'"""
                 ),
-                {"age": older_than},
+                {"age": max(older_than, 86400.0)},
             ).rowcount
         )
     )
