@@ -160,17 +160,11 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
         with _as_os_errors():
             return pa.PythonFile(_Output(self._system.create(self._path(path), True)), mode="w")
 
-    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
-        raise NotImplementedError
+    def _never(self, *_: object, **__: object) -> None:
+        raise OSError("Weir asks no file system of Hadoop's for this")
 
-    def delete_root_dir_contents(self) -> None:
-        raise NotImplementedError
-
-    def copy_file(self, src: str, dest: str) -> None:
-        raise NotImplementedError
-
-    def open_append_stream(self, path: str, metadata: object) -> pa.PythonFile:
-        raise NotImplementedError
+    # pyarrow wants these of every handler, too.
+    copy_file = open_append_stream = delete_dir_contents = delete_root_dir_contents = _never
 
 
 def _info(status: Any, kind: fs.FileType | None = None) -> fs.FileInfo:
