@@ -6,7 +6,7 @@ from typing import Any
 from weir.arguments import Nothing
 from weir.errors import Incomplete
 from weir.job import Job, main
-from weir.reader_groups.checkpoints import checkpoint_all, forget_old, read_lag
+from weir.reader_groups.checkpoints import checkpoint_all, read_lag
 from weir.reader_groups.readers import expire
 
 
@@ -14,11 +14,9 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
     """Every group in a transaction of its own; nothing is asked of those that are at rest."""
     expired = expire(job.database, job.settings.reader_lease)
     made, failed = checkpoint_all(job.database)
-    forgotten = forget_old(job.database, job.settings.checkpoint_history)
     report = {
         "expired_readers": expired,
         "checkpoints": made,
-        "forgotten": forgotten,
         "lag": read_lag(job.database, [one["reader_group"] for one in made]),
     }
     if failed:

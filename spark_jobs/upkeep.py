@@ -1,4 +1,4 @@
-"""Abort transactions whose lease ran out, delete dead files, prune old metadata and job runs."""
+"""Abort transactions whose lease ran out, delete dead files, prune what nobody can ask for."""
 
 import sys
 from typing import Any
@@ -8,6 +8,7 @@ from weir.controller.transactions import expire
 from weir.errors import Incomplete
 from weir.garbage import sweep
 from weir.job import Job, forget_runs, main
+from weir.reader_groups.checkpoints import forget_old
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.retention.prune import prune
 
@@ -27,6 +28,7 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         "aborted": aborted,
         "deleted": deleted,
         "pruned": pruned,
+        "forgotten_checkpoints": forget_old(job.database, job.settings.checkpoint_history),
         "forgotten_runs": forget_runs(job.database, job.settings.job_history),
         "dropped": dropped,
     }
