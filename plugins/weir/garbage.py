@@ -32,10 +32,11 @@ def sweep(
 ) -> dict[str, Any]:
     """Delete garbage older than the grace period (seconds) and than every open batch's opening.
 
-    `delete`: how; by default with a few threads here. Killed anywhere, it finishes next time: a
-    row goes only after its file has gone. A file that can't be deleted is reported and left for
-    the next time. Raises InvariantViolation when the warehouse belongs to another database, or was
-    swept since the backup from which this one was restored.
+    A batch whose reader's lease has been over for the grace period counts no more: its heir plans
+    it anew, without what was truncated. `delete`: how; by default with a few threads here. Killed
+    anywhere, it finishes next time: a row goes only after its file has gone. A file that can't be
+    deleted is reported and left for the next time. Raises InvariantViolation when the warehouse
+    belongs to another database, or was swept since the backup from which this one was restored.
     """
     installation_id, new, tide = installation(database)
     claim(warehouse, installation_id, new, tide)
@@ -73,9 +74,8 @@ def _dead(connection: Connection, grace: float, after: tuple[str, str]) -> Seque
         text(
             """SELECT g.root, g.path, g.bytes FROM garbage g
             LEFT JOIN (
-                SELECT gs.stream_id, min(b.opened_at) AS since
-                FROM reader_batch b JOIN reader_group_stream gs USING (group_id)
-                WHERE b.state = 'open' GROUP BY gs.stream_id) reading USING (stream_id)
+                SELECT r.stream_id, min(r.opened_at) AS since
+                FROM needing_batches(:grace) r GROUP BY r.stream_id) reading USING (stream_id)
             WHERE (g.root, g.path) > (:root, :path)
               AND g.dead_at + :grace * interval '1 second' <= clock_timestamp()
               AND (reading.since IS NULL OR reading.since > g.dead_at)

@@ -59,7 +59,8 @@ END $$;
 COMMENT ON FUNCTION weir.retention_limits(bigint, timestamptz, bigint) IS 'The recorded cuts that stand for the limits of a stream''s retention at a time and a size of the stream: min_age and min_bytes may not be passed; what past_max_age has passed is too old, and within_max_age and within_max_bytes are where a maximum truncates.';
 
 -- A subscriber with something unread has this long from the last activity of its readers, or from
--- when there was first something to read, whichever is later. Readers at work are activity.
+-- when there was first something to read, whichever is later; and while a reader is at work, at least
+-- until its lease runs out, as nobody says so when it dies.
 CREATE FUNCTION weir.times_out_at(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -68,20 +69,40 @@ DECLARE
     unread bigint;
 BEGIN
     SELECT * INTO g FROM weir.reader_group r WHERE r.group_id = in_group_id;
-    IF g.time_out IS NULL OR NOT g.subscriber OR EXISTS (
-        SELECT FROM weir.reader_batch b JOIN weir.reader r USING (group_id, reader_id)
-        WHERE b.group_id = in_group_id AND b.state = 'open' AND r.token = b.token
-          AND r.lease_until > clock_timestamp())
-    THEN
+    IF g.time_out IS NULL OR NOT g.subscriber THEN
         RETURN NULL;
     END IF;
-    unread := weir.clock_after(in_stream_id, weir.readable_cut(in_stream_id,
-        weir.group_cut(in_group_id, in_stream_id),
-        (SELECT s.head FROM weir.stream s WHERE s.stream_id = in_stream_id)));
-    RETURN CASE WHEN unread IS NOT NULL
-        THEN greatest(g.moved_at, weir.clock_time(unread)) + g.time_out * interval '1 second' END;
+    SELECT weir.oldest_unread(in_stream_id, weir.readable_cut(
+               in_stream_id, weir.group_cut(in_group_id, in_stream_id), s.head), gs.end_cut)
+    INTO unread
+    FROM weir.reader_group_stream gs JOIN weir.stream s USING (stream_id)
+    WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id;
+    RETURN CASE WHEN unread IS NOT NULL THEN greatest(
+        greatest(g.moved_at, weir.clock_time(unread)) + g.time_out * interval '1 second',
+        (SELECT max(r.lease_until)
+         FROM weir.reader_batch b JOIN weir.reader r USING (group_id, reader_id)
+         WHERE b.group_id = in_group_id AND b.state = 'open' AND r.token = b.token)) END;
 END $$;
-COMMENT ON FUNCTION weir.times_out_at(bigint, bigint) IS 'When a subscriber holds nothing of a stream back any more; null: not while nothing is unread, its readers are at work, or it has no time-out.';
+COMMENT ON FUNCTION weir.times_out_at(bigint, bigint) IS 'When a subscriber holds nothing of a stream back any more; null: not while nothing is unread, or it has no time-out.';
+
+-- A subscriber that stops for good and has released all up to its end needs nothing more: what comes
+-- after it is for the others, if there are any.
+CREATE FUNCTION weir.holders(in_stream_id bigint)
+RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 3
+AS $$
+    SELECT h.group_id, h.name, h.cut, h.times_out_at
+    FROM (SELECT f.*, bool_or(NOT f.finished AND coalesce(f.times_out_at > clock_timestamp(), true))
+                      OVER () AS others
+          FROM (SELECT g.group_id, g.name, gs.published_cut AS cut,
+                       weir.times_out_at(g.group_id, in_stream_id) AS times_out_at,
+                       gs.end_cut IS NOT NULL
+                       AND weir.at_or_before(in_stream_id, gs.end_cut, gs.published_cut) AS finished
+                FROM weir.reader_group_stream gs JOIN weir.reader_group g USING (group_id)
+                WHERE gs.stream_id = in_stream_id AND g.subscriber) f) h
+    WHERE NOT (h.finished AND h.others)
+$$;
+COMMENT ON FUNCTION weir.holders(bigint) IS 'The subscribers that have a say in what may be truncated: what each has released, and when it holds nothing back any more.';
 
 -- All that a decision about one locked stream rests on, and when time alone will change it or bring a
 -- warning.
@@ -98,17 +119,14 @@ BEGIN
     SELECT z.events, z.bytes INTO head_events, head_bytes
     FROM weir.stream s CROSS JOIN LATERAL weir.size_till(s.stream_id, s.head) z
     WHERE s.stream_id = in_stream_id;
-    SELECT coalesce(jsonb_agg(jsonb_build_object('name', g.name, 'cut', gs.published_cut,
-               'timed_out', coalesce(t.at <= now, false)) ORDER BY g.name), '[]'),
-           least(min(t.at) FILTER (WHERE t.at > now), min(t.warned_at) FILTER (WHERE t.warned_at > now))
+    SELECT coalesce(jsonb_agg(jsonb_build_object('name', h.name, 'cut', h.cut,
+               'timed_out', coalesce(h.times_out_at <= now, false)) ORDER BY h.name), '[]'),
+           least(min(h.times_out_at) FILTER (WHERE h.times_out_at > now),
+                 min(w.at) FILTER (WHERE w.at > now))
     INTO subscribers, next_at
-    FROM weir.reader_group_stream gs
-    JOIN weir.reader_group g USING (group_id)
+    FROM weir.holders(in_stream_id) h
     CROSS JOIN LATERAL (
-        SELECT weir.times_out_at(g.group_id, gs.stream_id) AS at,
-               weir.stale_after(g.group_id, gs.stream_id) - weir.warning_time(gs.stream_id)
-               AS warned_at) t
-    WHERE gs.stream_id = in_stream_id AND g.subscriber;
+        SELECT weir.stale_after(h.group_id, in_stream_id) - weir.warning_time(in_stream_id) AS at) w;
     SELECT coalesce(jsonb_object_agg(l.which, jsonb_build_object(
                'recorded_at', extract(epoch FROM l.recorded_at), 'cut', l.cut, 'bytes', l.bytes)),
            '{}')
@@ -136,6 +154,7 @@ DECLARE
     now CONSTANT timestamptz := clock_timestamp();
     s weir.stream;
     released jsonb;
+    last jsonb;
     before record;
     grown record;
     first bigint;
@@ -150,10 +169,10 @@ BEGIN
     IF s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL THEN
         RETURN NULL;
     END IF;
-    SELECT weir.readable_cut(in_stream_id, gs.published_cut, s.head) INTO released
+    SELECT weir.readable_cut(in_stream_id, gs.published_cut, s.head), gs.end_cut INTO released, last
     FROM weir.reader_group_stream gs
     WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id;
-    first := weir.clock_after(in_stream_id, released);
+    first := weir.oldest_unread(in_stream_id, released, last);
     IF first IS NULL THEN
         RETURN NULL;
     END IF;

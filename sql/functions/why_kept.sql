@@ -14,11 +14,8 @@ AS $$
             WHEN stream IS NOT NULL OR why_kept.path IS NULL THEN weir.stream_id(stream)
             WHEN why_kept.path ~ '\A[0-9]{1,18}/' THEN split_part(why_kept.path, '/', 1)::bigint END
     ), subscriber AS MATERIALIZED (
-        SELECT g.name, gs.published_cut AS cut,
-               coalesce(weir.times_out_at(g.group_id, gs.stream_id) <= clock_timestamp(), false)
-               AS timed_out
-        FROM s JOIN weir.reader_group_stream gs ON gs.stream_id = s.stream_id
-        JOIN weir.reader_group g ON g.group_id = gs.group_id AND g.subscriber
+        SELECT h.name, h.cut, coalesce(h.times_out_at <= clock_timestamp(), false) AS timed_out
+        FROM s CROSS JOIN LATERAL weir.holders(s.stream_id) h
         WHERE s.retain_by_consumption
     ), reason AS (
         SELECT 'subscriber ' || u.name || ' has not released it' AS why, u.cut
@@ -78,12 +75,9 @@ AS $$
         SELECT g.path, NULL, NULL, NULL, g.bytes,
                'it is dead (' || g.reason || ') and '
                || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
-                                   || min(r.name)
-                            FROM weir.reader_batch b
-                            JOIN weir.reader_group_stream gs USING (group_id)
-                            JOIN weir.reader_group r USING (group_id)
-                            WHERE b.state = 'open' AND gs.stream_id = g.stream_id
-                              AND b.opened_at <= g.dead_at),
+                                   || min(b.reader_group)
+                            FROM weir.needing_batches(0) b
+                            WHERE b.stream_id = g.stream_id AND b.opened_at <= g.dead_at),
                            'is deleted after the grace period')
         FROM weir.garbage g
         WHERE CASE WHEN why_kept.path IS NULL THEN g.stream_id = (SELECT s.stream_id FROM s)

@@ -230,24 +230,23 @@ COMMENT ON COLUMN weir.checkpoint_blockers.lapsed IS 'Whether its reader''s leas
 
 CREATE VIEW weir.subscribers AS
 SELECT s.scope || '/' || s.name AS stream, g.name AS reader_group, g.release,
-       gs.published_cut AS released, gs.published_at AS released_at, tail_size.events - held.events AS held_events,
-       tail_size.bytes - held.bytes AS held_bytes, g.moved_at AS active_at, t.at AS times_out_at,
+       gs.published_cut AS released, gs.published_at AS released_at, held.events AS held_events,
+       held.bytes AS held_bytes, g.moved_at AS active_at, t.at AS times_out_at,
        coalesce(t.at <= clock_timestamp(), false) AS timed_out,
        weir.stale_after(gs.group_id, gs.stream_id) AS stale_after
 FROM weir.reader_group_stream gs
 JOIN weir.reader_group g USING (group_id)
 JOIN weir.stream s USING (stream_id)
-CROSS JOIN LATERAL weir.size_till(gs.stream_id, weir.readable_cut(gs.stream_id, gs.published_cut, s.head)) held
-CROSS JOIN LATERAL weir.size_till(gs.stream_id, weir.tail_cut(gs.stream_id)) tail_size
+CROSS JOIN LATERAL weir.unread_from(gs.stream_id, gs.published_cut, s.head, gs.end_cut) held
 CROSS JOIN LATERAL (SELECT weir.times_out_at(gs.group_id, gs.stream_id) AS at) t
 WHERE g.subscriber AND s.state <> 'deleted';
 COMMENT ON VIEW weir.subscribers IS 'Who holds what back, and how long still.';
 COMMENT ON COLUMN weir.subscribers.released IS 'What lies before it may be deleted as far as this group is concerned.';
 COMMENT ON COLUMN weir.subscribers.released_at IS 'When it released that.';
-COMMENT ON COLUMN weir.subscribers.held_events IS 'From there (or the head, where that is later) to the tail.';
+COMMENT ON COLUMN weir.subscribers.held_events IS 'From there (or the head, where that is later) to the tail, or to where it stops for good.';
 COMMENT ON COLUMN weir.subscribers.held_bytes IS 'Their bytes, as first committed.';
 COMMENT ON COLUMN weir.subscribers.active_at IS 'When its readers last committed a batch, or it was placed or became a subscriber.';
-COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When it holds nothing back any more if its readers do nothing; null: never, or not while all is read or they are at work.';
+COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When it holds nothing back any more if its readers do nothing; null: never, or not while all is read.';
 COMMENT ON COLUMN weir.subscribers.timed_out IS 'Whether it holds nothing back now.';
 COMMENT ON COLUMN weir.subscribers.stale_after IS 'When, at the present rates, a maximum will delete what it has not released; null: never.';
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from tests.controller.interleave import Outcome, Scene, Stage, Stepper
+from tests.controller.interleave import COMMIT, Outcome, Scene, Stage, Stepper
 from tests.controller.operations import (
     WRITTEN,
     Operation,
@@ -392,6 +392,28 @@ def test_two_at_once_are_one_after_the_other(
     for one in stage.runs(made):
         assert one.outcome in right, f"a mixture, when it was stopped before {one.statement}"
         assert one.blocked == one.had_locks or not pair.waits, one.statement
+
+
+def test_no_batch_is_opened_while_a_truncation_is_at_work(
+    stage: Stage, shared_database: Database
+) -> None:
+    # It would plan files from the old head, and be opened when they are dead: nothing kept them.
+    def made() -> Scene:
+        lane = Lane.made(shared_database)
+        lane.append({"0.0": 3}, batch="before")
+        group = Group.made(lane, subscriber=False)
+        token = group.reader().token
+        return Scene(
+            [lane.name],
+            truncating(lane, "0.0=2, 1.0=0"),
+            lambda database: open_batch(
+                database, group.name, "reader", token, lease=60.0, budget=budget()
+            ),
+        )
+
+    *_, last = stage.runs(made)
+    assert last.statement == COMMIT
+    assert last.blocked
 
 
 def test_two_late_commits_are_one_after_the_other_or_share_a_roll(

@@ -144,12 +144,12 @@ MOMENTS = {
     abort_one: 5,
     expire_two: 15,
     scale: 8,
-    truncate: 9,
+    truncate: 10,
     update: 11,
     seal: 9,
     seal_with_an_append_that_waits: 24,
     delete: 8,
-    retain_what_is_consumed: 13,
+    retain_what_is_consumed: 14,
     release_by_hand: 14,
 }
 

@@ -181,6 +181,25 @@ def test_a_file_stays_while_a_batch_that_was_opened_before_it_died_is_open(
     assert not path.exists()
 
 
+def test_a_batch_whose_reader_has_been_gone_for_the_grace_period_keeps_nothing(
+    lane: Lane, tmp_path: Path
+) -> None:
+    group = Group.made(lane, on_gap="skip")
+    lane.append({"0.0": [3, 3]})
+    (tmp_path / MARK).write_text(installation(lane.database)[0])
+    written = [write(tmp_path, file.path) for file in lane.files()]
+    assert group.reader("dead").must_open().events == 6
+    lane.truncate("0.0=3, 1.0=0")
+    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 0
+    group.lapse("dead")
+    assert [file.exists() for file in written] == [True, True]
+    assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
+    assert [file.exists() for file in written] == [False, True]
+    heir = group.reader("heir")
+    heir.commit(heir.must_open())
+    assert group.cut() == {"0.0": 6, "1.0": 0}
+
+
 def test_a_file_that_is_gone_already_is_forgotten(lane: Lane, tmp_path: Path) -> None:
     dead_file(lane, tmp_path).unlink()
     assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1

@@ -46,6 +46,22 @@ def test_the_decision_that_nothing_can_be_done_is_recorded_when_its_reason_chang
     assert first.name
 
 
+@pytest.mark.parametrize("changed", ["bound", "left_out", "held_by", "reason"])
+def test_each_part_of_a_decision_is_enough_to_record_it_anew(lane: Lane, changed: str) -> None:
+    Group.made(lane)
+    lane.append({"0.0": 3})
+    retained(lane)
+    other = {"bound": """{"0.0": 1}""", "left_out": ["gone"], "held_by": ["gone"], "reason": "-"}
+    run(
+        lane.database,
+        f"UPDATE retention_decision SET {changed} = :other WHERE stream_id = :s",
+        other=other[changed], s=lane.stream_id,
+    )  # fmt: skip
+    retained(lane)
+    retained(lane)
+    assert decisions(lane) == ["nothing_consumed", "nothing_consumed"]
+
+
 def test_a_truncation_is_recorded_with_what_it_freed(lane: Lane) -> None:
     group = Group.made(lane)
     lane.append({"0.0": [3, 4], "1.0": 5})

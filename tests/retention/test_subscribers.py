@@ -7,6 +7,7 @@ import pytest
 
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
+from weir.controller.update import update_stream
 from weir.errors import Conflict, InvalidInput, NotFound, Truncated
 from weir.reader_groups.changes import (
     delete_reader_group,
@@ -122,6 +123,64 @@ def test_who_is_deleted_or_leaves_a_stream_or_is_no_subscriber_any_more_holds_no
     assert decide(lane)["cut"] == {"0.0": 5, "1.0": 0}
 
 
+def test_what_is_released_unread_is_lost_to_the_group_and_recorded(lane: Lane) -> None:
+    group = manual(lane)
+    lane.append({"0.0": [5, 5]})
+    let_go(group, "0.0=7, 1.0=0")
+    report = decide(lane)
+    assert (report["rule"], report["cut"]) == ("consumed", {"0.0": 7, "1.0": 0})
+    assert report["lost"] == {group.name: 7}
+    [row] = lane.rows("SELECT lost FROM retention_decision WHERE stream_id = :s")
+    assert row.lost == {group.name: 7}
+
+
+# Groups that stop for good.
+
+
+def bounded(lane: Lane, **options: Any) -> Group:
+    """One that stops after the first five events of the stream, which are there."""
+    lane.append({"0.0": 5})
+    return Group.made(lane, end="0.0=5, 1.0=0", **options)
+
+
+def test_who_has_released_all_up_to_its_end_leaves_the_rest_to_the_others(lane: Lane) -> None:
+    group = bounded(lane)
+    other = Group.made(lane)
+    lane.append({"0.0": 5})
+    for one in (group, other):
+        one.reader().read_all()
+    other.checkpoint()
+    assert decide(lane)["held_by"] == [group.name]
+    group.checkpoint()
+    report = decide(lane)
+    assert (report["cut"], report["held_by"]) == ({"0.0": 10, "1.0": 0}, [other.name])
+
+
+def test_who_has_released_all_up_to_its_end_still_releases_that_when_it_is_the_only_one(
+    lane: Lane,
+) -> None:
+    group = bounded(lane)
+    lane.append({"0.0": 5})
+    group.reader().read_all()
+    group.checkpoint()
+    assert decide(lane)["cut"] == {"0.0": 5, "1.0": 0}
+    assert decide(lane)["rule"] == "nothing_consumed"
+
+
+def test_who_has_read_up_to_its_end_does_not_time_out_and_loses_nothing(lane: Lane) -> None:
+    group = bounded(lane, release="manual", time_out=DAY)
+    lane.append({"0.0": 5})
+    group.reader().read_all()
+    pass_time(lane, 2 * DAY)
+    report = decide(lane)
+    assert (report["left_out"], report["held_by"]) == ([], [group.name])
+    update_stream(lane.database, lane.name, {"retain_max_bytes": 10}, request_id=unique("update"))
+    capture(lane.database)
+    report = decide(lane)
+    assert (report["rule"], report["lost"]) == ("max_bytes", {})
+    assert report["cut"] == {"0.0": 10, "1.0": 0}
+
+
 # Time-outs.
 
 
@@ -224,6 +283,14 @@ def test_readers_that_are_at_work_keep_their_group_in(alone: Lane) -> None:
     slow.lapse("reader")
     assert decide(alone)["left_out"] == [slow.name]
     assert batch.events == 3
+
+
+def test_a_reader_that_dies_at_its_work_is_noticed_though_nobody_says_so(alone: Lane) -> None:
+    _, dead = two_groups(alone)
+    dead.reader().must_open()
+    assert [report["left_out"] for report in retain(alone.database)] == [[]]
+    pass_time(alone, 2 * DAY)
+    assert [report["left_out"] for report in retain(alone.database)] == [[dead.name]]
 
 
 def test_a_group_whose_readers_return_in_time_is_in_again(alone: Lane) -> None:

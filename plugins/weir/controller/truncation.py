@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import check_cut, load_cuts
-from weir.controller.locks import LockedStream, lock_stream
+from weir.controller.locks import LockedStream, lock_groups_of, lock_stream
 from weir.controller.requests import Request
 from weir.errors import InvalidInput
 from weir.names import StreamName
@@ -35,6 +35,8 @@ def truncate(database: Database, name: StreamName, cut: str, *, request_id: str)
 
     def work(connection: Connection) -> dict[str, Any]:
         stream = lock_stream(connection, name)
+        # Nobody plans a batch from the old head and opens it when its files are dead already.
+        lock_groups_of(connection, stream)
         if (before := request.result(connection)) is not None:
             return before
         stream.must_be_active()

@@ -94,10 +94,7 @@ def _retain_one(
     inputs = _inputs(connection, stream)
     decision = decide(inputs.situation)
     freed = Freed(*decision.frees, 0)
-    lost: dict[str, int] = {}
-    held = decision.bound is not None and not decision.overtaken and not decision.left_out
-    if decision.cut is not None and not held:
-        lost = _lost(connection, stream, decision.cut)
+    lost = _lost(connection, stream, decision.cut) if decision.cut is not None else {}
     if not dry_run:
         if decision.cut is not None:
             freed = move_head(connection, stream, decision.cut)
@@ -160,15 +157,18 @@ def _inputs(connection: Connection, stream: LockedStream) -> _Inputs:
 
 
 def _lost(connection: Connection, stream: LockedStream, cut: StreamCut) -> dict[str, int]:
-    """Per subscriber how many events it has not read that lie between the head and the cut."""
+    """Per subscriber how many events it has not read that lie between the head and the cut; also of
+    those that have released by hand what they had not read."""
     rows = connection.execute(
         text(
-            """SELECT g.name, n.events - o.events AS lost
+            """SELECT g.name, o.events - n.events AS lost
             FROM reader_group_stream gs JOIN reader_group g USING (group_id)
             CROSS JOIN LATERAL (SELECT group_cut(gs.group_id, gs.stream_id) AS cut OFFSET 0) p
-            CROSS JOIN LATERAL size_till(:s, join_cuts(:s, p.cut, CAST(:new AS jsonb))) n
-            CROSS JOIN LATERAL size_till(:s, join_cuts(:s, p.cut, CAST(:old AS jsonb))) o
-            WHERE gs.stream_id = :s AND g.subscriber AND n.events > o.events ORDER BY g.name"""
+            CROSS JOIN LATERAL unread_from(:s, p.cut, CAST(:new AS jsonb), gs.end_cut) n
+            CROSS JOIN LATERAL unread_from(:s, p.cut, CAST(:old AS jsonb), gs.end_cut) o
+            WHERE gs.stream_id = :s AND g.subscriber AND p.cut <> CAST(:new AS jsonb)
+              AND NOT at_or_before(:s, CAST(:new AS jsonb), p.cut)
+              AND o.events > n.events ORDER BY g.name"""
         ),
         {
             "s": stream.stream_id,
@@ -199,9 +199,11 @@ def _record(
                     CAST(:overtaken AS text[]), CAST(:left_out AS text[]), CAST(:lost AS jsonb),
                     :events, :bytes
                 WHERE CAST(:cut AS jsonb) IS NOT NULL OR NOT EXISTS (
-                    SELECT FROM (SELECT rule, reason, bound, left_out FROM retention_decision
+                    SELECT FROM (SELECT rule, reason, bound, held_by, left_out
+                                 FROM retention_decision
                                  WHERE stream_id = :s ORDER BY decided_at DESC LIMIT 1) l
                     WHERE l.rule = :rule AND l.reason = :reason
+                      AND l.held_by = CAST(:held_by AS text[])
                       AND l.left_out = CAST(:left_out AS text[])
                       AND l.bound IS NOT DISTINCT FROM CAST(:bound AS jsonb))
             ), passed AS (
