@@ -43,6 +43,7 @@ BEGIN
     DELETE FROM weir.epoch e WHERE e.stream_id = in_stream_id AND e.epoch < first_epoch;
     GET DIAGNOSTICS epochs = ROW_COUNT;
     DELETE FROM weir.retention_decision d WHERE d.stream_id = in_stream_id AND d.decided_at < old
+      AND d.lost = '{}'
       AND d.decided_at < (SELECT max(n.decided_at) FROM weir.retention_decision n
                           WHERE n.stream_id = in_stream_id);
     GET DIAGNOSTICS decisions = ROW_COUNT;

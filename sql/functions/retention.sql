@@ -1,7 +1,9 @@
 -- What a decision of retention rests on, as functions: planned once per session, and asked for by
 -- the run and by people alike. The rules are in weir.retention.decision.
 
--- Semantics 11.4. Where a minimum is not set it counts as 0; ties go to the first.
+-- Semantics 11.4. Where a minimum is not set it counts as 0; ties go to the first. A stream that does
+-- not move is not captured: if nothing came between the newest record that is too old and the moment
+-- that is as old as the maximum, the tail of that moment is that record, not the next one.
 CREATE FUNCTION weir.retention_limits(in_stream_id bigint, in_now timestamptz, in_bytes bigint)
 RETURNS TABLE (which text, recorded_at timestamptz, cut jsonb, bytes bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 5
@@ -10,7 +12,9 @@ AS $$
 DECLARE
     p weir.stream;
     old_enough timestamptz;
+    too_old timestamptz;
     big_enough bigint;
+    past record;
 BEGIN
     SELECT * INTO p FROM weir.stream s WHERE s.stream_id = in_stream_id;
     old_enough := in_now - coalesce(p.retain_min_age, 0) * interval '1 second';
@@ -26,15 +30,23 @@ BEGIN
         ORDER BY c.bytes DESC, c.recorded_at LIMIT 1;
     END IF;
     IF p.retain_max_age IS NOT NULL THEN
-        RETURN QUERY SELECT 'past_max_age', c.recorded_at, c.cut, c.bytes FROM weir.stream_cut c
-        WHERE c.stream_id = in_stream_id
-          AND c.recorded_at <= in_now - p.retain_max_age * interval '1 second'
+        too_old := in_now - p.retain_max_age * interval '1 second';
+        SELECT c.recorded_at, c.cut, c.bytes INTO past FROM weir.stream_cut c
+        WHERE c.stream_id = in_stream_id AND c.recorded_at <= too_old
         ORDER BY c.recorded_at DESC LIMIT 1;
-        RETURN QUERY SELECT 'within_max_age', c.recorded_at, c.cut, c.bytes FROM weir.stream_cut c
-        WHERE c.stream_id = in_stream_id
-          AND c.recorded_at >= in_now - p.retain_max_age * interval '1 second'
-          AND c.recorded_at <= old_enough
-        ORDER BY c.recorded_at LIMIT 1;
+        IF FOUND THEN
+            RETURN QUERY SELECT 'past_max_age', past.recorded_at, past.cut, past.bytes;
+        END IF;
+        IF FOUND AND coalesce(weir.clock_time(weir.clock_after(in_stream_id,
+               weir.readable_cut(in_stream_id, past.cut, p.head))) > too_old, true) THEN
+            RETURN QUERY SELECT 'within_max_age', past.recorded_at, past.cut, past.bytes;
+        ELSE
+            RETURN QUERY SELECT 'within_max_age', c.recorded_at, c.cut, c.bytes
+            FROM weir.stream_cut c
+            WHERE c.stream_id = in_stream_id
+              AND c.recorded_at >= too_old AND c.recorded_at <= old_enough
+            ORDER BY c.recorded_at LIMIT 1;
+        END IF;
         IF NOT FOUND THEN
             RETURN QUERY SELECT 'within_max_age', c.recorded_at, c.cut, c.bytes
             FROM weir.stream_cut c
@@ -85,7 +97,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir.times_out_at(bigint, bigint) IS 'When a subscriber holds nothing of a stream back any more; null: not while nothing is unread, or it has no time-out.';
 
--- A subscriber that stops for good and has released all up to its end needs nothing more: what comes
+-- A subscriber that stops for good and has released all up to its end (or lost it) needs nothing more: what comes
 -- after it is for the others, if there are any.
 CREATE FUNCTION weir.holders(in_stream_id bigint)
 RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
@@ -97,8 +109,10 @@ AS $$
           FROM (SELECT g.group_id, g.name, gs.published_cut AS cut,
                        weir.times_out_at(g.group_id, in_stream_id) AS times_out_at,
                        gs.end_cut IS NOT NULL
-                       AND weir.at_or_before(in_stream_id, gs.end_cut, gs.published_cut) AS finished
+                       AND weir.at_or_before(in_stream_id, gs.end_cut, weir.readable_cut(
+                           in_stream_id, gs.published_cut, s.head)) AS finished
                 FROM weir.reader_group_stream gs JOIN weir.reader_group g USING (group_id)
+                JOIN weir.stream s USING (stream_id)
                 WHERE gs.stream_id = in_stream_id AND g.subscriber) f) h
     WHERE NOT (h.finished AND h.others)
 $$;
@@ -162,6 +176,7 @@ DECLARE
     passed double precision := 0;
     freed double precision := 0;
     speed double precision;
+    left_over double precision;
     by_age timestamptz;
     by_size timestamptz;
 BEGIN
@@ -198,7 +213,8 @@ BEGIN
     IF passed < 1 THEN
         by_age := weir.clock_time(first) + s.retain_max_age * interval '1 second';
         IF by_age > now THEN
-            by_age := now + (by_age - now) / (1 - passed);
+            left_over := extract(epoch FROM by_age - now) / (1 - passed);
+            by_age := CASE WHEN left_over < 3e9 THEN now + left_over * interval '1 second' END;
         END IF;
     END IF;
     IF s.retain_max_bytes IS NOT NULL THEN

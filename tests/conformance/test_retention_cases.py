@@ -73,6 +73,21 @@ class Runs:
                 s=self.lane.stream_id, at=row.recorded_at, age=age,
             )  # fmt: skip
 
+        # What came between two records came right after the first of them.
+        run(
+            self.database,
+            """UPDATE time_index i SET clock = coalesce(
+                (SELECT time_clock(max(c.recorded_at)) + 1
+                 FROM stream_cut c CROSS JOIN LATERAL front(:s, c.cut) f
+                 WHERE c.stream_id = :s AND NOT has_passed(f.keys, f.owners, f.offsets,
+                     g.key_low, i.segment_id, i.start_offset + i.events)),
+                (SELECT time_clock(min(c.recorded_at)) FROM stream_cut c WHERE c.stream_id = :s),
+                i.clock)
+            FROM segment g
+            WHERE i.stream_id = :s AND g.stream_id = :s AND g.segment_id = i.segment_id""",
+            s=self.lane.stream_id,
+        )
+
     def tail(self, cut: dict[str, int]) -> None:
         wanted = {ours(name): offset for name, offset in cut.items()}
         while not set(wanted) <= set(self.lane.active()):

@@ -282,7 +282,7 @@ MOMENTS: dict[Callable[[Database], Scene], int] = {
     cancel: 10,
     settle: 11,
     forget: 3,
-    update: 24,
+    update: 25,
     reset: 17,
     fork: 14,
     delete: 11,

@@ -306,6 +306,8 @@ class GroupModel:
     def reset(self, cuts: Cuts) -> None:
         for batch in self.open.values():
             batch.state = "abandoned"
+        for name in self.outstanding:
+            self.checkpoints[name].state = "cancelled"
         self.readers.clear()
         self.cuts = dict(cuts)
         self.eras = {s: Era(cut) for s, cut in cuts.items()}

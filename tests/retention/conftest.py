@@ -20,3 +20,9 @@ def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
 def lane(shared_database: Database) -> Lane:
     """A new stream of two segments, 0.0 and 1.0."""
     return Lane.made(shared_database)
+
+
+@pytest.fixture
+def alone(database: Database) -> Lane:
+    """A stream in a database of its own."""
+    return Lane.made(database)

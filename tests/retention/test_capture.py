@@ -109,16 +109,30 @@ def test_the_records_that_stand_for_the_limits_are_those_of_a_search_through_all
     }  # fmt: skip
     limits = {name: limit for name, limit in given.items() if random.random() < 0.7}
     lane = Lane.made(database, **limits)
-    size, records = 0, []
+    size, before = 0, 80
+    records: list[tuple[int, int]] = []
+    came: list[tuple[float, int]] = []
     for age in sorted(random.sample(range(80), random.randint(0, 12)), reverse=True):
-        size += random.choice([0, random.randint(1, 20)])
+        if more := random.choice([0, random.randint(1, 20)]):
+            came.append((random.choice([age, before - 1]) + 0.5, size))
+        before = age
+        size += more
         records.append((age, size))
         run(
             database,
             """INSERT INTO stream_cut (stream_id, recorded_at, clock, cut, events, bytes)
             VALUES (:s, CAST(:now AS timestamptz) - :age * interval '1 second', 1,
-                    '{"0.0": 0, "1.0": 0}', 0, :size)""",
+                    jsonb_build_object('0.0', CAST(:size AS bigint), '1.0', 0), 0, :size)""",
             s=lane.stream_id, now="2026-01-01T00:00:00Z", age=age, size=size,
+        )  # fmt: skip
+    for came_age, offset in came:
+        run(
+            database,
+            """INSERT INTO time_index (stream_id, segment_id, start_offset, events,
+                start_byte, bytes, clock, transaction_number)
+            VALUES (:s, 0, :offset, 1, :offset, 1, time_clock(
+                CAST(:now AS timestamptz) - :age * interval '1 second'), :offset)""",
+            s=lane.stream_id, now="2026-01-01T00:00:00Z", age=came_age, offset=offset,
         )  # fmt: skip
     tail = size + random.randint(0, 20)
     found = lane.rows(
@@ -139,6 +153,9 @@ def test_the_records_that_stand_for_the_limits_are_those_of_a_search_through_all
     if (most := limits.get("retain_max_age")) is not None:
         past = [r for r in records if r[0] >= most]
         within = [r for r in by_age if r[0] <= most]
+        # Nothing came between the newest that is too old and then: it is the tail of then.
+        if past and all(age < most for age, offset in came if offset >= past[-1][1]):
+            within = past[-1:]
         expected["past_max_age"] = past[-1] if past else None
         expected["within_max_age"] = within[0] if within else by_age[-1] if by_age else None
     if (most := limits.get("retain_max_bytes")) is not None:

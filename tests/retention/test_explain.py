@@ -7,7 +7,7 @@ import pytest
 
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
-from tests.retention.test_subscribers import pass_time
+from tests.retention.support import pass_time
 from weir.controller.seal import delete_stream, seal_stream
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
@@ -197,6 +197,25 @@ def test_a_group_that_keeps_pace_is_never_overtaken(lane: Lane) -> None:
     assert found.held_events == 15
     assert found.stale_after is None or found.stale_after - found.active_at > timedelta(days=4)
     assert alerts(lane) == []
+
+
+def test_a_group_that_almost_keeps_pace_is_overtaken_so_late_that_it_is_never(lane: Lane) -> None:
+    group = Group.made(lane)
+    limit(lane, max_age=30 * 86400)
+    lane.append({"0.0": 1})
+    reader = group.reader()
+    pass_time(lane, 20 * 86400)
+    run(
+        lane.database,
+        "UPDATE reader_group SET created_at = created_at - interval '20 days' WHERE group_id = :g",
+        g=group.group_id,
+    )
+    reader.commit(reader.must_open())
+    group.checkpoint()
+    lane.append({"0.0": 1})
+    capture(lane.database)
+    assert subscriber(group).stale_after is None
+    assert [report["rule"] for report in retain(lane.database, [lane.name])] == ["consumed"]
 
 
 def test_a_stream_that_grows_overtakes_by_size_the_sooner_the_faster(lane: Lane) -> None:

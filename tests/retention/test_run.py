@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.controller.support import Lane, at_once, rows, run
+from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.reader_groups.support import Group
+from tests.retention.support import pass_time
 from weir.controller.seal import seal_stream
 from weir.names import stream_name
 from weir.retention.capture import capture
@@ -142,6 +143,34 @@ def test_one_stream_that_fails_does_not_stop_the_others(lane: Lane) -> None:
     for one in (lane, other):
         assert reports[str(one.name)]["events"] == 3
         assert one.head() == {"0.0": 3, "1.0": 0}
+
+
+def test_a_maximum_age_takes_nothing_that_is_younger_though_little_is_recorded(
+    database: Database,
+) -> None:
+    lane = Lane.made(database, retain_max_age=10 * 86400)
+    slow = Group.made(lane)
+    for days in (7, 3):
+        lane.append({"0.0": 1})
+        capture(database)
+        pass_time(lane, days * 86400 + 60)
+    # The first is over ten days old, the second three; nothing was recorded in between.
+    report = retained(lane)
+    assert (report["rule"], report["cut"]) == ("max_age", {"0.0": 1, "1.0": 0})
+    assert report["lost"] == {slow.name: 1}
+    assert retained(lane)["rule"] == "nothing_consumed"
+    pass_time(lane, 7 * 86400)
+    assert retained(lane)["cut"] == {"0.0": 2, "1.0": 0}
+
+
+def test_a_sealed_stream_is_not_due_any_more(lane: Lane) -> None:
+    group = Group.made(lane)
+    lane.append({"0.0": 3})
+    seal_stream(lane.database, lane.name, request_id=unique("seal"))
+    group.reader().read_all()
+    group.checkpoint()
+    assert group.published() == {"0.0": 3, "1.0": 0}
+    assert rows(lane.database, "SELECT * FROM retention_due") == []
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(lane: Lane) -> None:

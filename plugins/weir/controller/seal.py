@@ -42,6 +42,8 @@ def _seal(connection: Connection, stream: LockedStream) -> list[int]:
         text(
             """WITH sealed AS (
                 UPDATE stream SET state = 'sealed', sealed_clock = :clock WHERE stream_id = :s
+            ), retained AS (  -- as it is, from now on
+                DELETE FROM retention_due WHERE stream_id = :s
             )
             UPDATE transaction SET state = 'aborted', ended_at = clock_timestamp(), staged = NULL
             WHERE stream_id = :s AND state = 'open' RETURNING transaction_number, attempt"""

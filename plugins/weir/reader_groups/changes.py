@@ -77,6 +77,10 @@ def update_reader_group(
                     on_gap = :on_gap, release = :release, time_out = :time_out,
                     moved_at = CASE WHEN :subscriber AND NOT subscriber THEN clock_timestamp()
                                ELSE moved_at END,
+                    -- What it has read it releases at the next run, though it moves no more.
+                    checkpointed_at = CASE
+                        WHEN :release <> release OR :subscriber <> subscriber THEN '-infinity'
+                        ELSE checkpointed_at END,
                     max_outstanding = coalesce(:most, max_outstanding)
                 WHERE group_id = :g"""
             ),
@@ -303,6 +307,10 @@ def _change_streams(
         cuts = find_place(connection, new, start)
         check_not_below_the_head(connection, new, cuts)
         enter_streams(connection, group.group_id, subscriber, cuts, {})
+        connection.execute(  # its time-out begins anew: what it has to read here may be old
+            text("UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g"),
+            {"g": group.group_id},
+        )
 
 
 def _protect(
@@ -341,6 +349,10 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
                 WHERE group_id = :g AND reader_id IS NOT NULL AND NOT stream_id = ANY(:ids)
             ), abandoned AS (
                 UPDATE reader_batch SET state = 'abandoned' WHERE group_id = :g AND state = 'open'
+            ), cancelled AS (  -- what they would release is to be read again
+                UPDATE checkpoint SET state = 'cancelled', ended_at = clock_timestamp(),
+                    expires_at = NULL
+                WHERE group_id = :g AND state = 'waiting'
             )
             UPDATE reader_group SET generation = generation + 1, moved_at = clock_timestamp()
             WHERE group_id = :g"""

@@ -380,15 +380,20 @@ def _publish(connection: Connection, group: LockedGroup, name: str) -> None:
     connection.execute(
         text(
             """WITH published AS (
-                UPDATE reader_group_stream gs SET published_at = clock_timestamp(),
-                    published_cut =
-                        join_cuts(gs.stream_id, gs.published_cut, c.cuts -> gs.stream_id::text)
-                FROM checkpoint c WHERE c.group_id = :g AND c.name = :name AND gs.group_id = :g
-                  AND c.cuts ? gs.stream_id::text
+                UPDATE reader_group_stream gs
+                SET published_at = clock_timestamp(), published_cut = j.cut
+                FROM checkpoint c
+                CROSS JOIN LATERAL jsonb_each(c.cuts) e (stream_id, cut)
+                JOIN reader_group_stream b ON b.group_id = :g AND b.stream_id = e.stream_id::bigint
+                CROSS JOIN LATERAL (  -- OFFSET 0: joined once
+                    SELECT join_cuts(b.stream_id, b.published_cut, e.cut) AS cut OFFSET 0) j
+                WHERE c.group_id = :g AND c.name = :name AND gs.group_id = :g
+                  AND gs.stream_id = b.stream_id AND j.cut <> b.published_cut
                 RETURNING gs.stream_id
             ), due AS (
                 INSERT INTO retention_due (stream_id, due_at)
-                SELECT stream_id, clock_timestamp() FROM published
+                SELECT stream_id, clock_timestamp() FROM published JOIN stream USING (stream_id)
+                WHERE state = 'active'
             )
             UPDATE checkpoint SET published = true WHERE group_id = :g AND name = :name"""
         ),

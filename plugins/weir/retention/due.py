@@ -12,7 +12,8 @@ def soon(connection: Connection, stream_ids: Iterable[int]) -> None:
     connection.execute(
         text(
             """INSERT INTO retention_due (stream_id, due_at)
-            SELECT unnest(CAST(:ids AS bigint[])), clock_timestamp()"""
+            SELECT stream_id, clock_timestamp() FROM stream
+            WHERE stream_id = ANY(:ids) AND state = 'active'"""
         ),
         {"ids": sorted(set(stream_ids))},
     )

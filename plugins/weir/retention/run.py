@@ -52,6 +52,8 @@ def retain(
         try:
             if (report := database.transaction(one)) is not None:
                 reports.append(report)
+        except NotFound:  # deleted meanwhile
+            continue
         except Unavailable:
             raise
         except WeirError as error:
@@ -86,6 +88,8 @@ def _retain_one(
     connection: Connection, stream_id: int, dry_run: bool, only_due: bool
 ) -> dict[str, Any] | None:
     stream = lock_streams(connection, ids=[stream_id])[0]
+    if stream.state != "active":  # sealed meanwhile
+        return None
     # Nobody opens or commits a batch, or comes back from a time-out, while this is decided.
     lock_groups_of(connection, stream)
     # Before what it rests on is read: what changes later is noted anew.

@@ -1,0 +1,37 @@
+"""What the tests of retention do to a stream."""
+
+from typing import Any
+
+from tests.controller.support import Lane, run
+from weir.retention.run import retain
+
+DAY = 86400
+
+
+def decide(lane: Lane) -> dict[str, Any]:
+    [report] = retain(lane.database, [lane.name])
+    return report
+
+
+def pass_time(lane: Lane, seconds: float) -> None:
+    """As if all that has happened had happened so much earlier."""
+    mine = "group_id IN (SELECT group_id FROM reader_group_stream WHERE stream_id = :s)"
+    by = {"by": seconds, "s": lane.stream_id}
+    for table, column, where in (
+        ("reader_group", "moved_at", mine),
+        ("stream_cut", "recorded_at", "stream_id = :s"),
+        ("retention_due", "due_at", "stream_id = :s"),
+        ("reader", "lease_until", f"lease_until > '-infinity' AND {mine}"),
+    ):
+        run(
+            lane.database,
+            f"UPDATE {table} SET {column} = {column} - :by * interval '1 second' "
+            f"WHERE {where} AND :s > 0",
+            **by,
+        )
+    run(
+        lane.database,
+        """UPDATE time_index SET clock = clock - CAST(CAST(:by AS numeric) * 1000000 AS bigint)
+        WHERE stream_id = :s""",
+        **by,
+    )

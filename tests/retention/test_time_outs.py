@@ -1,0 +1,147 @@
+"""Subscribers whose readers do nothing: left out in time, and in again when they return."""
+
+import logging
+
+import pytest
+
+from tests.controller.support import Lane, rows, run, unique
+from tests.reader_groups.support import Group
+from tests.retention.support import DAY, decide, pass_time
+from weir.errors import Truncated
+from weir.reader_groups.changes import (
+    update_reader_group,
+)
+from weir.reader_groups.checkpoints import checkpoint_all
+from weir.reader_groups.readers import expire
+from weir.retention.capture import capture
+from weir.retention.run import retain
+
+
+def two_groups(lane: Lane) -> tuple[Group, Group]:
+    """One that has read everything, and a dead one with a time-out of a day."""
+    living, dead = Group.made(lane, time_out=DAY), Group.made(lane, time_out=DAY)
+    lane.append({"0.0": 3})
+    living.reader().read_all()
+    living.checkpoint()
+    return living, dead
+
+
+def test_a_dead_group_is_left_out_after_its_time_out_though_the_periodic_jobs_run(
+    alone: Lane, caplog: pytest.LogCaptureFixture
+) -> None:
+    living, dead = two_groups(alone)
+    reports = []
+    with caplog.at_level(logging.WARNING, "weir.retention"):
+        for _ in range(3 * 4):
+            pass_time(alone, DAY / 4 + 1)
+            capture(alone.database)
+            expire(alone.database, 60.0)
+            checkpoint_all(alone.database)
+            reports += retain(alone.database)
+    # It is looked at when the time-out is over, by itself.
+    chosen = [report for report in reports if report["cut"]]
+    assert [(r["rule"], r["left_out"], r["lost"]) for r in chosen] == [
+        ("consumed", [dead.name], {dead.name: 3})
+    ]
+    assert f"subscriber {dead.name} of stream {alone.name} has timed out" in caplog.text
+    assert "loses 3 unread events" in caplog.text
+    assert alone.head() == {"0.0": 3, "1.0": 0}
+    assert dead.cut() == {"0.0": 0, "1.0": 0}, "its position is kept"
+    [row] = rows(alone.database, "SELECT * FROM retention_decisions WHERE cut IS NOT NULL")
+    assert (row.left_out, row.lost) == ([dead.name], {dead.name: 3})
+    assert living.published() == {"0.0": 3, "1.0": 0}
+
+
+def test_before_its_time_out_it_holds_everything(alone: Lane) -> None:
+    _, dead = two_groups(alone)
+    pass_time(alone, DAY - 10)
+    report = decide(alone)
+    assert (report["rule"], report["held_by"]) == ("nothing_consumed", [dead.name])
+    [[at]] = rows(alone.database, "SELECT min(due_at) - clock_timestamp() FROM retention_due")
+    assert 0 < at.total_seconds() <= 10
+
+
+def test_a_living_group_that_has_read_all_of_an_idle_stream_is_not_timed_out(alone: Lane) -> None:
+    living, _ = two_groups(alone)
+    other = Group.made(alone, time_out=30 * DAY)
+    pass_time(alone, 10 * DAY)
+    assert living.name not in decide(alone)["left_out"]
+    # Then something comes, and it has its time from then on.
+    alone.append({"0.0": 4})
+    other.reader().read_all()
+    other.checkpoint()
+    report = decide(alone)
+    assert living.name not in report["left_out"]
+    assert report["held_by"] == [living.name]
+    pass_time(alone, DAY + 1)
+    assert living.name in decide(alone)["left_out"]
+
+
+def test_readers_that_are_at_work_keep_their_group_in(alone: Lane) -> None:
+    _, slow = two_groups(alone)
+    batch = slow.reader().must_open()
+    pass_time(alone, 2 * DAY)
+    run(alone.database, "UPDATE reader SET lease_until = clock_timestamp() + interval '1 minute'")
+    assert decide(alone)["left_out"] == []
+    slow.lapse("reader")
+    assert decide(alone)["left_out"] == [slow.name]
+    assert batch.events == 3
+
+
+def test_a_reader_that_dies_at_its_work_is_noticed_though_nobody_says_so(alone: Lane) -> None:
+    _, dead = two_groups(alone)
+    dead.reader().must_open()
+    assert [report["left_out"] for report in retain(alone.database)] == [[]]
+    pass_time(alone, 2 * DAY)
+    assert [report["left_out"] for report in retain(alone.database)] == [[dead.name]]
+
+
+def test_a_stream_that_a_group_begins_to_read_is_held_for_the_whole_time_out(
+    alone: Lane,
+) -> None:
+    living, _ = two_groups(alone)
+    other = Lane.made(alone.database)
+    other.append({"0.0": 5})
+    Group.made(other, release="manual")
+    for lane in (alone, other):
+        pass_time(lane, 3 * DAY)
+    update_reader_group(
+        alone.database, living.name, streams=[alone.name, other.name], start="head",
+        request_id=unique("update"),
+    )  # fmt: skip
+    assert decide(other)["left_out"] == []
+    pass_time(other, DAY + 1)
+    assert decide(other)["left_out"] == [living.name]
+
+
+def test_a_group_whose_readers_return_in_time_is_in_again(alone: Lane) -> None:
+    _, late = two_groups(alone)
+    Group.made(alone)  # holds everything, so that nothing is lost yet
+    pass_time(alone, 2 * DAY)
+    assert decide(alone)["left_out"] == [late.name]
+    reader = late.reader()
+    reader.commit(reader.must_open())
+    assert decide(alone)["left_out"] == []
+    alone.append({"0.0": 1})
+    pass_time(alone, DAY / 2)
+    assert decide(alone)["left_out"] == []
+
+
+def test_a_group_whose_readers_return_too_late_is_told_what_it_lost(alone: Lane) -> None:
+    _, late = two_groups(alone)
+    pass_time(alone, 2 * DAY)
+    assert decide(alone)["lost"] == {late.name: 3}
+    with pytest.raises(Truncated, match="3 events of stream"):
+        late.reader().open()
+    update_reader_group(alone.database, late.name, on_gap="skip", request_id=unique("update"))
+    alone.append({"1.0": 2})
+    assert late.reader().must_open().events == 2
+    assert decide(alone)["left_out"] == []
+
+
+def test_who_becomes_a_subscriber_has_its_time_from_then_on(alone: Lane) -> None:
+    _, other = two_groups(alone)
+    update_reader_group(alone.database, other.name, subscriber=False, request_id=unique("u"))
+    pass_time(alone, 2 * DAY)
+    update_reader_group(alone.database, other.name, subscriber=True, request_id=unique("u"))
+    assert decide(alone)["left_out"] == []
