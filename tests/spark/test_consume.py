@@ -13,10 +13,12 @@ from pyspark.sql import functions as F
 from tests.conftest import TestDatabase
 from tests.crash.jobs import slow_commits
 from tests.spark.installation import Installation
-from weir.errors import BatchFailed, Fenced, InvalidInput, NotFound
-from weir.garbage import sweep
+from weir.errors import BatchFailed, Fenced, InvalidInput, InvariantViolation, NotFound
+from weir.garbage import installation, sweep
 from weir.names import StreamName, stream_name
 from weir.reader_groups.outputs import committed_folders
+from weir.spark.reader import Reader
+from weir.warehouse import mark
 
 Function = Callable[[Any], Any]
 
@@ -355,3 +357,31 @@ def test_reader_that_was_replaced_while_its_function_ran_is_refused(
     assert parquet_rows(weir, group, "out") == list(range(90))
     assert sorted(weir.check(stream_name("s/out"))["n"]) == list(range(90))
     assert batches(weir) == [(1, "committed", 2)]
+
+
+def test_after_a_restore_a_consumer_opens_no_batch_and_writes_nothing(
+    weir: Installation, stream: StreamName
+) -> None:
+    """The numbers of its batches, and their folders, were given out by the lost history."""
+    group = weir.group(stream)
+    installation_id, _, tide = installation(weir.database)
+    mark(weir.settings.warehouse, installation_id, tide + 1)
+    called: list[DataFrame] = []
+
+    def note(events: DataFrame) -> DataFrame:
+        called.append(events)
+        return plain(events)
+
+    def program() -> None:
+        with Reader(weir.spark, group, appender=weir.appender) as reader:
+            next(reader)
+
+    for run in (weir.consumer(group, note, "parquet:out").run, program):
+        with pytest.raises(InvariantViolation, match="restored from a backup; run weir_recover"):
+            run()
+    assert called == []
+    assert batches(weir) == []
+    assert weir.query("SELECT FROM reader") == []
+    assert list(Path(weir.settings.output_roots[0]).iterdir()) == []
+    mark(weir.settings.warehouse, installation_id, tide)
+    assert weir.consumer(group, note, "parquet:out").run()["events"] == 90

@@ -28,6 +28,7 @@ from weir.errors import (
     Truncated,
     Unavailable,
 )
+from weir.garbage import installation
 from weir.names import StreamName, stream_name
 from weir.reader_groups.batches import Batch, commit_batch
 from weir.reader_groups.budget import Budget
@@ -47,7 +48,7 @@ from weir.spark.read import frame_of
 from weir.spark.rejected import failed_events, make_rejected_stream
 from weir.spark.table_output import copy_rows, matched
 from weir.storage import KeepAlive, sqlstate
-from weir.warehouse import spark_path
+from weir.warehouse import claim, spark_path
 
 _SHOWN = 5  # segments of a batch that a sentence names
 
@@ -70,7 +71,9 @@ class Reader:
     have (`WEIR_CONFIG`, or `weir.toml`).
 
     Raises what `weir.errors` has: NotFound, Fenced when another has taken over, Truncated,
-    Unavailable.
+    Unavailable; and InvariantViolation before it joins when the warehouse is another database's, or
+    this one was restored from a backup: the batches and folders that it would give out were given
+    out before.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class Reader:
 
     def __enter__(self) -> "Reader":
         database, lease = self.appender.database, self.appender.settings.reader_lease
+        claim(self.appender.settings.warehouse, *installation(database))
         self._token = join(database, self.group, self.reader_id, lease, label=self.label)
         self._until = database.transaction(lambda c: group_tails(c, self.group))
         self._alive = database.keep_alive(self._renew, every=lease / 3).__enter__()
