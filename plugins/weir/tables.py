@@ -22,6 +22,7 @@ from sqlalchemy import Connection, text
 
 from weir.arrow_schema import from_arrow, to_arrow
 from weir.controller.commit import commit
+from weir.controller.cuts import load_cuts
 from weir.controller.locks import read_stream
 from weir.controller.queries import Cut, segments_between
 from weir.controller.reads import FileSlice, plan_of_bounds
@@ -141,6 +142,7 @@ def plan(
     stream = read_stream(connection, name)
     asked = 0
     if start is not None and on_gap == "fail":
+        load_cuts(connection, stream.stream_id, *(cut for cut in (start, end) if cut is not None))
         between = segments_between(connection, name, start, end)
         asked = sum(row.to_offset - row.from_offset for row in between)
     # Of a file that lies partly below the head, what is below it is truncated like other files.

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, rows, run
+from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
+from weir.controller.cuts import load_cuts
+from weir.errors import InvalidInput, Truncated
+from weir.reader_groups.changes import fork_reader_group, reset_reader_group
 from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.run import retain
@@ -139,6 +142,49 @@ def test_never_an_epoch_in_which_an_open_transaction_began(lane: Lane) -> None:
     assert lane.value("SELECT min(epoch) FROM epoch WHERE stream_id = :s") == 3
     committed = lane.commit(late, {"0.0": 5})
     assert committed.repeated, "a transaction is kept as long as its stream"
+
+
+def test_a_place_whose_metadata_was_pruned_is_said_to_be_truncated(lane: Lane) -> None:
+    group = Group.made(lane)
+    lane.append({"0.0": 3, "1.0": 1})
+    group.reader().read_all()
+    group.checkpoint("early")
+    lane.scale("0.0")
+    lane.append({"1.0": 2, "2.1": 3})
+    consume(group)
+    retain(lane.database)
+    assert prune(lane.database, 0.0) != []
+    assert "0.0" not in lane.sizes()
+
+    def reset(to: str) -> Any:
+        return reset_reader_group(
+            group.database, group.name, to, allow_repeat=True, request_id=unique("reset")
+        )
+
+    before = group.cut()
+    says = r"segment 0\.0 of stream .* was truncated and its metadata is pruned, .* at the head, {"
+    for place in ("start", "checkpoint early"):
+        with pytest.raises(Truncated, match=says):
+            reset(place)
+    with pytest.raises(Truncated, match=says):
+        fork_reader_group(
+            group.database, group.name, unique("fork"), at="checkpoint early",
+            request_id=unique("fork"),
+        )  # fmt: skip
+    assert group.cut() == before
+    assert reset("head")["position"] == {str(lane.name): lane.head()}
+
+
+@pytest.mark.parametrize("segment", ["4.0", "0.1", "2.2"])
+def test_a_segment_that_never_existed_was_not_truncated(lane: Lane, segment: str) -> None:
+    """Its number was not given out, or its epoch is known and has no such segment."""
+    lane.append({"0.0": 3})
+    lane.scale("0.0")
+    lane.truncate("1.0=0, 2.1=0, 3.1=0")
+    assert prune(lane.database, 0.0) != []
+    cut = {segment: 0, "1.0": 0}
+    with pytest.raises(InvalidInput, match=f"has no segment {segment}: it never existed"):
+        lane.database.transaction(lambda c: load_cuts(c, lane.stream_id, cut))
 
 
 def by_hand(lane: Lane, cut: dict[str, Any]) -> None:

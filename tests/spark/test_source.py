@@ -11,6 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.spark.installation import Installation
 from weir.names import StreamName
+from weir.retention.prune import prune
 from weir.spark.source import register
 
 
@@ -157,6 +158,13 @@ def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
     with pytest.raises(PySparkException, match="45 events of stream s/events after the cut"):
         run("fail")
     assert run("skip") == list(range(55, 90))
+    weir.scale(stream, ["0.0"], parts=1)
+    weir.append(stream, rows(weir, 90, 20))
+    weir.truncate(stream, "1.1=5")
+    assert prune(weir.database, 0.0) != []
+    with pytest.raises(PySparkException, match=r"segment 0\.0 .* its metadata is pruned"):
+        run("fail")
+    assert run("skip") == list(range(95, 110))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 import weir as api
 from tests.spark.installation import Installation
 from weir.errors import BadRows, InvalidInput, NotFound, Truncated
+from weir.retention.prune import prune
 
 KEYS = ["a", "", "ä", "x" * 100, "Ω" * 33, "key 7"] + [f"key {n}" for n in range(300)]
 
@@ -78,6 +79,18 @@ def test_what_was_truncated_is_said_with_its_count_and_never_left_out(weir: Inst
         api.read(str(stream), start={"0.0": 5}, end={"0.0": 10}, settings=weir.settings)
     part = api.read(str(stream), start={"0.0": 120}, end={"0.0": 125}, settings=weir.settings)
     assert part["n"].to_pylist() == list(range(120, 125))
+    # A program that kept its place is told so, too, when the metadata is pruned.
+    weir.scale(stream, ["0.0"], parts=1)
+    append(weir, stream, table(200, 50), "three")
+    weir.truncate(stream, "1.1=0")
+    assert prune(weir.database, 0.0) != []
+    for end in (None, {"0.0": 130}, {"1.1": 7}):
+        with pytest.raises(Truncated, match=r'segment 0\.0 .* pruned, .* the head, \{"1.1": 0\}'):
+            api.read(str(stream), start={"0.0": 125}, end=end, settings=weir.settings)
+    with pytest.raises(InvalidInput, match=r"no segment 9\.0: it never existed"):
+        api.read(str(stream), start={"9.0": 0}, settings=weir.settings)
+    read = api.read(str(stream), start={"1.1": 0}, settings=weir.settings)
+    assert sorted(read["n"].to_pylist()) == list(range(200, 250))
 
 
 def test_types_and_new_columns_are_those_of_spark(weir: Installation) -> None:

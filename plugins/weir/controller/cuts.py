@@ -1,16 +1,19 @@
 """Stream cuts as the database knows them: loaded with their key ranges, and checked."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Set
 from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.errors import Truncated
 from weir.segment import Segment, parse_segment_name
 from weir.stream_cut import StreamCut, check_valid
 
 
 def load_cuts(connection: Connection, stream_id: int, *cuts: Mapping[str, Any]) -> list[StreamCut]:
-    """Cuts in their JSON form as values, one statement for all. Raises InvalidInput."""
+    """Cuts in their JSON form as values, one statement for all. Raises InvalidInput, and Truncated
+    for one that names a segment whose metadata was pruned."""
     ids = {parse_segment_name(name) for cut in cuts for name in cut}
     rows = connection.execute(
         text(
@@ -20,7 +23,29 @@ def load_cuts(connection: Connection, stream_id: int, *cuts: Mapping[str, Any]) 
         {"stream_id": stream_id, "ids": sorted(ids)},
     )
     segments = {row.segment_id: Segment(*row) for row in rows}
+    if unknown := ids - segments.keys():
+        _check_not_pruned(connection, stream_id, unknown)
     return [StreamCut.from_json(cut, segments) for cut in cuts]
+
+
+def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int]) -> None:
+    """A segment goes with the epoch that created it, and nothing but its name tells that it was
+    there: its number was given out, in an epoch older than those that are left."""
+    row = connection.execute(
+        text(
+            """SELECT scope || '/' || name AS stream, head, next_segment_number,
+                (SELECT min(epoch) FROM epoch e WHERE e.stream_id = s.stream_id) AS first_epoch
+            FROM stream s WHERE stream_id = :s"""
+        ),
+        {"s": stream_id},
+    ).one()
+    for segment in sorted(Segment(segment_id, 0.0, 1.0) for segment_id in unknown):
+        if segment.number < row.next_segment_number and segment.epoch < (row.first_epoch or 0):
+            raise Truncated(
+                f"segment {segment.name} of stream {row.stream} was truncated and its metadata is "
+                "pruned, so that nobody can say how many events are lost after this place; begin "
+                f"at the head, {json.dumps(row.head)}, or later."
+            )
 
 
 # The segments of a cut with their ends, and those that it might have left out: what lies between

@@ -144,6 +144,8 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             cut: Cut = start
             if self._source.on_gap == "skip":
                 cut = tables.readable(connection, stream_id, start, None)[0] or start
+            else:
+                load_cuts(connection, stream_id, start)  # what was pruned has no next cut
             for _ in range(_STEPS):
                 further = queries.next_cut(connection, stream, cut, limit.max_rows)
                 if self._last is not None:
