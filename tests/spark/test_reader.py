@@ -12,10 +12,11 @@ import pytest
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute, write_config
 from tests.spark.installation import Installation
-from weir.errors import Conflict, Fenced, InvalidInput, NotFound
+from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
 from weir.names import StreamName, stream_name
 from weir.reader_groups.batches import open_batch
 from weir.reader_groups.budget import Budget
+from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.readers import join
 from weir.reader_groups.table_outputs import sweep_staging
@@ -221,3 +222,31 @@ def test_wrong_outputs_are_said_and_leave_the_batch_open(weir: Installation, gro
         write_all(batch)
         batch.commit()
     assert list(published(weir, group)) == [list(range(ROWS))] * 3
+
+
+def test_of_what_was_truncated_under_an_open_batch_the_heir_is_told_or_counts_it(
+    weir: Installation, stream: StreamName, group: str
+) -> None:
+    facts = weir.facts(stream)
+    ends = dict(facts.groupby("_segment").size())
+    head = {"0.0": ends[0] // 2, "1.0": ends[1], "2.0": 0}
+    left = facts[[o >= head[f"{s}.0"] for s, o in zip(facts._segment, facts._offset, strict=True)]]
+    lost = ROWS - len(left)
+    assert 0 < head["0.0"] < ends[0], "of one file a part is truncated"
+    with read(weir, group, reader_id="first") as reader:
+        next(reader)
+    weir.truncate(stream, ", ".join(f"{name}={offset}" for name, offset in head.items()))
+    says = (
+        rf"^{lost} of {ROWS} events of stream s/events in batch 1 of group {group} were truncated "
+        r"after it was opened; set its on_gap to skip \(weir_update_reader_group\)"
+    )
+    with pytest.raises(Truncated, match=says), read(weir, group, reader_id="heir") as heir:
+        next(heir)
+    update_reader_group(weir.database, group, on_gap="skip", request_id="skip")
+    with read(weir, group, reader_id="heir") as heir:
+        for batch in heir:
+            assert (batch.batch_id, batch.attempt, batch.size) == (1, 3, ROWS)
+            write_all(batch)
+            batch.commit()
+    assert list(published(weir, group)) == [sorted(left["n"])] * 3
+    assert weir.query("SELECT lost_events, unread_events FROM lag") == [(lost, 0)]
