@@ -7,9 +7,11 @@ from tests.reader_groups.support import Group
 from weir.controller import queries
 from weir.controller.seal import delete_stream, seal_stream
 from weir.controller.staged import announce
+from weir.controller.transactions import abort
 from weir.controller.update import update_stream
 from weir.errors import Conflict, Fenced, NotFound
 from weir.retention.capture import capture
+from weir.retention.run import retain
 
 
 def seal(lane: Lane) -> None:
@@ -73,8 +75,18 @@ def test_only_a_sealed_stream_can_be_deleted(lane: Lane) -> None:
 
 def test_a_deleted_stream_leaves_nothing_but_garbage(lane: Lane) -> None:
     lane.append({"0.0": [3, 4], "1.0": 5}, inputs=["a.csv"])
+    group = Group.made(lane)
+    reader = group.reader()
+    reader.commit(reader.must_open(3))
+    group.checkpoint()
+    assert retain(lane.database, [lane.name])[0]["events"] == 3
     lane.scale("0.0", parts=2)
+    abort(lane.database, lane.opened())
+    lane.opened()
     capture(lane.database)
+    reader.read_all()
+    for table in ("retention_decision", "stream_cut", "transaction", "reader_group_segment"):
+        assert lane.rows(f"SELECT 1 FROM {table} WHERE stream_id = :s"), "there is one to delete"
     seal(lane)
     delete(lane, request_id="dag/run/delete")
     delete(lane, request_id="dag/run/delete")
@@ -90,10 +102,14 @@ def test_a_deleted_stream_leaves_nothing_but_garbage(lane: Lane) -> None:
         for t in tables
         if lane.rows(f"SELECT 1 FROM {t.table_name} WHERE stream_id = :s")
     ]
-    assert left == ["stream"], "the row that remembers the numbers of its segments"
+    # The row that remembers the numbers of its segments, and what tells the readers of its group
+    # that it was deleted, until the group leaves it.
+    assert sorted(left) == ["garbage", "reader_group_stream", "stream"]
+    with pytest.raises(NotFound, match="was deleted"):
+        reader.open()
     [garbage] = rows(lane.database, "SELECT * FROM garbage WHERE reason = 'deleted' AND path = :p",
                      p=f"{lane.stream_id}/")  # fmt: skip
-    assert garbage.bytes == 120
+    assert garbage.bytes == 120 - 30
     with pytest.raises(NotFound):
         lane.begin()
     with pytest.raises(NotFound, match="there is no stream"):

@@ -2,13 +2,16 @@
 
 import json
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, unique
+from tests.controller.support import Lane, rows, unique
 from tests.reader_groups.support import Group
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
+from weir.garbage import installation, sweep
+from weir.reader_groups.batches import Batch
 from weir.reader_groups.changes import (
     delete_reader_group,
     fork_reader_group,
@@ -17,8 +20,12 @@ from weir.reader_groups.changes import (
 )
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.outputs import record_output
+from weir.reader_groups.pins import Pin
 from weir.reader_groups.readers import reader_offline
 from weir.retention.run import retain
+from weir.storage import Database
+from weir.warehouse import mark
 
 
 def reset(group: Group, to: str, **options: Any) -> dict[str, Any]:
@@ -207,14 +214,78 @@ def test_a_fork_of_a_group_between_two_cuts_stops_where_that_stops(lane: Lane) -
         fork(group, at="tail")
 
 
-def test_a_deleted_group_holds_nothing_back_and_can_be_made_again(group: Group) -> None:
+def test_a_deleted_group_holds_nothing_back_and_can_be_made_again(group: Group, lane: Lane) -> None:
+    other = Group.made(lane)
+    other.reader().read_all()
+    other.checkpoint()
     reader = group.reader()
+    reader.commit(reader.must_open(10))
     batch = reader.must_open()
-    delete_reader_group(group.database, group.name, request_id="once")
-    delete_reader_group(group.database, group.name, request_id="once")
+    assert retain(lane.database, [lane.name])[0]["rule"] == "nothing_consumed"
+    once, deleted = unique("delete"), group.group_id
+    delete_reader_group(group.database, group.name, request_id=once)
+    delete_reader_group(group.database, group.name, request_id=once)
     for use in (lambda: reader.commit(batch), reader.open, group.checkpoint):
         with pytest.raises((NotFound, Fenced)):
             use()
+    assert retain(lane.database, [lane.name])[0]["events"] == 20
+    lane.append({"0.0": 4})
+    create_reader_group(lane.database, group.name, [lane.name], request_id=unique("create"))
+    delete_reader_group(group.database, group.name, request_id=once)  # which was done before
+    again = Group(group.database, group.name, group.lanes)
+    assert again.group_id > deleted
+    assert again.reader().read_all() == [("0.0", 10, 14)]
+
+
+def test_a_deleted_group_leaves_no_row_and_of_what_it_did_not_finish_no_file(
+    database: Database, tmp_path: Path
+) -> None:
+    lane = Lane.made(database)
+    lane.append({"0.0": [5, 5], "1.0": 10})
+    group = Group.made(lane)
+    update(group, pins=[Pin.parse(f"{lane.name} 0..0.5 big")])
+    reader = group.reader()
+
+    def write(batch: Batch) -> dict[str, Any]:
+        folder = f"out/group={group.name}/batch={batch.identity}/attempt={batch.attempt}/"
+        one = {"kind": "parquet", "output": "out", "root": str(tmp_path), "path": folder}
+        record_output(database, batch, one)
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "part.parquet").write_text("rows")
+        return one
+
+    done = reader.must_open(5)
+    committed = write(done)
+    reader.commit(done, outputs=[committed])
+    group.checkpoint()
+    group.checkpoint("waits for the open batch")
+    for _ in range(3):  # two tries died
+        batch = group.reader().must_open(5)
+        write(batch)
+    other = Group.made(lane)
+    other.reader().must_open()
+    group_tables = rows(
+        database,
+        """SELECT table_name FROM information_schema.columns JOIN pg_tables
+            ON tablename = table_name AND schemaname = table_schema
+        WHERE table_schema = 'weir' AND column_name = 'group_id' ORDER BY 1""",
+    )
+
+    def known(one: Group) -> list[str]:
+        return [t for (t,) in group_tables if one.rows(f"SELECT 1 FROM {t} WHERE group_id = :g")]
+
+    everywhere = [t for (t,) in group_tables]
+    assert known(group) == everywhere, "each has something to delete"
+    before = known(other)
+    delete_reader_group(database, group.name, request_id="delete")
+    assert known(group) == []
+    assert known(other) == before
+    mark(str(tmp_path / "warehouse"), *installation(database)[::2])
+    assert sweep(database, str(tmp_path / "warehouse"), 0.0)["failed"] == []
+    assert [p for p in (tmp_path / "out").rglob("*") if p.is_file()] == [
+        tmp_path / committed["path"] / "part.parquet"
+    ], "what it committed is somebody's result"
+    assert rows(database, "SELECT path FROM garbage") == []
 
 
 # Readers that are taken out by hand.
