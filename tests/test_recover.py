@@ -163,6 +163,18 @@ def test_nothing_is_handed_out_twice_and_unknown_files_are_kept(story: Story) ->
     group.check_positions()
 
 
+def test_an_open_batch_is_begun_again_beyond_the_attempts_that_there_may_have_been(
+    story: Story,
+) -> None:
+    """They have folders: one of them may be the one that was published before the restore."""
+    group = Group(story.database, story.group.name, (story.lane,))
+    begun = group.reader().must_open()
+    story.recover("keep")
+    again = group.reader().must_open()
+    assert (again.batch_id, again.bounds) == (begun.batch_id, begun.bounds)
+    assert again.attempt > SKIPPED
+
+
 def test_unknown_files_are_deleted_when_somebody_says_so(story: Story) -> None:
     story.recover("delete")
     story.sweep()

@@ -246,7 +246,10 @@ def _end(connection: Connection, highest: int, strangers: list[str], swept: int)
     )
     connection.execute(
         text(
-            """UPDATE reader_group SET next_batch = next_batch + :skipped,
+            """WITH begun AS (  -- another attempt at one may have been published before the restore
+                UPDATE reader_batch SET attempt = attempt + :skipped WHERE state = 'open'
+            )
+            UPDATE reader_group SET next_batch = next_batch + :skipped,
                 next_token = next_token + :skipped"""
         ),
         {"skipped": SKIPPED},
