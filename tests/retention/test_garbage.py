@@ -154,7 +154,7 @@ def dead_file(lane: Lane, warehouse: Path, ago: float = 100.0) -> Path:
     return path
 
 
-def testdead_files_go_after_the_grace_period_with_the_folders_they_leave_empty(
+def test_dead_files_go_after_the_grace_period_with_the_folders_they_leave_empty(
     lane: Lane, tmp_path: Path
 ) -> None:
     old, young = dead_file(lane, tmp_path), dead_file(lane, tmp_path, ago=1.0)
