@@ -1,11 +1,13 @@
 """The retention set: when a cut is recorded, and which of the records stand for the limits."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from random import Random
 
 import pytest
-from sqlalchemy import Connection, text
 
+from tests.conftest import TestDatabase
+from tests.controller.interleave import COMMIT, Stepper
 from tests.controller.support import Lane, at_once, rows, run
 from weir.controller.seal import seal_stream
 from weir.retention.capture import capture
@@ -50,16 +52,62 @@ def test_the_tail_is_captured_only_when_it_moved(lane: Lane) -> None:
     assert rows(lane.database, "SELECT * FROM moved_stream") == []
 
 
-def test_what_is_committed_while_a_run_goes_on_is_left_for_the_next(lane: Lane) -> None:
+def test_what_is_not_later_than_the_last_record_waits_until_it_is(lane: Lane) -> None:
+    # The clock of this server was an hour ahead when it recorded last.
     capture(lane.database)
-    attempt = lane.opened()
+    run(lane.database, "UPDATE stream_cut SET recorded_at = recorded_at + interval '1 hour'")
+    lane.append({"0.0": 3})
+    known = [f"SELECT * FROM {table}" for table in ("stream_cut", "retention_due", "moved_stream")]
+    before = [rows(lane.database, one) for one in known]
+    for _ in range(2):
+        assert capture(lane.database) == []
+        assert [rows(lane.database, one) for one in known] == before
+    assert {row.stream_id for row in before[2]} == {lane.stream_id}
+    # So much time passes.
+    run(lane.database, "UPDATE stream_cut SET recorded_at = recorded_at - interval '1 hour'")
+    assert [c["cut"] for c in capture(lane.database)] == [lane.tail()]
+    assert recorded(lane) == [{"0.0": 0, "1.0": 0}, lane.tail()], "strictly later"
+    assert capture(lane.database) == []
+    assert rows(lane.database, known[2]) == []
 
-    def run_beside_a_commit(connection: Connection) -> None:
-        connection.execute(text("DELETE FROM moved_stream"))
-        lane.commit(attempt, {"0.0": 3})
 
-    lane.database.transaction(run_beside_a_commit)
-    assert [c["cut"] for c in capture(lane.database)] == [{"0.0": 3, "1.0": 0}]
+def test_a_tail_that_is_where_it_was_is_not_recorded_again(lane: Lane) -> None:
+    capture(lane.database)
+    lane.append({})
+    assert rows(lane.database, "SELECT * FROM moved_stream") != [], "a commit, of no events"
+    due = rows(lane.database, "SELECT * FROM retention_due")
+    assert capture(lane.database) == []
+    assert recorded(lane) == [lane.tail()]
+    assert rows(lane.database, "SELECT * FROM retention_due") == due
+    assert rows(lane.database, "SELECT * FROM moved_stream") == []
+
+
+def test_what_is_committed_while_a_run_goes_on_is_recorded_by_it_or_the_next(
+    database: Database, test_database: TestDatabase
+) -> None:
+    stepper = Stepper(test_database.open())
+    stepper.arm(None)
+    capture(stepper.database)
+    sent = list(stepper.statements)
+    assert sent[-1] == COMMIT
+    found = []
+    for number in range(len(sent)):
+        lane = Lane.made(database)
+        lane.append({"0.0": 1})
+        stepper.arm(number)
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(capture, stepper.database)
+            assert stepper.stopped.wait(20), "it never came to this statement"
+            lane.append({"0.0": 2})
+            stepper.go_on.set()
+            first = [c["cut"] for c in running.result(30)]
+        second = [c["cut"] for c in capture(database)]
+        assert first + second == recorded(lane)
+        assert (first + second)[-1] == {"0.0": 3, "1.0": 0}, f"stopped before {sent[number]}"
+        found.append(len(second))
+    # What comes after its statement is left for the next.
+    assert found == [0] * (len(sent) - 1) + [1]
+    stepper.database.dispose()
 
 
 def test_of_two_runs_at_once_one_records(lane: Lane) -> None:
