@@ -3,13 +3,14 @@ byte as an event of ten.
 """
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from tests.conformance.cases import CASES, FILE, IN_RETENTION, listed
 from tests.conformance.world import World, cut_of, ours, theirs
-from tests.controller.support import BYTES_PER_EVENT, database_for_many, run, unique
+from tests.controller.support import BYTES_PER_EVENT, Lane, database_for_many, run, unique
 from weir.controller.update import update_stream
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -31,6 +32,21 @@ def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
     """One database for all cases."""
     with database_for_many(postgres_server, "conformance_retention") as opened:
         yield opened
+
+
+def let_be_old(lane: Lane, ages: list[int], unit: str = "second") -> None:
+    """Let the records of a stream be so old, the first first."""
+    records = lane.rows(
+        "SELECT recorded_at FROM stream_cut WHERE stream_id = :s ORDER BY recorded_at"
+    )
+    for record, age in zip(records, ages, strict=True):
+        run(
+            lane.database,
+            """UPDATE stream_cut
+            SET recorded_at = clock_timestamp() - :age * CAST('1 ' || :unit AS interval)
+            WHERE stream_id = :s AND recorded_at = :at""",
+            s=lane.stream_id, at=record.recorded_at, age=age, unit=unit,
+        )  # fmt: skip
 
 
 class Runs:
@@ -57,21 +73,11 @@ class Runs:
                       request_id=unique("policy"))  # fmt: skip
         self.times: list[int] = []  # of the records in the set
         self.groups: list[str] = []
+        self.rule = ""  # of the last run
 
     def at(self, now: int) -> None:
         """Let the records be as old as they are in the case."""
-        rows = self.lane.rows(
-            "SELECT recorded_at FROM stream_cut WHERE stream_id = :s ORDER BY recorded_at"
-        )
-        ages = [now - time for time in self.times]
-        for row, age in zip(rows, ages, strict=True):
-            run(
-                self.database,
-                """UPDATE stream_cut
-                SET recorded_at = clock_timestamp() - :age * interval '1 second'
-                WHERE stream_id = :s AND recorded_at = :at""",
-                s=self.lane.stream_id, at=row.recorded_at, age=age,
-            )  # fmt: skip
+        let_be_old(self.lane, [now - time for time in self.times])
 
         # What came between two records came right after the first of them.
         run(
@@ -131,14 +137,25 @@ class Runs:
         self.times.append(record["time"])
 
     def retain(self) -> tuple[dict[str, int] | None, list[int]]:
+        """The cut that was truncated at, if any, and the times of the records that are left."""
         [report] = retain(self.database, [self.lane.name])
         assert "error" not in report, report
         left = self.lane.value("SELECT count(*) FROM stream_cut WHERE stream_id = :s")
         self.times = self.times[len(self.times) - left :]
+        self.rule = report["rule"]
         cut = report["cut"]
         if cut is None:
             return None, self.times
         return {theirs(name): offset for name, offset in cut.items()}, self.times
+
+    def within_minimum_size(self) -> dict[str, int]:
+        """The newest record that leaves the minimum."""
+        cut = self.lane.value(
+            """SELECT r.cut FROM stream s CROSS JOIN LATERAL size_till(:s, tail_cut(:s)) t
+            CROSS JOIN LATERAL retention_limits(:s, clock_timestamp(), t.bytes) r
+            WHERE s.stream_id = :s AND r.which = 'min_bytes'"""
+        )
+        return {theirs(name): offset for name, offset in cut.items()}
 
 
 def step_of(number: int, action: dict[str, Any], case: dict[str, Any]) -> dict[str, Any]:
@@ -193,6 +210,8 @@ def test_case(database: Database, case_id: str) -> None:
         runs.at(step["now"] + later)
         cut, left = runs.retain()
         assert cut == (cuts[number] if cuts else expected["truncate_at"]), f"run {number + 1}"
+        if refused := expected.get("chosen_but_refused"):
+            assert (runs.rule, runs.within_minimum_size()) == ("behind_head", refused)
         if case_id in ("CB-13",):
             continue
         # A stream that has not moved has no new record here.
@@ -204,33 +223,34 @@ def test_case(database: Database, case_id: str) -> None:
 
 def test_rs_01(database: Database) -> None:
     case = CASES["RS-01"]
-    setup = {"initial_segments": 1}
-    lane = World(database, setup).lane
-
-    def at(time: int) -> str:
-        return f"'epoch'::timestamptz + {time} * interval '1 second'"
-
+    lane = World(database, {"initial_segments": 1}).lane
     times: list[int] = []
     for time in case["setup"]["add_records_at_times"]:
-        # A record that would be earlier than the last is not taken: see the test of captures.
-        if not times or time > times[-1]:
+        lane.append({"0.0": 1})
+        # A minute for the case's millisecond: what lies in the future stays there meanwhile.
+        let_be_old(lane, [time - earlier for earlier in times], "minute")
+        if lane.stream_id in [made["stream_id"] for made in capture(database)]:
             times.append(time)
-            run(
-                database,
-                f"""INSERT INTO stream_cut (stream_id, recorded_at, clock, cut, events, bytes)
-                VALUES (:s, {at(time)}, 1, '{{"0.0": 0}}', 0, 0)""",
-                s=lane.stream_id,
-            )
+    assert times == [0, 100, 1000, 10000, 100000], "not the one that comes late"
+    last = lane.value("SELECT max(recorded_at) FROM stream_cut WHERE stream_id = :s")
+
+    def at(time: int) -> datetime:
+        return datetime.fromtimestamp(last.timestamp() - 60 * (times[-1] - time), UTC)
+
     count = "SELECT count(*) FROM stream_cut WHERE stream_id = :s"
     answers = [lane.value(count)]
-    answers += [lane.value(f"{count} AND recorded_at <= {at(t)}") for t in (99, 9999, 10**9)]
-    found = lane.rows(
-        f"SELECT extract(epoch FROM recorded_at)::int AS at FROM recorded_cut(:n, {at(101)})",
-        n=str(lane.name),
+    answers += [
+        lane.value(f"{count} AND recorded_at <= :at", at=at(time)) for time in (99, 9999, 10**6)
+    ]
+    found = lane.value(
+        "SELECT recorded_at FROM recorded_cut(:n, :at)", n=str(lane.name), at=at(101)
     )
-    answers.append(found[0].at)
-    run(database, f"DELETE FROM stream_cut WHERE stream_id = :s AND recorded_at <= {at(9999)}",
-        s=lane.stream_id)  # fmt: skip
+    answers.append(min(times, key=lambda time: abs(at(time) - found)))
+    # Those are removed that a truncation passes; here all that are older than a minimum.
+    oldest = {"retain_min_age": 60 * (times[-1] - 9999)}
+    update_stream(database, lane.name, oldest, request_id=unique("policy"))
+    [report] = retain(database, [lane.name])
+    assert report["cut"] == {"0.0": 4}, "the tail when the record of 1000 was made"
     answers.append(lane.value(count))
     assert answers == case["expected"]
 
