@@ -164,7 +164,9 @@ _TIMES = set(
 )
 _CLOCKS = set("clock last_clock sealed_clock created_at".split())
 _TABLES = """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
-    time_index reader_group_segment reader_group_stream stream_cut""".split()
+    time_index reader_group_segment reader_group_stream stream_cut retention_decision""".split()
+# Of groups, whose names are others in each scene: only how many.
+_NAMES = {"held_by", "overtaken", "left_out"}
 
 
 def plain(result: Any) -> Any:
@@ -210,13 +212,19 @@ def _state_of_one(database: Database, name: StreamName) -> list[str]:
 
     def said(one: Any) -> str:
         kept = {
-            key: rank[value] if _is_clock(key, value) else value
+            key: rank[value] if _is_clock(key, value) else _nameless(key, value)
             for key, value in one.row.items()
             if _is_clock(key, value) or key not in _OWN | _TIMES
         }
         return f"{one.what} {json.dumps(kept, sort_keys=True)}".replace(f'"{one.stream_id}/', '"')
 
     return sorted(map(said, found))
+
+
+def _nameless(key: str, value: Any) -> Any:
+    if key == "lost":  # per group how many events
+        return sorted(value.values())
+    return len(value) if key in _NAMES else value
 
 
 def _is_clock(key: str, value: Any) -> bool:

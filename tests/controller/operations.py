@@ -81,3 +81,8 @@ def retaining(lane: Lane) -> Operation:
         return report.get("error"), report.get("cut")
 
     return run
+
+
+def retaining_what_is_due(database: Database) -> Any:
+    """A run of retention for all streams of which it is due; the rules and the cuts."""
+    return [(r.get("error"), r.get("rule"), r.get("cut")) for r in retain(database)]

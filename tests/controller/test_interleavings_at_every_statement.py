@@ -21,12 +21,13 @@ from tests.controller.operations import (
     creating,
     deleting,
     retaining,
+    retaining_what_is_due,
     scaling,
     sealing,
     truncating,
     updating,
 )
-from tests.controller.support import Lane, staged, unique
+from tests.controller.support import Lane, run, staged, unique
 from tests.reader_groups.support import Group, budget
 from weir.controller.commit import commit
 from weir.controller.queries import closed_cut_at
@@ -249,6 +250,24 @@ def two_runs_of_retention(lane: Lane) -> Scene:
     return Scene([lane.name], retaining(lane), retaining(lane))
 
 
+def alone_due(lane: Lane) -> None:
+    """Let retention be due of no other stream of this database."""
+    run(lane.database, "DELETE FROM retention_due WHERE stream_id <> :s", s=lane.stream_id)
+
+
+def two_runs_of_retention_where_it_is_due(lane: Lane) -> Scene:
+    consumed(lane)
+    alone_due(lane)
+    return Scene([lane.name], retaining_what_is_due, retaining_what_is_due)
+
+
+def two_runs_of_retention_where_it_is_due_and_nothing_is_consumed(lane: Lane) -> Scene:
+    Group.made(lane)
+    lane.append(WRITTEN, batch="before")
+    alone_due(lane)
+    return Scene([lane.name], retaining_what_is_due, retaining_what_is_due)
+
+
 def retention_and_a_new_subscriber_at_the_head(lane: Lane) -> Scene:
     consumed(lane)
     name = unique("new")
@@ -355,6 +374,8 @@ PAIRS = [
     Pair(delete_and_batch, Conflict, NotFound, waits=False),
     # Which streams are to be looked at, and which a group reads, is asked without a lock.
     Pair(two_runs_of_retention, waits=False),
+    Pair(two_runs_of_retention_where_it_is_due, waits=False),
+    Pair(two_runs_of_retention_where_it_is_due_and_nothing_is_consumed, waits=False),
     Pair(retention_and_a_new_subscriber_at_the_head, waits=False),
     Pair(retention_and_a_new_subscriber_of_what_is_consumed, None, Truncated, waits=False),
     Pair(retention_and_a_fork_to_replay, None, Truncated, waits=False),
