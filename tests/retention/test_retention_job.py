@@ -1,0 +1,152 @@
+"""The job of retention, as its DAG submits it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs import retention
+from tests.controller.support import Lane, rows, run, unique
+from tests.crash.jobs import write_config
+from tests.reader_groups.support import Group
+from tests.retention.support import DAY, pass_time
+from weir.garbage import installation
+from weir.job import RunId, main, read_outcome
+from weir.settings import Settings
+from weir.storage import Database
+from weir.warehouse import claim
+
+
+@pytest.fixture
+def warehouse(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That of an installation which jobs find; dead files go at once."""
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
+    claim(settings.warehouse, *installation(database))
+    return Path(settings.warehouse)
+
+
+def filled(database: Database, warehouse: Path) -> Lane:
+    """A stream with a file in each of two segments, on disk too."""
+    lane = Lane.made(database)
+    lane.append({"0.0": 3, "1.0": 4})
+    for file in lane.files():
+        (warehouse / file.path).parent.mkdir(parents=True)
+        (warehouse / file.path).write_text("rows")
+    return lane
+
+
+def consumed(database: Database, warehouse: Path) -> Lane:
+    """One all of which a subscriber has released."""
+    lane = filled(database, warehouse)
+    group = Group.made(lane)
+    group.reader().read_all()
+    group.checkpoint()
+    return lane
+
+
+def submitted(database: Database, **arguments: Any) -> tuple[int, str, dict[str, Any], str]:
+    """Exit status, state, report and error of the job."""
+    run_id = RunId("weir_retention", unique("run"), "retention")
+    given = {name: getattr(run_id, name) for name in ("dag_id", "run_id", "task_id")}
+    status = main(
+        "retention", retention.run,
+        ["--run", json.dumps(given), "--arguments", json.dumps(arguments)],
+    )  # fmt: skip
+    state, report, error, _ = read_outcome(database, run_id)
+    return status, state, report or {}, error
+
+
+def everything(database: Database, warehouse: Path) -> dict[str, Any]:
+    """All rows of all tables, but for what is known of jobs, and all files."""
+    names = rows(database, "SELECT tablename FROM pg_tables WHERE schemaname = 'weir'")
+    found: dict[str, Any] = {
+        name: sorted(str(row) for row in rows(database, f"SELECT * FROM {name}"))
+        for (name,) in names
+        if name != "job_run"
+    }
+    files = [path for path in warehouse.rglob("*") if path.is_file()]
+    return {**found, "files": sorted((str(p), p.stat().st_mtime_ns) for p in files)}
+
+
+def of(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["stream"]: one for one in report["decisions"]}
+
+
+def test_a_dry_run_tells_of_every_stream_and_changes_nothing(
+    database: Database, warehouse: Path
+) -> None:
+    read = consumed(database, warehouse)
+    kept, truncated = filled(database, warehouse), filled(database, warehouse)
+    truncated.truncate("0.0=3, 1.0=0")
+    before = everything(database, warehouse)
+    status, state, report, _ = submitted(database, dry_run=True)
+    assert (status, state, report["deleted"]) == (0, "succeeded", None)
+    assert everything(database, warehouse) == before
+    rules = {name: (one["rule"], one["cut"]) for name, one in of(report).items()}
+    assert rules == {
+        str(read.name): ("consumed", {"0.0": 3, "1.0": 4}),
+        str(kept.name): ("no_rule", None),
+        str(truncated.name): ("no_rule", None),
+    }
+    # What it said is what is done then.
+    _, _, report, _ = submitted(database)
+    assert {name: (one["rule"], one["cut"]) for name, one in of(report).items()} == rules
+    assert report["deleted"] == {"deleted": 3, "bytes": 100, "failed": []}
+    after = everything(database, warehouse)
+    changed = {name for name in before if after[name] != before[name]}
+    assert changed >= {"stream", "garbage", "retention_decision", "data_file", "files"}
+    # When nothing is due, only who asks is told.
+    submitted(database)
+    assert submitted(database)[2]["decisions"] == []
+    assert of(submitted(database, dry_run=True)[2]).keys() == rules.keys()
+    [one] = submitted(database, dry_run=True, streams=[str(kept.name)])[2]["decisions"]
+    assert one["stream"] == str(kept.name)
+
+
+def test_what_somebody_should_look_at_is_in_the_report_and_in_the_log(
+    database: Database, warehouse: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lane, held = consumed(database, warehouse), filled(database, warehouse)
+    from_start = {"start": "0.0=0, 1.0=0"}
+    dead = [Group.made(one, time_out=DAY, **from_start) for one in (lane, held)]
+    Group.made(held, **from_start)
+    for one in (lane, held):
+        pass_time(one, DAY + 1)
+    status, _, report, _ = submitted(database)
+    assert status == 0
+    assert len(report["alerts"]) == 2
+    assert (
+        f"subscriber {dead[1].name} of stream {held.name} has timed out and holds nothing back; "
+        "let its readers run, or delete it"
+    ) in report["alerts"]
+    lost = f"subscriber {dead[0].name} lost 7 unread events of stream {lane.name}"
+    assert any(alert.startswith(lost) for alert in report["alerts"])
+    assert {name: one["lost"] for name, one in of(report).items()} == {
+        str(lane.name): {dead[0].name: 7}, str(held.name): {},
+    }  # fmt: skip
+    printed = capsys.readouterr().out.splitlines()
+    assert [f"weir: {alert}" in printed for alert in report["alerts"]] == [True, True]
+
+
+def test_a_stream_that_fails_is_named_and_the_others_are_done(
+    database: Database, warehouse: Path
+) -> None:
+    lanes = [consumed(database, warehouse) for _ in range(3)]
+    broken = lanes[1]
+    run(
+        database,
+        """UPDATE stream SET head = '{"9.9": 0}' WHERE stream_id = :s""",
+        s=broken.stream_id,
+    )
+    status, state, report, error = submitted(database)
+    assert (status, state) == (1, "failed"), "to be tried again"
+    said = f"1 of 3 failed; the first: stream {broken.name}: the stream has no segment 9.9"
+    assert error.startswith(said)
+    assert of(report)[str(broken.name)]["error"] in error
+    for lane in (lanes[0], lanes[2]):
+        assert of(report)[str(lane.name)]["events"] == 7
+        assert lane.head() == {"0.0": 3, "1.0": 4}
+    assert report["deleted"]["deleted"] == 4
+    left = {str(path.relative_to(warehouse)) for path in warehouse.rglob("*.parquet")}
+    assert left == {file.path for file in broken.files()}
