@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from pyarrow import fs
 
@@ -11,6 +13,7 @@ from weir.errors import InvalidInput
 from weir.warehouse import filesystem
 
 THREADS = 16
+_TRIES = 20  # of a folder in which somebody else deletes, too
 
 Files = Sequence[tuple[str, str]]  # root, and the path below it; a folder ends in /
 # Deletes files; returns per file that can't be deleted the index and the reason.
@@ -37,7 +40,7 @@ def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int,
     for i, (root, path) in files:
         try:
             if root not in systems:
-                systems[root] = filesystem(root)
+                systems[root] = _opened(root)
             system, base = systems[root]
             target = f"{base}/{path}".rstrip("/")
             _delete(system, target, folder=path.endswith("/"))
@@ -50,13 +53,38 @@ def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int,
     return failures
 
 
+def _opened(root: str) -> tuple[fs.FileSystem, str]:
+    system, base = filesystem(root)
+    # Where nothing is mounted every file seems to be gone. What is no folder but a name, as in an
+    # object store, is there without being listed.
+    if isinstance(system, fs.LocalFileSystem) and not os.path.isdir(base):
+        raise FileNotFoundError(f"the folder {base} is not there; mount it here, or make it")
+    return system, base
+
+
 def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
-    # What is gone already went with a sweep that was killed.
-    with contextlib.suppress(FileNotFoundError):
-        if not folder:
+    """Delete a file or a whole folder; what is gone already went with a sweep that was killed, or
+    goes with another one. Returns when it is gone, and raises OSError when it can't be deleted."""
+    if not folder:
+        with contextlib.suppress(FileNotFoundError):
             system.delete_file(target)
-        elif system.get_file_info(target).type == fs.FileType.Directory:
-            system.delete_dir(target)
+    elif isinstance(system, fs.LocalFileSystem):
+        shutil.rmtree(target, onerror=_unless_gone)
+    else:
+        # One that stops at what somebody else deleted between its listing and its deleting may
+        # have left all the others.
+        for _ in range(_TRIES):
+            if system.get_file_info(target).type == fs.FileType.NotFound:
+                return
+            with contextlib.suppress(FileNotFoundError):
+                system.delete_dir(target)
+        raise OSError(f"it is still there after {_TRIES} tries: others delete or write there")
+
+
+def _unless_gone(_call: object, _path: str, raised: Any) -> None:
+    # pyarrow's way of deleting a local folder stops at the first thing that is gone already.
+    if not isinstance(raised[1], FileNotFoundError):
+        raise raised[1]
 
 
 def _rmdir(system: fs.FileSystem) -> Callable[[str], None] | None:

@@ -1,15 +1,19 @@
 """Deleting: folders and files, in whatever state a killed sweep left them."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
+from pyarrow import fs
 
-from tests.controller.support import Lane, rows, run, unique
+from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.reader_groups.support import Group
 from weir import garbage
+from weir.controller.seal import delete_stream, seal_stream
 from weir.controller.transactions import abort
 from weir.errors import InvariantViolation
 from weir.garbage import installation, sweep
+from weir.removal import _delete, delete_here
 from weir.storage import Database
 from weir.warehouse import MARK
 
@@ -221,3 +225,67 @@ def test_a_warehouse_that_lost_its_mark_is_not_touched(lane: Lane, tmp_path: Pat
         sweep(lane.database, str(tmp_path), 0.0)
     assert path.exists()
     assert len(rows(lane.database, "SELECT * FROM garbage")) == 1
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+def test_the_folder_of_a_deleted_stream_goes_though_what_lies_in_it_is_garbage_too(
+    lane: Lane, tmp_path: Path, truncated: bool
+) -> None:
+    (tmp_path / MARK).write_text(installation(lane.database)[0])
+    for _ in range(40):
+        lane.append({"0.0": [1] * 10, "1.0": [1] * 10})
+    for file in lane.files():
+        write(tmp_path, file.path)
+    # Rows of their own: for files of the stream, or for what was open when it was sealed.
+    if truncated:
+        lane.truncate("0.0=100, 1.0=100")
+    for attempt in [lane.opened() for _ in range(0 if truncated else 20)]:
+        for task in range(10):
+            write(tmp_path, f"{attempt.folder}_weir_segment=0/_weir_task={task}/part.parquet")
+    seal_stream(lane.database, lane.name, request_id=unique("seal"))
+    delete_stream(lane.database, lane.name, request_id=unique("delete"))
+    assert len(left(lane)) > 20
+    assert sweep(lane.database, str(tmp_path), 0.0)["failed"] == []
+    assert left(lane) == []
+    assert not (tmp_path / str(lane.stream_id)).exists()
+
+
+@pytest.mark.parametrize("local", [True, False], ids=["local", "any other file system"])
+def test_a_folder_is_gone_when_several_delete_in_it_at_once(tmp_path: Path, local: bool) -> None:
+    system = fs.LocalFileSystem() if local else fs.SubTreeFileSystem("/", fs.LocalFileSystem())
+    for attempt in range(20):
+        for number in range(100):
+            write(tmp_path, f"7/_weir_tx={attempt}/_weir_attempt=1/{number}")
+    delete = partial(_delete, system, folder=True)
+    outer = partial(delete, f"{tmp_path}/7")
+    within = [partial(delete, f"{tmp_path}/7/_weir_tx={i}/_weir_attempt=1") for i in range(3)]
+    assert at_once(outer, *within) == [None] * 4
+    assert not (tmp_path / "7").exists()
+
+
+def test_a_folder_that_can_not_be_deleted_is_told() -> None:
+    # Of the kernel's own folders root can't delete any, either.
+    failures = delete_here([("/proc", "sys/kernel/"), ("/proc", "version"), ("/proc", "none/")])
+    assert sorted(failures) == [0, 1]
+
+
+def test_where_an_output_root_is_not_mounted_nothing_is_forgotten(
+    lane: Lane, tmp_path: Path
+) -> None:
+    dead_file(lane, tmp_path)
+    root = tmp_path / "mount"
+    for path in ("d/group=g/batch=1.1/attempt=1/", "d/file"):
+        run(
+            lane.database,
+            "INSERT INTO garbage (root, path, reason) VALUES (:root, :path, 'fenced')",
+            root=str(root), path=path,
+        )  # fmt: skip
+    report = sweep(lane.database, str(tmp_path), 0.0)
+    assert (report["deleted"], len(report["failed"])) == (1, 2)
+    assert report["failed"][0].endswith(
+        f"the folder {root} is not there; mount it here, or make it"
+    )
+    assert left(lane) == ["d/file", "d/group=g/batch=1.1/attempt=1/"]
+    dead = write(root, "d/group=g/batch=1.1/attempt=1/part")
+    assert sweep(lane.database, str(tmp_path), 0.0)["failed"] == []
+    assert (dead.exists(), left(lane)) == (False, [])

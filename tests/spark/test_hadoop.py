@@ -19,6 +19,7 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
 import weir as programs
+from tests.controller.support import run
 from tests.spark.installation import Installation
 from weir.controller.seal import delete_stream, seal_stream
 from weir.errors import BatchFailed, InvalidInput
@@ -184,6 +185,29 @@ def test_what_can_not_be_deleted_is_named_and_left_for_the_next_time(
     (file / "inside").rmdir()
     assert sweep(weir.database, weir.settings.warehouse, 0.0)["deleted"] == 1
     check_disk(weir, tmp_path)
+
+
+def test_what_hadoop_does_not_delete_is_not_taken_for_gone(
+    weir: Installation, spark: SparkSession
+) -> None:
+    # Of the kernel's own files root can't delete any: Hadoop says False, as for what is not there.
+    conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    conf.set("fs.viewfs.mounttable.kernel.link./x", "file:///proc")
+    root = "viewfs://kernel/x"
+    for path in ("version", "sys/kernel/", "sys/none/", "none"):
+        run(
+            weir.database,
+            "INSERT INTO garbage (root, path, reason) VALUES (:root, :path, 'fenced')",
+            root=root, path=path,
+        )  # fmt: skip
+    report = sweep(weir.database, weir.settings.warehouse, 0.0)
+    assert report["deleted"] == 2
+    assert [said.partition(" can't")[0] for said in report["failed"]] == [
+        f"{root}/sys/kernel/", f"{root}/version"
+    ]  # fmt: skip
+    assert [row.path for row in weir.query("SELECT path FROM garbage ORDER BY path")] == [
+        "sys/kernel/", "version"
+    ]  # fmt: skip
 
 
 def test_a_program_with_a_session_appends_and_reads_by_pyarrow_too(

@@ -121,8 +121,13 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
 
     def _delete(self, path: str, recursive: bool) -> None:
         with _as_os_errors():
-            if not self._system.delete(self._path(path), recursive):
-                raise FileNotFoundError(path)
+            where = self._path(path)
+            if self._system.delete(where, recursive):
+                return
+            # False says that it was not there, and on some file systems that it may not be.
+            if self._system.exists(where):
+                raise OSError(f"{path} can't be deleted: may this login delete there?")
+            raise FileNotFoundError(path)
 
     def move(self, src: str, dest: str) -> None:
         """Rename a file in place of another. `FileSystem.rename` replaces nothing on HDFS;
