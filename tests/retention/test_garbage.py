@@ -258,8 +258,8 @@ def test_a_folder_is_gone_when_several_delete_in_it_at_once(tmp_path: Path, loca
             write(tmp_path, f"7/_weir_tx={attempt}/_weir_attempt=1/{number}")
     delete = partial(_delete, system, folder=True)
     outer = partial(delete, f"{tmp_path}/7")
-    within = [partial(delete, f"{tmp_path}/7/_weir_tx={i}/_weir_attempt=1") for i in range(3)]
-    assert at_once(outer, *within) == [None] * 4
+    within = [partial(delete, f"{tmp_path}/7/_weir_tx={i}/_weir_attempt=1") for i in range(15)]
+    assert at_once(outer, *within) == [None] * 16
     assert not (tmp_path / "7").exists()
 
 
