@@ -7,8 +7,10 @@ from typing import Any
 import psycopg2
 import pyarrow as pa
 import pytest
+from sqlalchemy import Connection
 
 import weir
+import weir.recover as recover_module
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, unique
 from tests.reader_groups.support import Group
@@ -251,3 +253,44 @@ def test_another_warehouse_is_not_recovered(story: Story, tmp_path: Path) -> Non
         recover(story.database, str(tmp_path / "elsewhere"), request_id="r")
     with pytest.raises(InvalidInput, match="unknown_files is 'burn'"):
         story.recover("burn")
+
+
+def test_what_is_committed_while_the_warehouse_is_listed_lives_on(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim(str(tmp_path), *installation(database))
+    lane = Lane.made(database)
+    lane.append({"0.0": 1})
+    staged = lane.opened()
+    write(lane, tmp_path)
+    read = recover_module._known
+    seen: list[recover_module._Known] = []
+
+    def known(connection: Connection) -> recover_module._Known:
+        found = read(connection)
+        seen.append(found)
+        if len(seen) == 2:  # the listing is over
+            lane.commit(staged, {"0.0": 7})
+            lane.append({"0.0": 2})
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recover_module, "_known", known)
+        report = recover(database, str(tmp_path), unknown_files="delete", request_id="r")
+    write(lane, tmp_path)
+    assert report["missing_files"] == 0
+    sweep(database, str(tmp_path), 0.0)
+    assert {file.path for file in lane.files()} <= on_disk(tmp_path)
+    assert len(lane.files()) == 3
+    # And what is appended while it looks is not missing.
+    listed = recover_module._list
+
+    def then_append(warehouse: str) -> Any:
+        found = listed(warehouse)
+        lane.append({lane.active()[0]: 1})
+        write(lane, tmp_path)
+        return found
+
+    monkeypatch.setattr(recover_module, "_list", then_append)
+    report = recover(database, str(tmp_path), request_id="look")
+    assert (report["missing_files"], report["unknown_files"]) == (0, 0)

@@ -61,11 +61,14 @@ def recover(
             f"the warehouse {warehouse} is of installation {found_id or 'none'}, but this database "
             f"is installation {installation_id}; recovery is for a database and its own warehouse."
         )
+    # Both before and after, as others may append and delete meanwhile: what is missing was known
+    # before and still is, what is unknown was not known afterwards, either.
+    before = database.transaction(_known)
     there = _list(warehouse)
     known = database.transaction(_known)
     unknown = {s: _unknown(found, known) for s, found in there.items()}
     on_disk = {path for found in there.values() for path in found.files}
-    missing = sorted(known.files - on_disk)
+    missing = sorted((before.files & known.files) - on_disk)
     report: dict[str, Any] = {
         "restored": swept > tide,
         "unknown_files": sum(map(len, unknown.values())),
@@ -220,11 +223,15 @@ def _skip(
 def _discard(
     connection: Connection, stream_id: int | None, paths: list[str], found: _Found
 ) -> None:
+    """Make garbage of files, but not of those that were committed since somebody looked: with the
+    stream locked nobody commits any more, and open attempts have been ended."""
     connection.execute(
         text(
             """INSERT INTO garbage (root, path, stream_id, reason, bytes)
             SELECT '', f.path, :s, 'unknown', f.bytes
             FROM unnest(CAST(:paths AS text[]), CAST(:bytes AS bigint[])) AS f (path, bytes)
+            WHERE NOT EXISTS (
+                SELECT FROM data_file d WHERE d.stream_id = :s AND d.path = f.path)
             ON CONFLICT (root, path) DO NOTHING"""
         ),
         {"s": stream_id, "paths": paths, "bytes": [found.files.get(path, 0) for path in paths]},
