@@ -7,7 +7,17 @@ import pytest
 
 from weir.errors import InvalidInput, InvariantViolation
 from weir.settings import load
-from weir.warehouse import MARK, attempt_folder, below_root, claim, mark, read_mark, spark_path
+from weir.warehouse import (
+    MARK,
+    SKIPPED,
+    attempt_folder,
+    below_root,
+    check_unused,
+    claim,
+    mark,
+    read_mark,
+    spark_path,
+)
 
 
 def test_an_attempt_has_a_folder_of_its_own() -> None:
@@ -145,3 +155,22 @@ def test_a_warehouse_that_was_swept_since_the_backup_is_refused(tmp_path: Path) 
     for new in (True, False):
         with pytest.raises(InvariantViolation, match="swept 6 times here, 7 times there"):
             claim(str(tmp_path), "one", new, 6)
+
+
+def test_of_two_sweeps_at_once_the_slower_does_not_lower_the_mark(tmp_path: Path) -> None:
+    mark(str(tmp_path), "one", 8)
+    mark(str(tmp_path), "one", 7)
+    assert read_mark(str(tmp_path)) == ("one", 8)
+    assert [path.name for path in tmp_path.iterdir()] == [MARK]
+
+
+def test_a_sweep_that_had_begun_does_not_take_the_alarm_of_an_append_back(tmp_path: Path) -> None:
+    claim(str(tmp_path), "one", new=True, tide=7)
+    folder = attempt_folder(1, 1, 1)
+    (tmp_path / folder).mkdir(parents=True)
+    with pytest.raises(InvariantViolation, match="files lie below"):
+        check_unused(str(tmp_path), folder)
+    mark(str(tmp_path), "one", 8)
+    assert read_mark(str(tmp_path)) == ("one", 7 + SKIPPED)
+    with pytest.raises(InvariantViolation, match="restored from a backup"):
+        claim(str(tmp_path), "one", new=False, tide=8)

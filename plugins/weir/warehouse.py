@@ -149,14 +149,22 @@ def check_unused(root: str, folder: str) -> None:
 
 
 def mark(root: str, installation_id: str, tide: int) -> None:
-    """Write whose the warehouse is, and how often it was swept."""
+    """Write whose the warehouse is, and how often it was swept; of the same installation never less
+    than is there, as of two sweeps at once the slower one has the smaller number, and an alarm of
+    `check_unused` stays."""
     files, base = filesystem(root)
     files.create_dir(base, recursive=True)
     path = f"{base}/{MARK}"
     written = f"{path}.{uuid.uuid4().hex}"  # whole or not at all: a kill leaves no empty mark
     with files.open_output_stream(written) as out:
         out.write(f"{installation_id}\n{tide}\n".encode())
-    files.move(written, path)
+    # No file system compares and renames in one step: what somebody writes between these two calls
+    # is lost. Then a backup that is older than that sweep is known by the next one.
+    found, swept = read_mark(root)
+    if found == installation_id and swept > tide:
+        files.delete_file(written)
+    else:
+        files.move(written, path)
 
 
 def read_mark(root: str) -> tuple[str, int]:
