@@ -32,8 +32,9 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         "forgotten_runs": forget_runs(job.database, job.settings.job_history),
         "dropped": dropped,
     }
-    if deleted["failed"]:
-        raise Incomplete(deleted["deleted"], deleted["failed"], report)
+    unpruned = [one["error"] for one in pruned if "error" in one]
+    if failed := deleted["failed"] + unpruned:
+        raise Incomplete(deleted["deleted"] + len(pruned) - len(unpruned), failed, report)
     return report
 
 

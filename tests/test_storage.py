@@ -18,7 +18,7 @@ from tests.crash.proxy import failing_network
 from tests.reader_groups.support import Group
 from weir import migrate
 from weir.controller.commit import commit
-from weir.errors import Conflict, Unavailable
+from weir.errors import Busy, Conflict, Unavailable
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
@@ -328,6 +328,30 @@ def test_a_lock_that_is_not_to_be_had_is_waited_for(database: Database) -> None:
 
     assert at_once(partial(database.transaction, holding), afterwards) == [None, None]
     assert len(calls) > 1
+
+
+def test_a_lock_that_somebody_keeps_is_told_with_the_session_and_is_no_outage(
+    database: Database, test_database: TestDatabase
+) -> None:
+    lane, hasty = Lane.made(database), test_database.open(patience=0.5)
+    statement = text("SELECT 1 FROM stream WHERE stream_id = :s FOR UPDATE")
+
+    def waiting(connection: Connection) -> None:
+        connection.execute(text("SET LOCAL lock_timeout = '100ms'"))
+        connection.execute(statement, {"s": lane.stream_id})
+
+    def holding(connection: Connection) -> int:
+        connection.execute(statement, {"s": lane.stream_id})
+        with pytest.raises(Busy, match=r"has held a lock for \d+ s .* of session \d+ \(") as caught:
+            hasty.transaction(waiting)
+        pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+        assert f"of session {pid} (weir_app): end it" in str(caught.value)
+        assert caught.value.retryable
+        assert "can't be reached" not in str(caught.value)
+        return int(pid)
+
+    assert database.transaction(holding) > 0
+    hasty.transaction(waiting)
 
 
 def test_a_session_is_the_same_whatever_the_server_is_set_to(

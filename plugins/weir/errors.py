@@ -10,6 +10,7 @@ WeirError
 ├── Truncated                    a position below the head of the stream
 ├── BatchFailed                  what a consumer does failed on a batch, for its events or at all
 ├── Unavailable                  the database could not be reached for longer than the patience
+│   └── Busy                     another session holds a lock for longer than the patience
 ├── Incomplete                   some of many failed, the others were done
 └── InvariantViolation           metadata and files disagree: stop and keep the evidence
 """
@@ -67,6 +68,10 @@ class Unavailable(WeirError):
     """Postgres could not be reached for longer than the configured patience."""
 
     retryable = True
+
+
+class Busy(Unavailable):
+    """Another session has held what had to be locked for longer than the configured patience."""
 
 
 class Incomplete(WeirError):

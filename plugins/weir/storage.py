@@ -7,6 +7,7 @@ idempotent by identity: a request id, a transaction's attempt, a batch's token. 
 apart by SQLSTATE, never by their text.
 """
 
+import contextlib
 import logging
 import os
 import re
@@ -20,7 +21,7 @@ import psycopg2.extensions
 import sqlalchemy
 from sqlalchemy import Connection, TextClause, event, exc
 
-from weir.errors import Fenced, InvalidInput, NotFound, Unavailable, WeirError
+from weir.errors import Busy, Fenced, InvalidInput, NotFound, Unavailable, WeirError
 from weir.settings import Settings
 
 T = TypeVar("T")
@@ -40,6 +41,12 @@ _SAID: dict[str | None, type[WeirError]] = {"WEIR1": NotFound, "WEIR2": InvalidI
 _PERMANENT = re.compile(
     r"password authentication failed|no pg_hba.conf entry|no password supplied"
     r'|(database|role|user) "[^"]*" does not exist|definition of service .* not found'
+)
+# Who has locked a row has a number, which may be asked of anybody's session.
+_OLDEST = sqlalchemy.text(
+    """SELECT pid, usename FROM pg_stat_activity
+    WHERE datname = current_database() AND backend_xid IS NOT NULL
+    ORDER BY age(backend_xid) DESC LIMIT 1"""
 )
 
 
@@ -95,8 +102,8 @@ class Database:
     def transaction(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction and commit it; again if the connection was lost.
 
-        Raises Unavailable when Postgres stays away longer than the patience, and whatever `work`
-        raises (after a rollback).
+        Raises Unavailable when Postgres stays away longer than the patience, Busy when another
+        session keeps a lock for so long, and whatever `work` raises (after a rollback).
         """
 
         def once() -> T:
@@ -124,6 +131,7 @@ class Database:
 
     def _until_there(self, once: Callable[[], T]) -> T:
         """Call `once`, again after a lost connection or lock, until the patience is at its end."""
+        begun = time.monotonic()
         waiting_since: float | None = None
         pause = 0.1
         while True:
@@ -144,6 +152,11 @@ class Database:
                 waiting_since = waiting_since or now
                 patience = self._patience if self._connected else self._connect_patience
                 reason = _said(error)
+                if state in _SOON and now - waiting_since > patience:
+                    raise Busy(
+                        f"another session has held a lock for {now - begun:.0f} s ({reason})"
+                        f"{self._oldest()}: end it if it is stuck, or try again."
+                    ) from None
                 if _PERMANENT.search(reason) or now - waiting_since > patience:
                     raise Unavailable(
                         f"the database ({self.describe()}) can't be reached: {reason}"
@@ -153,6 +166,13 @@ class Database:
                     self.dispose()  # a session on what is now a standby stays read only
                 time.sleep(pause)
                 pause = min(pause * 2, 5.0)
+
+    def _oldest(self) -> str:
+        """Whose transaction is the oldest: who waits has mostly done nothing yet."""
+        with contextlib.suppress(exc.DBAPIError), self._alone.connect() as connection:
+            if (found := connection.execute(_OLDEST).one_or_none()) is not None:
+                return f"; the oldest transaction is of session {found.pid} ({found.usename})"
+        return ""
 
     def describe(self) -> str:
         """The connection string without anything secret."""
@@ -219,6 +239,15 @@ def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
         raise exc.DBAPIError(statement, None, error, connection_invalidated=gone) from None
     finally:
         cursor.close()
+
+
+def failure_of(what: str, error: WeirError | exc.DBAPIError) -> str:
+    """The sentence of a failure of one of many, after which the others are tried: what Postgres
+    can't do for this one, it can for them. Raises `error` again when Postgres is away."""
+    if isinstance(error, Unavailable) and not isinstance(error, Busy):
+        raise error
+    said = str(error.orig if isinstance(error, exc.DBAPIError) else error).strip()
+    return said if what in said else f"{what}: {said}"
 
 
 def sqlstate(error: exc.DBAPIError) -> str:

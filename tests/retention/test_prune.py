@@ -1,20 +1,26 @@
 """Metadata shrinks, and nothing that can be asked for changes."""
 
 import json
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from spark_jobs.upkeep import run as upkeep
+from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
 from weir.controller.cuts import load_cuts
 from weir.errors import InvalidInput, Truncated
+from weir.garbage import installation
+from weir.job import RunId, main, read_outcome
 from weir.reader_groups.changes import fork_reader_group, reset_reader_group
 from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.run import retain
 from weir.storage import Database, count_statements
+from weir.warehouse import MARK
 
 
 @pytest.fixture
@@ -239,3 +245,75 @@ def test_nothing_that_can_be_asked_for_changes(database: Database, seed: int) ->
     assert left["epoch"] <= 1 + lane.value("SELECT current_epoch FROM stream WHERE stream_id = :s")
     assert pruned > 0 or not any(tail.values())
     assert rows(database, "SELECT * FROM data_file") == []
+
+
+def test_a_stream_that_can_not_be_pruned_stops_nothing_else(
+    lane: Lane, test_database: TestDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fine = Lane.made(lane.database)
+    for one in (lane, fine):
+        group = Group.made(one)
+        one.append({"0.0": 3})
+        one.scale("0.0")
+        consume(group)
+    retain(lane.database)
+    run(
+        lane.database,
+        """UPDATE reader_group_stream SET end_cut = '{"9.9": 0}' WHERE stream_id = :s""",
+        s=lane.stream_id,
+    )
+    broken, pruned = prune(lane.database, 0.0)
+    assert broken["stream"] == str(lane.name)
+    assert broken["error"].startswith(f"stream {lane.name}: the stream has no segment 9.9")
+    assert (pruned["stream"], pruned["segments"]) == (str(fine.name), 1)
+    # The job does the rest, and says it.
+    for name, value in {
+        "DATABASE": test_database.dsn, "WAREHOUSE": str(tmp_path), "METADATA_HISTORY": "0",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(f"WEIR_{name}", value)
+    (tmp_path / MARK).write_text(installation(lane.database)[0])
+    who = RunId("weir_upkeep", "r", "t")
+    assert main("upkeep", upkeep, ["--run", json.dumps(who.__dict__)]) == 1
+    state, report, sentence, retryable = read_outcome(lane.database, who)
+    assert (state, retryable) == ("failed", True)
+    assert broken["error"] in sentence
+    assert report is not None
+    assert report["pruned"] == [broken]
+    assert report["forgotten_runs"] == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_recorded_cuts_that_the_head_has_passed_are_forgotten_and_no_others(
+    database: Database, seed: int
+) -> None:
+    random = Random(seed)
+    lane = Lane.made(database, segments=3)
+    capture(database)
+    for _ in range(random.randint(0, 12)):
+        lane.append({random.choice(lane.active()): random.randint(1, 3)})
+        if random.random() < 0.2:
+            lane.scale(random.choice(lane.active()))
+        capture(database)
+    recorded = lane.rows("SELECT recorded_at, cut FROM stream_cut WHERE stream_id = :s")
+    # At a record, or with some segments ahead of it and some behind.
+    cut = dict(random.choice(recorded).cut)
+    tail = lane.tail()
+    if random.random() < 0.6 and set(cut) == set(tail):
+        cut = {name: random.randint(0, tail[name]) for name in tail}
+    by_hand(lane, cut)
+    # Something old below the head, so that it is looked at.
+    run(
+        database,
+        """INSERT INTO retention_decision (stream_id, decided_at, rule, reason, head, held_by,
+            events, bytes)
+        SELECT :s, clock_timestamp() - i * interval '1 day', 'x', 'x', '{}', '{}', 0, 0
+        FROM generate_series(1, 2) i""",
+        s=lane.stream_id,
+    )
+    ahead = lane.rows(
+        """SELECT r.recorded_at FROM stream_cut r JOIN stream s USING (stream_id)
+        WHERE stream_id = :s AND NOT at_or_before(:s, r.cut, s.head)"""
+    )
+    assert [report.get("error") for report in prune(database, 0.0)] == [None]
+    left = lane.rows("SELECT recorded_at FROM stream_cut WHERE stream_id = :s")
+    assert {row.recorded_at for row in left} == {row.recorded_at for row in ahead}

@@ -1,13 +1,19 @@
 """A run of retention: what is decided, truncated and recorded."""
 
 import pytest
+from sqlalchemy import Connection
 
+from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.reader_groups.support import Group
 from tests.retention.support import pass_time
+from weir import storage
+from weir.controller.locks import lock_streams
 from weir.controller.seal import seal_stream
 from weir.names import stream_name
+from weir.reader_groups.checkpoints import checkpoint_all
 from weir.retention.capture import capture
+from weir.retention.prune import prune
 from weir.retention.run import retain
 from weir.storage import Database
 
@@ -302,6 +308,44 @@ def test_a_stream_that_cannot_be_decided_does_not_stop_the_others(lane: Lane) ->
     reports = {report["stream"]: report for report in retain(lane.database)}
     assert reports[str(lane.name)]["rule"] == "no_rule"
     assert "out of range" in reports[str(broken.name)]["error"]
+
+
+def test_a_stream_that_somebody_keeps_locked_does_not_stop_the_others(
+    lane: Lane, test_database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Lane.made(lane.database)
+    groups = [Group.made(one) for one in (lane, other)]
+    for one, group in zip((lane, other), groups, strict=True):
+        one.append({"0.0": 3})
+        one.scale("0.0")
+        group.reader().read_all()
+    # A minute each would be long here.
+    monkeypatch.setattr(storage, "_SESSION", storage._SESSION.replace("60s", "100ms"))
+    hasty = test_database.open(patience=0.3)
+
+    def holding(connection: Connection) -> None:
+        lock_streams(connection, ids=[lane.stream_id])
+        made, [failed] = checkpoint_all(hasty)
+        assert [one["reader_group"] for one in made] == [groups[1].name]
+        assert f"group {groups[0].name}: another session has held a lock" in failed
+        stuck, done = retain(hasty)
+        assert f"stream {lane.name}: another session has held a lock" in stuck["error"]
+        assert (done["stream"], done["events"]) == (str(other.name), 3)
+
+    lane.database.transaction(holding)
+    assert [one["reader_group"] for one in checkpoint_all(hasty)[0]] == [groups[0].name]
+    freed = {report["stream"]: report["events"] for report in retain(hasty)}
+    assert freed[str(lane.name)] == 3
+
+    def holding_still(connection: Connection) -> None:
+        lock_streams(connection, ids=[lane.stream_id])
+        stuck, pruned = prune(hasty, 0.0)
+        assert f"stream {lane.name}: another session has held a lock" in stuck["error"]
+        assert (pruned["stream"], pruned["segments"]) == (str(other.name), 1)
+
+    lane.database.transaction(holding_still)
+    assert [one["segments"] for one in prune(hasty, 0.0)] == [1]
+    hasty.dispose()
 
 
 def test_a_stream_that_is_named_and_can_not_be_decided_says_why(lane: Lane) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import LockedGroup
 from weir.controller.requests import Request
@@ -20,7 +21,7 @@ from weir.names import reader_group_name
 from weir.reader_groups.changes import lock_group_and_streams
 from weir.reader_groups.plan import Bound
 from weir.reader_groups.positions import advance
-from weir.storage import Database
+from weir.storage import Database, failure_of
 
 
 def checkpoint(
@@ -160,8 +161,8 @@ def settle_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
             done += database.transaction(partial(_settle_one, group=group))
         except NotFound:  # deleted meanwhile
             continue
-        except WeirError as error:
-            failed.append(str(error))
+        except (WeirError, DBAPIError) as error:
+            failed.append(failure_of(f"group {group}", error))
     return done, failed
 
 
@@ -182,8 +183,8 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
                 made.append(result)
         except NotFound:  # deleted meanwhile
             continue
-        except WeirError as error:
-            failed.append(str(error))
+        except (WeirError, DBAPIError) as error:
+            failed.append(failure_of(f"group {group}", error))
     return made, failed
 
 

@@ -10,17 +10,18 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import lock_groups_of, lock_streams
-from weir.errors import NotFound
-from weir.storage import Database
+from weir.errors import NotFound, WeirError
+from weir.storage import Database, failure_of
 from weir.stream_cut import meet
 
 # The streams that have something old below the head: the segment that was sealed first, the first
 # entry of the time index of a segment that the head lies in, or a decision that is not the last.
 _CANDIDATES = text(
-    """SELECT s.stream_id FROM stream s
+    """SELECT s.stream_id, s.scope || '/' || s.name AS stream FROM stream s
     CROSS JOIN (SELECT clock_timestamp() - :history * interval '1 second' AS old) h
     WHERE s.state <> 'deleted' AND (
         EXISTS (
@@ -42,15 +43,44 @@ _CANDIDATES = text(
     ORDER BY s.stream_id"""
 )
 
+# Each recorded cut has passed all that those before it have: the last one at or before the head is
+# found by halves, among those that are not larger. Testing each takes seconds under the locks.
+_PASSED = text(
+    """WITH RECURSIVE known AS MATERIALIZED (
+        SELECT array(SELECT r.recorded_at FROM stream_cut r
+                     WHERE r.stream_id = :s AND r.bytes <= z.bytes ORDER BY r.recorded_at) AS at
+        FROM size_till(:s, CAST(:head AS jsonb)) z
+    ), search AS (  -- the first `passed` of them are; of those from `ahead` on none is
+        SELECT 0 AS passed, cardinality(at) + 1 AS ahead FROM known
+        UNION ALL
+        SELECT CASE WHEN t.behind THEN t.middle ELSE t.passed END,
+               CASE WHEN t.behind THEN t.ahead ELSE t.middle END
+        FROM (SELECT s.*, at_or_before(:s, r.cut, CAST(:head AS jsonb)) AS behind
+              FROM (SELECT *, (passed + ahead) / 2 AS middle FROM search
+                    WHERE ahead - passed > 1) s
+              CROSS JOIN known k
+              JOIN stream_cut r ON r.stream_id = :s AND r.recorded_at = k.at[s.middle]) t
+    )
+    DELETE FROM stream_cut r USING known k, search s
+    WHERE s.ahead - s.passed = 1 AND r.stream_id = :s AND r.recorded_at <= k.at[s.passed]"""
+)
+
 
 def prune(database: Database, history: float) -> list[dict[str, Any]]:
     """Delete the metadata of each stream that nothing can ask for any more and that is older than
-    `history` seconds. Returns per stream from which something was deleted how many rows of what."""
+    `history` seconds; one that fails does not stop the others. Returns per stream from which
+    something was deleted how many rows of what, or the sentence of the failure."""
     streams = database.transaction(lambda c: c.execute(_CANDIDATES, {"history": history}).all())
-    done = [
-        database.transaction(partial(_prune_one, stream_id=s, history=history)) for (s,) in streams
-    ]
-    return [one for one in done if one]
+    reports: list[dict[str, Any]] = []
+    for stream_id, stream in streams:
+        one = partial(_prune_one, stream_id=stream_id, history=history)
+        try:
+            if report := database.transaction(one):
+                reports.append(report)
+        except (WeirError, DBAPIError) as error:
+            said = failure_of(f"stream {stream}", error)
+            reports.append({"stream": stream, "error": said})
+    return reports
 
 
 def _prune_one(connection: Connection, stream_id: int, history: float) -> dict[str, Any]:
@@ -62,17 +92,14 @@ def _prune_one(connection: Connection, stream_id: int, history: float) -> dict[s
     # What was released behind the head counts as the head, and a recorded cut there as nothing.
     connection.execute(
         text(
-            """WITH released AS (
-                UPDATE reader_group_stream SET
-                    published_cut = readable_cut(:s, published_cut, CAST(:head AS jsonb))
-                WHERE stream_id = :s AND published_cut IS NOT NULL
-                  AND NOT at_or_before(:s, CAST(:head AS jsonb), published_cut)
-            )
-            DELETE FROM stream_cut WHERE stream_id = :s
-              AND at_or_before(:s, cut, CAST(:head AS jsonb))"""
+            """UPDATE reader_group_stream SET
+                published_cut = readable_cut(:s, published_cut, CAST(:head AS jsonb))
+            WHERE stream_id = :s AND published_cut IS NOT NULL
+              AND NOT at_or_before(:s, CAST(:head AS jsonb), published_cut)"""
         ),
         {"s": stream_id, "head": json.dumps(stream.head)},
     )
+    connection.execute(_PASSED, {"s": stream_id, "head": json.dumps(stream.head)})
     rows = connection.execute(
         text(
             """SELECT group_cut(group_id, stream_id) AS cut FROM reader_group_stream

@@ -22,11 +22,11 @@ from weir.controller.locks import (
     read_stream,
 )
 from weir.controller.truncation import Freed, move_head
-from weir.errors import NotFound, Unavailable, WeirError
+from weir.errors import NotFound, WeirError
 from weir.names import StreamName
 from weir.retention.decision import Decision, Limits, Record, Situation, Size, decide
 from weir.retention.due import due, looked_at
-from weir.storage import Database
+from weir.storage import Database, failure_of
 from weir.stream_cut import StreamCut
 
 log = logging.getLogger("weir.retention")
@@ -54,13 +54,9 @@ def retain(
                 reports.append(report)
         except NotFound:  # deleted meanwhile
             continue
-        except Unavailable:
-            raise
-        except WeirError as error:
-            reports.append({"stream": stream, "error": str(error)})
-        # Whatever Postgres cannot do for this one, it can for the others.
-        except DBAPIError as error:
-            reports.append({"stream": stream, "error": f"stream {stream}: {error.orig}".strip()})
+        except (WeirError, DBAPIError) as error:
+            said = failure_of(f"stream {stream}", error)
+            reports.append({"stream": stream, "error": said})
     return reports
 
 
