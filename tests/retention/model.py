@@ -1,0 +1,121 @@
+"""What a random schedule of retention knows by itself: which events there ever were, and of each
+group what it was given, what it has released and since when nobody has seen it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.controller.support import Lane
+from tests.reader_groups.support import Group
+from weir.reader_groups.batches import Batch
+from weir.segment import parse_segment_name
+
+Event = tuple[int, int]
+DAY = 86400
+
+
+@dataclass
+class Events:
+    """All events of a stream that there ever were, also those that no table knows any more."""
+
+    lane: Lane
+    now: float = 0.0  # seconds that have passed by `pass_time`
+    segments: dict[int, tuple[float, float]] = field(default_factory=dict)
+    since: dict[Event, float] = field(default_factory=dict)
+    truncated: set[Event] = field(default_factory=set)
+
+    def look(self) -> None:
+        """See what has come."""
+        for row in self.lane.rows(
+            """SELECT segment_id, key_low, key_high, coalesce(tail_offset, s.events) AS n
+            FROM segment s LEFT JOIN segment_tail t USING (stream_id, segment_id)
+            WHERE stream_id = :s"""
+        ):
+            self.segments[row.segment_id] = row.key_low, row.key_high
+            for i in range(row.n):
+                self.since.setdefault((row.segment_id, i), self.now)
+
+    def all(self) -> set[Event]:
+        return set(self.since)
+
+    def before(self, cut: dict[str, Any]) -> set[Event]:
+        """The events that a cut has passed, key range by key range."""
+        entries = {parse_segment_name(name): offset for name, offset in cut.items()}
+        ends: dict[int, float] = {}
+        for segment, (low, high) in self.segments.items():
+            older = any(
+                e < segment and self.segments[e][0] < high and self.segments[e][1] > low
+                for e in entries
+            )
+            own = entries.get(segment, float("inf"))
+            ends[segment] = 0 if older or own == "future" else own
+        return {(segment, i) for segment, i in self.since if i < ends[segment]}
+
+
+@dataclass
+class Member:
+    """A group, and what it may count on.
+
+    `given`: what it has read and committed or skipped, or what lay before the place where it was
+    put. `released`: what it lets go; None: it is no subscriber.
+    """
+
+    group: Group
+    events: Events
+    given: set[Event]
+    released: set[Event] | None
+    manual: bool
+    time_out: int | None
+    start: set[Event]
+    skipped: int = 0
+    checkpoints: dict[str, set[Event]] = field(default_factory=dict)
+    # When its readers were active for the last time: for certain, and perhaps.
+    active: float = 0.0
+    perhaps: float = 0.0
+    # What a reader opened before it died, the files of that, and whether its lease still lasts.
+    left: Batch | None = None
+    files: frozenset[str] = frozenset()
+    leased: bool = False
+
+    def __post_init__(self) -> None:
+        self.moved()
+
+    @property
+    def name(self) -> str:
+        return self.group.name
+
+    def moved(self) -> None:
+        self.active = self.perhaps = self.events.now
+
+    def gap(self) -> set[Event]:
+        """What was truncated before it was given it."""
+        return self.events.truncated - self.given
+
+    def skip(self) -> None:
+        """Its reader goes on at the head."""
+        self.skipped += len(self.gap())
+        self.given |= self.gap()
+
+    def place(self, given: Iterable[Event]) -> None:
+        """Somebody puts it elsewhere: what its readers had opened counts no more."""
+        self.given, self.left = set(given), None
+        if self.released is not None:
+            self.released = self.given & self.released if self.manual else set(self.given)
+        self.moved()
+
+    def is_left_out(self) -> bool | None:
+        """Whether it has timed out; None: perhaps."""
+        unread = self.events.since.keys() - self.given - self.events.truncated
+        if not unread or not self.time_out or self.released is None or (self.left and self.leased):
+            return False
+        first = min(self.events.since[event] for event in unread)
+        late, perhaps_late = (
+            self.events.now - max(at, first) > self.time_out for at in (self.perhaps, self.active)
+        )
+        return late if late == perhaps_late else None
+
+
+def events_of(batch: Batch) -> set[Event]:
+    """The events that a batch gives."""
+    return {(b.segment_id, i) for b in batch.bounds for i in range(b.start, b.end)}
