@@ -75,7 +75,7 @@ class Member:
     perhaps: float = 0.0
     # What a reader opened before it died, the files of that, and whether its lease still lasts.
     left: Batch | None = None
-    files: frozenset[str] = frozenset()
+    files: set[str] = field(default_factory=set)
     leased: bool = False
 
     def __post_init__(self) -> None:
@@ -119,3 +119,8 @@ class Member:
 def events_of(batch: Batch) -> set[Event]:
     """The events that a batch gives."""
     return {(b.segment_id, i) for b in batch.bounds for i in range(b.start, b.end)}
+
+
+def events_in(file: Any) -> set[Event]:
+    """The events that lie in a file (a row of data_file)."""
+    return {(file.segment_id, file.start_offset + i) for i in range(file.events)}
