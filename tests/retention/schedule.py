@@ -204,7 +204,7 @@ class Schedule:
         its share of the group meanwhile."""
         if (member := self.some()) is None or (member.left and member.leased):
             return
-        reader = member.group.reader(f"reader {self.random.randint(1, 3)}")
+        reader = member.group.reader(f"reader {self.random.randint(1, 4)}")
         other = member.group.reader("other")
         if (batch := self.take(member, reader, self.random.randint(1, 12))) is None:
             reader.leave()

@@ -121,7 +121,7 @@ class Judged(Schedule):
             steps = [
                 (self.append, 0.7), (self.append_late, 0.3), (self.scale, 0.25),
                 (self.capture, 0.7), (self.time, 0.4), (self.read, 0.6), (self.read, 0.6),
-                (self.die, 0.15), (self.checkpoint, 0.6), (self.release, 0.2), (self.retain, 0.7),
+                (self.die, 0.2), (self.checkpoint, 0.6), (self.release, 0.2), (self.retain, 0.7),
                 (self.retain, 0.3), (self.prune, 0.1), (self.sweep, 0.1),
             ]  # fmt: skip
             if self.random.random() < 0.4:
