@@ -70,7 +70,10 @@ class Moments:
 
         def heard(name: str, given: tuple[Any, ...]) -> None:
             writes = name == "open" and isinstance(given[2], int) and given[2] & os.O_ACCMODE
-            if (name in CHANGES or writes) and str(given[0]).startswith(str(folder)):
+            where = str(given[0])
+            if name in ("os.remove", "os.rmdir") and given[1] != -1:  # below an open folder
+                where = os.path.join(os.readlink(f"/proc/self/fd/{given[1]}"), where)
+            if (name in CHANGES or writes) and where.startswith(str(folder)):
                 self(f"before {name}")
 
         sys.addaudithook(heard)
@@ -79,15 +82,9 @@ class Moments:
 
 def _files_with(moments: Moments) -> type[fs.LocalFileSystem]:
     class Watched(fs.LocalFileSystem):
-        """Deletes folders file by file, as one that is killed on the way."""
+        """Tells of what it changes."""
 
-        def delete_dir(self, path: str) -> None:
-            for found in self.get_file_info(fs.FileSelector(path, recursive=True)):
-                if found.type == fs.FileType.File:
-                    self.delete_file(found.path)
-            super().delete_dir(path)
-
-    for name in ("create_dir", "delete_dir", "delete_file", "move", "open_output_stream"):
+    for name in ("create_dir", "delete_file", "move", "open_output_stream"):
         setattr(Watched, name, moments.around(name, getattr(Watched, name)))
     return Watched
 
