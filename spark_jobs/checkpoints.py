@@ -19,7 +19,7 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         "checkpoints": made,
         "lag": read_lag(job.database, [one["reader_group"] for one in made]),
     }
-    if failed:
+    if failed := [one["error"] for one in expired if "error" in one] + failed:
         raise Incomplete(len(made), failed, report)
     return report
 

@@ -32,16 +32,12 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
             deleter(lambda: job.spark),
         )  # fmt: skip
     report = {"decisions": decisions, "alerts": alerts, "deleted": deleted}
-    failed = [_named(d["stream"], d["error"]) for d in decisions if "error" in d]
+    failed = [d["error"] for d in decisions if "error" in d]
     done = len(decisions) - len(failed)
     failed += (deleted or {}).get("failed", [])
     if failed:
         raise Incomplete(done, failed, report)
     return report
-
-
-def _named(stream: str, error: str) -> str:
-    return error if stream in error else f"stream {stream}: {error}"
 
 
 if __name__ == "__main__":

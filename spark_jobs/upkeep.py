@@ -32,9 +32,11 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         "forgotten_runs": forget_runs(job.database, job.settings.job_history),
         "dropped": dropped,
     }
-    unpruned = [one["error"] for one in pruned if "error" in one]
-    if failed := deleted["failed"] + unpruned:
-        raise Incomplete(deleted["deleted"] + len(pruned) - len(unpruned), failed, report)
+    tried = aborted + pruned
+    failed = [one["error"] for one in tried if "error" in one]
+    done = len(tried) - len(failed) + deleted["deleted"]
+    if failed := failed + deleted["failed"]:
+        raise Incomplete(done, failed, report)
     return report
 
 

@@ -8,10 +8,12 @@ from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.reader_groups.support import Group
 from tests.retention.support import pass_time
 from weir import storage
-from weir.controller.locks import lock_streams
+from weir.controller.locks import lock_group, lock_streams
 from weir.controller.seal import seal_stream
+from weir.controller.transactions import expire as expire_transactions
 from weir.names import stream_name
 from weir.reader_groups.checkpoints import checkpoint_all
+from weir.reader_groups.readers import expire
 from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.run import retain
@@ -345,6 +347,20 @@ def test_a_stream_that_somebody_keeps_locked_does_not_stop_the_others(
 
     lane.database.transaction(holding_still)
     assert [one["segments"] for one in prune(hasty, 0.0)] == [1]
+    for one, group in zip((lane, other), groups, strict=True):
+        one.opened("lapsed", lease=0.0)
+        group.lapse("reader")
+
+    def holding_what_lapsed(connection: Connection) -> None:
+        lock_streams(connection, ids=[lane.stream_id])
+        lock_group(connection, groups[0].name)
+        for ends, what in ((expire_transactions, str(lane.name)), (expire, groups[0].name)):
+            ended = ends(hasty, 0.0)
+            assert len(ended) == 2
+            [said] = [one["error"] for one in ended if "error" in one]
+            assert f"{what}: another session has held a lock" in said
+
+    lane.database.transaction(holding_what_lapsed)
     hasty.dispose()
 
 

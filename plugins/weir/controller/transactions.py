@@ -12,13 +12,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import lock_streams, no_such_stream, not_active
-from weir.errors import Conflict, Fenced, NotFound
+from weir.errors import Conflict, Fenced, NotFound, WeirError
 from weir.names import StreamName
 from weir.schema import Field
 from weir.segment import Segment
-from weir.storage import Database
+from weir.storage import Database, failure_of
 from weir.warehouse import attempt_folder
 
 _BEGIN = text(
@@ -281,7 +282,8 @@ def discard_attempts(
 
 
 def expire(database: Database, lease: float) -> list[dict[str, Any]]:
-    """Abort the transactions whose lease has run out, each in a transaction of its own.
+    """Abort the transactions whose lease has run out, each in a transaction of its own; one that
+    fails does not stop the others, and is reported with its `error`.
 
     One that lapsed less than one lease (seconds) after the server's start is spared: its holder
     must get the chance to come back.
@@ -290,12 +292,15 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
         pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()"""
     candidates = database.transaction(
         lambda c: c.execute(
-            text(f"SELECT stream_id, transaction_number FROM transaction t WHERE {lapsed}"),  # noqa: S608 - constant
+            text(
+                f"""SELECT stream_id, transaction_number, s.scope || '/' || s.name
+                FROM transaction t JOIN stream s USING (stream_id) WHERE {lapsed}"""  # noqa: S608 - constant
+            ),
             {"lease": lease},
         ).all()
     )
-    ended = []
-    for stream_id, number in candidates:
+    ended: list[dict[str, Any]] = []
+    for stream_id, number, name in candidates:
 
         def work(
             connection: Connection, stream_id: int = stream_id, number: int = number
@@ -315,6 +320,10 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
                 return None
             return {"stream": str(stream.name), "transaction": number, "source": row.source}
 
-        if (report := database.transaction(work)) is not None:
-            ended.append(report)
+        try:
+            if (report := database.transaction(work)) is not None:
+                ended.append(report)
+        except (WeirError, DBAPIError) as error:
+            said = failure_of(f"stream {name}", error)
+            ended.append({"stream": name, "transaction": number, "error": said})
     return ended

@@ -9,17 +9,18 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import LockedGroup, lock_group
 from weir.controller.requests import Request
-from weir.errors import Fenced, InvalidInput, NotFound
+from weir.errors import Fenced, InvalidInput, NotFound, WeirError
 from weir.names import reader_label
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.places import by_stream
 from weir.reader_groups.plan import Bound
 from weir.reader_groups.positions import advance
 from weir.segment import Segment, segment_name
-from weir.storage import Database
+from weir.storage import Database, failure_of
 from weir.stream_cut import read_text
 
 # `:lease` is the configured lease in seconds.
@@ -219,7 +220,8 @@ def _read_until(
 
 
 def expire(database: Database, lease: float) -> list[dict[str, Any]]:
-    """Release the segments of lapsed readers that hold no open batch, in every group."""
+    """Release the segments of lapsed readers that hold no open batch, in every group; one that
+    fails does not stop the others, and is reported with its `error`."""
     groups = database.transaction(
         lambda c: c.execute(
             text(
@@ -229,9 +231,14 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
             {"lease": lease},
         ).all()
     )
-    released = []
+    released: list[dict[str, Any]] = []
     for (group,) in groups:
-        gone = database.transaction(partial(_expire_one, group=group, lease=lease))
+        try:
+            gone = database.transaction(partial(_expire_one, group=group, lease=lease))
+        except (WeirError, DBAPIError) as error:
+            said = failure_of(f"group {group}", error)
+            released.append({"reader_group": group, "error": said})
+            continue
         released += [{"reader_group": group, "reader": reader} for reader in gone]
     return released
 
