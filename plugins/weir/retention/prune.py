@@ -43,28 +43,6 @@ _CANDIDATES = text(
     ORDER BY s.stream_id"""
 )
 
-# Each recorded cut has passed all that those before it have: the last one at or before the head is
-# found by halves, among those that are not larger. Testing each takes seconds under the locks.
-_PASSED = text(
-    """WITH RECURSIVE known AS MATERIALIZED (
-        SELECT array(SELECT r.recorded_at FROM stream_cut r
-                     WHERE r.stream_id = :s AND r.bytes <= z.bytes ORDER BY r.recorded_at) AS at
-        FROM size_till(:s, CAST(:head AS jsonb)) z
-    ), search AS (  -- the first `passed` of them are; of those from `ahead` on none is
-        SELECT 0 AS passed, cardinality(at) + 1 AS ahead FROM known
-        UNION ALL
-        SELECT CASE WHEN t.behind THEN t.middle ELSE t.passed END,
-               CASE WHEN t.behind THEN t.ahead ELSE t.middle END
-        FROM (SELECT s.*, at_or_before(:s, r.cut, CAST(:head AS jsonb)) AS behind
-              FROM (SELECT *, (passed + ahead) / 2 AS middle FROM search
-                    WHERE ahead - passed > 1) s
-              CROSS JOIN known k
-              JOIN stream_cut r ON r.stream_id = :s AND r.recorded_at = k.at[s.middle]) t
-    )
-    DELETE FROM stream_cut r USING known k, search s
-    WHERE s.ahead - s.passed = 1 AND r.stream_id = :s AND r.recorded_at <= k.at[s.passed]"""
-)
-
 
 def prune(database: Database, history: float) -> list[dict[str, Any]]:
     """Delete the metadata of each stream that nothing can ask for any more and that is older than
@@ -99,7 +77,13 @@ def _prune_one(connection: Connection, stream_id: int, history: float) -> dict[s
         ),
         {"s": stream_id, "head": json.dumps(stream.head)},
     )
-    connection.execute(_PASSED, {"s": stream_id, "head": json.dumps(stream.head)})
+    connection.execute(
+        text(
+            """DELETE FROM stream_cut WHERE stream_id = :s
+              AND recorded_at <= (SELECT last_record(:s, CAST(:head AS jsonb)))"""
+        ),
+        {"s": stream_id, "head": json.dumps(stream.head)},
+    )
     rows = connection.execute(
         text(
             """SELECT group_cut(group_id, stream_id) AS cut FROM reader_group_stream

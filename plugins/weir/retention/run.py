@@ -207,12 +207,8 @@ def _record(
                       AND l.left_out = CAST(:left_out AS text[])
                       AND l.bound IS NOT DISTINCT FROM CAST(:bound AS jsonb))
             ), passed AS (
-                DELETE FROM stream_cut WHERE stream_id = :s AND recorded_at <= (
-                    SELECT r.recorded_at FROM stream_cut r
-                    WHERE r.stream_id = :s AND r.bytes <= :till
-                      AND at_or_before(:s, r.cut, CAST(:cut AS jsonb))
-                    ORDER BY r.recorded_at DESC LIMIT 1)
-                AND CAST(:cut AS jsonb) IS NOT NULL
+                DELETE FROM stream_cut WHERE stream_id = :s
+                  AND recorded_at <= (SELECT last_record(:s, CAST(:cut AS jsonb)))
             ), again AS (
                 INSERT INTO retention_due (stream_id, due_at)
                 SELECT :s, CASE WHEN CAST(:cut AS jsonb) IS NULL
@@ -235,7 +231,6 @@ def _record(
             "lost": json.dumps(lost),
             "events": decision.frees.events,
             "bytes": decision.frees.bytes,
-            "till": inputs.situation.till(decision.cut).bytes if decision.cut else 0,
             "next_at": inputs.next_at,
         },
     )
