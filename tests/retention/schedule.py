@@ -232,9 +232,11 @@ class Schedule:
         if not by_hand:
             return
         member, other = self.random.choice(by_hand), self.random.choice([*self.members.values()])
+        within = {name: self.random.randint(0, end) for name, end in self.lane.tail().items()}
         places = {
             "position": member.given,
             "tail": self.events.all(),
+            json.dumps(within): self.events.before(within),
             json.dumps(other.group.cut()): other.given,
         }
         if member.checkpoints:
