@@ -86,6 +86,7 @@ class Judged(Schedule):
                 """SELECT rule, cut, events, lost FROM retention_decision WHERE stream_id = :s
                 ORDER BY decided_at DESC LIMIT 1"""
             )
+            self.check_files()
             assert row._asdict() == {key: report[key] for key in ("rule", "cut", "events", "lost")}
 
     def check_freed(self, report: dict[str, Any]) -> None:
@@ -104,16 +105,21 @@ class Judged(Schedule):
         sweep(self.database, str(self.warehouse), 0.0)
         folder = self.warehouse / str(self.lane.stream_id)
         found = {str(p.relative_to(self.warehouse)) for p in folder.rglob("*") if p.is_file()}
-        files = {file.path: events_in(file) for file in self.lane.files()}
-        known, there = set(files), self.events.all() - self.events.truncated
-        assert there <= set().union(*files.values()), "not truncated, and gone"
-        assert all(events & there for events in files.values()), "truncated, and kept"
+        known = self.check_files()
         reading = [m for m in self.members.values() if m.left]
         needed = {file for m in reading if m.leased for file in m.files}
         assert known | needed <= found
         if not reading:
             assert found == known
             assert self.lane.rows("SELECT path FROM garbage WHERE stream_id = :s") == []
+
+    def check_files(self) -> set[str]:
+        """The files that are there: those of all that is not truncated, and of nothing else."""
+        files = {file.path: events_in(file) for file in self.lane.files()}
+        there = self.events.all() - self.events.truncated
+        assert there <= set().union(*files.values()), "not truncated, and gone"
+        assert all(events & there for events in files.values()), "truncated, and kept"
+        return set(files)
 
     def alone(self, step: Callable[[], None]) -> None:
         """Sometimes nothing else makes retention look at the stream again."""
@@ -139,7 +145,7 @@ class Judged(Schedule):
             steps = [
                 (self.append, 0.7), (self.append_late, 0.3), (self.scale, 0.25),
                 (self.capture, 0.7), (self.time, 0.4), (self.read, 0.6), (self.read, 0.6),
-                (self.die, 0.2), (self.checkpoint, 0.6), (self.release, 0.1), (self.retain, 0.7),
+                (self.die, 0.2), (self.checkpoint, 0.6), (self.release, 0.3), (self.retain, 0.7),
                 (self.retain, 0.3), (self.prune, 0.1), (self.sweep, 0.1),
             ]  # fmt: skip
             if self.random.random() < 0.4:
