@@ -289,7 +289,7 @@ class Schedule:
             reset_reader_group(
                 self.database, member.name, to, allow_repeat=True, request_id=unique("reset")
             )
-        except (Truncated, InvalidInput):  # or even pruned
+        except Truncated:
             assert self.events.truncated - places[to]
             return
         assert not self.events.truncated - places[to]

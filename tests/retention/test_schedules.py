@@ -212,7 +212,7 @@ def play_all(database: Database, warehouse: Path, seeds: range) -> None:
 def test_nothing_unread_is_lost_unrecorded_and_what_all_have_read_is_freed(
     database: Database, warehouse: Path, block: int
 ) -> None:
-    play_all(database, warehouse, range(10 * block, 10 * block + 10))
+    play_all(database, warehouse, range(20 * block, 20 * block + 20))
 
 
 @pytest.mark.soak
