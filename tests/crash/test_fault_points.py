@@ -1,5 +1,6 @@
 """Each operation is killed at every moment at which it can be, and asked for again: done once."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,12 +25,16 @@ from tests.crash.fault_points import Scene, kill_at, kill_everywhere, moments_of
 from tests.reader_groups.support import Group
 from weir.controller.staged import announce
 from weir.controller.transactions import abort, expire
-from weir.garbage import sweep
+from weir.errors import InvariantViolation
+from weir.garbage import installation, sweep
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.names import stream_name
+from weir.recover import recover
+from weir.retention.capture import capture
+from weir.retention.prune import prune
 from weir.retention.subscribers import release
 from weir.storage import Database
-from weir.warehouse import MARK
+from weir.warehouse import MARK, SKIPPED, claim, mark
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +125,19 @@ def retain_what_is_consumed(lane: Lane) -> Scene:
     return Scene([lane.name], retaining(lane))
 
 
+def capture_what_moved(lane: Lane) -> Scene:
+    lane.append({"0.0": 3}, batch="one")
+    return Scene([lane.name], lambda database: capture(database) and None)
+
+
+def prune_what_is_truncated(lane: Lane) -> Scene:
+    lane.append({"0.0": 3}, batch="one")
+    lane.scale("0.0")
+    prune(lane.database, 0.0)  # all others
+    lane.truncate("2.1=0, 3.1=0, 1.0=0")
+    return Scene([lane.name], lambda database: prune(database, 0.0) and None)
+
+
 def release_by_hand(lane: Lane) -> Scene:
     group = Group.made(lane, release="manual")
     lane.append({"0.0": 3}, batch="one")
@@ -150,6 +168,8 @@ MOMENTS = {
     seal_with_an_append_that_waits: 24,
     delete: 8,
     retain_what_is_consumed: 14,
+    capture_what_moved: 4,
+    prune_what_is_truncated: 12,
     release_by_hand: 14,
 }
 
@@ -231,4 +251,66 @@ def test_a_sweep_killed_anywhere_is_finished_by_the_next(
         assert left(root) == lives, f"killed {moment}"
         assert rows(database, "SELECT path FROM garbage") == []
     assert len(moments) == 40, moments
+    database.dispose()
+
+
+@pytest.mark.parametrize("unknown_files", ["keep", "delete"])
+def test_a_recovery_killed_anywhere_is_finished_by_the_next(
+    test_database: TestDatabase, tmp_path: Path, unknown_files: str
+) -> None:
+    database = test_database.open()
+    lanes = [Lane.made(database), Lane.made(database)]
+    root = str(tmp_path)
+    claim(root, *installation(database))
+
+    def recovering(database: Database) -> None:
+        recover(database, root, unknown_files=unknown_files, request_id=unique("recover"))
+
+    def restored() -> list[str]:
+        """As after a restore: more sweeps in the warehouse, and files of later appends."""
+        for lane in lanes:
+            lane.opened()
+        [(known, _, tide)] = [installation(database)]
+        mark(root, known, tide + 1)
+        later = lanes[0].value(
+            "SELECT next_transaction_number + 5 FROM stream WHERE stream_id = :s"
+        )
+        paths = [
+            f"{folder}/_weir_tx={later}/_weir_attempt=1/_weir_segment=0/_weir_task=0/part"
+            for folder in (lanes[0].stream_id, 1_000_000)  # of a stream that nobody knows, too
+        ]
+        for path in paths:
+            (tmp_path / path).parent.mkdir(parents=True)
+            (tmp_path / path).write_text("rows")
+        return paths
+
+    def check_recovered(paths: list[str]) -> None:
+        assert rows(database, "SELECT FROM transaction WHERE state = 'open'") == []
+        written = int(paths[0].split("_weir_tx=")[1].split("/")[0])
+        [[number]] = lanes[0].rows(
+            "SELECT next_transaction_number FROM stream WHERE stream_id = :s"
+        )
+        assert number > written + SKIPPED
+        there = [(tmp_path / path).exists() for path in paths]
+        assert there == [unknown_files == "keep"] * 2
+
+    paths = restored()
+    moments = moments_of(test_database.dsn, recovering, tmp_path)
+    sweep(database, root, 0.0)
+    check_recovered(paths)
+    refused = 0
+    for number, moment in enumerate(moments):
+        for path in paths:
+            shutil.rmtree(tmp_path / path.split("/")[0], ignore_errors=True)
+        paths = restored()
+        kill_at(test_database.dsn, recovering, tmp_path, number)
+        try:
+            sweep(database, root, 0.0)
+        except InvariantViolation:
+            refused += 1
+            assert all((tmp_path / path).exists() for path in paths), f"killed {moment}"
+            recovering(database)
+            sweep(database, root, 0.0)
+        check_recovered(paths)
+    assert 0 < refused < len(moments)
     database.dispose()
