@@ -17,6 +17,7 @@ from weir.errors import BatchFailed, Fenced, InvalidInput, InvariantViolation, N
 from weir.garbage import installation, sweep
 from weir.names import StreamName, stream_name
 from weir.reader_groups.outputs import committed_folders
+from weir.recover import recover
 from weir.spark.reader import Reader
 from weir.warehouse import mark
 
@@ -383,5 +384,5 @@ def test_after_a_restore_a_consumer_opens_no_batch_and_writes_nothing(
     assert batches(weir) == []
     assert weir.query("SELECT FROM reader") == []
     assert list(Path(weir.settings.output_roots[0]).iterdir()) == []
-    mark(weir.settings.warehouse, installation_id, tide)
+    recover(weir.database, weir.settings.warehouse, unknown_files="keep", request_id="recover")
     assert weir.consumer(group, note, "parquet:out").run()["events"] == 90
