@@ -97,8 +97,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir.times_out_at(bigint, bigint) IS 'When a subscriber holds nothing of a stream back any more; null: not while nothing is unread, or it has no time-out.';
 
--- A subscriber that stops for good and has released all up to its end (or lost it) needs nothing more: what comes
--- after it is for the others, if there are any.
+-- A subscriber that stops for good and has released all up to its end (or lost it) needs nothing more:
+-- what comes after it is for the others, if there are any.
 CREATE FUNCTION weir.holders(in_stream_id bigint)
 RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 3

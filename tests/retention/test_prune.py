@@ -19,6 +19,7 @@ from weir.reader_groups.changes import fork_reader_group, reset_reader_group
 from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.run import retain
+from weir.retention.subscribers import release
 from weir.storage import Database, count_statements
 from weir.warehouse import MARK
 
@@ -101,6 +102,23 @@ def test_what_everybody_has_passed_leaves_the_database(lane: Lane) -> None:
     consume(group)
     assert retain(lane.database)[0]["events"] == 2
     assert prune(lane.database, 0.0) != []
+
+
+def test_a_decision_that_lost_events_stays_and_its_stream_is_not_looked_at_for_it(
+    lane: Lane,
+) -> None:
+    group = Group.made(lane, release="manual")
+    lane.append({"0.0": 3})
+    release(lane.database, group.name, "tail", request_id=unique("release"))
+    while retain(lane.database):
+        pass
+    assert counts(lane)["retention_decision"] > 1
+    prune(lane.database, 0.0)
+    sent = count_statements(lane.database)
+    assert prune(lane.database, 0.0) == []
+    assert len(sent) == 1
+    found = lane.rows("SELECT lost FROM retention_decision WHERE stream_id = :s AND lost <> '{}'")
+    assert [row.lost for row in found] == [{group.name: 3}]
 
 
 def test_history_is_kept_as_long_as_the_setting_says(lane: Lane) -> None:

@@ -19,7 +19,8 @@ from weir.storage import Database, failure_of
 from weir.stream_cut import meet
 
 # The streams that have something old below the head: the segment that was sealed first, the first
-# entry of the time index of a segment that the head lies in, or a decision that is not the last.
+# entry of the time index of a segment that the head lies in, or a decision that is not the last
+# and lost nothing.
 _CANDIDATES = text(
     """SELECT s.stream_id, s.scope || '/' || s.name AS stream FROM stream s
     CROSS JOIN (SELECT clock_timestamp() - :history * interval '1 second' AS old) h
@@ -38,8 +39,11 @@ _CANDIDATES = text(
                 WHERE t.stream_id = s.stream_id AND t.segment_id = e.segment_id
                 ORDER BY t.start_offset LIMIT 1) i
             WHERE i.start_offset + i.events < e.event_offset AND i.clock < time_clock(h.old))
-        OR (SELECT min(d.decided_at) < least(h.old, max(d.decided_at)) FROM retention_decision d
-            WHERE d.stream_id = s.stream_id))
+        OR EXISTS (
+            SELECT FROM retention_decision d
+            WHERE d.stream_id = s.stream_id AND d.decided_at < h.old AND d.lost = '{}'
+              AND d.decided_at < (SELECT max(n.decided_at) FROM retention_decision n
+                                  WHERE n.stream_id = s.stream_id)))
     ORDER BY s.stream_id"""
 )
 
