@@ -3,7 +3,8 @@
 
 -- Semantics 11.4. Where a minimum is not set it counts as 0; ties go to the first. A stream that does
 -- not move is not captured: if nothing came between the newest record that is too old and the moment
--- that is as old as the maximum, the tail of that moment is that record, not the next one.
+-- that is as old as the maximum, the tail of that moment is that record, not the next one. Nor is it
+-- the next one when that was captured long after, as nothing was captured for a while.
 CREATE FUNCTION weir.retention_limits(in_stream_id bigint, in_now timestamptz, in_bytes bigint)
 RETURNS TABLE (which text, recorded_at timestamptz, cut jsonb, bytes bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 5
@@ -41,17 +42,24 @@ BEGIN
                weir.readable_cut(in_stream_id, past.cut, p.head))) > too_old, true) THEN
             RETURN QUERY SELECT 'within_max_age', past.recorded_at, past.cut, past.bytes;
         ELSE
-            RETURN QUERY SELECT 'within_max_age', c.recorded_at, c.cut, c.bytes
-            FROM weir.stream_cut c
+            SELECT c.recorded_at, c.cut, c.bytes INTO past FROM weir.stream_cut c
             WHERE c.stream_id = in_stream_id
               AND c.recorded_at >= too_old AND c.recorded_at <= old_enough
             ORDER BY c.recorded_at LIMIT 1;
-        END IF;
-        IF NOT FOUND THEN
-            RETURN QUERY SELECT 'within_max_age', c.recorded_at, c.cut, c.bytes
-            FROM weir.stream_cut c
-            WHERE c.stream_id = in_stream_id AND c.recorded_at <= old_enough
-            ORDER BY c.recorded_at DESC LIMIT 1;
+            IF past.recorded_at > too_old + greatest(
+                   interval '1 hour', 2 * p.cuts_every * interval '1 second') THEN
+                RETURN QUERY SELECT 'within_max_age', too_old, t.cut, z.bytes
+                FROM (SELECT weir.stream_cut_at(p.scope || '/' || p.name, too_old) AS cut) t
+                CROSS JOIN LATERAL weir.size_till(in_stream_id, t.cut) z;
+            ELSIF past.recorded_at IS NOT NULL THEN
+                RETURN QUERY
+                SELECT 'within_max_age', past.recorded_at, past.cut, past.bytes;
+            ELSE
+                RETURN QUERY SELECT 'within_max_age', c.recorded_at, c.cut, c.bytes
+                FROM weir.stream_cut c
+                WHERE c.stream_id = in_stream_id AND c.recorded_at <= old_enough
+                ORDER BY c.recorded_at DESC LIMIT 1;
+            END IF;
         END IF;
     END IF;
     IF p.retain_max_bytes IS NOT NULL THEN
@@ -72,7 +80,8 @@ COMMENT ON FUNCTION weir.retention_limits(bigint, timestamptz, bigint) IS 'The r
 
 -- A subscriber with something unread has this long from the last activity of its readers, or from
 -- when there was first something to read, whichever is later; and while a reader is at work, at least
--- until its lease runs out, as nobody says so when it dies.
+-- until its lease runs out, as nobody says so when it dies. While Postgres is away no lease can be
+-- renewed: those that ran out meanwhile last until their readers had time to come back.
 CREATE FUNCTION weir.times_out_at(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -91,30 +100,35 @@ BEGIN
     WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id;
     RETURN CASE WHEN unread IS NOT NULL THEN greatest(
         greatest(g.moved_at, weir.clock_time(unread)) + g.time_out * interval '1 second',
-        (SELECT max(r.lease_until)
+        (SELECT max(CASE WHEN r.lease_until < pg_postmaster_start_time()
+                         THEN pg_postmaster_start_time() + interval '10 minutes'
+                         ELSE r.lease_until END)
          FROM weir.reader_batch b JOIN weir.reader r USING (group_id, reader_id)
          WHERE b.group_id = in_group_id AND b.state = 'open' AND r.token = b.token)) END;
 END $$;
 COMMENT ON FUNCTION weir.times_out_at(bigint, bigint) IS 'When a subscriber holds nothing of a stream back any more; null: not while nothing is unread, or it has no time-out.';
 
 -- A subscriber that stops for good and has released all up to its end (or lost it) needs nothing more:
--- what comes after it is for the others, if there are any.
+-- what comes after it is for the others, if there are any; of several that have, for who got furthest.
 CREATE FUNCTION weir.holders(in_stream_id bigint)
 RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 3
 AS $$
-    SELECT h.group_id, h.name, h.cut, h.times_out_at
-    FROM (SELECT f.*, bool_or(NOT f.finished AND coalesce(f.times_out_at > clock_timestamp(), true))
-                      OVER () AS others
-          FROM (SELECT g.group_id, g.name, gs.published_cut AS cut,
-                       weir.times_out_at(g.group_id, in_stream_id) AS times_out_at,
-                       gs.end_cut IS NOT NULL
-                       AND weir.at_or_before(in_stream_id, gs.end_cut, weir.readable_cut(
-                           in_stream_id, gs.published_cut, s.head)) AS finished
-                FROM weir.reader_group_stream gs JOIN weir.reader_group g USING (group_id)
-                JOIN weir.stream s USING (stream_id)
-                WHERE gs.stream_id = in_stream_id AND g.subscriber) f) h
-    WHERE NOT (h.finished AND h.others)
+    WITH h AS MATERIALIZED (
+        SELECT g.group_id, g.name, gs.published_cut AS cut,
+               weir.times_out_at(g.group_id, in_stream_id) AS times_out_at,
+               gs.end_cut IS NOT NULL
+               AND weir.at_or_before(in_stream_id, gs.end_cut, weir.readable_cut(
+                   in_stream_id, gs.published_cut, s.head)) AS finished
+        FROM weir.reader_group_stream gs JOIN weir.reader_group g USING (group_id)
+        JOIN weir.stream s USING (stream_id)
+        WHERE gs.stream_id = in_stream_id AND g.subscriber
+    )
+    SELECT h.group_id, h.name, h.cut, h.times_out_at FROM h
+    WHERE NOT h.finished OR NOT EXISTS (
+        SELECT FROM h o
+        WHERE coalesce(o.times_out_at > clock_timestamp(), true)
+          AND (NOT o.finished OR (o.cut <> h.cut AND weir.at_or_before(in_stream_id, h.cut, o.cut))))
 $$;
 COMMENT ON FUNCTION weir.holders(bigint) IS 'The subscribers that have a say in what may be truncated: what each has released, and when it holds nothing back any more.';
 

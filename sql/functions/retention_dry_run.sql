@@ -85,7 +85,7 @@ BEGIN
                                 THEN 'within_max_age' ELSE 'past_max_age' END;
         END IF;
         wanted := l -> 'within_max_bytes';
-        IF kept >= s.retain_max_bytes AND i.tail_bytes - (wanted ->> 'bytes')::bigint < kept
+        IF kept > s.retain_max_bytes AND i.tail_bytes - (wanted ->> 'bytes')::bigint < kept
                 AND (demand IS NULL OR (wanted ->> 'recorded_at')::numeric
                                        > (demand ->> 'recorded_at')::numeric) THEN
             demand_rule := 'max_bytes';

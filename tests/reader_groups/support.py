@@ -65,7 +65,7 @@ class Group:
         """Let the leases of readers run out, as if they had died."""
         run(
             self.database,
-            """UPDATE reader r SET lease_until = clock_timestamp() - interval '1 day'
+            """UPDATE reader r SET lease_until = pg_postmaster_start_time()
             FROM reader_group g WHERE g.group_id = r.group_id AND g.name = :name
             AND r.reader_id = ANY(:readers) AND r.lease_until > '-infinity'""",
             name=self.name,

@@ -14,14 +14,13 @@ def decide(lane: Lane) -> dict[str, Any]:
 
 
 def pass_time(lane: Lane, seconds: float) -> None:
-    """As if all that has happened had happened so much earlier."""
+    """As if all that has happened had happened so much earlier, but for the server's start."""
     mine = "group_id IN (SELECT group_id FROM reader_group_stream WHERE stream_id = :s)"
     by = {"by": seconds, "s": lane.stream_id}
     for table, column, where in (
         ("reader_group", "moved_at", mine),
         ("stream_cut", "recorded_at", "stream_id = :s"),
         ("retention_due", "due_at", "stream_id = :s"),
-        ("reader", "lease_until", f"lease_until > '-infinity' AND {mine}"),
     ):
         run(
             lane.database,
@@ -31,7 +30,15 @@ def pass_time(lane: Lane, seconds: float) -> None:
         )
     run(
         lane.database,
-        """UPDATE time_index SET clock = clock - CAST(CAST(:by AS numeric) * 1000000 AS bigint)
-        WHERE stream_id = :s""",
+        f"""UPDATE reader SET lease_until = greatest(
+            lease_until - :by * interval '1 second', pg_postmaster_start_time())
+        WHERE lease_until > '-infinity' AND {mine}""",
         **by,
     )
+    for table, column in (("time_index", "clock"), ("epoch", "created_at")):
+        run(
+            lane.database,
+            f"UPDATE {table} SET {column} = {column} - CAST(CAST(:by AS numeric) * 1000000 "
+            "AS bigint) WHERE stream_id = :s",
+            **by,
+        )

@@ -121,7 +121,7 @@ class World:
         size = limits["within_max_bytes"]
         if p.max_bytes is not None and size is not None:
             kept = self.tail - self.size(base)
-            if kept >= p.max_bytes and self.tail - self.size(size) < kept:
+            if kept > p.max_bytes and self.tail - self.size(size) < kept:
                 demands.append(size)
         if not demands or (floors and floor is None):
             return base

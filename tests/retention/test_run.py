@@ -171,6 +171,40 @@ def test_a_maximum_age_takes_nothing_that_is_younger_though_little_is_recorded(
     assert retained(lane)["cut"] == {"0.0": 2, "1.0": 0}
 
 
+def test_a_maximum_age_takes_nothing_that_is_younger_though_nothing_was_captured_for_a_while(
+    database: Database,
+) -> None:
+    lane = Lane.made(database, retain_max_age=10 * 86400)
+    slow = Group.made(lane)
+    lane.append({"0.0": 1})
+    capture(database)
+    for day in range(1, 15):
+        pass_time(lane, 86400 - 60)
+        lane.append({"0.0": 1})
+        if day == 6:
+            lane.scale("1.0")
+    capture(database)  # of 14 days
+    report = retained(lane)
+    assert (report["rule"], report["lost"]) == ("max_age", {slow.name: 4})
+    assert lane.head() == {"0.0": 4, "1.0": 0}
+    assert retained(lane)["cut"] is None
+
+
+def test_a_stream_as_large_as_its_maximum_keeps_all_of_it(lane: Lane) -> None:
+    run(lane.database, "UPDATE stream SET retain_max_bytes = 120")
+    Group.made(lane)
+    capture(lane.database)
+    for events in (4, 8):
+        lane.append({"0.0": events})
+        capture(lane.database)
+        assert retained(lane)["cut"] is None
+    prune(lane.database, 0.0)
+    assert retained(lane)["cut"] is None
+    lane.append({"0.0": 1})
+    capture(lane.database)
+    assert retained(lane)["cut"] == {"0.0": 4, "1.0": 0}
+
+
 def test_a_sealed_stream_is_not_due_any_more(lane: Lane) -> None:
     group = Group.made(lane)
     lane.append({"0.0": 3})
@@ -178,6 +212,7 @@ def test_a_sealed_stream_is_not_due_any_more(lane: Lane) -> None:
     group.reader().read_all()
     group.checkpoint()
     assert group.published() == {"0.0": 3, "1.0": 0}
+    Group.made(lane)
     assert rows(lane.database, "SELECT * FROM retention_due") == []
 
 

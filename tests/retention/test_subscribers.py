@@ -6,8 +6,7 @@ import pytest
 
 from tests.controller.support import Lane, run, unique
 from tests.reader_groups.support import Group
-from tests.retention.support import DAY, decide, pass_time
-from weir.controller.update import update_stream
+from tests.retention.support import decide
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.reader_groups.changes import (
     delete_reader_group,
@@ -15,7 +14,6 @@ from weir.reader_groups.changes import (
     update_reader_group,
 )
 from weir.reader_groups.checkpoints import checkpoint, checkpoint_all, settle_all
-from weir.retention.capture import capture
 from weir.retention.run import retain
 from weir.retention.subscribers import release
 
@@ -185,58 +183,6 @@ def test_a_checkpoint_asks_for_a_decision_only_where_it_releases_something(alone
 
 
 # Groups that stop for good.
-
-
-def bounded(lane: Lane, **options: Any) -> Group:
-    """One that stops after the first five events of the stream, which are there."""
-    lane.append({"0.0": 5})
-    return Group.made(lane, end="0.0=5, 1.0=0", **options)
-
-
-def test_who_has_released_all_up_to_its_end_leaves_the_rest_to_the_others(lane: Lane) -> None:
-    group = bounded(lane)
-    other = Group.made(lane)
-    lane.append({"0.0": 5})
-    for one in (group, other):
-        one.reader().read_all()
-    other.checkpoint()
-    assert decide(lane)["held_by"] == [group.name]
-    group.checkpoint()
-    report = decide(lane)
-    assert (report["cut"], report["held_by"]) == ({"0.0": 10, "1.0": 0}, [other.name])
-
-
-def test_who_has_released_all_up_to_its_end_still_releases_that_when_it_is_the_only_one(
-    lane: Lane,
-) -> None:
-    group = bounded(lane)
-    lane.append({"0.0": 5})
-    group.reader().read_all()
-    group.checkpoint()
-    assert decide(lane)["cut"] == {"0.0": 5, "1.0": 0}
-    assert decide(lane)["rule"] == "nothing_consumed"
-
-
-def test_who_has_read_up_to_its_end_does_not_time_out_and_loses_nothing(lane: Lane) -> None:
-    group = bounded(lane, release="manual", time_out=DAY)
-    lane.append({"0.0": 5})
-    group.reader().read_all()
-    pass_time(lane, 2 * DAY)
-    report = decide(lane)
-    assert (report["left_out"], report["held_by"]) == ([], [group.name])
-    update_stream(lane.database, lane.name, {"retain_max_bytes": 10}, request_id=unique("update"))
-    capture(lane.database)
-    report = decide(lane)
-    assert (report["rule"], report["lost"]) == ("max_bytes", {})
-    assert report["cut"] == {"0.0": 10, "1.0": 0}
-
-
-def test_who_was_overtaken_at_its_end_holds_nothing(alone: Lane) -> None:
-    group = bounded(alone, time_out=DAY)
-    Group.made(alone).reader().read_all()
-    alone.append({"0.0": 5})
-    alone.truncate("0.0=7, 1.0=0")
-    assert group.name not in decide(alone)["held_by"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from weir.reader_groups.checkpoints import checkpoint_all
 from weir.reader_groups.readers import expire
 from weir.retention.capture import capture
 from weir.retention.run import retain
+from weir.retention.subscribers import release
 
 
 def two_groups(lane: Lane) -> tuple[Group, Group]:
@@ -96,6 +97,20 @@ def test_a_reader_that_dies_at_its_work_is_noticed_though_nobody_says_so(alone: 
     assert [report["left_out"] for report in retain(alone.database)] == [[dead.name]]
 
 
+def test_a_lease_that_ran_out_while_postgres_was_away_times_nobody_out_at_once(
+    alone: Lane,
+) -> None:
+    _, slow = two_groups(alone)
+    slow.reader().must_open()
+    pass_time(alone, 2 * DAY)
+    run(
+        alone.database,
+        "UPDATE reader SET lease_until = pg_postmaster_start_time() - interval '1 minute'",
+    )
+    report = decide(alone)
+    assert (report["left_out"], report["held_by"]) == ([], [slow.name])
+
+
 def test_a_stream_that_a_group_begins_to_read_is_held_for_the_whole_time_out(
     alone: Lane,
 ) -> None:
@@ -125,6 +140,20 @@ def test_a_group_whose_readers_return_in_time_is_in_again(alone: Lane) -> None:
     alone.append({"0.0": 1})
     pass_time(alone, DAY / 2)
     assert decide(alone)["left_out"] == []
+
+
+def test_a_group_that_is_in_again_lets_go_what_it_has_released(alone: Lane) -> None:
+    alone.append({"0.0": 3})
+    group = Group.made(alone, time_out=DAY, release="manual")
+    release(alone.database, group.name, '{"0.0": 1, "1.0": 0}', request_id=unique("release"))
+    pass_time(alone, 2 * DAY)
+    capture(alone.database)
+    assert [report["left_out"] for report in retain(alone.database)] == [[group.name]]
+    assert retain(alone.database) == []
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=2))
+    assert [report["rule"] for report in retain(alone.database)] == ["consumed"]
+    assert alone.head() == {"0.0": 1, "1.0": 0}
 
 
 def test_a_group_whose_readers_return_too_late_is_told_what_it_lost(alone: Lane) -> None:

@@ -12,6 +12,7 @@ from weir.controller.locks import LockedStream, lock_groups_of, lock_stream
 from weir.controller.requests import Request
 from weir.errors import InvalidInput
 from weir.names import StreamName
+from weir.retention.due import soon
 from weir.segment import Segment, parse_segment_name
 from weir.storage import Database
 from weir.stream_cut import StreamCut, first_behind
@@ -51,6 +52,7 @@ def truncate(database: Database, name: StreamName, cut: str, *, request_id: str)
                 "forward."
             )
         freed = move_head(connection, stream, wanted)
+        soon(connection, [stream.stream_id])
         return request.done(
             connection, {"stream": str(name), "head": wanted.to_json(), **freed.__dict__}
         )

@@ -150,13 +150,10 @@ def commit_batch(
                     UPDATE reader SET lease_until =
                         clock_timestamp() + :lease * interval '1 second'
                     WHERE group_id = :g AND reader_id = :reader_id AND token = :token
-                ), counted AS (
-                    UPDATE reader_group_stream gs
-                    SET lost_events = lost_events + l.value::bigint
-                    FROM jsonb_each_text(CAST(:lost AS jsonb)) l
-                    WHERE gs.group_id = :g AND gs.stream_id = l.key::bigint
                 )
-                UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g"""
+                UPDATE reader_group_stream gs SET lost_events = lost_events + l.value::bigint
+                FROM jsonb_each_text(CAST(:lost AS jsonb)) l
+                WHERE gs.group_id = :g AND gs.stream_id = l.key::bigint"""
             ),
             {
                 "g": group.group_id,

@@ -21,7 +21,7 @@ from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
 from weir.reader_groups.places import Cuts, check_not_below_the_head, find_place
 from weir.retention.due import soon
 from weir.storage import Database
-from weir.stream_cut import at_or_before, meet
+from weir.stream_cut import at_or_before, join, meet
 
 
 def update_reader_group(
@@ -134,7 +134,7 @@ def reset_reader_group(
                 if back_to_start:
                     (starts[row.stream_id],) = load_cuts(connection, row.stream_id, row.start_cut)
         cuts = starts if back_to_start else find_place(connection, locked, to, group.group_id)
-        check_not_below_the_head(connection, locked, cuts)
+        check_not_below_the_head(connection, locked, cuts, end_cuts(connection, group))
         back = [
             str(s.name) for s in locked if not at_or_before(now[s.stream_id], cuts[s.stream_id])
         ]
@@ -188,6 +188,8 @@ def fork_reader_group(
             for stream_id, end in end_cuts(connection, group).items()
             if stream_id in cuts
         }
+        if not at.strip():  # the head may have taken it beyond its end
+            ends = {stream_id: join(cuts[stream_id], end) for stream_id, end in ends.items()}
         made = create_in(
             connection, new_name, locked, cuts, ends, subscriber=subscriber, on_gap=group.on_gap,
             release=group.release, time_out=group.time_out,
@@ -305,7 +307,7 @@ def _change_streams(
     new = [stream for stream in locked if stream.stream_id in wanted - known]
     if new:
         cuts = find_place(connection, new, start)
-        check_not_below_the_head(connection, new, cuts)
+        check_not_below_the_head(connection, new, cuts, {})
         enter_streams(connection, group.group_id, subscriber, cuts, {})
         connection.execute(  # its time-out begins anew: what it has to read here may be old
             text("UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g"),
@@ -320,7 +322,8 @@ def _protect(
     if subscriber and not group.subscriber:
         known = {stream_id for stream_id, _ in _streams_of(connection, group.name)}
         here = [stream for stream in locked if stream.stream_id in known]
-        check_not_below_the_head(connection, here, positions_of(connection, group, here))
+        at = positions_of(connection, group, here)
+        check_not_below_the_head(connection, here, at, end_cuts(connection, group))
     connection.execute(
         text(
             """UPDATE reader_group_stream SET

@@ -7,6 +7,8 @@ from sqlalchemy import Connection, text
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedGroup
 from weir.errors import NotFound, Truncated
+from weir.reader_groups.places import lost_below
+from weir.reader_groups.positions import MOVED
 from weir.stream_cut import at_or_before, join
 
 
@@ -18,7 +20,7 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
     rows = connection.execute(
         text(
             """SELECT gs.stream_id, s.scope || '/' || s.name AS stream, s.head,
-                      group_cut(gs.group_id, gs.stream_id) AS cut, s.state
+                      group_cut(gs.group_id, gs.stream_id) AS cut, gs.end_cut, s.state
             FROM reader_group_stream gs JOIN stream s USING (stream_id)
             WHERE gs.group_id = :g AND gs.head_seen IS DISTINCT FROM s.head AND NOT EXISTS (
                 SELECT FROM held_segments(:g) h WHERE h.stream_id = gs.stream_id)"""
@@ -37,14 +39,7 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
         head, cut = load_cuts(connection, row.stream_id, row.head, row.cut)
         if at_or_before(head, cut):
             continue
-        beyond = join(cut, head)
-        lost = connection.execute(
-            text(
-                """SELECT n.events - o.events FROM size_till(:s, CAST(:new AS jsonb)) n,
-                size_till(:s, CAST(:old AS jsonb)) o"""
-            ),
-            {"s": row.stream_id, "new": json.dumps(beyond.to_json()), "old": json.dumps(row.cut)},
-        ).scalar_one()
+        lost = lost_below(connection, row.stream_id, row.cut, row.head, row.end_cut)
         # Between the end of a sealed segment and the start of its successors lies no event.
         if lost > 0 and group.on_gap == "fail":
             raise Truncated(
@@ -54,9 +49,7 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
             )
         connection.execute(
             text(
-                """WITH noted AS (
-                    UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g
-                ), counted AS (
+                f"""WITH {MOVED}, counted AS (
                     UPDATE reader_group_stream SET lost_events = lost_events + :lost
                     WHERE group_id = :g AND stream_id = :s
                 ), entries AS (
@@ -74,13 +67,13 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
                     state = CASE WHEN excluded.state = 'unassigned'
                                  AND reader_group_segment.state = 'assigned'
                             THEN 'assigned' ELSE excluded.state END,
-                    next_offset = excluded.next_offset"""
+                    next_offset = excluded.next_offset"""  # noqa: S608 - constant
             ),
             {
                 "lost": lost,
                 "g": group.group_id,
                 "s": row.stream_id,
-                "cut": json.dumps(beyond.to_json()),
+                "cut": json.dumps(join(cut, head).to_json()),
             },
         )
     connection.execute(

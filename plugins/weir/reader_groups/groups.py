@@ -79,7 +79,8 @@ def create_in(
     time_out: int | None = None,
 ) -> dict[str, Any]:
     """The same in a transaction that has locked the streams and knows the cuts."""
-    check_not_below_the_head(connection, streams, starts)
+    stops = {stream_id: end.to_json() for stream_id, end in ends.items()}
+    check_not_below_the_head(connection, streams, starts, stops)
     for stream in streams:
         start, end = starts[stream.stream_id], ends.get(stream.stream_id)
         if end is not None and (behind := first_behind(start, end)) is not None:
@@ -122,7 +123,8 @@ def enter_streams(
                 RETURNING stream_id, start_cut
             ), due AS (
                 INSERT INTO retention_due (stream_id, due_at)
-                SELECT stream_id, clock_timestamp() FROM starts
+                SELECT stream_id, clock_timestamp() FROM starts JOIN stream USING (stream_id)
+                WHERE state = 'active'
             )
             INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset)
             SELECT :group_id, starts.stream_id, e.segment_id,

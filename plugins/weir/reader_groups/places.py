@@ -18,7 +18,7 @@ from weir.controller.locks import LockedStream
 from weir.controller.queries import stream_cut_at
 from weir.controller.truncation import parse_cut
 from weir.errors import InvalidInput, NotFound, Truncated
-from weir.stream_cut import StreamCut, first_behind, join
+from weir.stream_cut import StreamCut, first_behind
 
 Cuts = dict[int, StreamCut]  # by stream id
 
@@ -42,27 +42,49 @@ def find_place(
     return _written(connection, streams, place)
 
 
+def lost_below(
+    connection: Connection,
+    stream_id: int,
+    cut: Mapping[str, Any],
+    head: Mapping[str, Any],
+    end: Mapping[str, Any] | None,
+) -> int:
+    """How many events between a cut and the head were to be read: what lies behind the end of a
+    group is none of its business."""
+    return int(
+        connection.execute(
+            text(
+                """SELECT a.events - b.events
+                FROM unread_from(:s, CAST(:cut AS jsonb), CAST(:cut AS jsonb), CAST(:e AS jsonb)) a,
+                unread_from(:s, CAST(:cut AS jsonb), CAST(:head AS jsonb), CAST(:e AS jsonb)) b"""
+            ),
+            {
+                "s": stream_id,
+                "cut": json.dumps(cut),
+                "head": json.dumps(head),
+                "e": None if end is None else json.dumps(end),
+            },
+        ).scalar_one()
+    )
+
+
 def check_not_below_the_head(
-    connection: Connection, streams: Sequence[LockedStream], cuts: Cuts
+    connection: Connection,
+    streams: Sequence[LockedStream],
+    cuts: Cuts,
+    ends: Mapping[int, Mapping[str, Any]],
 ) -> None:
-    """Raises Truncated with the count when events after a cut have been truncated."""
+    """Raises Truncated with the count when events after a cut, and before the end, have been
+    truncated. `ends`: per stream id, of those where the group stops for good."""
     for stream in streams:
         cut = cuts[stream.stream_id]
         (head,) = load_cuts(connection, stream.stream_id, stream.head)
         behind = first_behind(head, cut)
         if behind is None:
             continue
-        lost = connection.execute(
-            text(
-                """SELECT r.events - c.events FROM size_till(:s, CAST(:readable AS jsonb)) r,
-                size_till(:s, CAST(:cut AS jsonb)) c"""
-            ),
-            {
-                "s": stream.stream_id,
-                "readable": json.dumps(join(cut, head).to_json()),
-                "cut": json.dumps(cut.to_json()),
-            },
-        ).scalar_one()
+        lost = lost_below(
+            connection, stream.stream_id, cut.to_json(), stream.head, ends.get(stream.stream_id)
+        )
         # Between the end of a sealed segment and the start of its successors lies no event.
         if lost > 0:
             raise Truncated(

@@ -10,6 +10,17 @@ from weir.reader_groups.plan import Bound, Graph, SegmentState
 from weir.segment import Segment
 from weir.stream_cut import ready
 
+# The readers of a group were active. If that was long ago, it may have been left out by retention,
+# and is in again.
+MOVED = """noted AS (
+        UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g
+    ), back AS (
+        INSERT INTO retention_due (stream_id, due_at)
+        SELECT stream_id, clock_timestamp()
+        FROM reader_group JOIN reader_group_stream USING (group_id) JOIN stream USING (stream_id)
+        WHERE group_id = :g AND subscriber AND stream.state = 'active'
+          AND moved_at + time_out * interval '1 second' < clock_timestamp()
+    )"""
 Key = tuple[int, int]  # stream and segment id
 MOST_SEGMENTS_AHEAD = 20_000  # how much of the graph one batch looks at, but for direct successors
 
@@ -143,9 +154,7 @@ def advance(
     went_on = {key: end for key, end in moved.items() if key not in entered}
     connection.execute(
         text(
-            """WITH noted AS (
-                UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g
-            ), passed AS (
+            f"""WITH {MOVED}, passed AS (
                 DELETE FROM reader_group_segment p
                 USING unnest(CAST(:done_streams AS bigint[]), CAST(:done_segments AS bigint[]))
                     AS d (stream_id, segment_id)
@@ -169,7 +178,8 @@ def advance(
                 next_offset = m.past
             FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
                         CAST(:ends AS bigint[])) AS m (stream_id, segment_id, past)
-            WHERE p.group_id = :g AND p.stream_id = m.stream_id AND p.segment_id = m.segment_id"""
+            WHERE p.group_id = :g AND p.stream_id = m.stream_id
+              AND p.segment_id = m.segment_id"""  # noqa: S608 - constant
         ),
         {
             "g": group.group_id,

@@ -210,7 +210,7 @@ def _below_maximum(s: Situation, cut: StreamCut, rule: str, reason: str) -> _Cho
     within = s.limits.within_max_bytes
     if s.policy.max_bytes is not None and within is not None:
         kept = s.kept(cut)
-        if kept >= s.policy.max_bytes and s.tail.bytes - within.bytes < kept:
+        if kept > s.policy.max_bytes and s.tail.bytes - within.bytes < kept:
             demands.append((within, "max_bytes"))
     if not demands:
         return choice

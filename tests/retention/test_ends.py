@@ -1,0 +1,156 @@
+"""Groups that stop for good: what comes behind their ends is none of their business."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.controller.support import Lane, unique
+from tests.reader_groups.support import Group
+from tests.retention.support import DAY, decide, pass_time
+from weir.controller.update import update_stream
+from weir.errors import Truncated
+from weir.reader_groups.changes import fork_reader_group, reset_reader_group, update_reader_group
+from weir.retention.capture import capture
+from weir.retention.run import retain
+
+END = "0.0=5, 1.0=0"
+
+
+def bounded(lane: Lane, **options: Any) -> Group:
+    """One that stops after the first five events of the stream, which are there."""
+    lane.append({"0.0": 5})
+    return Group.made(lane, end=END, **options)
+
+
+def finish(*groups: Group) -> None:
+    """They read and release all that they will ever read."""
+    for group in groups:
+        group.reader().read_all()
+        group.checkpoint()
+
+
+@pytest.mark.parametrize("on_gap", ["fail", "skip"])
+def test_who_has_read_up_to_its_end_is_told_of_no_loss_behind_it(lane: Lane, on_gap: str) -> None:
+    lane.append({"0.0": 5})
+    group, other = Group.made(lane, end=END, on_gap=on_gap), Group.made(lane)
+    lane.append({"0.0": 5})
+    finish(group, other)
+    report = decide(lane)
+    assert (report["cut"], report["lost"]) == ({"0.0": 10, "1.0": 0}, {})
+    assert group.reader().open() is None
+    assert group.lost() == 0
+
+
+def test_a_stream_that_a_group_is_done_with_does_not_keep_it_from_its_others(lane: Lane) -> None:
+    second = Lane.made(lane.database)
+    lane.append({"0.0": 5})
+    second.append({"0.0": 5})
+    ends = json.dumps({str(name): {"0.0": 5, "1.0": 0} for name in (lane.name, second.name)})
+    group = Group.made(lane, second, end=ends)
+    lane.append({"0.0": 5})
+    other = Group.made(lane)
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=5))
+    assert group.cut(lane)["0.0"] == 5
+    group.checkpoint()
+    finish(other)
+    assert decide(lane)["cut"] == {"0.0": 10, "1.0": 0}
+    assert group.reader().must_open().events == 5
+
+
+def test_what_is_lost_is_counted_up_to_the_end(lane: Lane) -> None:
+    lane.append({"0.0": [3, 2]})
+    group = Group.made(lane, end=END, on_gap="skip")
+    lane.append({"0.0": 5})
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=3))
+    lane.truncate("0.0=10, 1.0=0")
+    assert group.reader().open() is None
+    assert group.lost() == 2
+
+
+def test_who_has_read_up_to_its_end_can_become_a_subscriber_and_be_forked(lane: Lane) -> None:
+    lane.append({"0.0": 5})
+    group = Group.made(lane, end=END, subscriber=False)
+    lane.append({"0.0": 5})
+    group.reader().read_all()
+    lane.truncate("0.0=10, 1.0=0")
+    update_reader_group(lane.database, group.name, subscriber=True, request_id=unique("u"))
+    made = unique("fork")
+    fork_reader_group(lane.database, group.name, made, request_id=made)
+    assert Group(lane.database, made, (lane,)).reader().open() is None
+    assert group.reader().open() is None  # now it stands at the head, behind its end
+    made = unique("fork")
+    fork_reader_group(lane.database, group.name, made, request_id=made)
+    with pytest.raises(Truncated, match="5 events"):
+        reset_reader_group(
+            lane.database, group.name, "start", allow_repeat=True, request_id=unique("reset")
+        )
+
+
+def test_what_several_have_released_up_to_their_ends_goes_as_far_as_one_got(lane: Lane) -> None:
+    lane.append({"0.0": [5, 5, 5]})
+    finish(Group.made(lane, end=END), Group.made(lane, end="0.0=10, 1.0=0"))
+    assert decide(lane)["cut"] == {"0.0": 10, "1.0": 0}
+
+
+def test_a_truncation_by_hand_makes_retention_look_again(alone: Lane) -> None:
+    alone.append({"0.0": 5})
+    Group.made(alone, end=END)
+    other = Group.made(alone)
+    alone.append({"0.0": 5})
+    finish(other)
+    capture(alone.database)
+    while retain(alone.database):
+        pass
+    alone.truncate("0.0=7, 1.0=0")
+    while retain(alone.database):
+        pass
+    assert alone.head() == {"0.0": 10, "1.0": 0}
+
+
+def test_who_has_released_all_up_to_its_end_leaves_the_rest_to_the_others(lane: Lane) -> None:
+    group = bounded(lane)
+    other = Group.made(lane)
+    lane.append({"0.0": 5})
+    for one in (group, other):
+        one.reader().read_all()
+    other.checkpoint()
+    assert decide(lane)["held_by"] == [group.name]
+    group.checkpoint()
+    report = decide(lane)
+    assert (report["cut"], report["held_by"]) == ({"0.0": 10, "1.0": 0}, [other.name])
+
+
+def test_who_has_released_all_up_to_its_end_still_releases_that_when_it_is_the_only_one(
+    lane: Lane,
+) -> None:
+    group = bounded(lane)
+    lane.append({"0.0": 5})
+    group.reader().read_all()
+    group.checkpoint()
+    assert decide(lane)["cut"] == {"0.0": 5, "1.0": 0}
+    assert decide(lane)["rule"] == "nothing_consumed"
+
+
+def test_who_has_read_up_to_its_end_does_not_time_out_and_loses_nothing(lane: Lane) -> None:
+    group = bounded(lane, release="manual", time_out=DAY)
+    lane.append({"0.0": 5})
+    group.reader().read_all()
+    pass_time(lane, 2 * DAY)
+    report = decide(lane)
+    assert (report["left_out"], report["held_by"]) == ([], [group.name])
+    update_stream(lane.database, lane.name, {"retain_max_bytes": 10}, request_id=unique("update"))
+    capture(lane.database)
+    report = decide(lane)
+    assert (report["rule"], report["lost"]) == ("max_bytes", {})
+    assert report["cut"] == {"0.0": 10, "1.0": 0}
+
+
+def test_who_was_overtaken_at_its_end_holds_nothing(alone: Lane) -> None:
+    group = bounded(alone, time_out=DAY)
+    Group.made(alone).reader().read_all()
+    alone.append({"0.0": 5})
+    alone.truncate("0.0=7, 1.0=0")
+    assert group.name not in decide(alone)["held_by"]
