@@ -68,6 +68,7 @@ class Member:
     manual: bool
     time_out: int | None
     start: set[Event]
+    end: set[Event] | None = None  # what lies before the place where it stops for good
     skipped: int = 0
     checkpoints: dict[str, set[Event]] = field(default_factory=dict)
     # When its readers were active for the last time: for certain, and perhaps.
@@ -88,14 +89,23 @@ class Member:
     def moved(self) -> None:
         self.active = self.perhaps = self.events.now
 
+    def wants(self, events: set[Event]) -> set[Event]:
+        """Those of some events that it has not been given, and would be."""
+        return (events if self.end is None else events & self.end) - self.given
+
     def gap(self) -> set[Event]:
         """What was truncated before it was given it."""
-        return self.events.truncated - self.given
+        return self.wants(self.events.truncated)
 
     def skip(self) -> None:
         """Its reader goes on at the head."""
         self.skipped += len(self.gap())
-        self.given |= self.gap()
+        self.given |= self.events.truncated
+
+    def has_finished(self) -> bool:
+        """Whether it has released all that it will ever read, or lost it."""
+        assert self.released is not None
+        return self.end is not None and self.end <= self.released | self.events.truncated
 
     def place(self, given: Iterable[Event]) -> None:
         """Somebody puts it elsewhere: what its readers had opened counts no more."""
@@ -106,7 +116,7 @@ class Member:
 
     def is_left_out(self) -> bool | None:
         """Whether it has timed out; None: perhaps."""
-        unread = self.events.since.keys() - self.given - self.events.truncated
+        unread = self.wants(self.events.all() - self.events.truncated)
         if not unread or not self.time_out or self.released is None or (self.left and self.leased):
             return False
         first = min(self.events.since[event] for event in unread)

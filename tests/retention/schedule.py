@@ -124,6 +124,14 @@ class Schedule:
         update_stream(self.database, self.lane.name, policy, request_id=unique("policy"))
         self.policy = policy
 
+    def truncate(self) -> None:
+        """By hand, whoever has not read it."""
+        try:
+            self.lane.truncate(self.somewhere()[0])
+        except InvalidInput:
+            return  # behind the head
+        self.events.truncated = self.events.before(self.lane.head())
+
     def time(self) -> None:
         # No sum of these is about a day.
         seconds = self.random.choice([0.13, 0.6, 1.1]) * DAY
@@ -149,17 +157,32 @@ class Schedule:
             "release": self.random.choices(["automatic", "manual"], (2, 1))[0],
             **options,
         }
-        group = Group.made(self.lane, on_gap="skip", **how)
         given = self.events.all() if how["start"] == "tail" else self.events.truncated
-        self.enter(group, given, how["subscriber"], how["release"] == "manual", how["time_out"])
+        end = None
+        if not options and self.random.random() < 0.3:
+            how["end"], end = self.somewhere()
+        try:
+            group = Group.made(self.lane, on_gap="skip", **how)
+        except InvalidInput:
+            assert end is not None
+            return  # it lies before the start
+        self.enter(
+            group, given, how["subscriber"], how["release"] == "manual", how["time_out"], end
+        )
 
     def enter(
-        self, group: Group, given: set[Event], subscriber: bool, manual: bool, time_out: int | None
-    ) -> None:
+        self, group: Group, given: set[Event], subscriber: bool, manual: bool, time_out: int | None,
+        end: set[Event] | None,
+    ) -> None:  # fmt: skip
         self.members[group.name] = Member(
             group, self.events, set(given), set(given) if subscriber else None, manual, time_out,
-            set(given),
+            set(given), end,
         )  # fmt: skip
+
+    def somewhere(self) -> tuple[str, set[Event]]:
+        """Any cut of the active segments, and what lies before it."""
+        cut = {name: self.random.randint(0, end) for name, end in self.lane.tail().items()}
+        return json.dumps(cut), self.events.before(cut)
 
     def take(self, member: Member, reader: Reader, budget: int = ALL) -> Batch | None:
         """A reader's next batch, which may be one that a dead reader left."""
@@ -232,17 +255,17 @@ class Schedule:
         if not by_hand:
             return
         member, other = self.random.choice(by_hand), self.random.choice([*self.members.values()])
-        within = {name: self.random.randint(0, end) for name, end in self.lane.tail().items()}
+        within, passed = self.somewhere()
         places = {
             "position": member.given,
             "tail": self.events.all(),
-            json.dumps(within): self.events.before(within),
+            within: passed,
             json.dumps(other.group.cut()): other.given,
         }
         if member.checkpoints:
             name = self.random.choice(list(member.checkpoints))
             places[f"checkpoint {name}"] = member.checkpoints[name]
-        at = self.random.choice([*places, json.dumps(within), json.dumps(within)])
+        at = self.random.choice([*places, within, within])
         self.release_of(member, at, places[at])
 
     def release_of(self, member: Member, at: str, passed: set[Event]) -> None:
@@ -285,14 +308,18 @@ class Schedule:
             "tail": self.events.all(),
         }
         to = self.random.choice(list(places))
+        gap = self.events.truncated - places[to]
+        if member.end is not None:
+            gap &= member.end
         try:
             reset_reader_group(
                 self.database, member.name, to, allow_repeat=True, request_id=unique("reset")
             )
-        except Truncated:
-            assert self.events.truncated - places[to]
+        except Truncated as error:
+            refused = str(error)
+            assert gap or "its metadata is pruned" in refused
             return
-        assert not self.events.truncated - places[to]
+        assert not gap
         member.place(places[to])
 
     def fork(self) -> None:
@@ -308,9 +335,13 @@ class Schedule:
             return
         assert not member.gap()
         made = Group(self.database, name, (self.lane,))
-        self.enter(made, member.given, True, member.manual, member.time_out)
+        end = None if member.end is None else member.end | member.given
+        self.enter(made, member.given, True, member.manual, member.time_out, end)
 
     def delete(self) -> None:
         if (member := self.some()) is not None:
-            delete_reader_group(self.database, member.name, request_id=unique("delete"))
-            del self.members[member.name]
+            self.delete_one(member)
+
+    def delete_one(self, member: Member) -> None:
+        delete_reader_group(self.database, member.name, request_id=unique("delete"))
+        del self.members[member.name]

@@ -1,6 +1,7 @@
 """Random schedules of appends, late appends, scales, reads, checkpoints, releases by hand, forks,
-resets, groups that come, go, die, have heirs, come back and become subscribers or no subscribers;
-and of captures, retention under all policies, pruning and deleting. Beside a model (model.py) that
+resets, truncations by hand, groups that come, go, die, have heirs, come back, stop for good and
+become subscribers or no subscribers; and of captures, retention under all policies, pruning and
+deleting. Beside a model (model.py) that
 knows which event each group was given.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.controller.support import Lane, database_for_many
-from tests.retention.model import Event, Events, events_in
+from tests.retention.model import Event, Events, Member, events_in
 from tests.retention.schedule import Schedule
 from weir.garbage import installation, sweep
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -65,20 +66,58 @@ class Judged(Schedule):
         gone = self.events.before(self.lane.head())
         assert before <= gone, "the head went back"
         assert len(gone - before) == report["events"]
+        released = self.released_by_all(report)
+        finished = {m.name for m in self.subscribers(report) if m.has_finished()}
         self.events.truncated = gone
-        self.check_losses(report, gone - before)
-        self.check_freed(report)
+        self.check_limits(report, gone - before, released)
+        self.check_losses(report, gone - before, finished)
+        self.check_freed(report, released)
         return report
 
-    def check_losses(self, report: dict[str, Any], new: set[Event]) -> None:
+    def subscribers(self, report: dict[str, Any]) -> list[Member]:
+        """Those that have not timed out."""
+        left_out = report["left_out"]
+        return [
+            m for m in self.members.values() if m.released is not None and m.name not in left_out
+        ]
+
+    def released_by_all(self, report: dict[str, Any]) -> set[Event]:
+        """Nothing without subscribers. Who has finished leaves the rest to the others; if all have,
+        to those of them that got furthest."""
+        if not self.policy["retain_by_consumption"]:
+            return set()
+        before = self.events.truncated
+        subscribers = self.subscribers(report)
+        holders = [m.released or set() for m in subscribers if not m.has_finished()]
+        if not holders:
+            got = [before | (m.released or set()) for m in subscribers]
+            holders = [one for one in got if not any(one < other for other in got)]
+        return set.intersection(*holders) if holders else set()
+
+    def check_limits(self, report: dict[str, Any], new: set[Event], released: set[Event]) -> None:
+        """No minimum is undercut, and a maximum that is named was exceeded: by all that it takes
+        from subscribers, up to what came within an hour."""
+        age = {event: self.events.now - since for event, since in self.events.since.items()}
+        left = self.events.all() - self.events.truncated
+        if new and (least := self.policy["retain_min_age"]):
+            assert all(age[event] >= least - 60 for event in new), report
+        if new and (least := self.policy["retain_min_bytes"]):
+            assert 10 * len(left) >= least, report
+        if report["rule"] == "max_age":
+            assert all(age[e] >= self.policy["retain_max_age"] - 3660 for e in new - released)
+        if report["rule"] == "max_bytes":
+            assert 10 * len(left | new) > self.policy["retain_max_bytes"], report
+
+    def check_losses(self, report: dict[str, Any], new: set[Event], finished: set[str]) -> None:
         """Who lost what it had not read is recorded, and something allowed it."""
         lost: dict[str, int] = {}
         for name, member in self.members.items():
-            if member.released is None or not new - member.given:
+            if member.released is None:
                 continue
-            lost[name] = len(new - member.given)
+            if member.wants(new):
+                lost[name] = len(member.wants(new))
             allowed = report["rule"].startswith("max") or name in report["left_out"]
-            if not allowed and self.policy["retain_by_consumption"]:
+            if not allowed and self.policy["retain_by_consumption"] and name not in finished:
                 assert new <= member.released, report
         assert report["lost"] == lost
         if report["cut"]:
@@ -89,18 +128,13 @@ class Judged(Schedule):
             self.check_files()
             assert row._asdict() == {key: report[key] for key in ("rule", "cut", "events", "lost")}
 
-    def check_freed(self, report: dict[str, Any]) -> None:
+    def check_freed(self, report: dict[str, Any], released: set[Event]) -> None:
         """What all have released and no minimum keeps is gone."""
         if report["rule"].startswith("max"):
             return  # it truncates where it says, and the rest goes in the next run
         minimum = self.policy["retain_min_age"] or self.policy["retain_min_bytes"]
-        released = [
-            member.released
-            for member in self.members.values()
-            if member.released is not None and member.name not in report["left_out"]
-        ]
-        if self.policy["retain_by_consumption"] and released and not minimum:
-            assert set.intersection(*released) <= self.events.truncated
+        if not minimum:
+            assert released <= self.events.truncated
 
     def sweep(self) -> None:
         """What lies on disk is what is there, and what those need that read it still."""
@@ -158,9 +192,9 @@ class Judged(Schedule):
             if self.random.random() < 0.5:
                 others = (
                     self.subscribe, self.fork, self.reset, self.delete, self.choose_policy,
-                    self.switch, self.release,
+                    self.switch, self.release, self.truncate,
                 )  # fmt: skip
-                self.alone(self.random.choices(others, (2, 1, 1, 1, 1, 2, 1))[0])
+                self.alone(self.random.choices(others, (2, 1, 1, 1, 1, 2, 1, 1))[0])
         self.end()
 
     def end(self) -> None:
@@ -177,21 +211,24 @@ class Judged(Schedule):
             assert self.events.before(cut) == member.given, cut
         self.sweep()
         self.set_policy({**NO_LIMITS, "retain_by_consumption": True})
-        if all(member.released is None for member in self.members.values()):
+        if all(m.released is None or m.end is not None for m in self.members.values()):
             self.subscribe(subscriber=True)
         for member in self.members.values():
             reader = member.group.reader("last")
             while (batch := self.take(member, reader)) is not None:
                 self.commit_batch(member, reader, batch)
-            assert member.given == self.events.all()
+            assert not member.wants(self.events.all())
             assert member.group.lost() == member.skipped
             self.checkpoint_of(member)
             if member.manual and member.released is not None:
-                self.release_of(member, "tail", member.given)
+                self.release_of(member, "tail", self.events.all())
         self.settle()
         assert self.lane.head() == self.lane.tail()
         assert self.lane.files() == []
         self.sweep()
+        for member in list(self.members.values()):
+            if member.end is not None:  # it stands where it stopped
+                self.delete_one(member)
         self.prune()
         assert set(self.lane.sizes()) == set(self.lane.tail())
 
