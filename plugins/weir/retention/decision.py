@@ -210,6 +210,8 @@ def _below_maximum(s: Situation, cut: StreamCut, rule: str, reason: str) -> _Cho
     within = s.limits.within_max_bytes
     if s.policy.max_bytes is not None and within is not None:
         kept = s.kept(cut)
+        # Not `>=` (11.5): what is as large as the maximum exceeds nothing. With `>=` it depends on
+        # whether the record at the head was pruned.
         if kept > s.policy.max_bytes and s.tail.bytes - within.bytes < kept:
             demands.append((within, "max_bytes"))
     if not demands:
