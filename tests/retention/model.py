@@ -119,6 +119,8 @@ class Member:
         unread = self.wants(self.events.all() - self.events.truncated)
         if not unread or not self.time_out or self.released is None or (self.left and self.leased):
             return False
+        if self.has_finished():
+            return None  # by hand: it has a say only where all others have finished, too
         first = min(self.events.since[event] for event in unread)
         late, perhaps_late = (
             self.events.now - max(at, first) > self.time_out for at in (self.perhaps, self.active)
