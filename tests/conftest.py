@@ -4,7 +4,7 @@ Tests get the login that jobs have (it may not change tables), so a missing gran
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,12 +68,16 @@ def test_database(postgres_server: EmbeddedPostgres) -> Iterator[TestDatabase]:
     global _made
     _made += 1
     name = f"test_{_made}"
-    _as_superuser(postgres_server, f"CREATE DATABASE {name} TEMPLATE weir OWNER weir_owner")
-    _as_superuser(postgres_server, f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view")
+    _copy(postgres_server, "weir", name)
     yield TestDatabase(
         name, postgres_server.dsn(name, "weir_app"), postgres_server.dsn(name, "weir_owner")
     )
     _as_superuser(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _copy(server: EmbeddedPostgres, template: str, name: str) -> None:
+    _as_superuser(server, f"CREATE DATABASE {name} TEMPLATE {template} OWNER weir_owner")
+    _as_superuser(server, f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view")
 
 
 def _as_superuser(server: EmbeddedPostgres, statement: str) -> None:
@@ -81,6 +85,28 @@ def _as_superuser(server: EmbeddedPostgres, statement: str) -> None:
     connection.autocommit = True
     connection.cursor().execute(statement)
     connection.close()
+
+
+@pytest.fixture
+def restore(
+    postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> Iterator[Callable[[Database], Database]]:
+    """Takes a backup of a database; to be opened as if it had been restored."""
+    name = f"{test_database.name}_backup"
+    opened: list[Database] = []
+
+    def copy(database: Database) -> Database:
+        database.dispose()
+        _copy(postgres_server, test_database.name, name)
+        opened.append(
+            Database(postgres_server.dsn(name, "weir_app"), patience=60.0, connect_patience=10.0)
+        )
+        return opened[0]
+
+    yield copy
+    for one in opened:
+        one.dispose()
+    _as_superuser(postgres_server, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 @pytest.fixture

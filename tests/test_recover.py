@@ -1,23 +1,20 @@
 """A database restored from a backup deletes nothing, and hands out nothing twice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psycopg2
 import pyarrow as pa
 import pytest
 from sqlalchemy import Connection
 
 import weir
 import weir.recover as recover_module
-from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, unique
 from tests.reader_groups.support import Group
 from weir.controller.transactions import Committed, abort
 from weir.errors import InvalidInput, InvariantViolation
 from weir.garbage import installation, sweep
-from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.recover import recover
 from weir.settings import Settings
 from weir.storage import Database
@@ -43,33 +40,6 @@ def write(lane: Lane, warehouse: Path) -> None:
 def on_disk(warehouse: Path) -> set[str]:
     found = (p for p in warehouse.rglob("*") if p.is_file())
     return {str(p.relative_to(warehouse)) for p in found if not p.name.startswith("_weir")}
-
-
-@pytest.fixture
-def restore(
-    postgres_server: EmbeddedPostgres, test_database: TestDatabase
-) -> Iterator[Callable[[Database], Database]]:
-    """Takes a backup of a database; to be opened as if it had been restored."""
-    name = f"{test_database.name}_backup"
-    connection = psycopg2.connect(postgres_server.dsn("postgres", "postgres"))
-    connection.autocommit = True
-    opened: list[Database] = []
-
-    def copy(database: Database) -> Database:
-        database.dispose()
-        cursor = connection.cursor()
-        cursor.execute(f"CREATE DATABASE {name} TEMPLATE {test_database.name} OWNER weir_owner")
-        cursor.execute(f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view")
-        opened.append(
-            Database(postgres_server.dsn(name, "weir_app"), patience=60.0, connect_patience=10.0)
-        )
-        return opened[0]
-
-    yield copy
-    for one in opened:
-        one.dispose()
-    connection.cursor().execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-    connection.close()
 
 
 class Story:

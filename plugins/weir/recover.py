@@ -257,7 +257,11 @@ def _end(connection: Connection, highest: int, strangers: list[str], swept: int)
                 UPDATE reader_batch SET attempt = attempt + :skipped WHERE state = 'open'
             )
             UPDATE reader_group SET next_batch = next_batch + :skipped,
-                next_token = next_token + :skipped"""
+                next_token = next_token + :skipped,
+                -- As old as the backup, it says nothing of readers: they may have read all the
+                -- time. They get the chance to come back before a time-out lets go of what is
+                -- unread here.
+                moved_at = clock_timestamp()"""
         ),
         {"skipped": SKIPPED},
     )

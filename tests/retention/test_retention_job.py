@@ -1,27 +1,33 @@
 """The job of retention, as its DAG submits it."""
 
 import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_jobs import retention
+from spark_jobs import retention, upkeep
 from tests.controller.support import Lane, rows, run, unique
 from tests.crash.jobs import write_config
 from tests.reader_groups.support import Group
 from tests.retention.support import DAY, pass_time
-from weir.garbage import installation
-from weir.job import RunId, main, read_outcome
+from weir.controller.seal import seal_stream
+from weir.garbage import installation, sweep
+from weir.job import Job, RunId, main, read_outcome
+from weir.recover import recover
 from weir.settings import Settings
 from weir.storage import Database
-from weir.warehouse import claim
+from weir.warehouse import MARK, claim
 
 
 @pytest.fixture
 def warehouse(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """That of an installation which jobs find; dead files go at once."""
-    monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
+    """That of an installation which jobs find; dead files and lapsed appends go at once."""
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(replace(settings, transaction_lease=0.01))))
     claim(settings.warehouse, *installation(database))
     return Path(settings.warehouse)
 
@@ -45,12 +51,15 @@ def consumed(database: Database, warehouse: Path) -> Lane:
     return lane
 
 
-def submitted(database: Database, **arguments: Any) -> tuple[int, str, dict[str, Any], str]:
-    """Exit status, state, report and error of the job."""
-    run_id = RunId("weir_retention", unique("run"), "retention")
+def submitted(
+    database: Database, job: Callable[[Job, Any], dict[str, Any]] = retention.run, **arguments: Any
+) -> tuple[int, str, dict[str, Any], str]:
+    """Exit status, state, report and error of a job."""
+    name = job.__module__.rpartition(".")[2]
+    run_id = RunId(f"weir_{name}", unique("run"), name)
     given = {name: getattr(run_id, name) for name in ("dag_id", "run_id", "task_id")}
     status = main(
-        "retention", retention.run,
+        name, job,
         ["--run", json.dumps(given), "--arguments", json.dumps(arguments)],
     )  # fmt: skip
     state, report, error, _ = read_outcome(database, run_id)
@@ -150,3 +159,94 @@ def test_a_stream_that_fails_is_named_and_the_others_are_done(
     assert report["deleted"]["deleted"] == 4
     left = {str(path.relative_to(warehouse)) for path in warehouse.rglob("*.parquet")}
     assert left == {file.path for file in broken.files()}
+
+
+@pytest.fixture
+def abandoned(database: Database, warehouse: Path) -> tuple[Lane, Group]:
+    """A stream that one subscriber has read and another one, with a time-out, has not; and a sealed
+    stream."""
+    lane, other = filled(database, warehouse), filled(database, warehouse)
+    fast = Group.made(lane, start="0.0=0, 1.0=0")
+    fast.reader().read_all()
+    fast.checkpoint()
+    Group.made(lane, start="0.0=0, 1.0=0", time_out=DAY)
+    lane.opened("in flight", lease=0.0)
+    seal_stream(database, other.name, request_id="seal")
+    sweep(database, str(warehouse), 0.0)
+    return lane, fast
+
+
+RESTORED = (
+    r"was restored from a backup; run weir_recover before anything else\. Nothing was touched"
+)
+
+
+def test_a_restored_database_truncates_and_deletes_nothing_until_it_was_recovered(
+    database: Database,
+    settings: Settings,
+    warehouse: Path,
+    abandoned: tuple[Lane, Group],
+    restore: Callable[[Database], Database],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    restored = restore(database)
+    sweep(database, str(warehouse), 0.0)
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(replace(settings, database=restored._dsn))))
+    lane = Lane(restored, abandoned[0].name, abandoned[0].stream_id)
+    pass_time(lane, 2 * DAY)  # so old is the backup
+    before = everything(restored, warehouse)
+    assert of(submitted(restored, dry_run=True)[2])[str(lane.name)]["events"] == 7
+    for job in (retention.run, upkeep.run):
+        status, state, _, error = submitted(restored, job)
+        assert (status, state) == (2, "failed")
+        assert re.search(RESTORED, error)
+    assert everything(restored, warehouse) == before
+    recover(restored, str(warehouse), unknown_files="keep", request_id="r")
+    # Its readers may have been there all the time; they have a whole time-out to show it.
+    status, _, report, _ = submitted(restored)
+    assert (status, of(report)[str(lane.name)]["cut"]) == (0, None)
+    assert len(lane.files()) == 2
+    pass_time(lane, 2 * DAY)
+    assert of(submitted(restored)[2])[str(lane.name)]["events"] == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("retention", {}),
+        ("upkeep", {}),
+        ("truncate_stream", {"stream": "{lane}", "cut": "0.0=3, 1.0=4"}),
+        ("delete_stream", {"stream": "{sealed}"}),
+        ("delete_reader_group", {"reader_group": "{group}"}),
+        ("reset_reader_group", {"reader_group": "{group}", "to": "tail"}),
+        ("reader_offline", {"reader_group": "{group}", "reader": "reader"}),
+    ],
+)
+def test_with_a_wrong_database_nothing_is_destroyed(
+    database: Database,
+    warehouse: Path,
+    abandoned: tuple[Lane, Group],
+    name: str,
+    given: dict[str, str],
+) -> None:
+    lane, group = abandoned
+    pass_time(lane, 2 * DAY)
+    [[sealed]] = rows(database, "SELECT scope || '/' || name FROM stream WHERE state = 'sealed'")
+    (warehouse / MARK).write_text("that of the right database\n1\n")
+    before = everything(database, warehouse)
+    arguments = {
+        key: value.format(lane=lane.name, sealed=sealed, group=group.name)
+        for key, value in given.items()
+    }
+    job = import_module(f"spark_jobs.{name}").run
+    status, state, _, error = submitted(database, job, **arguments)
+    assert (status, state) == (2, "failed")
+    assert re.fullmatch(
+        rf"the warehouse {warehouse} belongs to installation that of the right database, but this "
+        r"database is installation \S+: check the settings warehouse and database, and its mount; "
+        "nothing was touched.",
+        error,
+    )
+    assert everything(database, warehouse) == before
+    (warehouse / MARK).write_text(installation(database)[0])
+    assert submitted(database, job, **arguments)[0] == 0, "with the right one it would have been"
