@@ -1,4 +1,4 @@
-"""### Make a restored database fit to be used with its warehouse again.
+"""### Make a database that was restored, moved or failed over fit to be used with its warehouse again.
 
 **Parameters.** What becomes of the files that the database does not know, because they were written after the
 backup was taken. *report* changes nothing: run it first. With *keep* and *delete* every stream goes on in new

@@ -13,7 +13,7 @@ REVOKE ALL ON SCHEMA weir FROM PUBLIC;
 GRANT USAGE ON SCHEMA weir TO weir_jobs, weir_reader;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir TO weir_jobs;
 REVOKE INSERT, UPDATE, DELETE ON weir.installation, weir.alembic_version FROM weir_jobs;
-GRANT UPDATE (tide) ON weir.installation TO weir_jobs;
+GRANT UPDATE (tide, incarnation) ON weir.installation TO weir_jobs;
 GRANT USAGE, SELECT, UPDATE ON SEQUENCE weir.stream_stream_id_seq, weir.reader_group_group_id_seq
     TO weir_jobs;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA weir FROM PUBLIC;

@@ -68,11 +68,18 @@ def test_database(postgres_server: EmbeddedPostgres) -> Iterator[TestDatabase]:
     global _made
     _made += 1
     name = f"test_{_made}"
-    _copy(postgres_server, "weir", name)
+    make_database(postgres_server, name)
     yield TestDatabase(
         name, postgres_server.dsn(name, "weir_app"), postgres_server.dsn(name, "weir_owner")
     )
     _as_superuser(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def make_database(server: EmbeddedPostgres, name: str) -> None:
+    """A copy of the migrated database, an installation of its own."""
+    _copy(server, "weir", name)
+    own = "UPDATE weir.installation SET incarnation = weir.incarnation()"
+    _as_superuser(server, own, name)
 
 
 def _copy(server: EmbeddedPostgres, template: str, name: str) -> None:
@@ -80,8 +87,8 @@ def _copy(server: EmbeddedPostgres, template: str, name: str) -> None:
     _as_superuser(server, f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view")
 
 
-def _as_superuser(server: EmbeddedPostgres, statement: str) -> None:
-    connection = psycopg2.connect(server.dsn("postgres", "postgres"))
+def _as_superuser(server: EmbeddedPostgres, statement: str, database: str = "postgres") -> None:
+    connection = psycopg2.connect(server.dsn(database, "postgres"))
     connection.autocommit = True
     connection.cursor().execute(statement)
     connection.close()

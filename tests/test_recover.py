@@ -1,5 +1,6 @@
 """A database restored from a backup deletes nothing, and hands out nothing twice."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,16 @@ from sqlalchemy import Connection
 
 import weir
 import weir.recover as recover_module
-from tests.controller.support import Lane, rows, unique
+from tests.conftest import TestDatabase
+from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
-from weir.controller.transactions import Committed, abort
+from weir import migrate
+from weir.controller.transactions import Committed, abort, expire
 from weir.errors import InvalidInput, InvariantViolation
 from weir.garbage import installation, sweep
+from weir.local import binaries, logins
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.local.throw_away import throw_away_postgres
 from weir.recover import recover
 from weir.settings import Settings
 from weir.storage import Database
@@ -168,7 +174,96 @@ def test_what_was_aborted_before_somebody_decided_is_kept_too(story: Story) -> N
     assert on_disk(story.warehouse) == there
 
 
-def test_a_backup_younger_than_the_last_sweep_is_known_by_the_first_number_given_out_again(
+MOVED = "restored from a backup, moved, or taken over by a standby .* run weir_recover before"
+
+
+def test_a_backup_younger_than_the_last_sweep_is_known_by_where_it_is(
+    database: Database, tmp_path: Path, restore: Callable[[Database], Database]
+) -> None:
+    """What was being appended at the backup was committed after it: it is not to be deleted."""
+    claim(str(tmp_path), *installation(database))
+    lane = Lane.made(database)
+    lane.append({"0.0": 1})
+    in_flight = lane.opened("in flight", lease=0.0)
+    sweep(database, str(tmp_path), 0.0)
+    restored = restore(database)
+    lane.commit(in_flight, {"0.0": 3})
+    write(lane, tmp_path)
+    there = on_disk(tmp_path)
+    assert len(there) == 2
+    expire(restored, 0.0)
+    for use in (claim, lambda root, *_: sweep(restored, root, 0.0)):
+        with pytest.raises(InvariantViolation, match=MOVED):
+            use(str(tmp_path), *installation(restored))
+    report = recover(restored, str(tmp_path), request_id="look")
+    assert (report["restored"], report["unknown_files"]) == (True, 1)
+    with pytest.raises(InvariantViolation, match=MOVED):
+        sweep(restored, str(tmp_path), 0.0)
+    report = recover(restored, str(tmp_path), unknown_files="keep", request_id="r")
+    assert report["restored"] is True
+    sweep(restored, str(tmp_path), 0.0)
+    assert on_disk(tmp_path) == there
+    assert recover(restored, str(tmp_path), request_id="again")["restored"] is False
+    with pytest.raises(InvariantViolation, match="restored from a backup"):
+        sweep(database, str(tmp_path), 0.0)
+
+
+def test_a_new_installation_that_was_moved_before_its_first_append_can_be_recovered(
+    database: Database, tmp_path: Path, restore: Callable[[Database], Database]
+) -> None:
+    moved = restore(database)
+    with pytest.raises(InvariantViolation, match=MOVED):
+        claim(str(tmp_path), *installation(moved))
+    recover(moved, str(tmp_path), unknown_files="keep", request_id="r")
+    claim(str(tmp_path), *installation(moved))
+
+
+def test_a_dump_that_is_restored_in_its_place_is_known(
+    database: Database,
+    test_database: TestDatabase,
+    tmp_path: Path,
+    postgres_server: EmbeddedPostgres,
+) -> None:
+    claim(str(tmp_path), *installation(database))
+    there = ["-d", postgres_server.dsn(test_database.name, "postgres")]
+    dump = str(tmp_path / "dump")
+    programs = binaries.wheel() / "bin"
+    subprocess.run([programs / "pg_dump", "-Fc", "-f", dump, *there], check=True)
+    claim(str(tmp_path), *installation(database))
+    database.dispose()
+    subprocess.run([programs / "pg_restore", "--clean", *there, dump], check=True)
+    with pytest.raises(InvariantViolation, match=MOVED):
+        claim(str(tmp_path), *installation(database))
+    recover(database, str(tmp_path), unknown_files="keep", request_id="r")
+    claim(str(tmp_path), *installation(database))
+
+
+def test_what_was_a_standby_is_known_at_once(tmp_path: Path) -> None:
+    with throw_away_postgres() as server:
+        migrate.upgrade(server.dsn("weir", "weir_owner"))
+        logins.make_users(server)
+        database = Database(server.dsn(), patience=60.0, connect_patience=10.0)
+        claim(str(tmp_path), *installation(database))
+        server.psql("ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf(); CHECKPOINT")
+        server.kill()
+        server.start()
+        claim(str(tmp_path), *installation(database))  # a crash is no failover
+        Lane.made(database)
+        server.kill()
+        (server._data / "standby.signal").touch()
+        server.start()
+        server.psql("SELECT pg_promote()")
+        # The checkpoint that notes the timeline takes minutes, as there is something to write.
+        with pytest.raises(InvariantViolation, match=MOVED):
+            claim(str(tmp_path), *installation(database))
+        recover(database, str(tmp_path), unknown_files="keep", request_id="r")
+        claim(str(tmp_path), *installation(database))
+        server.psql("CHECKPOINT")
+        claim(str(tmp_path), *installation(database))
+        database.dispose()
+
+
+def test_a_copy_of_the_disk_from_after_the_last_sweep_is_known_by_the_first_number_given_out_again(
     database: Database, tmp_path: Path, restore: Callable[[Database], Database]
 ) -> None:
     lane = Lane.made(database)
@@ -187,6 +282,8 @@ def test_a_backup_younger_than_the_last_sweep_is_known_by_the_first_number_given
     append(database, "known")
     sweep(database, str(warehouse), 0.0)
     restored = restore(database)
+    # A copy that is put back in its place has all that it had there.
+    run(restored, "UPDATE installation SET incarnation = incarnation()")
     append(database, "forgotten")
     there = on_disk(warehouse)
     sweep(restored, str(warehouse), 0.0)  # there is no telling yet, and nothing to delete

@@ -12,19 +12,21 @@ from weir.warehouse import claim, mark
 AT_ONCE = 200_000  # files deleted between two statements
 
 
-def installation(database: Database) -> tuple[str, bool, int]:
-    """This database's identity, whether nothing has been committed in it yet, and how often it has
-    swept its warehouse."""
+def installation(database: Database) -> tuple[str, bool, int, bool]:
+    """This database's identity, whether nothing has been committed in it yet, how often it has
+    swept its warehouse, and whether it has been restored, moved or taken over since it was
+    migrated or last recovered."""
     row = database.transaction(
         lambda c: c.execute(
             text(
                 """SELECT installation_id, NOT EXISTS (
-                    SELECT FROM transaction WHERE state = 'committed') AS new, tide
+                    SELECT FROM transaction WHERE state = 'committed') AS new, tide,
+                    incarnation <> incarnation() AS moved
                 FROM installation"""
             )
         ).one()
     )
-    return str(row.installation_id), row.new, row.tide
+    return str(row.installation_id), row.new, row.tide, row.moved
 
 
 def sweep(
@@ -36,12 +38,12 @@ def sweep(
     it anew, without what was truncated. `delete`: how; by default with a few threads here. Killed
     anywhere, it finishes next time: a row goes only after its file has gone. A file that can't be
     deleted is reported and left for the next time. Raises InvariantViolation when the warehouse
-    belongs to another database, or was swept since the backup from which this one was restored.
+    belongs to another database, or this one was restored, moved or taken over since it was last
+    recovered.
     """
-    installation_id, new, tide = installation(database)
-    claim(warehouse, installation_id, new, tide)
+    claim(warehouse, *(known := installation(database)))
     # From now on a backup that is older than this sweep is known by its mark.
-    mark(warehouse, installation_id, database.transaction(_rise))
+    mark(warehouse, known[0], database.transaction(_rise))
     files = bytes_ = 0
     failed: list[str] = []
     last = ("", "")

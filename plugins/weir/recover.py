@@ -54,9 +54,12 @@ def recover(
     """
     if unknown_files not in UNKNOWN_FILES:
         raise InvalidInput(f"unknown_files is {unknown_files!r}; use one of {UNKNOWN_FILES}.")
-    installation_id, _, tide = installation(database)
+    installation_id, new, tide, moved = installation(database)
+    incarnation = database.transaction(
+        lambda c: c.execute(text("SELECT incarnation()")).scalar_one()
+    )
     found_id, swept = read_mark(warehouse)
-    if found_id != installation_id:
+    if found_id != installation_id and not (new and not found_id):
         raise InvariantViolation(
             f"the warehouse {warehouse} is of installation {found_id or 'none'}, but this database "
             f"is installation {installation_id}; recovery is for a database and its own warehouse."
@@ -70,7 +73,7 @@ def recover(
     on_disk = {path for found in there.values() for path in found.files}
     missing = sorted((before.files & known.files) - on_disk)
     report: dict[str, Any] = {
-        "restored": swept > tide,
+        "restored": swept > tide or moved,
         "unknown_files": sum(map(len, unknown.values())),
         "unknown": sorted(path for paths in unknown.values() for path in paths)[:_EXAMPLES],
         "missing_files": len(missing),
@@ -89,7 +92,9 @@ def recover(
     strangers = [path for s, paths in unknown.items() if s not in known.streams for path in paths]
     highest = max([*there, 0])
     database.transaction(
-        lambda c: _end(c, highest, strangers if unknown_files == "delete" else [], swept)
+        lambda c: _end(
+            c, highest, strangers if unknown_files == "delete" else [], swept, incarnation
+        )
     )
     mark(warehouse, installation_id, max(tide, swept) + 1)
     return {**report, "streams": skipped}
@@ -238,7 +243,9 @@ def _discard(
     )
 
 
-def _end(connection: Connection, highest: int, strangers: list[str], swept: int) -> None:
+def _end(
+    connection: Connection, highest: int, strangers: list[str], swept: int, incarnation: str
+) -> None:
     """Groups and new streams go on beyond what there was, and sweeps are allowed again."""
     connection.execute(text("SELECT FROM reader_group ORDER BY group_id FOR NO KEY UPDATE"))
     _discard(connection, None, strangers, _Found())
@@ -266,5 +273,9 @@ def _end(connection: Connection, highest: int, strangers: list[str], swept: int)
         {"skipped": SKIPPED},
     )
     connection.execute(
-        text("UPDATE installation SET tide = greatest(tide, :swept) + 1"), {"swept": swept}
+        text(
+            """UPDATE installation SET tide = greatest(tide, :swept) + 1,
+                incarnation = :incarnation  -- as it was found: one that came since may know less"""
+        ),
+        {"swept": swept, "incarnation": incarnation},
     )

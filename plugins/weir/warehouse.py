@@ -104,19 +104,20 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
     )
 
 
-def claim(root: str, installation_id: str, new: bool, tide: int = 0) -> None:
+def claim(root: str, installation_id: str, new: bool, tide: int = 0, moved: bool = False) -> None:
     """Check that the warehouse carries the installation's id; a `new` installation writes it.
 
-    `tide`: how often this database has swept (see `mark`). Raises InvariantViolation when the
-    warehouse carries another id, or none although something was committed: it is another
-    database's, or the folder that should be mounted there is not. Also when it was swept more often
-    than the database knows: then the database was restored from a backup.
+    `tide`: how often this database has swept (see `mark`); `moved`: whether it is where it was.
+    Raises InvariantViolation when the warehouse carries another id, or none although something was
+    committed: it is another database's, or the folder that should be mounted there is not. Also
+    when it was swept more often than the database knows: then the database was restored from a
+    backup; and when the database `moved`: then it may have been.
     """
     found, swept = read_mark(root)
-    if not found and new:
+    if not found and new and not moved:
         mark(root, installation_id, tide)
         return
-    if found != installation_id:
+    if found != installation_id and not (moved and new and not found):
         belongs = f"belongs to installation {found}" if found else f"has no file {MARK}"
         raise InvariantViolation(
             f"the warehouse {root} {belongs}, but this database is installation {installation_id}: "
@@ -127,6 +128,12 @@ def claim(root: str, installation_id: str, new: bool, tide: int = 0) -> None:
             f"this database is older than its warehouse {root} (swept {tide} times here, {swept} "
             "times there): it was restored from a backup; run weir_recover before anything else. "
             "Nothing was touched."
+        )
+    if moved:
+        raise InvariantViolation(
+            "this database was restored from a backup, moved, or taken over by a standby since it "
+            f"last fitted its warehouse {root}, and may have forgotten what was committed there; "
+            "run weir_recover before anything else. Nothing was touched."
         )
 
 

@@ -10,9 +10,9 @@ from itertools import count
 from threading import Barrier, Event
 from typing import Any
 
-import psycopg2
 from sqlalchemy import Connection, text
 
+from tests.conftest import make_database
 from weir.controller.commit import commit
 from weir.controller.scale import scale
 from weir.controller.staged import Staged, StagedFile
@@ -37,12 +37,7 @@ def unique(prefix: str) -> str:
 @contextmanager
 def database_for_many(server: EmbeddedPostgres, name: str) -> Iterator[Database]:
     """A fresh copy of the migrated database, for the tests of a folder."""
-    connection = psycopg2.connect(server.dsn("postgres", "postgres"))
-    connection.autocommit = True
-    with connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {name} TEMPLATE weir OWNER weir_owner")
-        cursor.execute(f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view")
-    connection.close()
+    make_database(server, name)
     opened = Database(server.dsn(name, "weir_app"), patience=60.0, connect_patience=10.0)
     yield opened
     opened.dispose()

@@ -270,7 +270,7 @@ def test_a_recovery_killed_anywhere_is_finished_by_the_next(
         """As after a restore: more sweeps in the warehouse, and files of later appends."""
         for lane in lanes:
             lane.opened()
-        [(known, _, tide)] = [installation(database)]
+        [(known, _, tide, _)] = [installation(database)]
         mark(root, known, tide + 1)
         later = lanes[0].value(
             "SELECT next_transaction_number + 5 FROM stream WHERE stream_id = :s"

@@ -365,7 +365,7 @@ def test_after_a_restore_a_consumer_opens_no_batch_and_writes_nothing(
 ) -> None:
     """The numbers of its batches, and their folders, were given out by the lost history."""
     group = weir.group(stream)
-    installation_id, _, tide = installation(weir.database)
+    installation_id, _, tide, _ = installation(weir.database)
     mark(weir.settings.warehouse, installation_id, tide + 1)
     called: list[DataFrame] = []
 
