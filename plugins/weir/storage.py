@@ -33,7 +33,8 @@ _SESSION = (
     "-c search_path=weir -c timezone=UTC -c lock_timeout=60s "
     "-c default_transaction_isolation=read\\ committed"
 )
-_SOON = {"40001", "40P01", "55P03"}  # serialization failure, deadlock, lock not available
+_LOCKED = "55P03"  # lock not available
+_SOON = {"40001", "40P01", _LOCKED}  # serialization failure, deadlock
 # What Weir's own SQL functions raise, with a sentence for the person who reads it.
 _SAID: dict[str | None, type[WeirError]] = {"WEIR1": NotFound, "WEIR2": InvalidInput}
 # A refused login has no SQLSTATE in libpq's answer, so here, and only here, the text must do; in
@@ -50,6 +51,8 @@ _OLDEST = sqlalchemy.text(
 )
 
 
+# How long a lock is waited for by who has waited for one in vain already, with others still to do.
+_HURRIED = sqlalchemy.text("SET LOCAL lock_timeout = '1s'")
 # A commit that waits for the disk waits for all that was committed before it.
 _FLUSH = sqlalchemy.text("SELECT pg_logical_emit_message(true, 'weir', '')")
 
@@ -62,6 +65,7 @@ class Database:
         self._patience = patience
         self._connect_patience = connect_patience
         self._connected = False
+        self._hurried = False
         self._in_transactions = self._pool()
         # A pool of its own, as changing a connection's level costs as much as a statement.
         self._alone = self._pool(isolation_level="AUTOCOMMIT")
@@ -108,6 +112,8 @@ class Database:
 
         def once() -> T:
             with self._in_transactions.begin() as connection:
+                if self._hurried:
+                    connection.execute(_HURRIED)
                 return work(connection)
 
         return self._until_there(once)
@@ -151,13 +157,14 @@ class Database:
                 now = time.monotonic()
                 waiting_since = waiting_since or now
                 patience = self._patience if self._connected else self._connect_patience
+                over = now - waiting_since > patience or (self._hurried and state == _LOCKED)
                 reason = _said(error)
-                if state in _SOON and now - waiting_since > patience:
+                if state in _SOON and over:
                     raise Busy(
                         f"another session has held a lock for {now - begun:.0f} s ({reason})"
                         f"{self._oldest()}: end it if it is stuck, or try again."
                     ) from None
-                if _PERMANENT.search(reason) or now - waiting_since > patience:
+                if _PERMANENT.search(reason) or over:
                     raise Unavailable(
                         f"the database ({self.describe()}) can't be reached: {reason}"
                     ) from None
@@ -166,6 +173,21 @@ class Database:
                     self.dispose()  # a session on what is now a standby stays read only
                 time.sleep(pause)
                 pause = min(pause * 2, 5.0)
+
+    def failure_of(self, what: str, error: WeirError | exc.DBAPIError) -> str:
+        """The sentence of a failure of one of many, after which the others are tried: what Postgres
+        can't do for this one, it can for them. Raises `error` again when Postgres is away.
+
+        After a lock that was waited for in vain these connections wait for others for a second
+        only: many things that are kept locked don't take the patience each, and those that are not
+        get their turn.
+        """
+        if isinstance(error, Busy):
+            self._hurried = True
+        elif isinstance(error, Unavailable):
+            raise error
+        said = str(error.orig if isinstance(error, exc.DBAPIError) else error).strip()
+        return said if what in said else f"{what}: {said}"
 
     def _oldest(self) -> str:
         """Whose transaction is the oldest: who waits has mostly done nothing yet."""
@@ -239,15 +261,6 @@ def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
         raise exc.DBAPIError(statement, None, error, connection_invalidated=gone) from None
     finally:
         cursor.close()
-
-
-def failure_of(what: str, error: WeirError | exc.DBAPIError) -> str:
-    """The sentence of a failure of one of many, after which the others are tried: what Postgres
-    can't do for this one, it can for them. Raises `error` again when Postgres is away."""
-    if isinstance(error, Unavailable) and not isinstance(error, Busy):
-        raise error
-    said = str(error.orig if isinstance(error, exc.DBAPIError) else error).strip()
-    return said if what in said else f"{what}: {said}"
 
 
 def sqlstate(error: exc.DBAPIError) -> str:

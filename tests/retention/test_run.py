@@ -1,7 +1,9 @@
 """A run of retention: what is decided, truncated and recorded."""
 
+import time
+
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, run, unique
@@ -345,6 +347,34 @@ def test_a_stream_that_cannot_be_decided_does_not_stop_the_others(lane: Lane) ->
     reports = {report["stream"]: report for report in retain(lane.database)}
     assert reports[str(lane.name)]["rule"] == "no_rule"
     assert "out of range" in reports[str(broken.name)]["error"]
+
+
+@pytest.mark.parametrize("what", ["transactions", "streams of one group"])
+def test_what_is_kept_locked_is_waited_for_once(
+    lane: Lane, test_database: TestDatabase, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Each for the whole patience would take longer than a periodic task may."""
+    group = Group.made(lane, *[Lane.made(lane.database) for _ in range(5)])
+    for _ in range(6):
+        lane.opened(lease=0.0)
+    monkeypatch.setattr(storage, "_SESSION", storage._SESSION.replace("60s", "100ms"))
+    monkeypatch.setattr(storage, "_HURRIED", text("SET LOCAL lock_timeout = '50ms'"))
+    hasty = test_database.open(patience=1.5)
+
+    def holding(connection: Connection) -> None:
+        if what == "transactions":
+            lock_streams(connection, ids=[lane.stream_id])
+        else:
+            lock_group(connection, group.name)
+        begun = time.monotonic()
+        failed = expire_transactions(hasty, 0.0) if what == "transactions" else retain(hasty)
+        took = time.monotonic() - begun
+        assert len(failed) == 6
+        assert all("has held a lock" in one["error"] for one in failed)
+        assert 1.5 < took < 6
+
+    lane.database.transaction(holding)
+    hasty.dispose()
 
 
 def test_a_stream_that_somebody_keeps_locked_does_not_stop_the_others(

@@ -19,7 +19,7 @@ from weir.errors import Conflict, Fenced, NotFound, WeirError
 from weir.names import StreamName
 from weir.schema import Field
 from weir.segment import Segment
-from weir.storage import Database, failure_of
+from weir.storage import Database
 from weir.warehouse import attempt_folder
 
 _BEGIN = text(
@@ -324,6 +324,6 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
             if (report := database.transaction(work)) is not None:
                 ended.append(report)
         except (WeirError, DBAPIError) as error:
-            said = failure_of(f"stream {name}", error)
+            said = database.failure_of(f"stream {name}", error)
             ended.append({"stream": name, "transaction": number, "error": said})
     return ended

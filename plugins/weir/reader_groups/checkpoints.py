@@ -21,7 +21,7 @@ from weir.names import reader_group_name
 from weir.reader_groups.changes import lock_group_and_streams
 from weir.reader_groups.plan import Bound
 from weir.reader_groups.positions import advance
-from weir.storage import Database, failure_of
+from weir.storage import Database
 
 
 def checkpoint(
@@ -162,7 +162,7 @@ def settle_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
         except NotFound:  # deleted meanwhile
             continue
         except (WeirError, DBAPIError) as error:
-            failed.append(failure_of(f"group {group}", error))
+            failed.append(database.failure_of(f"group {group}", error))
     return done, failed
 
 
@@ -184,7 +184,7 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
         except NotFound:  # deleted meanwhile
             continue
         except (WeirError, DBAPIError) as error:
-            failed.append(failure_of(f"group {group}", error))
+            failed.append(database.failure_of(f"group {group}", error))
     return made, failed
 
 

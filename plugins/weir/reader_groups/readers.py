@@ -20,7 +20,7 @@ from weir.reader_groups.places import by_stream
 from weir.reader_groups.plan import Bound
 from weir.reader_groups.positions import advance
 from weir.segment import Segment, segment_name
-from weir.storage import Database, failure_of
+from weir.storage import Database
 from weir.stream_cut import read_text
 
 # `:lease` is the configured lease in seconds.
@@ -236,7 +236,7 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
         try:
             gone = database.transaction(partial(_expire_one, group=group, lease=lease))
         except (WeirError, DBAPIError) as error:
-            said = failure_of(f"group {group}", error)
+            said = database.failure_of(f"group {group}", error)
             released.append({"reader_group": group, "error": said})
             continue
         released += [{"reader_group": group, "reader": reader} for reader in gone]

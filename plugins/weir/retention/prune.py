@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import lock_groups_of, lock_streams
 from weir.errors import NotFound, WeirError
-from weir.storage import Database, failure_of
+from weir.storage import Database
 from weir.stream_cut import meet
 
 # The streams that have something old below the head: the segment that was sealed first, the first
@@ -60,7 +60,7 @@ def prune(database: Database, history: float) -> list[dict[str, Any]]:
             if report := database.transaction(one):
                 reports.append(report)
         except (WeirError, DBAPIError) as error:
-            said = failure_of(f"stream {stream}", error)
+            said = database.failure_of(f"stream {stream}", error)
             reports.append({"stream": stream, "error": said})
     return reports
 

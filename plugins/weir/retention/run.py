@@ -26,7 +26,7 @@ from weir.errors import NotFound, WeirError
 from weir.names import StreamName
 from weir.retention.decision import Decision, Limits, Record, Situation, Size, decide
 from weir.retention.due import due, looked_at
-from weir.storage import Database, failure_of
+from weir.storage import Database
 from weir.stream_cut import StreamCut
 
 log = logging.getLogger("weir.retention")
@@ -55,7 +55,7 @@ def retain(
         except NotFound:  # deleted meanwhile
             continue
         except (WeirError, DBAPIError) as error:
-            said = failure_of(f"stream {stream}", error)
+            said = database.failure_of(f"stream {stream}", error)
             reports.append({"stream": stream, "error": said})
     return reports
 
