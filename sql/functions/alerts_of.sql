@@ -1,11 +1,13 @@
--- How long before a maximum overtakes a subscriber somebody is warned.
+-- How long before retention overtakes a subscriber somebody is warned.
 CREATE FUNCTION weir.warning_time(in_stream_id bigint) RETURNS interval
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
-    SELECT greatest(interval '1 day', s.retain_max_age * interval '1 second' / 5)
+    SELECT greatest(interval '1 day', interval '1 second' / 5 * CASE
+        WHEN s.retain_by_consumption OR coalesce(s.retain_min_age, s.retain_min_bytes) IS NULL
+        THEN s.retain_max_age ELSE s.retain_min_age END)
     FROM weir.stream s WHERE s.stream_id = in_stream_id
 $$;
-COMMENT ON FUNCTION weir.warning_time(bigint) IS 'How long before a maximum overtakes a subscriber there is an alert: a day, or a fifth of the maximum age.';
+COMMENT ON FUNCTION weir.warning_time(bigint) IS 'How long before retention overtakes a subscriber there is an alert: a day, or a fifth of the maximum age (with consumption off and a minimum, of the minimum age).';
 
 CREATE FUNCTION weir.alerts_of(in_stream_id bigint)
 RETURNS TABLE (reader_group text, alert text, at timestamptz, message text)
@@ -26,8 +28,8 @@ AS $$
     FROM s CROSS JOIN subscriber u WHERE u.times_out_at <= s.now
     UNION ALL
     SELECT u.name, 'soon stale', u.stale_after,
-           'at the present rates a maximum will delete events of stream ' || s.name || ' that subscriber '
-           || u.name || ' has not released, from '
+           'at the present rates retention will delete events of stream ' || s.name
+           || ' that subscriber ' || u.name || ' has not released, from '
            || to_char(u.stale_after AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC on'
     FROM s CROSS JOIN subscriber u WHERE u.stale_after - weir.warning_time(s.stream_id) < s.now
     UNION ALL

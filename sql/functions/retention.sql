@@ -173,8 +173,9 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir.retention_inputs(bigint) IS 'For jobs: what a decision of retention rests on.';
 
--- When a maximum will overtake what a subscriber has released, if the stream grows and the subscriber
--- releases as they did in the last day (or since they began). Null: never, at these rates.
+-- When retention will overtake what a subscriber has released, if the stream grows and the subscriber
+-- releases as they did in the last day (or since they began). Null: never, at these rates. A maximum
+-- does so, but not before each minimum allows it; with consumption off a minimum does without one.
 CREATE FUNCTION weir.stale_after(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -184,18 +185,18 @@ DECLARE
     released jsonb;
     last jsonb;
     before record;
-    grown record;
     first bigint;
-    kept bigint;
+    done bigint;
+    tail bigint;
+    beyond bigint;
     passed double precision := 0;
     freed double precision := 0;
-    speed double precision;
-    left_over double precision;
-    by_age timestamptz;
-    by_size timestamptz;
+    speed double precision := 0;
+    due double precision;
 BEGIN
     SELECT * INTO s FROM weir.stream o WHERE o.stream_id = in_stream_id;
-    IF s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL THEN
+    IF s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL AND (s.retain_by_consumption
+            OR s.retain_min_age IS NULL AND s.retain_min_bytes IS NULL) THEN
         RETURN NULL;
     END IF;
     SELECT weir.readable_cut(in_stream_id, gs.published_cut, s.head), gs.end_cut INTO released, last
@@ -205,7 +206,7 @@ BEGIN
     IF first IS NULL THEN
         RETURN NULL;
     END IF;
-    SELECT z.bytes INTO kept FROM weir.size_till(in_stream_id, released) z;
+    SELECT z.bytes INTO done FROM weir.size_till(in_stream_id, released) z;
     SELECT b.at, b.cut INTO before FROM (
         (SELECT c.created_at AS at, c.cuts -> in_stream_id::text AS cut, 1 AS rank
          FROM weir.checkpoint c WHERE c.group_id = in_group_id AND c.published
@@ -219,23 +220,14 @@ BEGIN
     BEGIN
         passed := coalesce(greatest(first - weir.clock_after(in_stream_id, before.cut), 0), 0)
                   / greatest(1, 1000000 * extract(epoch FROM now - before.at));
-        SELECT greatest(kept - z.bytes, 0) / greatest(1, extract(epoch FROM now - before.at))
+        SELECT greatest(done - z.bytes, 0) / greatest(1, extract(epoch FROM now - before.at))
         INTO freed FROM weir.size_till(in_stream_id, before.cut) z;
     EXCEPTION WHEN SQLSTATE 'WEIR2' THEN
         NULL;  -- what lay there is pruned: as if it had released nothing since
     END;
-    IF passed < 1 THEN
-        by_age := weir.clock_time(first) + s.retain_max_age * interval '1 second';
-        IF by_age > now THEN
-            left_over := extract(epoch FROM by_age - now) / (1 - passed);
-            by_age := CASE WHEN left_over < 3e9 THEN now + left_over * interval '1 second' END;
-        END IF;
-    END IF;
-    IF s.retain_max_bytes IS NOT NULL THEN
-        SELECT z.bytes - kept, z.bytes AS tail INTO grown
-        FROM weir.size_till(in_stream_id, weir.tail_cut(in_stream_id)) z;
-        kept := grown.tail - kept;
-        SELECT (grown.tail - r.bytes) / greatest(1, extract(epoch FROM now - r.at)) - freed
+    SELECT z.bytes INTO tail FROM weir.size_till(in_stream_id, weir.tail_cut(in_stream_id)) z;
+    IF s.retain_max_bytes IS NOT NULL OR s.retain_min_bytes IS NOT NULL THEN
+        SELECT (tail - r.bytes) / greatest(1, extract(epoch FROM now - r.at)) - freed
         INTO speed FROM (
             (SELECT c.recorded_at AS at, c.bytes, 1 AS rank FROM weir.stream_cut c
              WHERE c.stream_id = in_stream_id AND c.recorded_at <= now - interval '1 day'
@@ -245,11 +237,29 @@ BEGIN
              WHERE c.stream_id = in_stream_id ORDER BY c.recorded_at LIMIT 1)
             UNION ALL SELECT s.created_at, 0, 3) r
         ORDER BY r.rank LIMIT 1;
-        by_size := CASE
-            WHEN kept >= s.retain_max_bytes THEN now
-            WHEN speed > 0 AND (s.retain_max_bytes - kept) / speed < 3e9
-                THEN now + (s.retain_max_bytes - kept) / speed * interval '1 second' END;
+        -- A minimum size keeps all of a record of which it keeps a part.
+        SELECT tail - coalesce(min(c.bytes), tail) INTO beyond
+        FROM weir.stream_cut c WHERE c.stream_id = in_stream_id AND c.bytes > done;
     END IF;
-    RETURN least(by_age, by_size);
+    -- In how many seconds each limit allows it or demands it; infinity: never.
+    WITH each AS (
+        SELECT a.kind, CASE WHEN d.due <= 0 THEN d.due WHEN passed < 1 THEN d.due / (1 - passed)
+                            ELSE 'infinity' END AS due
+        FROM (VALUES ('min', s.retain_min_age), ('max', s.retain_max_age)) a (kind, age)
+        CROSS JOIN LATERAL (SELECT
+            (extract(epoch FROM weir.clock_time(first) - now) + a.age)::double precision AS due) d
+        WHERE a.age IS NOT NULL
+        UNION ALL
+        SELECT z.kind, CASE WHEN z.room <= 0 THEN 0 WHEN speed > 0 THEN z.room / speed
+                            ELSE 'infinity' END  -- exactly a maximum may be kept
+        FROM (VALUES ('min', s.retain_min_bytes - beyond),
+                     ('max', s.retain_max_bytes - (tail - done) + 1.0)) z (kind, room)
+        WHERE z.room IS NOT NULL
+    )
+    SELECT greatest(m.least, CASE WHEN s.retain_by_consumption OR m.least IS NULL THEN m.most END)
+    INTO due
+    FROM (SELECT max(e.due) FILTER (WHERE e.kind = 'min') AS least,
+                 min(e.due) FILTER (WHERE e.kind = 'max') AS most FROM each e) m;
+    RETURN CASE WHEN due < 3e9 THEN now + due * interval '1 second' END;
 END $$;
-COMMENT ON FUNCTION weir.stale_after(bigint, bigint) IS 'When, at the present rates, a maximum will delete what a subscriber has not released; null: never.';
+COMMENT ON FUNCTION weir.stale_after(bigint, bigint) IS 'When, at the present rates, retention will delete what a subscriber has not released: what exceeds a maximum and no minimum keeps, or, with consumption off, what no minimum keeps; null: never.';

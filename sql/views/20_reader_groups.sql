@@ -248,13 +248,13 @@ COMMENT ON COLUMN weir.subscribers.held_bytes IS 'Their bytes, as first committe
 COMMENT ON COLUMN weir.subscribers.active_at IS 'When its readers last committed a batch, or it was placed or became a subscriber.';
 COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When it holds nothing back any more if its readers do nothing; null: never, or not while all is read.';
 COMMENT ON COLUMN weir.subscribers.timed_out IS 'Whether it holds nothing back now.';
-COMMENT ON COLUMN weir.subscribers.stale_after IS 'When, at the present rates, a maximum will delete what it has not released; null: never.';
+COMMENT ON COLUMN weir.subscribers.stale_after IS 'When, at the present rates, retention will delete what it has not released: what exceeds a maximum and no minimum keeps, or, with consumption off, what no minimum keeps; null: never.';
 
 CREATE VIEW weir.retention_alerts AS
 SELECT s.scope || '/' || s.name AS stream, a.reader_group, a.alert, a.at, a.message
 FROM weir.stream s CROSS JOIN LATERAL weir.alerts_of(s.stream_id) a
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.retention_alerts IS 'What somebody should look at: subscribers that have timed out, will be overtaken by a maximum within a day (or a fifth of the maximum age), or lost events in the last week.';
+COMMENT ON VIEW weir.retention_alerts IS 'What somebody should look at: subscribers that have timed out, will be overtaken by retention within a day (or a fifth of the age that is the limit), or lost events in the last week.';
 COMMENT ON COLUMN weir.retention_alerts.alert IS 'timed out, soon stale or lost.';
 COMMENT ON COLUMN weir.retention_alerts.at IS 'When it was or will be.';
 COMMENT ON COLUMN weir.retention_alerts.message IS 'The same in words.';

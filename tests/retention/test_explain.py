@@ -1,13 +1,14 @@
 """Why something is still there, and how long still."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
 
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
-from tests.retention.support import pass_time
+from tests.retention.support import DAY, pass_time
 from weir.controller.seal import delete_stream, seal_stream
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
@@ -235,6 +236,77 @@ def test_a_stream_that_grows_overtakes_by_size_the_sooner_the_faster(lane: Lane)
     lane.append({"0.0": 60})
     [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
     assert left <= timedelta(0)
+
+
+def test_a_warning_says_when_a_decision_will_lose_something_whatever_rules(lane: Lane) -> None:
+    """Beside the decisions: none before that time loses anything, and the next one does."""
+    lost_at_once = lost_later = never = 0
+    for _ in range(5):
+        lane.append({"0.0": 1})
+        capture(lane.database)
+        pass_time(lane, 2 * DAY)
+    group = Group.made(lane, start="0.0=1, 1.0=0")
+    for switch, min_age, max_age, min_bytes, max_bytes in product(
+        (True, False), (None, 5, 20), (None, 3, 30), (None, 25, 35), (None, 30, 45)
+    ):
+        if (min_age or 0) > (max_age or 99) or (min_bytes or 0) > (max_bytes or 99):
+            continue
+        limits = {"a": min_age, "b": max_age, "c": min_bytes, "d": max_bytes}
+        run(
+            lane.database,
+            """UPDATE stream SET retain_by_consumption = :switch, retain_min_age = 86400 * :a,
+               retain_max_age = 86400 * :b, retain_min_bytes = :c, retain_max_bytes = :d""",
+            switch=switch, **limits,
+        )  # fmt: skip
+        at, now = subscriber(group).stale_after, moment(lane)
+        if at is None:
+            pass_time(lane, 100 * DAY)
+            assert loses(lane, group) is False, (switch, limits)
+            pass_time(lane, -100 * DAY)
+            never += 1
+        elif at <= now:
+            assert loses(lane, group), (switch, limits)
+            lost_at_once += 1
+        else:
+            left = (at - now).total_seconds()
+            pass_time(lane, left - 60)
+            assert not loses(lane, group), (switch, limits)
+            pass_time(lane, 120)
+            assert loses(lane, group), (switch, limits)
+            pass_time(lane, -left - 60)
+            lost_later += 1
+    assert min(lost_at_once, lost_later, never) > 10
+
+
+def moment(lane: Lane) -> datetime:
+    [[now]] = lane.rows("SELECT clock_timestamp()")
+    return now  # type: ignore[no-any-return]
+
+
+def loses(lane: Lane, group: Group) -> bool:
+    [report] = retain(lane.database, [lane.name], dry_run=True)
+    return group.name in report["lost"]
+
+
+def test_what_a_minimum_keeps_is_nothing_to_warn_of_and_without_consumption_it_is(
+    lane: Lane,
+) -> None:
+    group = Group.made(lane)
+    limit(lane, min_age=100 * DAY, max_bytes=20)
+    lane.append({"0.0": 5})
+    capture(lane.database)
+    assert alerts(lane) == []
+    changes = {
+        "retain_by_consumption": False,
+        "retain_max_bytes": None,
+        "retain_max_age": 999 * DAY,
+    }
+    update_stream(lane.database, lane.name, changes, request_id=unique("off"))
+    pass_time(lane, 79 * DAY)
+    assert alerts(lane) == [], "a fifth of the minimum before it"
+    pass_time(lane, 2 * DAY)
+    said = f"at the present rates retention will delete events of stream {lane.name} that"
+    assert [a for a in alerts(lane) if a.startswith(f"{said} subscriber {group.name} has not")]
 
 
 def test_alerts_name_the_dead_and_what_was_lost(lane: Lane) -> None:

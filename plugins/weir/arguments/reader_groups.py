@@ -11,6 +11,11 @@ from weir.arguments.form import (
 )
 from weir.names import READABLE_STREAM_PATTERN
 
+_SUBSCRIBER = (
+    "Whether events are kept until this group has released them or a maximum deletes them; in a "
+    "stream with Truncate what is consumed off nothing is kept for a group."
+)
+
 
 def _release(*unchanged: str) -> Any:
     default = unchanged[0] if unchanged else "automatic"
@@ -46,9 +51,7 @@ class CreateReaderGroup:
     end: str = argument(
         "End", f"Where it stops for good: {PLACE}. Empty: it reads on for ever.", ""
     )
-    subscriber: bool = argument(
-        "Subscriber", "Whether events are kept until this group has consumed them.", True
-    )
+    subscriber: bool = argument("Subscriber", _SUBSCRIBER, True)
     on_gap: str = argument(
         "When events were truncated before it read them",
         "fail: say so and stop; skip: count them and go on at the head.",
@@ -64,7 +67,7 @@ class UpdateReaderGroup:
 
     reader_group: str = reader_group_argument()
     subscriber: str = argument(
-        "Subscriber", "Whether events are kept until this group has consumed them.",
+        "Subscriber", _SUBSCRIBER,
         "unchanged", enum=["unchanged", "yes", "no"],
     )  # fmt: skip
     on_gap: str = argument(
@@ -116,9 +119,7 @@ class ForkReaderGroup:
     at: str = argument(
         "At", f"checkpoint NAME (of the first group), {PLACE}. Empty: where it stands now.", ""
     )
-    subscriber: bool = argument(
-        "Subscriber", "Whether events are kept until the new group has consumed them.", True
-    )
+    subscriber: bool = argument("Subscriber", _SUBSCRIBER, True)
 
 
 @dataclass(frozen=True)
