@@ -6,6 +6,9 @@ AS $$
 DECLARE
     found bigint;
 BEGIN
+    IF stream IS NULL THEN
+        RAISE EXCEPTION 'which stream is not said: name it, as in nyc/flights.' USING ERRCODE = 'WEIR2';
+    END IF;
     SELECT s.stream_id INTO found FROM weir.stream s
     WHERE s.scope = split_part(stream, '/', 1) AND s.name = substring(stream FROM '/(.*)')
       AND s.state <> 'deleted';

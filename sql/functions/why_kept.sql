@@ -1,18 +1,24 @@
 -- Each reason to keep a file is a cut that has not passed it, asked by its front (see has_passed). What
 -- comes of all of them together is for retention_dry_run to say. A file's path begins with the number
--- of its stream, so it can be asked about by its path alone.
+-- of its stream, so it can be asked about by its path alone, also with the warehouse in front of it. A
+-- folder asks about all that is in it.
 CREATE FUNCTION weir.why_kept(stream text, path text DEFAULT NULL)
 RETURNS TABLE (file text, segment text, start_offset bigint, events bigint, bytes bigint,
                why text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog ROWS 100
 AS $$
-    WITH s AS MATERIALIZED (
+    WITH asked AS MATERIALIZED (
+        SELECT nullif(rtrim(coalesce(substring(a.path FROM '(?:\A|/)([0-9]{1,18}/_weir_.*)\Z'), a.path),
+                            '/'), '') || '/' AS path
+        FROM (SELECT regexp_replace(regexp_replace(why_kept.path, '\Afile:/+', '/'),
+                                    '\A(\./+)+', '') AS path) a
+    ), s AS MATERIALIZED (
         SELECT o.*, (SELECT z.bytes FROM weir.size_till(o.stream_id, weir.tail_cut(o.stream_id)) z)
             AS tail_bytes
-        FROM weir.stream o
+        FROM weir.stream o CROSS JOIN asked a
         WHERE o.state <> 'deleted' AND o.stream_id = CASE
-            WHEN stream IS NOT NULL OR why_kept.path IS NULL THEN weir.stream_id(stream)
-            WHEN why_kept.path ~ '\A[0-9]{1,18}/' THEN split_part(why_kept.path, '/', 1)::bigint END
+            WHEN a.path ~ '\A[0-9]{1,18}/' THEN split_part(a.path, '/', 1)::bigint
+            WHEN stream IS NOT NULL OR why_kept.path IS NULL THEN weir.stream_id(stream) END
     ), subscriber AS MATERIALIZED (
         SELECT h.name, h.cut, coalesce(h.times_out_at <= clock_timestamp(), false) AS timed_out
         FROM s CROSS JOIN LATERAL weir.holders(s.stream_id) h
@@ -51,44 +57,59 @@ AS $$
                    WHEN EXISTS (
                        SELECT FROM next_head n WHERE weir.has_passed(n.keys, n.owners, n.offsets,
                            g.key_low, f.segment_id, f.start_offset + f.events))
-                   THEN 'it goes with the next run of weir_retention'
+                   THEN 'it goes with the ' || coalesce('first run of weir_retention after '
+                            || to_char(w.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC',
+                            'next run of weir_retention')
                         || coalesce(', as a maximum rules, though ' || k.why, '')
                    ELSE coalesce(k.why, 'it is within the limits')
                END AS why
-        FROM s JOIN weir.data_file f ON f.stream_id = s.stream_id
+        FROM s CROSS JOIN asked a JOIN weir.data_file f ON f.stream_id = s.stream_id
         JOIN weir.segment g ON g.stream_id = f.stream_id AND g.segment_id = f.segment_id
         CROSS JOIN LATERAL (
             SELECT string_agg(k.why, '; ' ORDER BY k.why) AS why FROM keeper k
             WHERE NOT weir.has_passed(k.keys, k.owners, k.offsets, g.key_low, f.segment_id,
                                       f.start_offset + f.events)) k
-        WHERE why_kept.path IS NULL OR f.path = why_kept.path
+        LEFT JOIN LATERAL (SELECT s.retained_at + s.retention_every * interval '1 second' AS at) w
+            ON w.at > clock_timestamp()
+        WHERE why_kept.path IS NULL OR starts_with(f.path || '/', a.path)
         UNION ALL
         SELECT o.folder, NULL, NULL, NULL, NULL,
                'transaction ' || t.transaction_number || ' of ' || t.source
                || ' writes it, and has not committed yet'
-        FROM s JOIN weir.transaction t ON t.stream_id = s.stream_id AND t.state = 'open'
+        FROM s CROSS JOIN asked a JOIN weir.transaction t ON t.stream_id = s.stream_id AND t.state = 'open'
         CROSS JOIN LATERAL (  -- as weir.warehouse names it
             SELECT t.stream_id || '/_weir_tx=' || t.transaction_number || '/_weir_attempt='
                    || t.attempt || '/' AS folder) o
-        WHERE why_kept.path IS NULL OR starts_with(why_kept.path, o.folder)
+        WHERE why_kept.path IS NULL OR starts_with(a.path, o.folder)
+           OR starts_with(o.folder, a.path)
         UNION ALL
-        SELECT g.path, NULL, NULL, NULL, g.bytes,
+        SELECT p.path, NULL, NULL, NULL, g.bytes,
                'it is dead (' || g.reason || ') and '
                || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
                                    || min(b.reader_group)
                             FROM weir.needing_batches(0) b
                             WHERE b.stream_id = g.stream_id AND b.opened_at <= g.dead_at),
                            'is deleted after the grace period')
-        FROM weir.garbage g
+        FROM weir.garbage g CROSS JOIN asked a
+        CROSS JOIN LATERAL (
+            SELECT CASE g.root WHEN '' THEN g.path ELSE rtrim(g.root, '/') || '/' || g.path END AS path
+        ) p
         WHERE CASE WHEN why_kept.path IS NULL THEN g.stream_id = (SELECT s.stream_id FROM s)
-              ELSE g.root = '' AND g.path = ANY (ARRAY[  -- it, its attempt's folder, its stream's
-                  why_kept.path, substring(why_kept.path FROM '\A[^/]+/[^/]+/[^/]+/'),
-                  substring(why_kept.path FROM '\A[^/]+/')]) END
+              -- Something in what was asked about, or a folder that holds it.
+              ELSE EXISTS (SELECT FROM (VALUES (rtrim(p.path, '/') || '/'),
+                                               (rtrim(g.path, '/') || '/')) AS dead (path)
+                           WHERE starts_with(dead.path, a.path) OR starts_with(a.path, dead.path))
+              END
     )
-    SELECT f.* FROM found f
+    SELECT f.path, f.segment, f.start_offset, f.events, f.bytes,
+           coalesce('of stream ' || o.name || ': ', '') || f.why
+    FROM found f LEFT JOIN (
+        SELECT s.scope || '/' || s.name AS name FROM s
+        WHERE s.scope || '/' || s.name <> why_kept.stream) o ON true
     UNION ALL
     SELECT why_kept.path, NULL, NULL, NULL, NULL,
-           'the database knows no such file, so nothing deletes it; weir_recover lists such files'
+           'the database knows no file of this path; give it as in weir.data_files or '
+           'weir.garbage_files (files that are in the warehouse only are listed by weir_recover)'
     WHERE why_kept.path IS NOT NULL AND NOT EXISTS (SELECT FROM found)
 $$;
-COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: each) is still there: who has not released it, which minimum keeps it, or what it waits for. With a path, as in data_files, the stream may be null.';
+COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: each) is still there: who has not released it, which minimum keeps it, or what it waits for. With a path, of a file or a folder, as in data_files or whole, the stream may be null.';

@@ -92,7 +92,9 @@ COMMENT ON VIEW weir.retention_decisions IS 'What retention decided, and why.';
 CREATE VIEW weir.retention_status AS
 SELECT s.scope || '/' || s.name AS stream, d.rule, d.reason, d.decided_at, d.held_by, d.left_out,
        s.retained_at AS looked_at,
-       (SELECT min(u.due_at) FROM weir.retention_due u WHERE u.stream_id = s.stream_id) AS due_at
+       (SELECT greatest(min(u.due_at), s.retained_at + s.retention_every * interval '1 second')
+        FROM weir.retention_due u WHERE u.stream_id = s.stream_id HAVING min(u.due_at) IS NOT NULL)
+           AS due_at
 FROM weir.stream s
 LEFT JOIN LATERAL (
     SELECT * FROM weir.retention_decision r WHERE r.stream_id = s.stream_id

@@ -1,6 +1,6 @@
 """Why something is still there, and how long still."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
 
@@ -12,6 +12,7 @@ from tests.retention.support import DAY, pass_time
 from weir.controller.seal import delete_stream, seal_stream
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
+from weir.errors import InvalidInput
 from weir.reader_groups.checkpoints import checkpoint_all
 from weir.retention.capture import capture
 from weir.retention.run import retain
@@ -129,11 +130,66 @@ def test_any_file_is_explained_by_its_path_alone(lane: Lane) -> None:
     abort(lane.database, attempt)
     assert said(written).startswith("it is dead (aborted)")
     for unknown in (f"{lane.stream_id}/what", "what"):
-        assert said(unknown).startswith("the database knows no such file")
+        assert said(unknown).startswith("the database knows no file of this path; give it as in")
     seal_stream(lane.database, lane.name, request_id=unique("seal"))
     assert said(file.path) == "the stream is sealed, which is kept as it is until it is deleted"
     delete_stream(lane.database, lane.name, request_id=unique("delete"))
     assert said(file.path) == "it is dead (deleted) and is deleted after the grace period"
+
+
+def test_a_file_may_be_named_as_the_file_system_prints_it(lane: Lane) -> None:
+    other = Lane.made(lane.database)
+    lane.append({"0.0": [2, 3]})
+    run(
+        lane.database,
+        "INSERT INTO garbage (root, path, reason) VALUES ('/out', 'd/b=1/a=1/', 'fenced')",
+    )
+
+    def said(path: str, stream: Lane | None = None) -> list[tuple[str, str]]:
+        name = str(stream.name) if stream else None
+        found = lane.rows("SELECT * FROM why_kept(:n, :path)", n=name, path=path)
+        return [(row.file, row.why) for row in found]
+
+    file, second = sorted(one.path for one in lane.files())
+    [(_, kept)] = said(file)
+    for path in (
+        f"/srv/.weir/warehouse/{file}", f"file:///srv/warehouse/{file}", f"./{file}", f"{file}/",
+        f"s3a://bucket/warehouse/{file}",
+    ):  # fmt: skip
+        assert said(path) == said(path, lane) == [(file, kept)]
+        assert said(path, other) == [(file, f"of stream {lane.name}: {kept}")]
+    folder = f"/srv/warehouse/{lane.stream_id}/_weir_tx=1"
+    assert sorted(said(folder)) == [(file, kept), (second, kept)], "a folder is all that is in it"
+    dead = (
+        "/out/d/b=1/a=1/",
+        "it is dead (fenced) and is deleted after the grace period",
+    )
+    for path in (
+        "/out/d/b=1/a=1/part.parquet", "file:/out/d/b=1/a=1", "/out/d",
+        "d/b=1/a=1/", "./d/b=1/a=1/part.parquet",
+    ):  # fmt: skip
+        assert said(path) == said(path, lane) == [dead]
+    for path in ("", "/", "/out/d/batch=2", "/out/d/b=1/a=11", f"{file}2", "9" * 30):
+        [(_, unknown)] = said(path)
+        assert unknown.startswith("the database knows no file of this path; give it as in")
+    with pytest.raises(InvalidInput, match="which stream is not said: name it, as in nyc/flights"):
+        lane.rows("SELECT * FROM why_kept(NULL, NULL)")
+
+
+def test_what_goes_says_which_run_takes_it(lane: Lane) -> None:
+    update_stream(
+        lane.database, lane.name, {"retention_every": 30 * DAY}, request_id=unique("every")
+    )
+    group = Group.made(lane)
+    lane.append({"0.0": 5})
+    retain(lane.database)
+    group.reader().read_all()
+    group.checkpoint()
+    assert retain(lane.database) == []
+    [row] = lane.rows("SELECT * FROM retention_status")
+    assert row.due_at - row.looked_at == timedelta(days=30)
+    at = f"{row.due_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    assert why(lane) == {("0.0", 0): f"it goes with the first run of weir_retention after {at}"}
 
 
 def test_the_status_of_a_stream_is_its_last_decision(lane: Lane) -> None:
