@@ -1,6 +1,50 @@
 -- The rules of weir.retention.decision once more, for whoever has only SQL; a test holds them together.
+CREATE FUNCTION weir.beyond_limit(in_stream weir.stream, in_limit text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+    SELECT CASE WHEN l.of_age THEN 'older than the ' ELSE 'beyond the ' END
+           || CASE WHEN in_limit LIKE 'min%' THEN 'minimum ' ELSE 'maximum ' END
+           || CASE WHEN l.of_age THEN 'age, ' ELSE 'size, ' END
+           || to_char(l.amount / u.size, 'FM9,999,999,999,999,999,999') || ' ' || u.name
+    FROM (SELECT in_limit LIKE '%age' AS of_age,
+                 (to_jsonb(in_stream) ->> ('retain_' || in_limit))::bigint AS amount) l
+    JOIN (VALUES (true, 's', 1), (true, 'min', 60), (true, 'h', 3600), (true, 'd', 86400),
+                 (false, 'B', 1), (false, 'kB', 1000), (false, 'MB', 1000000),
+                 (false, 'GB', 1000000000), (false, 'TB', 1000000000000)) u (of_age, name, size)
+        ON u.of_age = l.of_age AND l.amount % u.size = 0
+    ORDER BY u.size DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION weir.beyond_limit(weir.stream, text) IS 'What exceeds a limit (min_age, min_bytes, max_age, max_bytes) of a stream, in words.';
+
+-- Where several share the bound, those of whom none has released less than another.
+CREATE FUNCTION weir.holding(in_stream_id bigint, in_released jsonb, in_bound jsonb) RETURNS text[]
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+    WITH c AS MATERIALIZED (
+        SELECT r.value AS cut, array_agg(r.key) AS names FROM jsonb_each(in_released) r GROUP BY r.value
+    ), candidate AS MATERIALIZED (  -- while one stands at the bound itself, no other holds it alone
+        SELECT * FROM c
+        WHERE c.cut = in_bound OR NOT EXISTS (SELECT FROM c o WHERE o.cut = in_bound)
+    ), alone AS MATERIALIZED (
+        SELECT a.names FROM candidate a
+        WHERE cardinality(a.names) = 1 AND weir.meet_cuts(in_stream_id,
+            (SELECT array_agg(o.cut) FROM c o WHERE o.cut <> a.cut)) IS DISTINCT FROM in_bound
+    ), holding AS (
+        SELECT names FROM alone
+        UNION ALL
+        SELECT a.names FROM candidate a
+        WHERE NOT EXISTS (SELECT FROM alone) AND NOT EXISTS (
+            SELECT FROM c o
+            WHERE o.cut <> a.cut AND weir.at_or_before(in_stream_id, o.cut, a.cut))
+    )
+    SELECT coalesce(array_agg(n.name ORDER BY n.name COLLATE "C"), '{}')
+    FROM holding h CROSS JOIN LATERAL unnest(h.names) AS n (name)
+$$;
+COMMENT ON FUNCTION weir.holding(bigint, jsonb, jsonb) IS 'Without which of the subscribers (what each has released, by name) the bound of all would lie further on.';
+
 CREATE FUNCTION weir.retention_dry_run(stream text)
-RETURNS TABLE (rule text, cut jsonb, bound jsonb, events bigint, bytes bigint, left_out text[])
+RETURNS TABLE (rule text, reason text, cut jsonb, bound jsonb, events bigint, bytes bigint,
+               held_by text[], left_out text[], lost jsonb)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
 AS $$
 #variable_conflict use_column
@@ -18,62 +62,88 @@ DECLARE
     demand_rule text;
     wanted jsonb;
     lower record;
+    released jsonb;
+    who text;
 BEGIN
     SELECT * INTO s FROM weir.stream o WHERE o.stream_id = sid;
     events := 0;
     bytes := 0;
+    held_by := '{}';
+    left_out := '{}';
+    lost := '{}';
     IF s.state <> 'active' THEN  -- which weir_retention leaves as it is
         rule := s.state;
+        reason := 'the stream is ' || s.state || ', which is kept as it is';
         RETURN NEXT;
         RETURN;
     END IF;
     SELECT * INTO i FROM weir.retention_inputs(sid);
     l := i.limits;
     SELECT coalesce(array_agg(u.name ORDER BY u.name) FILTER (WHERE u.timed_out), '{}'),
-           weir.meet_cuts(sid, array_agg(weir.join_cuts(sid, u.cut, s.head))
-                               FILTER (WHERE NOT u.timed_out AND s.retain_by_consumption))
-    INTO left_out, bound
+           jsonb_object_agg(u.name, weir.join_cuts(sid, u.cut, s.head))
+               FILTER (WHERE NOT u.timed_out AND s.retain_by_consumption)
+    INTO left_out, released
     FROM jsonb_to_recordset(i.subscribers) AS u (name text, cut jsonb, timed_out boolean);
+    who := CASE WHEN NOT s.retain_by_consumption THEN 'consumption is off'
+                WHEN left_out = '{}' THEN 'no subscriber reads the stream'
+                ELSE 'every subscriber has timed out (' || array_to_string(left_out, ', ') || ')' END;
+    IF released IS NOT NULL THEN
+        SELECT weir.meet_cuts(sid, array_agg(DISTINCT r.value)) INTO bound FROM jsonb_each(released) r;
+        held_by := weir.holding(sid, released, bound);
+        who := 'all subscribers' || CASE left_out WHEN '{}' THEN '' ELSE ' that have not timed out' END;
+    END IF;
     SELECT m.which, l -> m.which AS record INTO lower
     FROM (VALUES ('min_age', s.retain_min_age), ('min_bytes', s.retain_min_bytes)) m (which, least)
     WHERE m.least IS NOT NULL
     ORDER BY (l -> m.which ->> 'recorded_at')::numeric NULLS FIRST LIMIT 1;
     floor_rule := lower.which;
     floor := lower.record;
-    rule := 'too_little';
     IF bound IS NULL AND floor_rule IS NOT NULL THEN
         IF floor IS NULL THEN
+            rule := 'too_little';
+            reason := 'nothing is ' || weir.beyond_limit(s, floor_rule);
             RETURN NEXT;
             RETURN;
         END IF;
         c := floor -> 'cut';
         chosen := floor_rule;
+        reason := who || ', and it is ' || weir.beyond_limit(s, chosen);
     ELSIF bound IS NULL AND s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL THEN
         rule := 'no_rule';
+        reason := who || CASE WHEN s.retain_by_consumption THEN ', so nothing counts as consumed'
+                              ELSE '' END || ', and there is no limit';
         RETURN NEXT;
         RETURN;
     ELSE
         c := coalesce(bound, s.head);
         chosen := CASE WHEN bound IS NULL THEN 'head' ELSE 'consumed' END;
+        reason := who || ' are past it; held by ' || array_to_string(held_by, ', ');
         IF s.retain_min_age IS NOT NULL AND (l -> 'min_age' IS NULL
                 OR NOT weir.at_or_before(sid, c, l -> 'min_age' -> 'cut')) THEN
             IF l -> 'min_age' IS NULL THEN
+                rule := 'too_little';
+                reason := 'nothing is ' || weir.beyond_limit(s, 'min_age');
+                held_by := '{}';
                 RETURN NEXT;
                 RETURN;
             END IF;
             c := weir.join_cuts(sid, weir.meet_cuts(sid, ARRAY[c, l -> 'min_age' -> 'cut']), s.head);
             chosen := 'min_age';
+            reason := 'consumed, and ' || weir.beyond_limit(s, chosen);
         END IF;
         SELECT i.tail_bytes - z.bytes INTO kept FROM weir.size_till(sid, c) z;
         IF kept < s.retain_min_bytes THEN
-            IF l -> 'min_bytes' IS NULL THEN
-                RETURN NEXT;
-                RETURN;
+            IF l -> 'min_bytes' IS NOT NULL THEN
+                c := weir.join_cuts(sid,
+                    weir.meet_cuts(sid, ARRAY[c, l -> 'min_bytes' -> 'cut']), s.head);
+                chosen := 'min_bytes';
+                reason := 'consumed, and ' || weir.beyond_limit(s, chosen);
+                SELECT i.tail_bytes - z.bytes INTO kept FROM weir.size_till(sid, c) z;
             END IF;
-            c := weir.join_cuts(sid, weir.meet_cuts(sid, ARRAY[c, l -> 'min_bytes' -> 'cut']), s.head);
-            chosen := 'min_bytes';
-            SELECT i.tail_bytes - z.bytes INTO kept FROM weir.size_till(sid, c) z;
             IF kept < s.retain_min_bytes THEN
+                rule := 'too_little';
+                reason := 'nothing is ' || weir.beyond_limit(s, 'min_bytes');
+                held_by := '{}';
                 RETURN NEXT;
                 RETURN;
             END IF;
@@ -101,19 +171,30 @@ BEGIN
                     AND kept >= coalesce(s.retain_min_bytes, 0) THEN
                 c := wanted;
                 chosen := demand_rule;
+                reason := 'it is ' || weir.beyond_limit(s, chosen);
             END IF;
         END IF;
     END IF;
     IF NOT weir.at_or_before(sid, s.head, c) THEN
         rule := 'behind_head';
+        reason := 'what ' || chosen || ' chose lies behind the head by now';
     ELSIF c = s.head THEN
         rule := CASE chosen WHEN 'consumed' THEN 'nothing_consumed' ELSE 'too_little' END;
+        reason := CASE chosen
+            WHEN 'consumed' THEN 'nothing beyond the head is consumed by ' || who || '; held by '
+                                 || array_to_string(held_by, ', ')
+            WHEN 'head' THEN 'nothing exceeds the maximum'
+            ELSE 'what ' || chosen || ' allows is deleted already' END;
     ELSE
         rule := chosen;
         cut := c;
         SELECT z.events - i.head_events, z.bytes - i.head_bytes INTO events, bytes
         FROM weir.size_till(sid, c) z;
+        lost := weir.lost_to(sid, c);
+    END IF;
+    IF rule IN ('min_age', 'min_bytes', 'too_little') THEN
+        held_by := '{}';
     END IF;
     RETURN NEXT;
 END $$;
-COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would decide now: the rule, the new head (null: nothing is to do), the bound of the subscribers, what would be freed, and who has timed out. A sealed stream is left as it is: the rule is sealed.';
+COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would decide now: the rule and why, the new head (null: nothing is to do), the bound of the subscribers, what would be freed, who holds more back, who has timed out, and who would lose how many events that it has not read. A sealed stream is left as it is: the rule is sealed.';

@@ -178,7 +178,9 @@ def plain(result: Any) -> Any:
     if isinstance(result, tuple) and hasattr(result, "_asdict"):
         result = result._asdict()
     if isinstance(result, dict):
-        return {key: plain(value) for key, value in result.items() if key not in _OWN}
+        return {
+            key: plain(_nameless(key, value)) for key, value in result.items() if key not in _OWN
+        }
     return [plain(one) for one in result] if isinstance(result, list | tuple) else result
 
 

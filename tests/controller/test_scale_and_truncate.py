@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from tests.controller.support import Lane, unique
+from tests.reader_groups.support import Group
 from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.errors import Conflict, InvalidInput, NotFound
@@ -105,6 +106,25 @@ def test_truncation_is_exact_and_files_wholly_below_it_die(lane: Lane) -> None:
     assert [row.start_offset for row in lane.files("0.0")] == [3]
     dead = lane.rows("SELECT reason FROM garbage WHERE stream_id = :s")
     assert [row.reason for row in dead] == ["truncated"]
+
+
+def test_a_truncation_by_hand_says_who_loses_what(
+    lane: Lane, caplog: pytest.LogCaptureFixture
+) -> None:
+    lane.append({"0.0": [3, 3], "1.0": [4]})
+    cut = "0.0=0, 1.0=0"
+    slow, fast = Group.made(lane, start=cut), Group.made(lane, start=cut)
+    Group.made(lane, start=cut, subscriber=False)
+    fast.reader().read_all()
+    lost = {slow.name: 4}
+    assert lane.truncate("0.0=4, 1.0=0")["lost"] == lost
+    [row] = lane.rows(
+        "SELECT result FROM requests WHERE operation = 'truncate' AND object = :n", n=str(lane.name)
+    )
+    assert row.result["lost"] == lost
+    said = f"subscriber {slow.name} loses 4 unread events of stream {lane.name} (truncated by hand)"
+    assert said in caplog.text
+    assert lane.truncate("0.0=4, 1.0=0")["lost"] == {}
 
 
 def test_truncation_past_a_split_kills_the_files_of_the_sealed_segment(lane: Lane) -> None:

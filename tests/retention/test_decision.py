@@ -229,6 +229,14 @@ def test_without_limits_the_cut_is_what_all_subscribers_released_and_never_behin
     assert all(name in decision.reason for name in decision.held_by)
 
 
+@given(worlds())
+def test_nobody_is_said_to_hold_back_what_a_minimum_keeps(world: World) -> None:
+    decision = world.decide()
+    if decision.rule in ("min_age", "min_bytes", "too_little"):
+        assert decision.held_by == ()
+    assert (decision.held_by != ()) <= (decision.bound is not None)
+
+
 @settings(max_examples=100)
 @given(worlds())
 def test_the_order_of_subscribers_does_not_matter(world: World) -> None:
@@ -272,4 +280,6 @@ def test_a_subscriber_that_has_timed_out_is_named_and_holds_nothing(world: World
     assert decision.left_out == tuple(late)
     alone = decide(replace(situation, subscribers=others))
     assert (decision.cut, decision.rule) == (alone.cut, alone.rule)
+    if late and "consumed" in decision.rule:
+        assert "all subscribers that have not timed out" in decision.reason
     assert decision.cut is None or at_or_before(situation.head, decision.cut)

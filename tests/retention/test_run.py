@@ -226,6 +226,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(lane: Lane) -> None:
     before = rows(lane.database, "SELECT * FROM stream")
     report = retained(lane, dry_run=True)
     assert (report["rule"], report["cut"]) == ("consumed", {"0.0": 3, "1.0": 0})
+    assert (report["events"], report["bytes"], report["files"]) == (3, 30, 1)
     assert rows(lane.database, "SELECT * FROM stream") == before
     assert rows(lane.database, "SELECT * FROM garbage") == []
     assert decisions(lane) == []

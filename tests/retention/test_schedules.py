@@ -59,7 +59,8 @@ class Judged(Schedule):
         assert "error" not in report, report
         assert (dry.rule, dry.cut) == (report["rule"], report["cut"])
         assert (dry.events, dry.bytes) == (report["events"], report["bytes"])
-        assert dry.left_out == report["left_out"]
+        for said in ("left_out", "held_by", "lost", "reason"):
+            assert getattr(dry, said) == report[said]
         for member in self.members.values():
             assert member.is_left_out() in (None, member.name in report["left_out"]), member.name
         before = self.events.truncated

@@ -1,6 +1,7 @@
 """Truncation: the head moves, exact to the event; files wholly below it become garbage."""
 
 import json
+import logging
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from weir.segment import Segment, parse_segment_name
 from weir.storage import Database
 from weir.stream_cut import StreamCut, first_behind
 
+log = logging.getLogger("weir.truncation")
+
 
 @dataclass(frozen=True)
 class Freed:
@@ -28,8 +31,9 @@ class Freed:
 
 
 def truncate(database: Database, name: StreamName, cut: str, *, request_id: str) -> dict[str, Any]:
-    """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON).
+    """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON), also past what subscribers need.
 
+    Returns the head, what was freed, and `lost`: how many events each subscriber had not read.
     Raises InvalidInput for a cut that is not valid or lies behind the head, saying which segment.
     """
     request = Request(request_id, "truncate", str(name), {"cut": cut})
@@ -51,11 +55,12 @@ def truncate(database: Database, name: StreamName, cut: str, *, request_id: str)
                 f"{wanted.offsets[behind]} there, and the head is at {began}; the head only moves "
                 "forward."
             )
+        lost = lost_to(connection, stream, wanted)
         freed = move_head(connection, stream, wanted)
         soon(connection, [stream.stream_id])
-        return request.done(
-            connection, {"stream": str(name), "head": wanted.to_json(), **freed.__dict__}
-        )
+        warn_of_lost(stream, lost, "truncated by hand")
+        result = {"stream": str(name), "head": wanted.to_json(), "lost": lost, **freed.__dict__}
+        return request.done(connection, result)
 
     return database.transaction(work)
 
@@ -73,16 +78,46 @@ def parse_cut(connection: Connection, stream: LockedStream, given: str) -> Strea
     return StreamCut.parse(given, {row.segment_id: Segment(*row) for row in rows})
 
 
+# The files wholly below a cut.
+_BELOW = """segment s, front(:s, CAST(:cut AS jsonb)) n
+    WHERE f.stream_id = :s AND s.stream_id = :s AND s.segment_id = f.segment_id
+      AND f.segment_id <= (SELECT max(segment_id) FROM cut_entries(CAST(:cut AS jsonb)))
+      AND has_passed(n.keys, n.owners, n.offsets, s.key_low, f.segment_id,
+                     f.start_offset + f.events)"""
+
+
+def files_below(connection: Connection, stream: LockedStream, cut: StreamCut) -> int:
+    """How many files a move of the head to a cut would free."""
+    count: int = connection.execute(
+        text(f"SELECT count(*) FROM data_file f, {_BELOW}"),  # noqa: S608 - a constant
+        {"s": stream.stream_id, "cut": json.dumps(cut.to_json())},
+    ).scalar_one()
+    return count
+
+
+def lost_to(connection: Connection, stream: LockedStream, cut: StreamCut) -> dict[str, int]:
+    """Per subscriber how many events it has not read that lie between the head and the cut; also of
+    those that have released by hand what they had not read."""
+    lost: dict[str, int] = connection.execute(
+        text("SELECT lost_to(:s, CAST(:cut AS jsonb))"),
+        {"s": stream.stream_id, "cut": json.dumps(cut.to_json())},
+    ).scalar_one()
+    return lost
+
+
+def warn_of_lost(stream: LockedStream, lost: dict[str, int], reason: str) -> None:
+    """Say in the log who loses what."""
+    for name, events in lost.items():
+        log.warning("subscriber %s loses %s unread events of stream %s (%s)", name, f"{events:,}",
+                    stream.name, reason)  # fmt: skip
+
+
 def move_head(connection: Connection, stream: LockedStream, cut: StreamCut) -> Freed:
     """The same in a transaction that has locked the stream and checked the cut."""
     row = connection.execute(
         text(
-            """WITH below AS (
-                DELETE FROM data_file f USING segment s, front(:s, CAST(:cut AS jsonb)) n
-                WHERE f.stream_id = :s AND s.stream_id = :s AND s.segment_id = f.segment_id
-                  AND f.segment_id <= (SELECT max(segment_id) FROM cut_entries(CAST(:cut AS jsonb)))
-                  AND has_passed(n.keys, n.owners, n.offsets, s.key_low, f.segment_id,
-                                 f.start_offset + f.events)
+            f"""WITH below AS (
+                DELETE FROM data_file f USING {_BELOW}
                 RETURNING f.path, f.bytes
             ), dead AS (
                 INSERT INTO garbage (root, path, stream_id, reason, bytes)
@@ -91,7 +126,7 @@ def move_head(connection: Connection, stream: LockedStream, cut: StreamCut) -> F
                 UPDATE stream SET head = CAST(:cut AS jsonb) WHERE stream_id = :s
             )
             SELECT n.events - o.events, n.bytes - o.bytes, (SELECT count(*) FROM below)
-            FROM size_till(:s, CAST(:cut AS jsonb)) n, size_till(:s, CAST(:head AS jsonb)) o"""
+            FROM size_till(:s, CAST(:cut AS jsonb)) n, size_till(:s, CAST(:head AS jsonb)) o"""  # noqa: S608 - a constant
         ),
         {
             "s": stream.stream_id,

@@ -47,7 +47,8 @@ class Limits(NamedTuple):
 class Decision:
     """What to do with a stream: the cut to truncate at (None: nothing), the rule, and why.
 
-    `held_by`: without these subscribers more would be freed. `overtaken`: those that have not
+    `held_by`: without these subscribers more would be freed; nobody where a minimum rules, which
+    would keep it. `overtaken`: those that have not
     released all that a maximum truncates. `left_out`: those that had timed out.
     """
 
@@ -100,13 +101,13 @@ def decide(s: Situation) -> Decision:
     if bound is None:
         choice = _without_bound(s)
     else:
-        choice = _between_limits(s, bound, f"all subscribers are past it; {_held(held_by)}")
+        choice = _between_limits(s, bound, f"{_all(s)} are past it; {_held(held_by)}")
     if choice.cut is not None and not at_or_before(s.head, choice.cut):
         choice = _Choice(
             None, "behind_head", f"what {choice.rule} chose lies behind the head by now"
         )
     elif choice.cut == s.head:
-        choice = _nothing(choice, held_by)
+        choice = _nothing(s, choice, held_by)
     cut, frees = choice.cut, Size(0, 0)
     overtaken: tuple[str, ...] = ()
     if cut is not None:
@@ -115,6 +116,8 @@ def decide(s: Situation) -> Decision:
         if bound is not None:
             behind = [name for name, one in released.items() if not at_or_before(cut, one)]
             overtaken = tuple(sorted(behind))
+    if choice.rule in ("min_age", "min_bytes", "too_little"):
+        held_by = ()
     return Decision(*choice, bound, held_by, overtaken, tuple(sorted(s.timed_out)), frees)
 
 
@@ -143,10 +146,14 @@ def _held(by: tuple[str, ...]) -> str:
     return f"held by {', '.join(by)}"
 
 
-def _nothing(choice: _Choice, held_by: tuple[str, ...]) -> _Choice:
+def _all(s: Situation) -> str:
+    return "all subscribers that have not timed out" if s.timed_out else "all subscribers"
+
+
+def _nothing(s: Situation, choice: _Choice, held_by: tuple[str, ...]) -> _Choice:
     """What was chosen is the head already."""
     if choice.rule == "consumed":
-        reason = f"nothing beyond the head is consumed by all subscribers; {_held(held_by)}"
+        reason = f"nothing beyond the head is consumed by {_all(s)}; {_held(held_by)}"
         return _Choice(None, "nothing_consumed", reason)
     if choice.rule == "head":
         return _Choice(None, "too_little", "nothing exceeds the maximum")
@@ -241,9 +248,7 @@ def _floor(s: Situation) -> tuple[Record | None, str]:
 
 
 def _within(policy: Policy, limit: str) -> str:
-    if limit == "min_age":
-        return f"nothing is older than the minimum age, {_say(policy, limit)}"
-    return f"there is no more than the minimum size, {_say(policy, limit)}"
+    return f"nothing is {_over(policy, limit)}"
 
 
 def _over(policy: Policy, limit: str) -> str:

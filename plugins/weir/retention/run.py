@@ -21,7 +21,7 @@ from weir.controller.locks import (
     not_active,
     read_stream,
 )
-from weir.controller.truncation import Freed, move_head
+from weir.controller.truncation import Freed, files_below, lost_to, move_head, warn_of_lost
 from weir.errors import NotFound, WeirError
 from weir.names import StreamName
 from weir.retention.decision import Decision, Limits, Record, Situation, Size, decide
@@ -93,18 +93,19 @@ def _retain_one(
         return None  # by another run, meanwhile
     inputs = _inputs(connection, stream)
     decision = decide(inputs.situation)
-    freed = Freed(*decision.frees, 0)
-    lost = _lost(connection, stream, decision.cut) if decision.cut is not None else {}
-    if not dry_run:
-        if decision.cut is not None:
+    freed, lost = Freed(0, 0, 0), {}
+    if decision.cut is not None:
+        lost = lost_to(connection, stream, decision.cut)
+        if dry_run:
+            freed = Freed(*decision.frees, files_below(connection, stream, decision.cut))
+        else:
             freed = move_head(connection, stream, decision.cut)
+    if not dry_run:
         _record(connection, stream, inputs, decision, lost)
     for name in decision.left_out:
         log.warning("subscriber %s of stream %s has timed out and holds nothing back any more",
                     name, stream.name)  # fmt: skip
-    for name, events in lost.items():
-        log.warning("subscriber %s loses %s unread events of stream %s (%s)", name, f"{events:,}",
-                    stream.name, decision.reason)  # fmt: skip
+    warn_of_lost(stream, lost, decision.reason)
     return {
         "stream": str(stream.name),
         "rule": decision.rule,
@@ -154,29 +155,6 @@ def _inputs(connection: Connection, stream: LockedStream) -> _Inputs:
         lambda cut: till(json.dumps(cut.to_json())),
     )
     return _Inputs(situation, row.next_at)
-
-
-def _lost(connection: Connection, stream: LockedStream, cut: StreamCut) -> dict[str, int]:
-    """Per subscriber how many events it has not read that lie between the head and the cut; also of
-    those that have released by hand what they had not read."""
-    rows = connection.execute(
-        text(
-            """SELECT g.name, o.events - n.events AS lost
-            FROM reader_group_stream gs JOIN reader_group g USING (group_id)
-            CROSS JOIN LATERAL (SELECT group_cut(gs.group_id, gs.stream_id) AS cut OFFSET 0) p
-            CROSS JOIN LATERAL unread_from(:s, p.cut, CAST(:new AS jsonb), gs.end_cut) n
-            CROSS JOIN LATERAL unread_from(:s, p.cut, CAST(:old AS jsonb), gs.end_cut) o
-            WHERE gs.stream_id = :s AND g.subscriber AND p.cut <> CAST(:new AS jsonb)
-              AND NOT at_or_before(:s, CAST(:new AS jsonb), p.cut)
-              AND o.events > n.events ORDER BY g.name"""
-        ),
-        {
-            "s": stream.stream_id,
-            "new": json.dumps(cut.to_json()),
-            "old": json.dumps(stream.head),
-        },
-    )
-    return {row.name: row.lost for row in rows}
 
 
 def _record(
