@@ -31,6 +31,13 @@ def test_anything_else_is_refused_with_the_units(text: str) -> None:
             parse(text)
 
 
+def test_less_than_a_unit_is_refused_as_it_was_written() -> None:
+    with pytest.raises(InvalidInput, match=r"'0.4 s' is less than 1 s; give 1 s or more, or none"):
+        parse_age("0.4 s")
+    with pytest.raises(InvalidInput, match=r"'0.2 B' is less than 1 B; give 1 B or more, or none"):
+        parse_size("0.2 B")
+
+
 @given(st.integers(0, 10**12 - 1))
 def test_what_is_said_is_read_as_the_same(amount: int) -> None:
     assert parse_age(say_age(amount).replace(",", "")) == amount

@@ -9,18 +9,21 @@ LONGEST = 1000 * 366 * 86400  # seconds: Postgres can still add them to now, or 
 LARGEST = 2**63 - 1  # bytes: what a bigint holds
 _AGES = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 _SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+# What is expected, as refusals say it.
+AGE = f"an age such as 30 min, 12 h or 7 d, or none; the units are {', '.join(_AGES)}"
+SIZE = f"a size such as 500 MB or 2 GB, or none; the units are {', '.join(_SIZES)}"
 AGE_PATTERN = rf"^(|none|\d{{1,12}}(\.\d{{1,6}})? ?({'|'.join(_AGES)}))$"
 SIZE_PATTERN = rf"^(|none|\d{{1,12}}(\.\d{{1,6}})? ?({'|'.join(_SIZES)}))$"
 
 
 def parse_age(text: str) -> int | None:
     """Whole seconds of `30 min`; None for `none` or nothing. Raises InvalidInput."""
-    return _parse(text, _AGES, "an age such as 30 min, 12 h or 7 d")
+    return _parse(text, _AGES, AGE)
 
 
 def parse_size(text: str) -> int | None:
     """Bytes of `500 MB`; None for `none` or nothing. Raises InvalidInput."""
-    return _parse(text, _SIZES, "a size such as 500 MB or 2 GB")
+    return _parse(text, _SIZES, SIZE)
 
 
 def say_age(seconds: int) -> str:
@@ -38,8 +41,12 @@ def _parse(text: str, units: dict[str, int], what: str) -> int | None:
         return None
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?) ?([A-Za-z]+)", text.strip())
     if match is None or match[2] not in units:
-        raise InvalidInput(f"{text!r} is not {what}; the units are {', '.join(units)}.")
-    return round(float(match[1]) * units[match[2]])
+        raise InvalidInput(f"{text!r} is not {what}.")
+    amount = round(float(match[1]) * units[match[2]])
+    if amount == 0 < float(match[1]):
+        least = next(iter(units))
+        raise InvalidInput(f"{text!r} is less than 1 {least}; give 1 {least} or more, or none.")
+    return amount
 
 
 def _say(amount: int, units: dict[str, int]) -> str:

@@ -103,6 +103,47 @@ def test_job_and_form_agree_on_every_value(job: str, name: str) -> None:
     assert 0 < accepted < len(VALUES)
 
 
+AGE_UNITS = "an age such as 30 min, 12 h or 7 d, or none; the units are s, min, h, d"
+SIZE_UNITS = "a size such as 500 MB or 2 GB, or none; the units are B, kB, MB, GB, TB"
+
+
+@pytest.mark.parametrize(
+    ("job", "name", "value", "said"),
+    [
+        ("create_stream", "retain_min_age", "-1 d", f"is '-1 d', which is not {AGE_UNITS}."),
+        ("create_stream", "retain_max_bytes", "1 KB", f"is '1 KB', which is not {SIZE_UNITS}."),
+        ("create_stream", "segments", 10_001,
+         "is 10001, which is not a whole number at least 1 and at most 10,000."),
+        ("update_reader_group", "generation", -2,
+         "is -2, which is not a whole number at least -1."),
+        ("update_reader_group", "on_gap", "x",
+         "is 'x', which is not one of unchanged, fail, skip."),
+        ("scale_stream", "segments", ["1.0", "x"],
+         "holds 'x', which is not a segment as number.epoch, such as 5.1."),
+        ("scale_stream", "segments", [], "is [], which is not a list with a length of at least 1."),
+        ("scale_stream", "boundaries", [0.5, 1.0],
+         "holds 1.0, which is not a number more than 0 and less than 1."),
+        ("reset_reader_group", "to", "", "is '', which is not a text with a length of at least 1."),
+        ("create_reader_group", "subscriber", "yes", "is 'yes', which is not true or false."),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_said_in_one_sentence(
+    job: str, name: str, value: object, said: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse(JOBS[job], {**GOOD[job], name: value})
+    assert str(refused.value) == f"{name} {said}"
+
+
+@pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in JOBS for f in fields(JOBS[j])])
+def test_every_refusal_names_the_argument_and_the_value(job: str, name: str) -> None:
+    for value in VALUES:
+        given = {**GOOD[job], name: value}
+        if not job_accepts(job, given):
+            with pytest.raises(InvalidInput, match=rf"^{name} (is|holds) .*, which is not .*\.$"):
+                parse(JOBS[job], given)
+
+
 @pytest.mark.parametrize("job", JOBS)
 def test_what_must_be_filled_in_is_enough(job: str) -> None:
     required = {f.name for f in fields(JOBS[job])
@@ -158,5 +199,6 @@ def test_a_refusal_names_the_argument_and_the_value(job: str, name: str, value: 
     with pytest.raises(InvalidInput) as refused:
         parse(JOBS[job], {**GOOD[job], name: value})
     said = str(refused.value)
-    assert said.startswith(f"{name} is {value!r}: ")
+    part = value[0] if isinstance(value, list) and value else None
+    assert said.startswith((f"{name} is {value!r}, which is not ", f"{name} holds {part!r}, "))
     assert "\n" not in said

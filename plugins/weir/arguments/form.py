@@ -4,8 +4,15 @@ import re
 from dataclasses import MISSING, Field, field, fields
 from typing import Any, TypeVar, get_type_hints
 
+from weir.amounts import AGE, AGE_PATTERN, SIZE, SIZE_PATTERN
 from weir.errors import InvalidInput
-from weir.names import READER_GROUP_PATTERN, STREAM_PATTERN
+from weir.names import (
+    LABEL_PATTERN,
+    READABLE_STREAM_PATTERN,
+    READER_GROUP_PATTERN,
+    RULE,
+    STREAM_PATTERN,
+)
 
 A = TypeVar("A")
 SEGMENT_PATTERN = r"^\d+\.\d+$"
@@ -14,6 +21,24 @@ PLACE = (
     '{"nyc/flights": {"0.0": 12}})'
 )
 FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
+OUTPUT_PATTERN = r"^(stream|parquet|table):\S+$"
+CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
+ANY_LABEL_PATTERN = rf"^$|{LABEL_PATTERN}"
+# What a text must be, as refusals say it.
+_TEXTS = {
+    AGE_PATTERN: AGE,
+    SIZE_PATTERN: SIZE,
+    STREAM_PATTERN: f"a stream's name, scope/stream, each part of {RULE}",
+    READABLE_STREAM_PATTERN: f"a stream's name, scope/stream, each part of {RULE}",
+    READER_GROUP_PATTERN: f"a reader group's name of {RULE}",
+    SEGMENT_PATTERN: "a segment as number.epoch, such as 5.1",
+    FUNCTION_PATTERN: "a function as module:function, such as flights.delays:delays",
+    OUTPUT_PATTERN: "an output as stream:scope/stream, parquet:folder or table:schema.table",
+    CHECKPOINT_PATTERN: "a name of at most 200 letters, digits, blanks and . _ : -, beginning "
+    "with a letter or digit",
+    ANY_LABEL_PATTERN: "a label of at most 63 letters, digits and . _ -, beginning with a letter "
+    "or digit",
+}
 
 
 def argument(title: str, description: str, default: Any = MISSING, **schema: Any) -> Any:
@@ -42,7 +67,8 @@ def json_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
 
 
 def parse(form: type[A], given: dict[str, Any]) -> A:
-    """The arguments, checked. Raises InvalidInput naming the argument and what it must be."""
+    """The arguments, checked. Raises InvalidInput naming the argument, its value and what is
+    allowed."""
     known = {f.name: f for f in fields(form)}  # type: ignore[arg-type]  # every form is a dataclass
     for name in given:
         if name not in known:
@@ -57,9 +83,39 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
             continue
         value, schema = given[name], json_schema(form, one)
         if not _fits(value, schema):
-            raise InvalidInput(f"{name} is {value!r}: {one.metadata['description']}")
+            raise InvalidInput(_refusal(name, value, schema))
         values[name] = value
     return form(**values)
+
+
+def _refusal(name: str, value: Any, schema: dict[str, Any]) -> str:
+    if isinstance(value, list) and schema["type"] == "array":
+        for part in value:
+            if not _fits(part, schema["items"]):
+                return f"{name} holds {part!r}, which is not {_wanted(schema['items'])}."
+    return f"{name} is {value!r}, which is not {_wanted(schema)}."
+
+
+def _wanted(schema: dict[str, Any]) -> str:
+    """What fits a schema, in words."""
+    if "enum" in schema:
+        return f"one of {', '.join(schema['enum'])}"
+    if "pattern" in schema:
+        return _TEXTS[schema["pattern"]]
+    what = {
+        "string": "a text", "boolean": "true or false", "integer": "a whole number",
+        "number": "a number", "array": "a list",
+    }[schema["type"]]  # fmt: skip
+    bounds = [
+        f"{says} {schema[keyword]:,}"
+        for keyword, says in (
+            ("minimum", "at least"), ("maximum", "at most"), ("exclusiveMinimum", "more than"),
+            ("exclusiveMaximum", "less than"), ("minLength", "with a length of at least"),
+            ("maxLength", "with a length of at most"), ("minItems", "with a length of at least"),
+        )
+        if keyword in schema
+    ]  # fmt: skip
+    return f"{what} {' and '.join(bounds)}".rstrip()
 
 
 def _fits(value: Any, schema: dict[str, Any]) -> bool:
@@ -77,7 +133,7 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
         return (
             value in schema.get("enum", [value])
             and re.fullmatch(schema.get("pattern", ".*"), value, re.DOTALL) is not None
-            and len(value) >= schema.get("minLength", 0)
+            and schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
         )
     return bool(
         schema.get("minimum", value) <= value <= schema.get("maximum", value)

@@ -5,6 +5,7 @@ from typing import Any
 
 from weir.amounts import AGE_PATTERN
 from weir.arguments.form import (
+    CHECKPOINT_PATTERN,
     PLACE,
     argument,
     reader_group_argument,
@@ -166,7 +167,7 @@ class CheckpointReaderGroup:
     reader_group: str = reader_group_argument()
     name: str = argument(
         "Checkpoint", "A name to find it again, such as before-the-migration.",
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$",
+        pattern=CHECKPOINT_PATTERN,
     )  # fmt: skip
     barrier: bool = argument(
         "Barrier", "Wait for the batches that are open now, and record where the group stands "

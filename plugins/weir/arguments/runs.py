@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 from weir.arguments.form import (
+    ANY_LABEL_PATTERN,
     FUNCTION_PATTERN,
+    OUTPUT_PATTERN,
     argument,
     reader_group_argument,
     stream_argument,
 )
-from weir.names import LABEL_PATTERN, READABLE_STREAM_PATTERN
+from weir.names import READABLE_STREAM_PATTERN
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Process:
         "Outputs",
         "Where the result goes: stream:scope/stream, parquet:folder below the output root, or "
         "table:schema.table of Weir's database.",
-        items={"type": "string", "pattern": r"^(stream|parquet|table):\S+$"}, minItems=1,
+        items={"type": "string", "pattern": OUTPUT_PATTERN}, minItems=1,
     )  # fmt: skip
     order: str = argument(
         "Order",
@@ -71,7 +73,7 @@ class Process:
         "Label",
         "What pins of the group name this reader by, in every run. Empty: the map index of its "
         "task, if it has one.",
-        "", pattern=rf"^$|{LABEL_PATTERN}",
+        "", pattern=ANY_LABEL_PATTERN,
     )  # fmt: skip
 
 
