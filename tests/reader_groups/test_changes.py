@@ -24,6 +24,7 @@ from weir.reader_groups.outputs import record_output
 from weir.reader_groups.pins import Pin
 from weir.reader_groups.readers import reader_offline
 from weir.retention.run import retain
+from weir.retention.subscribers import release
 from weir.storage import Database
 from weir.warehouse import mark
 
@@ -61,6 +62,19 @@ def test_a_group_begins_at_a_cut_at_a_time_and_stops_at_another(lane: Lane) -> N
     assert sorted(between.reader().read_all()) == [("0.0", 2, 6), ("1.0", 1, 3)]
     lane.append({"0.0": 3, "1.0": 4})
     assert between.reader().read_all() == []
+
+
+def test_a_place_that_names_a_stream_which_is_not_asked_for_is_refused(lane: Lane) -> None:
+    group = Group.made(lane, release="manual")
+    lane.append({"0.0": 3})
+    cut = {"0.0": 1, "1.0": 0}
+    release(lane.database, group.name, json.dumps({str(lane.name): cut}), request_id=unique("r"))
+    place = json.dumps({str(lane.name): cut, "no/such": {"0.0": 1}})
+    says = f"names no/such, but a place is wanted in {lane.name} only; leave the rest out"
+    with pytest.raises(InvalidInput, match=says):
+        release(lane.database, group.name, place, request_id=unique("r"))
+    with pytest.raises(InvalidInput, match=says):
+        Group.made(lane, start=place)
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,8 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
             f"{place!r} is no place in a stream; write head, tail, time 2013-06-01T00:00:00Z, "
             "checkpoint NAME, or a stream cut such as 0.0=12, 1.0=7."
         )
-    given = by_stream([str(stream.name) for stream in streams], place)
+    names = [str(stream.name) for stream in streams]
+    given = by_stream(names, place)
     cuts = {}
     for stream in streams:
         if str(stream.name) not in given:
@@ -161,6 +162,11 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
         cut = parse_cut(connection, stream, given[str(stream.name)])
         check_cut(connection, stream.stream_id, cut)
         cuts[stream.stream_id] = cut
+    if others := sorted(given.keys() - set(names)):
+        raise InvalidInput(
+            f"{place!r} names {', '.join(others)}, but a place is wanted in {', '.join(names)} "
+            "only; leave the rest out."
+        )
     return cuts
 
 
