@@ -201,7 +201,7 @@ SELECT rule, held_by, cut, events, bytes FROM weir.retention_decisions ORDER BY 
 
 -- What would retention do now?
 
-SELECT rule, cut, events FROM weir.retention_dry_run('nyc/flights');
+SELECT rule, reason, held_by, cut, events, lost FROM weir.retention_dry_run('nyc/flights');
 
 -- Why is a file still there?
 
