@@ -109,7 +109,7 @@ def test_a_consumer_has_a_task_for_each_of_its_readers(bag: BundleDagBag) -> Non
     form = {"reader_group": "g", "function": "a:b", "outputs": ["parquet:{{dag}}"], "readers": 3}
     assert readers.python_callable(form) == [form] * 3
     assert process.expand_input.value["arguments"].operator is readers
-    with pytest.raises(AirflowFailException, match=r"^readers is 0: How many tasks"):
+    with pytest.raises(AirflowFailException, match=r"^readers is 0, which is not a whole number"):
         readers.python_callable(form | {"readers": 0})
 
 

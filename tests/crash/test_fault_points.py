@@ -162,7 +162,7 @@ MOMENTS = {
     abort_one: 5,
     expire_two: 15,
     scale: 8,
-    truncate: 10,
+    truncate: 12,
     update: 11,
     seal: 9,
     seal_with_an_append_that_waits: 24,

@@ -78,7 +78,7 @@ PROCESSES = [
     ({"function": "eval(1)"}, r"function is 'eval\(1\)'"),
     ({"outputs": ["parquet:../../out"]}, r"'../../out' is outside the configured roots"),
     ({"outputs": ["parquet:/etc/out"]}, r"'/etc/out' is outside the configured roots"),
-    ({"outputs": ["jdbc:x"]}, r"outputs is \['jdbc:x'\]"),
+    ({"outputs": ["jdbc:x"]}, r"outputs holds 'jdbc:x'"),
     ({"outputs": ["table:x"]}, r"'x' is not a table's name"),
     ({"outputs": ["stream:Nowhere"]}, r"'Nowhere' is not a stream name"),
     ({"outputs": ["stream:s/nowhere"]}, UNKNOWN),
@@ -88,7 +88,7 @@ PROCESSES = [
 OTHERS = [
     ("scale_stream", {"stream": "s/nowhere", "segments": ["0.0"]}, UNKNOWN),
     ("scale_stream", {"stream": "s/events", "segments": ["7.7"]}, r"7\.7"),
-    ("scale_stream", {"stream": "s/events", "segments": ["first"]}, r"segments is \['first'\]"),
+    ("scale_stream", {"stream": "s/events", "segments": ["first"]}, r"segments holds 'first'"),
     ("scale_stream", {"stream": "s/events", "segments": ["0.0"], "boundaries": [0.9]}, r"0\.9"),
     ("update_stream", {"stream": "s/nowhere", "tags": ["x"]}, UNKNOWN),
     ("update_stream", {"stream": "s/events"}, r"nothing is to change"),
