@@ -117,9 +117,9 @@ AS $$
     WITH h AS MATERIALIZED (
         SELECT g.group_id, g.name, gs.published_cut AS cut,
                weir.times_out_at(g.group_id, in_stream_id) AS times_out_at,
-               gs.end_cut IS NOT NULL
-               AND weir.at_or_before(in_stream_id, gs.end_cut, weir.readable_cut(
-                   in_stream_id, gs.published_cut, s.head)) AS finished
+               CASE WHEN gs.end_cut IS NULL THEN false
+                    ELSE weir.oldest_unread(in_stream_id, weir.readable_cut(
+                        in_stream_id, gs.published_cut, s.head), gs.end_cut) IS NULL END AS finished
         FROM weir.reader_group_stream gs JOIN weir.reader_group g USING (group_id)
         JOIN weir.stream s USING (stream_id)
         WHERE gs.stream_id = in_stream_id AND g.subscriber

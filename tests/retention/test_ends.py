@@ -95,6 +95,17 @@ def test_what_several_have_released_up_to_their_ends_goes_as_far_as_one_got(lane
     assert decide(lane)["cut"] == {"0.0": 10, "1.0": 0}
 
 
+def test_who_has_only_segments_without_events_before_its_end_has_finished(lane: Lane) -> None:
+    lane.append({"0.0": 5})
+    lane.scale("1.0")
+    Group.made(lane, start="0.0=5, 1.0=0", end="0.0=5, 2.1=0, 3.1=0")
+    other = Group.made(lane)
+    lane.append({"0.0": 5, "2.1": 1})
+    finish(other)
+    assert decide(lane)["held_by"] == [other.name]
+    assert lane.head() == lane.tail()
+
+
 def test_a_truncation_by_hand_makes_retention_look_again(alone: Lane) -> None:
     alone.append({"0.0": 5})
     Group.made(alone, end=END)
