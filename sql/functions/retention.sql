@@ -109,26 +109,38 @@ END $$;
 COMMENT ON FUNCTION weir.times_out_at(bigint, bigint) IS 'When a subscriber holds nothing of a stream back any more; null: not while nothing is unread, or it has no time-out.';
 
 -- A subscriber that stops for good and has released all up to its end (or lost it) needs nothing more:
--- what comes after it is for the others, if there are any; of several that have, for who got furthest.
+-- what comes after it is for the others. If all have, what at least one of them has released may go.
 CREATE FUNCTION weir.holders(in_stream_id bigint)
 RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 3
 AS $$
-    WITH h AS MATERIALIZED (
-        SELECT g.group_id, g.name, gs.published_cut AS cut,
+    WITH RECURSIVE h AS MATERIALIZED (
+        SELECT g.group_id, g.name, gs.published_cut AS cut, p.past,
                weir.times_out_at(g.group_id, in_stream_id) AS times_out_at,
-               CASE WHEN gs.end_cut IS NULL THEN false
-                    ELSE weir.oldest_unread(in_stream_id, weir.readable_cut(
-                        in_stream_id, gs.published_cut, s.head), gs.end_cut) IS NULL END AS finished
+               CASE WHEN p.past IS NULL THEN false
+                    ELSE weir.oldest_unread(in_stream_id, p.past, gs.end_cut) IS NULL END AS finished
         FROM weir.reader_group_stream gs JOIN weir.reader_group g USING (group_id)
         JOIN weir.stream s USING (stream_id)
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN gs.end_cut IS NOT NULL
+                THEN weir.readable_cut(in_stream_id, gs.published_cut, s.head) END AS past OFFSET 0) p
         WHERE gs.stream_id = in_stream_id AND g.subscriber
+    ), done AS MATERIALIZED (
+        SELECT h.past, row_number() OVER () AS n
+        FROM h WHERE h.finished AND coalesce(h.times_out_at > clock_timestamp(), true)
+    ), any_of AS (
+        SELECT d.past, d.n FROM done d WHERE d.n = 1
+        UNION ALL
+        SELECT weir.join_cuts(in_stream_id, a.past, d.past), d.n
+        FROM any_of a JOIN done d ON d.n = a.n + 1
     )
-    SELECT h.group_id, h.name, h.cut, h.times_out_at FROM h
+    SELECT h.group_id, h.name,
+           coalesce((SELECT a.past FROM any_of a WHERE h.finished ORDER BY a.n DESC LIMIT 1), h.cut),
+           h.times_out_at
+    FROM h
     WHERE NOT h.finished OR NOT EXISTS (
         SELECT FROM h o
-        WHERE coalesce(o.times_out_at > clock_timestamp(), true)
-          AND (NOT o.finished OR (o.cut <> h.cut AND weir.at_or_before(in_stream_id, h.cut, o.cut))))
+        WHERE NOT o.finished AND coalesce(o.times_out_at > clock_timestamp(), true))
 $$;
 COMMENT ON FUNCTION weir.holders(bigint) IS 'The subscribers that have a say in what may be truncated: what each has released, and when it holds nothing back any more.';
 

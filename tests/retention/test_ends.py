@@ -13,6 +13,7 @@ from weir.errors import Truncated
 from weir.reader_groups.changes import fork_reader_group, reset_reader_group, update_reader_group
 from weir.retention.capture import capture
 from weir.retention.run import retain
+from weir.retention.subscribers import release
 
 END = "0.0=5, 1.0=0"
 
@@ -93,6 +94,16 @@ def test_what_several_have_released_up_to_their_ends_goes_as_far_as_one_got(lane
     lane.append({"0.0": [5, 5, 5]})
     finish(Group.made(lane, end=END), Group.made(lane, end="0.0=10, 1.0=0"))
     assert decide(lane)["cut"] == {"0.0": 10, "1.0": 0}
+
+
+def test_what_one_of_those_that_have_finished_has_released_goes(lane: Lane) -> None:
+    lane.append({"0.0": 5, "1.0": 5})
+    one, other = (Group.made(lane, end="0.0=0, 1.0=0", release="manual") for _ in range(2))
+    for group, cut in ((one, "0.0=3, 1.0=0"), (other, "0.0=1, 1.0=4")):
+        release(lane.database, group.name, cut, request_id=unique("release"))
+    report = decide(lane)
+    assert report["cut"] == {"0.0": 3, "1.0": 4}
+    assert report["held_by"] == sorted([one.name, other.name])
 
 
 def test_who_has_only_segments_without_events_before_its_end_has_finished(lane: Lane) -> None:

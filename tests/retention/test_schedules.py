@@ -84,16 +84,14 @@ class Judged(Schedule):
 
     def released_by_all(self, report: dict[str, Any]) -> set[Event]:
         """Nothing without subscribers. Who has finished leaves the rest to the others; if all have,
-        to those of them that got furthest."""
+        what any of them has released may go."""
         if not self.policy["retain_by_consumption"]:
             return set()
-        before = self.events.truncated
         subscribers = self.subscribers(report)
         holders = [m.released or set() for m in subscribers if not m.has_finished()]
         if not holders:
-            got = [before | (m.released or set()) for m in subscribers]
-            holders = [one for one in got if not any(one < other for other in got)]
-        return set.intersection(*holders) if holders else set()
+            return set().union(*(m.released or set() for m in subscribers))
+        return set.intersection(*holders)
 
     def check_limits(self, report: dict[str, Any], new: set[Event], released: set[Event]) -> None:
         """No minimum is undercut, and a maximum that is named was exceeded: by all that it takes
