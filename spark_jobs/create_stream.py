@@ -14,7 +14,7 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
     from weir.spark.expressions import check_expression, parse_columns
 
     name = stream_name(arguments.stream, reserved=False)
-    used = check_expression(arguments.routing_key, "routing key")
+    used = check_expression(arguments.routing_key, "routing key").columns
     fields = parse_columns(job.spark, arguments.schema, used) if arguments.schema.strip() else None
     return create_stream(
         job.database,

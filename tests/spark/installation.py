@@ -1,7 +1,8 @@
 """What tests of the data path share: an installation, and a second way to know what it holds."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,11 +25,25 @@ from weir.spark.consume import Consumer
 from weir.spark.inputs import find_inputs
 from weir.spark.outputs import Output
 from weir.spark.read import read_stream_frame
-from weir.spark.session import setting
 from weir.storage import Database
 from weir.warehouse import filesystem
 
 _ids = itertools.count()
+
+
+@contextmanager
+def setting(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a user's session for a while."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    for key, value in values.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+
+
 PLACE = ["_segment", "_offset", "_clock"]
 
 

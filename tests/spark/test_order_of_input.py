@@ -11,11 +11,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from tests.spark.installation import Installation
+from tests.spark.installation import Installation, setting
 from weir.controller.transactions import Attempt, InputFile
 from weir.errors import InvariantViolation
 from weir.spark.inputs import BLOCK_BITS, Inputs, find_inputs, read_inputs
-from weir.spark.session import setting
 
 KEYS = 40
 # In the order given: neither that of the names nor that of the sizes.

@@ -8,12 +8,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.spark.installation import Installation
+from tests.spark.installation import Installation, setting
 from tests.spark.xxh64 import position, xxh64
 from weir.key_space import even_split
 from weir.segment import Segment, segment_id
 from weir.spark.routing import constant_array, routing_steps, segment_ordinal
-from weir.spark.session import setting
 
 KEYS = [
     "", "a", "ab", "abcd", "abcdefg", "abcdefgh", "abcdefghi", "N14228", "x" * 31, "x" * 32,

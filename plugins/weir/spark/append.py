@@ -14,7 +14,7 @@ from weir.errors import Unavailable, WeirError
 from weir.garbage import installation
 from weir.names import StreamName, stream_name
 from weir.settings import Settings, load
-from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading
+from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading_session
 from weir.spark.rejected import check_rejected, stage_rejected
 from weir.spark.stage import Say, ranked, stage
 from weir.storage import Database
@@ -59,10 +59,11 @@ class Appender:
                 f"files already ({opened.events:,} events)"
             )
             return opened
-        with reading(self.spark, inputs):
-            staged = self.stage(
-                opened, lambda: read_inputs(self.spark, inputs, opened.fields), inputs.place
-            )
+        staged = self.stage(
+            opened,
+            lambda: read_inputs(reading_session(self.spark, inputs), inputs, opened.fields),
+            inputs.place,
+        )
         return self.commit(staged)
 
     def append_frame(

@@ -1,19 +1,25 @@
-"""SQL expressions that users give (a routing key): parsed by Spark's own parser and checked.
+"""SQL expressions that users give (a routing key): parsed, checked, and executed as checked.
 
 Whoever may trigger a DAG may not thereby run code or read the machine: only columns, literals,
-operators and deterministic built-in functions from a list are accepted.
+operators and deterministic built-in functions from a list are accepted. Spark executes the very
+tree that was checked, and never parses the text again.
 """
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
-from pyspark.errors import ParseException
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
+from weir.spark.session import active, moved
+
+MOST_CHARACTERS = 1_000  # of an expression: Spark's parser is slow beyond
+MOST_PADDING = 1_000  # characters that lpad and rpad may make of a value
 
 FUNCTIONS = frozenset(
     """abs between bigint bin boolean btrim ceil ceiling char_length character_length coalesce
@@ -38,21 +44,54 @@ _MOMENTS = frozenset(
     current_user localtime localtimestamp session_user""".split()
 )
 _MOMENT_LITERAL = re.compile(r"['\"]\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+# Texts that Spark takes for the present moment when it casts a constant to a date or a time.
+_MOMENT = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
+_TIMES = ("DateType", "TimestampType", "TimestampNTZType")
+_TO_TIME = frozenset("date timestamp to_date to_timestamp".split())
 
 
-def check_expression(text: str, what: str) -> list[str]:
-    """The columns that an expression uses (of a nested one, the outermost). Needs a JVM, but no
-    session.
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression: its text, the columns it uses (of a nested one, the outermost), and
+    Spark's tree of it."""
+
+    text: str
+    columns: list[str]
+    tree: Any
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is a column as it is."""
+        return str(self.tree.getClass().getSimpleName()) == "UnresolvedAttribute"
+
+
+def check_expression(text: str, what: str, session: SparkSession | None = None) -> Expression:
+    """Parse an expression and check every node of it. Needs a JVM, but no session.
+
+    `session`: whose settings the parser goes by (see `weir.spark.session.private_session`).
 
     Raises InvalidInput naming what is not allowed, or how it can't be parsed.
     """
     if not text.strip():
         raise InvalidInput(f"the {what} is empty; name a column, or write a SQL expression.")
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidInput(
+            f"the {what} has {len(text):,} characters; use at most {MOST_CHARACTERS:,}."
+        )
+    if "${" in text:
+        raise InvalidInput(
+            f"the {what} {text!r} contains '${{', which Spark may replace by a setting or a "
+            "variable of the machine; leave it out."
+        )
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
     parser = jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser()
     try:
-        tree = parser.parseExpression(text)
+        if session is None:
+            tree = parser.parseExpression(text)
+        else:
+            with active(session):
+                tree = parser.parseExpression(text)
     except (Py4JJavaError, ParseException) as error:  # the latter once there is a session
         java = getattr(error, "java_exception", None)
         first = str(java.getMessage() if java else error).strip().splitlines()[0]
@@ -61,7 +100,50 @@ def check_expression(text: str, what: str) -> list[str]:
     _walk(tree, text, what, columns)
     if not columns:
         raise InvalidInput(f"the {what} {text!r} uses no column; every event would be the same.")
-    return columns
+    return Expression(text, columns, tree)
+
+
+def with_expression(
+    frame: DataFrame, expression: Expression, name: str, what: str, session: SparkSession
+) -> DataFrame:
+    """Return the rows, in `session`, with the value of the expression as text in a column `name`.
+
+    Raises InvalidInput when it can't be computed of these rows, or means the present moment.
+    """
+    jvm: Any = SparkContext._jvm
+    rows = moved(frame, session)
+    column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression.tree))
+    try:
+        found = rows.withColumn(name, column.cast("string"))
+    except AnalysisException as error:
+        raise InvalidInput(
+            f"the {what} {expression.text!r} can't be computed of these rows: "
+            f"{str(error).strip().splitlines()[0]}"
+        ) from None
+    _check_moments(
+        _each(found._jdf.queryExecution().analyzed().expressions())[-1], expression, what
+    )
+    return found
+
+
+def _check_moments(node: Any, expression: Expression, what: str) -> None:
+    """Refuse a resolved tree in which a constant is cast to what it means at the moment.
+
+    Spark adds such casts itself, as in `a < 'today'` where `a` is a date.
+    """
+    children = _each(node.children())
+    if (
+        node.getClass().getSimpleName() == "Cast"
+        and str(node.dataType()) in _TIMES
+        and children[0].foldable()
+        and _MOMENT.fullmatch(str(children[0].eval(None)))
+    ):
+        raise InvalidInput(
+            f"the {what} {expression.text!r} has a constant that is another moment each time "
+            f"({str(children[0].eval(None)).strip()!r}); write the date."
+        )
+    for child in children:
+        _check_moments(child, expression, what)
 
 
 def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
@@ -83,6 +165,7 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
         raise InvalidInput(
             f"the {what} {text!r} has a literal that is another moment each time; write the date."
         )
+    to_time = kind == "Cast" and str(node.dataType()) in _TIMES
     if kind == "UnresolvedFunction":
         name = ".".join(_each(node.nameParts())).lower()
         if name not in FUNCTIONS:
@@ -90,8 +173,28 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
                 f"the {what} {text!r} calls {name}(), which is not among the functions that are "
                 "allowed (deterministic and built in)."
             )
+        to_time = name in _TO_TIME
+        if name in ("lpad", "rpad"):
+            _check_padding(node, name, text, what)
+    before = len(columns)
     for child in _each(node.children()):
         _walk(child, text, what, columns)
+    if to_time and len(columns) == before:
+        raise InvalidInput(
+            f"the {what} {text!r} makes a date or a time of a constant, which may be another "
+            "moment each time; write it as DATE '2024-01-31' or TIMESTAMP '2024-01-31 12:00:00'."
+        )
+
+
+def _check_padding(node: Any, name: str, text: str, what: str) -> None:
+    given = _each(node.children())
+    length = given[1] if len(given) > 1 else None
+    written = length.sql() if length and length.getClass().getSimpleName() == "Literal" else ""
+    if not (written.isdigit() and int(written) <= MOST_PADDING):
+        raise InvalidInput(
+            f"the {what} {text!r} calls {name}() with a length that is not a number up to "
+            f"{MOST_PADDING:,}; write such a number."
+        )
 
 
 def _each(sequence: Any) -> list[Any]:
@@ -100,6 +203,8 @@ def _each(sequence: Any) -> list[Any]:
 
 def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[str, Any]]:
     """The columns that a user wrote as SQL, in Spark's JSON form; `used` must be among them."""
+    if "${" in ddl:
+        raise InvalidInput(f"the columns {ddl!r} contain '${{'; leave it out.")
     try:
         struct = StructType.fromDDL(ddl)
         if not isinstance(struct, StructType):

@@ -12,7 +12,6 @@ import os
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +29,7 @@ from weir.names import check_user_columns
 from weir.schema import Field, same_type, show
 from weir.spark.frames import exact, one_after_another, quoted
 from weir.spark.routing import SEQ
-from weir.spark.session import setting
+from weir.spark.session import COMPLETE, private_session
 from weir.warehouse import below_root, filesystem, spark_path
 
 FORMATS = ("parquet", "csv", "json")
@@ -40,7 +39,7 @@ ROW_MASK = (1 << ROW_BITS) - 1
 _LEAST, _MOST = 4 << 20, 128 << 20  # bytes that one task reads, about
 # Times without a zone mean UTC, in every session; quotes in a csv file are doubled, as RFC 4180 has
 # it and all but Spark write it.
-_READING = {"timeZone": "UTC", "escape": '"'}
+_READING = {"timeZone": "UTC", "escape": '"', **COMPLETE}
 
 
 @dataclass(frozen=True)
@@ -148,12 +147,13 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
     return [(i.path[len(base) + 1 :], i.size, str(i.mtime_ns)) for i in infos]
 
 
-def reading(spark: SparkSession, inputs: Inputs) -> AbstractContextManager[None]:
-    """Settings under which `read_inputs` and its action must run: the rank of a row of a split text
-    file tells blocks apart, so they must not be smaller than that."""
+def reading_session(spark: SparkSession, inputs: Inputs) -> SparkSession:
+    """Make the session in which `read_inputs` works: what a file holds depends on no setting of a
+    cluster. The rank of a row of a split text file tells blocks apart, so they must not be smaller
+    than that."""
     conf: Any = spark._jsparkSession.sessionState().conf()
     least = 1 << inputs.block_shift
-    return setting(
+    return private_session(
         spark,
         {
             "spark.sql.files.maxPartitionBytes": str(max(least, conf.filesMaxPartitionBytes())),

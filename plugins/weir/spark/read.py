@@ -19,7 +19,7 @@ from weir.schema import Field
 from weir.settings import Settings
 from weir.spark.frames import exact, one_after_another, quoted
 from weir.spark.routing import SEGMENT, SEQ, TASK, constant_array
-from weir.spark.session import setting
+from weir.spark.session import COMPLETE, moved, private_session
 from weir.storage import Database
 from weir.warehouse import spark_path
 
@@ -67,8 +67,14 @@ def frame_of(
         extra = [StructField(n, LongType()) for n in PLACES]
         return spark.createDataFrame([], StructType([*schema.fields, *extra]))
 
+    # Listing by a Spark job, as Spark does beyond 32 paths, costs more than it saves here.
+    resolving = private_session(
+        spark, {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}
+    )
+
     def scan(part: Sequence[FileSlice], sort_by: Callable[..., list[Column]] | None) -> DataFrame:
-        return _scan(spark, spark_path(warehouse, str(stream_id)), warehouse, part, schema, sort_by)
+        base = spark_path(warehouse, str(stream_id))
+        return moved(_scan(resolving, base, warehouse, part, schema, sort_by), spark)
 
     if order == "none":
         return scan(slices, None)
@@ -82,7 +88,7 @@ def frame_of(
 
 
 def _scan(
-    spark: SparkSession,
+    resolving: SparkSession,
     base: str,
     warehouse: str,
     slices: Sequence[FileSlice],
@@ -97,13 +103,11 @@ def _scan(
         StructField(SEGMENT, LongType()),
         StructField(TASK, IntegerType()),
     ]
-    # Listing by a Spark job, as Spark does beyond 32 paths, costs more than it saves here.
-    with setting(spark, {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}):
-        frame = (
-            spark.read.schema(StructType([*schema.fields, *folders]))
-            .option("basePath", base)
-            .parquet(*[exact(spark_path(warehouse, s.path)) for s in slices])
-        )
+    frame = (
+        resolving.read.schema(StructType([*schema.fields, *folders]))
+        .options(basePath=base, **COMPLETE)
+        .parquet(*[exact(spark_path(warehouse, s.path)) for s in slices])
+    )
     constants = _Constants(slices)
     row = F.col("_metadata.row_index")
     offset = constants.of([s.start_offset for s in slices]) + row

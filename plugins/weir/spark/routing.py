@@ -5,6 +5,7 @@ seed 42, so that any language agrees.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from pyspark.sql import Column
@@ -15,6 +16,8 @@ from weir.segment import Segment
 SEQ, SEGMENT, TASK = "_weir_seq", "_weir_segment", "_weir_task"
 REJECTED_SEGMENT = -1  # the folder of rows that do not become events
 _STEPS = 1 << 53
+_BISECTED = 128  # segments up to which a bisection is as fast as a look-up
+_MOST_CELL_BITS = 17
 
 
 def routing_steps(key: Column) -> Column:
@@ -25,18 +28,47 @@ def routing_steps(key: Column) -> Column:
 def segment_ordinal(steps: str, segments: Sequence[Segment]) -> Column:
     """Which of `segments` (sorted by range, tiling [0, 1)) the column `steps` falls into.
 
-    A bisection, handed to Spark as one text: a call per node would take longer than it saves.
+    A bisection, handed to Spark as one text: a call per node would take longer than it saves. Where
+    there are many segments the key space is first divided into equal cells, and a look-up by cell
+    says between which two segments it remains to decide.
     """
+    # position < key_low, exactly: the right side may fall between two steps.
+    bounds = [math.ceil(segment.key_low * _STEPS) for segment in segments]
+    if len(segments) > _BISECTED and (cells := _cells(bounds)) is not None:
+        shift, first, bound = cells
+        cell = F.shiftright(steps, shift).cast("int")
+        return constant_array(first)[cell].cast("int") + (
+            F.col(steps) >= constant_array(bound)[cell]
+        ).cast("int")
 
     def bisect(low: int, high: int) -> str:
         if high - low == 1:
             return str(low)
         middle = (low + high) // 2
-        # position < key_low, exactly: the right side may fall between two steps.
-        boundary = math.ceil(segments[middle].key_low * _STEPS)
-        return f"if({steps} < {boundary}L, {bisect(low, middle)}, {bisect(middle, high)})"
+        return f"if({steps} < {bounds[middle]}L, {bisect(low, middle)}, {bisect(middle, high)})"
 
     return F.expr(bisect(0, len(segments)))
+
+
+def _cells(bounds: Sequence[int]) -> tuple[int, list[int], list[int]] | None:
+    """Divide the key space into equal cells with at most one bound inside each.
+
+    Returns by how many bits steps are shifted to give their cell; and per cell the ordinal of the
+    segment at its first step, and the bound after that step (of the cell or beyond it). None where
+    segments are so narrow that there would be too many cells.
+    """
+    for bits in range((2 * len(bounds)).bit_length(), _MOST_CELL_BITS + 1):
+        shift = 53 - bits
+        first, bound = [], []
+        for cell in range(1 << bits):
+            ordinal = bisect_right(bounds, cell << shift) - 1
+            first.append(ordinal)
+            bound.append(bounds[ordinal + 1] if ordinal + 1 < len(bounds) else _STEPS)
+            if ordinal + 2 < len(bounds) and bounds[ordinal + 2] < (cell + 1) << shift:
+                break
+        else:
+            return shift, first, bound
+    return None
 
 
 def constant_array(values: Iterable[int]) -> Column:

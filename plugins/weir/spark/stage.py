@@ -13,17 +13,18 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, InvariantViolation
 from weir.names import check_user_columns
 from weir.schema import Field, merge
-from weir.spark.expressions import check_expression
-from weir.spark.frames import quoted
+from weir.segment import segment_name
+from weir.spark.expressions import Expression, check_expression, with_expression
+from weir.spark.frames import exact, one_after_another, quoted
 from weir.spark.inputs import MALFORMED
 from weir.spark.progress import watched
 from weir.spark.routing import (
@@ -35,7 +36,7 @@ from weir.spark.routing import (
     routing_steps,
     segment_ordinal,
 )
-from weir.spark.session import setting
+from weir.spark.session import COMPLETE, check_classic, moved, private_session, writing_session
 from weir.warehouse import check_unused, filesystem, spark_path
 
 Say = Callable[[str], None]
@@ -51,12 +52,16 @@ PARQUET = {
     # What counts is in the database; a file _SUCCESS would be left when all others are deleted.
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
+KEY, STEPS, ORDINAL = "_weir_key", "_weir_steps", "_weir_ordinal"  # columns on the way
+_UNKNOWN = 1 << 60  # bytes that Spark estimates where it knows nothing
+_SAMPLED, _SAMPLED_ROWS = 4, 16  # files, and rows of each, whose keys are checked after writing
 _PLACE = re.compile(r"/part-[^/]*(\.c\d+\.)[^/]*$")
 _FILE = re.compile(rf"{SEGMENT}=(-?\d+)/{TASK}=\d+/[^/]+\.parquet$")
 
 
 def ranked(frame: DataFrame) -> DataFrame:
     """A DataFrame with the rank of each row: the order of its partitions, then of their rows."""
+    check_classic(frame)
     check_user_columns(frame.columns)  # the rank would take the place of one of that name
     return frame.withColumn(SEQ, F.monotonically_increasing_id())
 
@@ -73,14 +78,13 @@ def stage(
     user = [name for name in frame.columns if name not in (SEQ, MALFORMED)]
     given: list[Field] = frame.select(*quoted(user)).schema.jsonValue()["fields"]
     fields = merge(str(attempt.stream), attempt.fields, given)
-    _check_key(attempt, [field["name"] for field in given])
-    kept = quoted([name for name in frame.columns if name != SEQ])
+    resolving = private_session(spark)
+    key = _checked_key(attempt, [field["name"] for field in given], resolving)
     check_unused(warehouse, attempt.folder)
     path = spark_path(warehouse, attempt.folder)
-    # A key that is a time is cast to text: the same text in whatever session it is appended.
-    with setting(spark, {"spark.sql.session.timeZone": "UTC"}):
-        ids, routed = _route(attempt, frame)
-        rows = _write(spark, path, routed, kept, ids, attempt, say)
+    writing, frame = writing_session(frame, say)
+    routed = _route(attempt, with_expression(frame, key, KEY, _what(attempt), resolving))
+    rows = _write(moved(routed, writing), path, attempt, say)
     files = read_footers(warehouse, attempt.folder)
     found = sum(file.events for file in files)
     if found != rows:
@@ -89,6 +93,8 @@ def stage(
             f"hold {found}; nothing was committed."
         )
     _check_folders(attempt, files)
+    if not key.plain:
+        _check_sample(resolving, warehouse, attempt, key, fields, files)
     return Staged(
         attempt,
         tuple(file for file in files if file.segment_id != REJECTED_SEGMENT),
@@ -106,18 +112,21 @@ def _check_folders(attempt: Attempt, files: Sequence[StagedFile]) -> None:
         )
 
 
-def _route(attempt: Attempt, frame: DataFrame) -> tuple[list[int], DataFrame]:
-    """The segments by ordinal, and the rows with the ordinal of theirs (the last: rejected)."""
-    segments = sorted(attempt.segments, key=lambda s: s.key_low)
-    try:
-        routed = frame.withColumn("_weir_key", F.expr(attempt.routing_key).cast("string"))
-    except AnalysisException as error:
-        raise InvalidInput(
-            f"the routing key {attempt.routing_key!r} of stream {attempt.stream} can't be computed "
-            f"of these rows: {str(error).strip().splitlines()[0]}"
-        ) from None
-    missing = F.col("_weir_key").isNull()
-    steps = routing_steps(F.col("_weir_key"))
+def _what(attempt: Attempt) -> str:
+    return f"routing key of stream {attempt.stream},"
+
+
+def _ids(attempt: Attempt) -> list[int]:
+    """The segments of an attempt by range, and last the folder of rejected rows."""
+    by_range = sorted(attempt.segments, key=lambda s: s.key_low)
+    return [*(s.segment_id for s in by_range), REJECTED_SEGMENT]
+
+
+def _route(attempt: Attempt, frame: DataFrame) -> DataFrame:
+    """The rows, their ranks and the ordinal in `_ids` of where they go, by their keys (`KEY`)."""
+    kept = quoted([name for name in frame.columns if name not in (SEQ, KEY)])
+    missing = F.col(KEY).isNull()
+    steps = routing_steps(F.col(KEY))
     rejected: Column = F.lit(False)
     if attempt.on_missing_key == "spread":  # no order promised: placed by rank
         steps = F.when(missing, routing_steps(F.col(SEQ))).otherwise(steps)
@@ -125,43 +134,28 @@ def _route(attempt: Attempt, frame: DataFrame) -> tuple[list[int], DataFrame]:
         rejected = missing
     if MALFORMED in frame.columns:
         rejected = rejected | F.col(MALFORMED).isNotNull()
-    routed = routed.withColumn("_weir_steps", steps).withColumn(
-        "_weir_ordinal",
-        F.when(rejected, F.lit(len(segments))).otherwise(segment_ordinal("_weir_steps", segments)),
-    )
-    return [*(s.segment_id for s in segments), REJECTED_SEGMENT], routed
+    segments = sorted(attempt.segments, key=lambda s: s.key_low)
+    ordinal = F.when(rejected, F.lit(len(segments))).otherwise(segment_ordinal(STEPS, segments))
+    return frame.withColumn(STEPS, steps).select(*kept, SEQ, ordinal.alias(ORDINAL))
 
 
-def _write(
-    spark: SparkSession,
-    path: str,
-    routed: DataFrame,
-    kept: Sequence[Column],
-    ids: Sequence[int],
-    attempt: Attempt,
-    say: Say,
-) -> int:
+def _write(routed: DataFrame, path: str, attempt: Attempt, say: Say) -> int:
     """Write the files; returns how many rows Spark counted on the way."""
-    tasks = _tasks(routed) if len(ids) > 8 else 1
-    if tasks * len(ids) > MANY_FILES:
-        plan: Any = routed._jdf.queryExecution().optimizedPlan()
-        size = int(str(plan.stats().sizeInBytes()))
-        if size < SMALL_FILE * tasks * len(ids):
-            routed = routed.repartition(
-                max(1, min(tasks, size // (8 * SMALL_FILE) + 1)), "_weir_ordinal"
-            )
+    ids = _ids(attempt)
+    kept = quoted([name for name in routed.columns if name not in (SEQ, ORDINAL)])
+    routed = _in_fewer_tasks(routed, len(ids))
     # One number per (task, segment), so that it alone names the folder in its transaction. Counted
     # first: over rows that are in the plan itself (of a pandas DataFrame, say) Spark would compute
     # the number in the driver, where every task is task 0.
-    task = F.spark_partition_id() * F.lit(len(ids)) + F.col("_weir_ordinal")
+    task = F.spark_partition_id() * F.lit(len(ids)) + F.col(ORDINAL)
     counted = Observation()
     out = routed.observe(counted, F.count(F.lit(1)).alias("rows")).select(
         *kept,
         F.col(SEQ),
-        constant_array(ids)[F.col("_weir_ordinal")].alias(SEGMENT),
+        constant_array(ids)[F.col(ORDINAL)].alias(SEGMENT),
         task.alias(TASK),
     )
-    with watched(spark, f"appending to {attempt.stream}", say):
+    with watched(routed.sparkSession, f"appending to {attempt.stream}", say):
         (
             # One file is open at a time, and Spark finds what it would have sorted by itself.
             out.sortWithinPartitions(SEGMENT, TASK, SEQ)
@@ -173,10 +167,68 @@ def _write(
     return int(counted.get["rows"])
 
 
-def _tasks(frame: DataFrame) -> int:
-    """How many tasks will write, about: known without running what comes before a shuffle."""
-    planned: Any = frame._jdf.queryExecution().executedPlan().outputPartitioning()
-    return int(planned.numPartitions()) or frame.rdd.getNumPartitions()
+def _in_fewer_tasks(routed: DataFrame, folders: int) -> DataFrame:
+    """Shuffle the rows where each task would write many small files, as the data is small or there
+    are many tasks. How much data there is Spark estimates, unless it comes from outside a plan."""
+    execution: Any = routed._jdf.queryExecution()
+    tasks = _tasks(execution.executedPlan())
+    if tasks * folders <= MANY_FILES:
+        return routed
+    size = int(str(execution.optimizedPlan().stats().sizeInBytes()))
+    if size >= _UNKNOWN:
+        return routed.repartition(ORDINAL)
+    if size >= SMALL_FILE * tasks * folders:
+        return routed
+    return routed.repartition(max(1, min(tasks, size // (8 * SMALL_FILE) + 1)), ORDINAL)
+
+
+def _tasks(plan: Any) -> int:
+    """How many tasks a physical plan has, at most: found without running any part of it, as asking
+    Spark for the partitions of a sorted DataFrame would."""
+    kind = plan.getClass().getSimpleName()
+    if kind == "AdaptiveSparkPlanExec":
+        return _tasks(plan.initialPlan())
+    if known := plan.outputPartitioning().numPartitions():
+        return int(known)
+    children = [plan.children().apply(i) for i in range(plan.children().length())]
+    if not children:
+        return int(plan.execute().getNumPartitions())
+    tasks = [_tasks(child) for child in children
+             if child.getClass().getSimpleName() != "BroadcastExchangeExec"]  # fmt: skip
+    return sum(tasks) if kind == "UnionExec" else max(tasks)
+
+
+def _check_sample(
+    resolving: SparkSession,
+    warehouse: str,
+    attempt: Attempt,
+    key: Expression,
+    fields: Sequence[Field],
+    files: Sequence[StagedFile],
+) -> None:
+    """Compute the keys of the first rows of a few files anew, from what was written.
+
+    Raises InvariantViolation where a row lies in another segment than its key: something that Weir
+    doesn't know changes what the key means.
+    """
+    struct = StructType.fromJson({"type": "struct", "fields": list(fields)})
+    ranges = {segment.segment_id: segment for segment in attempt.segments}
+    parts = []
+    for file in [f for f in files if f.segment_id in ranges][:: max(1, len(files) // _SAMPLED)]:
+        reader = resolving.read.options(**COMPLETE).schema(struct)
+        rows = reader.parquet(exact(spark_path(warehouse, file.path))).limit(_SAMPLED_ROWS)
+        found = with_expression(rows, key, KEY, _what(attempt), resolving).where(
+            f"{KEY} IS NOT NULL"
+        )
+        parts.append(found.select(routing_steps(F.col(KEY)), F.lit(file.segment_id), KEY))
+    for steps, segment_id, value in one_after_another(parts).collect() if parts else ():
+        segment = ranges[segment_id]
+        if not segment.key_low <= steps / (1 << 53) < segment.key_high:
+            raise InvariantViolation(
+                f"Spark placed key {value!r} of stream {attempt.stream} in segment "
+                f"{segment_name(segment_id)}, where it does not belong: a setting of this session "
+                "changes what the routing key means; nothing was committed."
+            )
 
 
 def read_footers(warehouse: str, folder: str) -> list[StagedFile]:
@@ -213,11 +265,15 @@ def read_footers(warehouse: str, folder: str) -> list[StagedFile]:
     return [file for file in found if file is not None]
 
 
-def _check_key(attempt: Attempt, columns: Sequence[str]) -> None:
+def _checked_key(attempt: Attempt, columns: Sequence[str], resolving: SparkSession) -> Expression:
+    """The routing key, checked again before each use: it was when the stream was created, but by
+    the rules of that time."""
+    key = check_expression(attempt.routing_key, _what(attempt), resolving)
     known = {column.lower() for column in columns}
-    for name in check_expression(attempt.routing_key, "routing key"):
+    for name in key.columns:
         if name.lower() not in known:
             raise InvalidInput(
                 f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the "
                 f"rows have no column {name!r} (they have {', '.join(list(columns)[:8])})."
             )
+    return key

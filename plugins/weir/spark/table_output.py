@@ -28,7 +28,7 @@ from weir.reader_groups.table_outputs import Column
 from weir.settings import Settings
 from weir.spark.failures import of_rows
 from weir.spark.frames import quoted
-from weir.spark.session import setting
+from weir.spark.session import moved, private_session
 from weir.storage import Database, copy_in, sqlstate
 
 # Per type in Spark those in Postgres that hold each of its values unchanged.
@@ -112,12 +112,13 @@ def copy_rows(
     def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _copy(settings, statement, batches)
 
-    with setting(frame.sparkSession, {"spark.sql.session.timeZone": "UTC"}):
-        texts = [
-            _text(column, field.dataType).alias(f"_{i}")
-            for i, (column, field) in enumerate(zip(columns, fields, strict=True))
-        ]
-        answers = frame.select(*texts).mapInArrow(copy, _ANSWER).collect()
+    texts = [
+        _text(column, field.dataType).alias(f"_{i}")
+        for i, (column, field) in enumerate(zip(columns, fields, strict=True))
+    ]
+    # Times become texts in UTC, whatever session they come from.
+    rows = moved(frame, private_session(frame.sparkSession)).select(*texts)
+    answers = moved(rows, frame.sparkSession).mapInArrow(copy, _ANSWER).collect()
     for answer in answers:
         if answer.error is not None:
             if of_rows(answer.state):

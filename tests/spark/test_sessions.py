@@ -1,0 +1,250 @@
+"""A routing key means the same in whatever session, thread and setting the rows come from."""
+
+import gzip
+import itertools
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from tests.spark.installation import Installation, setting
+from tests.spark.xxh64 import position
+from weir.errors import InvariantViolation
+from weir.names import StreamName
+from weir.spark import session
+
+ROWS = """SELECT id AS n, timestamp_seconds(1700000000 + id * 5000) AS t,
+    CAST(id + 1 AS DECIMAL(38, 10)) AS a, CAST(7 AS DECIMAL(38, 18)) AS b,
+    CAST(id AS STRING) AS s, 'ßE' AS u,
+    named_struct('x', CAST(NULL AS INT), 'n', id) AS st FROM range(200)"""
+# Keys, and what a session may set that would change what they mean.
+SETTINGS: dict[str, Mapping[str, str]] = {
+    "t": {"spark.sql.session.timeZone": "America/New_York"},
+    "hour(t)": {"spark.sql.session.timeZone": "Asia/Kolkata"},
+    "a / b": {"spark.sql.decimalOperations.allowPrecisionLoss": "false"},
+    "coalesce(cast(s AS tinyint), n)": {"spark.sql.ansi.enabled": "false"},
+    "t > '2023-11-20 00:00:00'": {"spark.sql.timestampType": "TIMESTAMP_NTZ"},
+    "concat(s, initcap(u))": {"spark.sql.icu.caseMappings.enabled": "false"},
+    "to_json(st)": {"spark.sql.jsonGenerator.ignoreNullFields": "false"},
+    "st": {"spark.sql.legacy.castComplexTypesToString.enabled": "true"},
+    "date_format(t, 'yyyy-MM-dd HH u')": {"spark.sql.legacy.timeParserPolicy": "LEGACY"},
+    "regexp_replace(s, '\\\\d$', 'x')": {"spark.sql.parser.escapedStringLiterals": "true"},
+}
+EXPECTED_FAILURES = {"coalesce(cast(s AS tinyint), n)", "date_format(t, 'yyyy-MM-dd HH u')"}
+
+
+def places(weir: Installation, stream: StreamName) -> dict[int, tuple[float, float]]:
+    """Per event the key range of the segment it lies in."""
+    facts = weir.facts(stream)
+    return dict(zip(facts["n"], facts["_range"], strict=True))
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_a_key_means_the_same_in_a_session_with_other_settings(
+    weir: Installation, key: str
+) -> None:
+    stream = weir.create(key=key, segments=40)
+    other = weir.spark.newSession()
+    for name, value in SETTINGS[key].items():
+        other.conf.set(name, value)
+    if key in EXPECTED_FAILURES:  # it fails in every session alike, rather than mean two things
+        for spark in (weir.spark, other):
+            with pytest.raises(Exception, match=r"CAST_OVERFLOW|CAST_INVALID|INCONSISTENT|VALUE"):
+                weir.append(stream, spark.sql(ROWS))
+        assert weir.query("SELECT DISTINCT state FROM transaction") == [("aborted",)]
+        return
+    weir.append(stream, weir.spark.sql(ROWS))
+    here = places(weir, stream)
+    weir.append(stream, other.sql(ROWS).withColumn("n", F.col("n") + 1000))
+    assert {n: range_ for n, range_ in places(weir, stream).items() if n >= 1000} == {
+        n + 1000: range_ for n, range_ in here.items()
+    }
+
+
+def test_rows_of_foreach_batch_go_where_all_others_go(weir: Installation, tmp_path: Path) -> None:
+    # Spark gives the function a session of its own.
+    stream = weir.create(key="t", segments=40)
+    rows = weir.spark.sql(ROWS).select("n", "t")
+    rows.coalesce(1).write.parquet(str(tmp_path / "source"))
+    with setting(weir.spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        query = (
+            weir.spark.readStream.schema(rows.schema)
+            .parquet(str(tmp_path / "source"))
+            .writeStream.foreachBatch(lambda frame, _: weir.append(stream, frame) and None)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    for row in weir.read(stream).itertuples():
+        low, high = places(weir, stream)[row.n]
+        assert low <= position(str(row.t.tz_localize(None))) < high
+        break
+    wanted = weir.create("s/wanted", key="t", segments=40)
+    weir.append(wanted, rows)
+    assert places(weir, stream) == places(weir, wanted)
+
+
+def test_appends_of_several_threads_change_no_setting_of_their_session(
+    weir: Installation,
+) -> None:
+    before = dict(weir.spark.conf.getAll)
+    streams = [weir.create(f"s/thread{i}", key="t", segments=40) for i in range(4)]
+    with setting(weir.spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        seen: list[dict[str, str]] = []
+        threads = [
+            threading.Thread(target=weir.append, args=(stream, weir.spark.sql(ROWS)))
+            for stream in streams
+        ]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            seen.append(dict(weir.spark.conf.getAll))
+            threads[0].join(0.01)
+        for thread in threads:
+            thread.join()
+    assert all(one == {**before, "spark.sql.session.timeZone": "America/New_York"} for one in seen)
+    assert len({tuple(sorted(places(weir, stream).items())) for stream in streams}) == 1
+    assert len(places(weir, streams[0])) == 200
+
+
+def test_a_function_of_the_session_does_not_replace_that_of_a_key(weir: Installation) -> None:
+    stream = weir.create(key="upper(s)", segments=40)
+    other = weir.spark.newSession()
+    other.udf.register("upper", lambda text: "always the same")
+    weir.append(stream, other.sql(ROWS))
+    for n, (low, high) in places(weir, stream).items():
+        assert low <= position(str(n)) < high
+
+
+def test_rows_are_computed_under_the_settings_of_their_own_session(weir: Installation) -> None:
+    stream = weir.create(key="upper(k)", segments=4)
+    other = weir.spark.newSession()
+    other.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
+    other.conf.set("spark.sql.session.timeZone", "America/New_York")
+    frame = other.createDataFrame(
+        [("a", "2024-1-1 10"), ("b", "2024-12-31 9")], "k string, x string"
+    )
+    frame = frame.withColumn("t", F.expr("to_timestamp(x, 'yyyy-MM-dd HH')"))
+    frame = frame.withColumn("day", F.expr("date_format(t, 'u')"))
+    weir.append(stream, frame)
+    read = weir.read(stream).sort_values("k")
+    assert list(read["day"]) == ["1", "2"]  # u is the day of the week in the old patterns
+    assert [str(t) for t in read["t"]] == ["2024-01-01 15:00:00", "2024-12-31 14:00:00"]
+    assert any("computed first" in line for line in weir.said)
+
+
+def test_an_observation_of_the_user_is_still_made(weir: Installation) -> None:
+    stream = weir.create(key="s", segments=2)
+    seen = Observation("mine")
+    weir.append(stream, weir.spark.sql(ROWS).observe(seen, F.count(F.lit(1)).alias("rows")))
+    assert seen.get == {"rows": 200}
+
+
+def test_an_append_whose_rows_lie_elsewhere_than_their_keys_is_refused(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "COMPUTING", {})  # something that nobody knows of
+    stream = weir.create(key="concat(s, initcap(u))", segments=40)
+    other = weir.spark.newSession()
+    other.conf.set("spark.sql.icu.caseMappings.enabled", "false")
+    with pytest.raises(InvariantViolation, match="changes what the routing key means"):
+        weir.append(stream, other.sql(ROWS))
+    assert weir.query("SELECT state FROM transaction") == [("aborted",)]
+
+
+IGNORING = {
+    "spark.sql.files.ignoreCorruptFiles": "true",
+    "spark.sql.files.ignoreMissingFiles": "true",
+}
+
+
+def damage(path: Path) -> None:
+    """Overwrite the middle of a file, where its pages are."""
+    content = bytearray(path.read_bytes())
+    middle = slice(len(content) // 4, len(content) // 2)
+    content[middle] = bytes(len(content[middle]))
+    path.write_bytes(bytes(content))
+
+
+def test_a_damaged_input_file_is_refused_where_spark_is_told_to_ignore_it(
+    weir: Installation,
+) -> None:
+    stream = weir.create(segments=2)
+    for i in range(4):
+        rows = {"k": [f"key {n * 7919 % 100_003}" for n in range(20_000)], "n": range(20_000)}
+        pq.write_table(pa.table(rows), f"{weir.input}/{i}.parquet", row_group_size=1000)
+    damage(Path(weir.input) / "2.parquet")
+    with setting(weir.spark, IGNORING), pytest.raises(Exception, match="parquet"):
+        weir.ingest(stream, [f"{i}.parquet" for i in range(4)])
+    assert weir.query("SELECT state FROM transaction") == [("aborted",)]
+
+
+def test_a_cut_off_gzip_is_refused_where_spark_is_told_to_ignore_it(weir: Installation) -> None:
+    stream = weir.create(segments=2)
+    lines = "k,n\n" + "".join(f"key {n * 7919 % 100_003},{n}\n" for n in range(100_000))
+    whole = gzip.compress(lines.encode())
+    (Path(weir.input) / "a.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with setting(weir.spark, IGNORING), pytest.raises(Exception, match=r"gz|EOF|Unexpected"):
+        weir.ingest(stream, ["a.csv.gz"], "csv")
+    assert weir.query("SELECT state FROM transaction") == [("aborted",)]
+
+
+@pytest.mark.parametrize("order", ["none", "segment", "stream"])
+def test_a_damaged_file_of_the_warehouse_stops_a_read_where_spark_is_told_to_ignore_it(
+    weir: Installation, order: str
+) -> None:
+    stream = weir.create(segments=2)
+    weir.append(stream, [(f"key {n * 7919 % 100_003}", n) for n in range(20_000)])
+    (first, *_) = (row.path for row in weir.query("SELECT path FROM data_file"))
+    path = Path(weir.settings.warehouse) / first
+    content = path.read_bytes()
+    with setting(weir.spark, IGNORING):
+        damage(path)
+        for read in (lambda frame: frame.collect(), lambda frame: frame.where("n >= 0").collect()):
+            with pytest.raises(Exception, match=path.name):
+                read(weir.frame(stream, order))
+        frame = weir.frame(stream, order)
+        path.unlink()
+        with pytest.raises(Exception, match=path.name):
+            frame.collect()
+    path.write_bytes(content)
+
+
+_runs = itertools.count()
+
+
+def evaluations(weir: Installation, shape: Callable[[DataFrame], DataFrame], segments: int) -> int:
+    """How often the rows of a DataFrame are computed by an append."""
+    counted = weir.spark.sparkContext.accumulator(0)
+
+    def count(batches):  # type: ignore[no-untyped-def]  # a generator of Arrow batches
+        for batch in batches:
+            counted.add(batch.num_rows)
+            yield batch
+
+    stream = weir.create(f"s/run{next(_runs)}", segments=segments)
+    rows = weir.spark.range(0, 10_000, 1, 4).select(F.col("id").alias("n"))
+    rows = rows.mapInArrow(count, "n long").withColumn("k", F.col("n").cast("string"))
+    committed = weir.append(stream, shape(rows))
+    assert committed.events == 10_000
+    return int(counted.value) // 10_000
+
+
+@pytest.mark.parametrize("segments", [2, 16])
+def test_rows_are_computed_once(weir: Installation, segments: int) -> None:
+    assert evaluations(weir, lambda rows: rows, segments) == 1
+    assert evaluations(weir, lambda rows: rows.repartition(3, "n"), segments) == 1
+
+
+@pytest.mark.parametrize("segments", [2, 16])
+def test_rows_that_are_sorted_are_computed_as_often_as_spark_itself_does(
+    weir: Installation, segments: int
+) -> None:
+    # Spark looks at the rows once to find the ranges, and once to sort them.
+    assert evaluations(weir, lambda rows: rows.orderBy("n"), segments) == 2
