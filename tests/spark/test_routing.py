@@ -3,6 +3,7 @@
 import math
 import time
 from itertools import pairwise
+from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
@@ -53,7 +54,7 @@ def boundary_steps(parts: list[Segment]) -> dict[int, int]:
     return wanted
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 16, 300, 1000])
+@pytest.mark.parametrize("count", [1, 2, 3, 16, 128, 129, 300, 1000])
 def test_bisection_finds_the_segment_also_at_its_boundaries(
     spark: SparkSession, count: int
 ) -> None:
@@ -77,10 +78,21 @@ def test_unequal_ranges_that_lie_between_two_steps_are_bisected_exactly(
         assert part.key_low <= row.steps / 2**53 < part.key_high, (row, part)
 
 
-def test_routing_into_many_segments_is_not_absurdly_slow(spark: SparkSession) -> None:
+def test_many_unequal_ranges_are_looked_up_exactly(spark: SparkSession) -> None:
+    random = Random(7)
+    for narrow in (2.0**-10, 2.0**-40):  # with cells, and too narrow for them
+        edges = sorted({0.0, 1.0, *(random.random() for _ in range(200)), 0.3, 0.3 + narrow})
+        parts = [Segment(segment_id(i, 0), a, b) for i, (a, b) in enumerate(pairwise(edges))]
+        wanted = boundary_steps(parts)
+        frame = spark.createDataFrame([(steps,) for steps in wanted], "steps long")
+        found = frame.select("steps", segment_ordinal("steps", parts).alias("i")).collect()
+        assert {row.steps: row.i for row in found} == wanted
+
+
+def test_routing_into_many_segments_takes_no_more_than_into_few(spark: SparkSession) -> None:
     def seconds(count: int) -> float:
         parts = segments(count)
-        frame = spark.range(0, 500_000, 1, 2).select(
+        frame = spark.range(0, 2_000_000, 1, 2).select(
             routing_steps(F.col("id").cast("string")).alias("steps")
         )
         ids = constant_array(part.segment_id for part in parts)
@@ -90,8 +102,10 @@ def test_routing_into_many_segments_is_not_absurdly_slow(spark: SparkSession) ->
         routed.agg(F.max("segment")).collect()
         return time.monotonic() - begun
 
-    one, many = min(seconds(16) for _ in range(2)), seconds(1000)
-    assert many < 10 * one + 2, f"{many:.2f} s into 1,000 segments, {one:.2f} s into 16"
+    few = min(seconds(100) for _ in range(3))
+    for count in (1_000, 10_000):
+        many = min(seconds(count) for _ in range(3))
+        assert many < 3 * few + 1, f"{many:.2f} s into {count} segments, {few:.2f} s into 100"
 
 
 @pytest.mark.parametrize("count", [1, 16, 300])

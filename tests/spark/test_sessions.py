@@ -4,6 +4,7 @@ import gzip
 import itertools
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -66,6 +67,21 @@ def test_a_key_means_the_same_in_a_session_with_other_settings(
     }
 
 
+def test_a_key_means_the_same_on_a_machine_in_another_time_zone(weir: Installation) -> None:
+    stream = weir.create(key="t", segments=40)
+    weir.append(stream, weir.spark.sql(ROWS))
+    here = places(weir, stream)
+    zones = weir.spark._jvm.java.util.TimeZone  # type: ignore[union-attr]  # there is a JVM
+    before = zones.getDefault()
+    zones.setDefault(zones.getTimeZone("America/New_York"))
+    try:
+        weir.append(stream, weir.spark.sql(ROWS).withColumn("n", F.col("n") + 1000))
+    finally:
+        zones.setDefault(before)
+    elsewhere = places(weir, stream)
+    assert {n: elsewhere[n + 1000] for n in here} == here
+
+
 def test_rows_of_foreach_batch_go_where_all_others_go(weir: Installation, tmp_path: Path) -> None:
     # Spark gives the function a session of its own.
     stream = weir.create(key="t", segments=40)
@@ -117,7 +133,7 @@ def test_a_function_of_the_session_does_not_replace_that_of_a_key(weir: Installa
     stream = weir.create(key="upper(s)", segments=40)
     other = weir.spark.newSession()
     other.udf.register("upper", lambda text: "always the same")
-    weir.append(stream, other.sql(ROWS))
+    replace(weir, spark=other).append(stream, other.sql(ROWS))
     for n, (low, high) in places(weir, stream).items():
         assert low <= position(str(n)) < high
 

@@ -42,6 +42,19 @@ def test_few_rows_of_many_tasks_and_segments_are_shuffled_into_few_files(
     assert_in_order(weir, stream, 4_000)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_few_rows_of_very_many_tasks_are_shuffled_also_into_few_segments(
+    weir: Installation, known: bool
+) -> None:
+    stream = weir.create(segments=7)
+    frame = rows(weir, 3_000, tasks=100)
+    if not known:  # rows from outside a plan, of which Spark can't tell how many there are
+        frame = weir.spark.createDataFrame(frame.rdd, frame.schema)
+    committed = weir.append(stream, frame)
+    assert committed.files <= 14, "700 files without it"
+    assert_in_order(weir, stream, 3_000)
+
+
 def test_many_segments_are_written_by_few_tasks_without_a_shuffle(weir: Installation) -> None:
     stream = weir.create(segments=70)
     committed = weir.append(stream, rows(weir, 3_000, tasks=2))

@@ -37,6 +37,7 @@ MALFORMED = "_weir_malformed"  # the text of a row that could not be parsed, els
 FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33  # of the rank: file, block of a split text file, row
 ROW_MASK = (1 << ROW_BITS) - 1
 _LEAST, _MOST = 4 << 20, 128 << 20  # bytes that one task reads, about
+_OPENING = 128 << 10  # bytes that a task could read while it opens a file
 # Times without a zone mean UTC, in every session; quotes in a csv file are doubled, as RFC 4180 has
 # it and all but Spark write it.
 _READING = {"timeZone": "UTC", "escape": '"', **COMPLETE}
@@ -168,18 +169,16 @@ def read_inputs(spark: SparkSession, inputs: Inputs, known: list[Field] | None) 
     `known`: the stream's schema, if it has one. Text formats have `_weir_malformed`, too.
     """
     schema = _schema(spark, inputs, known)
-    target = max(
-        _LEAST,
-        min(_MOST, sum(f.bytes for f in inputs.files) // spark.sparkContext.defaultParallelism),
-    )
+    weights = [file.bytes + _OPENING for file in inputs.files]
+    target = max(_LEAST, min(_MOST, sum(weights) // spark.sparkContext.defaultParallelism))
     groups: list[list[int]] = []
     size = 0
-    for i, file in enumerate(inputs.files):
-        if not groups or size + file.bytes > target or file.bytes >= target:
+    for i, weight in enumerate(weights):
+        if not groups or size + weight > target or weight >= target:
             groups.append([])
             size = 0
         groups[-1].append(i)
-        size += file.bytes
+        size += weight
     parts = [_read_group(spark, inputs, group, schema) for group in groups]
     return one_after_another(parts)
 
