@@ -13,11 +13,13 @@ import sqlalchemy
 from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, at_once, rows, staged, unique
+from tests.controller.support import Lane, at_once, rows, staged, unique, while_held
 from tests.crash.proxy import failing_network
 from tests.reader_groups.support import Group
 from weir import migrate
 from weir.controller.commit import commit
+from weir.controller.locks import lock_streams
+from weir.controller.transactions import begin
 from weir.errors import Busy, Conflict, Unavailable
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -417,3 +419,33 @@ def test_an_append_that_was_told_of_is_there_after_the_server_is_killed(
     kept = lane.rows("SELECT transaction_number FROM transaction WHERE state = 'committed'")
     assert set(before) <= {number for (number,) in kept}
     assert any("pg_logical_emit_message" in statement for statement in counted)
+
+
+@pytest.fixture
+def slow_to_write(server: EmbeddedPostgres) -> Iterator[None]:
+    """The server leaves what nobody waits for in its memory, where a crash loses it."""
+    server.psql("ALTER SYSTEM SET wal_writer_delay = '10s'; SELECT pg_reload_conf();")
+    yield
+    server.start()
+    server.psql("ALTER SYSTEM RESET wal_writer_delay; SELECT pg_reload_conf();")
+
+
+@pytest.mark.parametrize("guard", [None, lambda _: None], ids=["alone", "guarded"])
+def test_an_attempt_that_may_write_is_there_after_the_server_is_killed(
+    killable: Database, server: EmbeddedPostgres, slow_to_write: None, guard: Any
+) -> None:
+    """Else the next append would be given its number, and find its files."""
+    lane = Lane.made(killable)
+
+    def opened() -> Any:
+        attempt = begin(
+            killable, lane.name, writer_id="w", batch_id="b", fingerprint="", lease=600.0,
+            source="test", guard=guard,
+        )  # fmt: skip
+        server.kill()
+        return attempt
+
+    _, attempt = while_held(killable, lambda c: lock_streams(c, ids=[lane.stream_id]), opened)
+    server.start()
+    kept = lane.rows("SELECT transaction_number FROM transaction WHERE stream_id = :s")
+    assert [number for (number,) in kept] == [attempt.transaction_number]

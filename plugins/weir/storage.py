@@ -55,6 +55,8 @@ _OLDEST = sqlalchemy.text(
 _HURRIED = sqlalchemy.text("SET LOCAL lock_timeout = '1s'")
 # A commit that waits for the disk waits for all that was committed before it.
 _FLUSH = sqlalchemy.text("SELECT pg_logical_emit_message(true, 'weir', '')")
+# The setting of the session again, which a function of ours may have changed for a transaction.
+_WAIT = sqlalchemy.text("SET LOCAL synchronous_commit TO DEFAULT")
 
 
 class Database:
@@ -213,6 +215,12 @@ class Database:
     def keep_alive(self, renew: Callable[[Connection], object], every: float) -> "KeepAlive":
         """A context in which `renew` runs in a transaction of its own every so many seconds."""
         return KeepAlive(self, renew, every)
+
+
+def wait_for_disk(connection: Connection) -> None:
+    """Make the commit of the connection's transaction wait for the disk, although a function called
+    in it found its result not `durable` (see `Database.statement`)."""
+    connection.execute(_WAIT)
 
 
 class KeepAlive:

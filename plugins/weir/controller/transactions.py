@@ -19,7 +19,7 @@ from weir.errors import Conflict, Fenced, NotFound, WeirError
 from weir.names import StreamName
 from weir.schema import Field
 from weir.segment import Segment
-from weir.storage import Database
+from weir.storage import Database, wait_for_disk
 from weir.warehouse import attempt_folder
 
 _BEGIN = text(
@@ -93,6 +93,9 @@ def begin(
     `lease` in seconds. `guard` is called in the same transaction and may refuse by raising: whoever
     was itself taken over must not take over.
 
+    What is returned survives a crash of the server: files are written under an Attempt's number,
+    and a number that a crash took back would be given to the next append.
+
     Raises Conflict when the same identity has another fingerprint, or when another committed
     transaction holds one of the files (unless `append_again`).
     """
@@ -144,6 +147,8 @@ def _guarded(
 ) -> Any:
     found = connection.execute(_BEGIN, given).one()
     guard(connection)
+    if not found.durable:
+        wait_for_disk(connection)
     return found
 
 
