@@ -9,13 +9,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from weir import migrate
-from weir.garbage import installation
+from weir.garbage import check_warehouse_ownership
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.settings import Settings
 from weir.storage import Database
-from weir.warehouse import claim
 
 
 @dataclass
@@ -79,7 +78,7 @@ def bench_setting(folder: Path, *, full: bool) -> Iterator[Setting]:
         logins.make_users(server)
         setting = Setting(folder, full, server.dsn("weir", "weir_app"), server, at_end)
         try:
-            claim(setting.settings.warehouse, *installation(setting.database))
+            check_warehouse_ownership(setting.database, setting.settings.warehouse)
             yield setting
         finally:
             if "database" in setting.__dict__:

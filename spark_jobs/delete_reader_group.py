@@ -4,15 +4,14 @@ import sys
 from typing import Any
 
 from weir.arguments import DeleteReaderGroup
-from weir.garbage import installation
+from weir.garbage import check_warehouse_ownership
 from weir.job import Job, main
 from weir.reader_groups.changes import delete_reader_group
-from weir.warehouse import claim
 
 
 def run(job: Job, arguments: DeleteReaderGroup) -> dict[str, Any]:
     """Delete one group."""
-    claim(job.settings.warehouse, *installation(job.database))
+    check_warehouse_ownership(job.database, job.settings.warehouse)
     return delete_reader_group(job.database, arguments.reader_group, request_id=job.request_id)
 
 

@@ -5,15 +5,14 @@ from typing import Any
 
 from weir.arguments import DeleteStream
 from weir.controller.seal import delete_stream
-from weir.garbage import installation
+from weir.garbage import check_warehouse_ownership
 from weir.job import Job, main
 from weir.names import stream_name
-from weir.warehouse import claim
 
 
 def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:
     """Delete one stream; its files are deleted by weir_upkeep after the grace period."""
-    claim(job.settings.warehouse, *installation(job.database))
+    check_warehouse_ownership(job.database, job.settings.warehouse)
     return delete_stream(
         job.database,
         stream_name(arguments.stream),

@@ -4,15 +4,14 @@ import sys
 from typing import Any
 
 from weir.arguments import ReaderOffline
-from weir.garbage import installation
+from weir.garbage import check_warehouse_ownership
 from weir.job import Job, main
 from weir.reader_groups.readers import reader_offline
-from weir.warehouse import claim
 
 
 def run(job: Job, arguments: ReaderOffline) -> dict[str, Any]:
     """Take one reader offline."""
-    claim(job.settings.warehouse, *installation(job.database))
+    check_warehouse_ownership(job.database, job.settings.warehouse)
     return reader_offline(
         job.database,
         arguments.reader_group,

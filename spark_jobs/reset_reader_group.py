@@ -4,15 +4,14 @@ import sys
 from typing import Any
 
 from weir.arguments import ResetReaderGroup
-from weir.garbage import installation
+from weir.garbage import check_warehouse_ownership
 from weir.job import Job, main
 from weir.reader_groups.changes import reset_reader_group
-from weir.warehouse import claim
 
 
 def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:
     """Reset one group."""
-    claim(job.settings.warehouse, *installation(job.database))
+    check_warehouse_ownership(job.database, job.settings.warehouse)
     return reset_reader_group(
         job.database,
         arguments.reader_group,

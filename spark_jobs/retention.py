@@ -5,12 +5,11 @@ from typing import Any
 
 from weir.arguments import Retention
 from weir.errors import Incomplete
-from weir.garbage import installation, sweep
+from weir.garbage import check_warehouse_ownership, sweep
 from weir.job import Job, main
 from weir.names import stream_name
 from weir.retention.run import retain
 from weir.retention.subscribers import read_alerts
-from weir.warehouse import claim
 
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:
@@ -19,7 +18,7 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
 
     if not arguments.dry_run:
         # In a restored database groups look as if they had been away since its backup.
-        claim(job.settings.warehouse, *installation(job.database))
+        check_warehouse_ownership(job.database, job.settings.warehouse)
     named = [stream_name(stream) for stream in arguments.streams]
     # A dry run is asked for by a person, who wants an answer though nothing has changed.
     names = named if named or arguments.dry_run else None

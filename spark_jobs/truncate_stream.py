@@ -5,15 +5,14 @@ from typing import Any
 
 from weir.arguments import TruncateStream
 from weir.controller.truncation import truncate
-from weir.garbage import installation
+from weir.garbage import check_warehouse_ownership
 from weir.job import Job, main
 from weir.names import stream_name
-from weir.warehouse import claim
 
 
 def run(job: Job, arguments: TruncateStream) -> dict[str, Any]:
     """Truncate one stream."""
-    claim(job.settings.warehouse, *installation(job.database))
+    check_warehouse_ownership(job.database, job.settings.warehouse)
     return truncate(
         job.database, stream_name(arguments.stream), arguments.cut, request_id=job.request_id
     )

@@ -6,19 +6,18 @@ from typing import Any
 from weir.arguments import Nothing
 from weir.controller.transactions import expire
 from weir.errors import Incomplete
-from weir.garbage import installation, sweep
+from weir.garbage import check_warehouse_ownership, sweep
 from weir.job import Job, forget_runs, main
 from weir.reader_groups.checkpoints import forget_old
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.retention.prune import prune
-from weir.warehouse import claim
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
     """First what makes garbage, then the garbage; then what nobody can ask for any more."""
     from weir.spark.delete import deleter
 
-    claim(job.settings.warehouse, *installation(job.database))
+    check_warehouse_ownership(job.database, job.settings.warehouse)
     aborted = expire(job.database, job.settings.transaction_lease)
     deleted = sweep(
         job.database, job.settings.warehouse, job.settings.grace_period,

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 from weir.removal import Delete, delete_here
 from weir.storage import Database
-from weir.warehouse import claim, mark
+from weir.warehouse import claim, mark, read_mark
 
 AT_ONCE = 200_000  # files deleted between two statements
 
@@ -29,6 +29,21 @@ def installation(database: Database) -> tuple[str, bool, int, bool]:
     return str(row.installation_id), row.new, row.tide, row.moved
 
 
+def check_warehouse_ownership(database: Database, warehouse: str) -> str:
+    """Check that the warehouse is this database's, and that it was not restored from a backup; an
+    installation that is new marks it as its own. Returns the installation's id.
+
+    Raises InvariantViolation as `claim` does.
+    """
+    # The mark first: a sweep counts itself in the database before it does in the warehouse, so of
+    # a sweep between the two the database knows, and the mark read here does not.
+    seen, known = read_mark(warehouse), installation(database)
+    if not seen[0] and not known[1]:  # the first append of all may have come between the two
+        seen, known = read_mark(warehouse), installation(database)
+    claim(warehouse, *known, seen=seen)
+    return known[0]
+
+
 def sweep(
     database: Database, warehouse: str, grace_period: float, delete: Delete | None = None
 ) -> dict[str, Any]:
@@ -41,9 +56,9 @@ def sweep(
     belongs to another database, or this one was restored, moved or taken over since it was last
     recovered.
     """
-    claim(warehouse, *(known := installation(database)))
+    installation_id = check_warehouse_ownership(database, warehouse)
     # From now on a backup that is older than this sweep is known by its mark.
-    mark(warehouse, known[0], database.transaction(_rise))
+    mark(warehouse, installation_id, database.transaction(_rise))
     files = bytes_ = 0
     failed: list[str] = []
     last = ("", "")

@@ -54,11 +54,11 @@ def recover(
     """
     if unknown_files not in UNKNOWN_FILES:
         raise InvalidInput(f"unknown_files is {unknown_files!r}; use one of {UNKNOWN_FILES}.")
+    found_id, swept = read_mark(warehouse)  # first: see check_warehouse_ownership
     installation_id, new, tide, moved = installation(database)
     incarnation = database.transaction(
         lambda c: c.execute(text("SELECT incarnation()")).scalar_one()
     )
-    found_id, swept = read_mark(warehouse)
     if found_id != installation_id and not (new and not found_id):
         raise InvariantViolation(
             f"the warehouse {warehouse} is of installation {found_id or 'none'}, but this database "

@@ -29,13 +29,13 @@ from weir.controller.reads import FileSlice, plan_of_bounds
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
 from weir.errors import BadRows, InvalidInput, Truncated, Unavailable
-from weir.garbage import installation
+from weir.garbage import check_warehouse_ownership
 from weir.names import StreamName, stream_name
 from weir.schema import Field, merge
 from weir.segment import Segment
 from weir.settings import Settings, load
 from weir.storage import Database
-from weir.warehouse import check_unused, claim, filesystem
+from weir.warehouse import check_unused, filesystem
 
 _SEQ = "_weir_seq"
 _SEED = 42  # Spark's own for xxhash64
@@ -71,7 +71,7 @@ def append(
         if isinstance(begun, Committed):
             return begun
         try:
-            claim(settings.warehouse, *installation(database))
+            check_warehouse_ownership(database, settings.warehouse)
             lease, longest = settings.transaction_lease, settings.transaction_max
             with database.keep_alive(
                 lambda c: ping_all(c, [begun], lease, longest), every=lease / 3

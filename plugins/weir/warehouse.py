@@ -104,16 +104,24 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
     )
 
 
-def claim(root: str, installation_id: str, new: bool, tide: int = 0, moved: bool = False) -> None:
+def claim(
+    root: str,
+    installation_id: str,
+    new: bool,
+    tide: int = 0,
+    moved: bool = False,
+    seen: tuple[str, int] | None = None,
+) -> None:
     """Check that the warehouse carries the installation's id; a `new` installation writes it.
 
-    `tide`: how often this database has swept (see `mark`); `moved`: whether it is where it was.
+    `tide`: how often this database has swept (see `mark`); `moved`: whether it is where it was;
+    `seen`: what `read_mark` returned before the database was asked for these (None: read it now).
     Raises InvariantViolation when the warehouse carries another id, or none although something was
     committed: it is another database's, or the folder that should be mounted there is not. Also
     when it was swept more often than the database knows: then the database was restored from a
     backup; and when the database `moved`: then it may have been.
     """
-    found, swept = read_mark(root)
+    found, swept = seen or read_mark(root)
     if not found and new and not moved:
         mark(root, installation_id, tide)
         return

@@ -1,21 +1,24 @@
 """Deleting: folders and files, in whatever state a killed sweep left them."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 from pyarrow import fs
+from sqlalchemy import event
 
+from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.reader_groups.support import Group
 from weir import garbage
 from weir.controller.seal import delete_stream, seal_stream
 from weir.controller.transactions import abort
 from weir.errors import InvariantViolation
-from weir.garbage import installation, sweep
+from weir.garbage import check_warehouse_ownership, installation, sweep
 from weir.removal import _delete, delete_here
 from weir.storage import Database
-from weir.warehouse import MARK
+from weir.warehouse import MARK, mark
 
 
 @pytest.fixture
@@ -289,3 +292,40 @@ def test_where_an_output_root_is_not_mounted_nothing_is_forgotten(
     dead = write(root, "d/group=g/batch=1.1/attempt=1/part")
     assert sweep(lane.database, str(tmp_path), 0.0)["failed"] == []
     assert (dead.exists(), left(lane)) == (False, [])
+
+
+def beside(test_database: TestDatabase, moment: str, other: Callable[[], object]) -> Database:
+    """A database, of which `other` happens just before or after it is asked which one it is."""
+    database = test_database.open()
+
+    def heard(*sent: object) -> None:
+        if "FROM installation" in str(sent[2]):
+            other()
+
+    event.listen(database.engines[0], f"{moment}_cursor_execute", heard)
+    return database
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_sweep_beside_it_does_not_make_a_database_look_restored(
+    lane: Lane, test_database: TestDatabase, tmp_path: Path, moment: str
+) -> None:
+    root = str(tmp_path)
+    lane.append({"0.0": 1})
+    mark(root, installation(lane.database)[0], 0)
+    for _ in range(2):
+        sweeping = partial(sweep, lane.database, root, 0.0)
+        check_warehouse_ownership(beside(test_database, moment, sweeping), root)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_the_first_append_of_all_beside_it_does_not_make_a_warehouse_look_lost(
+    lane: Lane, test_database: TestDatabase, tmp_path: Path, moment: str
+) -> None:
+    root = str(tmp_path)
+
+    def append() -> None:
+        check_warehouse_ownership(lane.database, root)
+        lane.append({"0.0": 1})
+
+    check_warehouse_ownership(beside(test_database, moment, append), root)

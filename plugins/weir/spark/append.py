@@ -11,14 +11,13 @@ from weir.controller.commit import commit
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
 from weir.errors import Unavailable, WeirError
-from weir.garbage import installation
+from weir.garbage import check_warehouse_ownership
 from weir.names import StreamName, stream_name
 from weir.settings import Settings, load
 from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading_session
 from weir.spark.rejected import check_rejected, stage_rejected
 from weir.spark.stage import Say, ranked, stage
 from weir.storage import Database
-from weir.warehouse import claim
 
 log = logging.getLogger("weir.append")
 
@@ -105,7 +104,7 @@ class Appender:
         opened = [attempt]
         lease, longest = self.settings.transaction_lease, self.settings.transaction_max
         try:
-            claim(self.settings.warehouse, *installation(self.database))
+            check_warehouse_ownership(self.database, self.settings.warehouse)
             with self.database.keep_alive(
                 lambda c: ping_all(c, opened, lease, longest), every=lease / 3
             ):

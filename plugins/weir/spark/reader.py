@@ -28,7 +28,7 @@ from weir.errors import (
     Truncated,
     Unavailable,
 )
-from weir.garbage import installation
+from weir.garbage import check_warehouse_ownership
 from weir.names import StreamName, stream_name
 from weir.reader_groups.batches import Batch, commit_batch
 from weir.reader_groups.budget import Budget
@@ -48,7 +48,7 @@ from weir.spark.read import frame_of
 from weir.spark.rejected import failed_events, make_rejected_stream
 from weir.spark.table_output import copy_rows, matched
 from weir.storage import KeepAlive, sqlstate
-from weir.warehouse import claim, spark_path
+from weir.warehouse import spark_path
 
 _SHOWN = 5  # segments of a batch that a sentence names
 
@@ -102,7 +102,7 @@ class Reader:
 
     def __enter__(self) -> "Reader":
         database, lease = self.appender.database, self.appender.settings.reader_lease
-        claim(self.appender.settings.warehouse, *installation(database))
+        check_warehouse_ownership(database, self.appender.settings.warehouse)
         self._token = join(database, self.group, self.reader_id, lease, label=self.label)
         self._until = database.transaction(lambda c: group_tails(c, self.group))
         self._alive = database.keep_alive(self._renew, every=lease / 3).__enter__()
