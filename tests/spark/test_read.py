@@ -259,3 +259,27 @@ def test_a_segment_can_be_read_by_many_commits_at_once(weir: Installation) -> No
             ].item()
         ]
     )
+
+
+def test_numbers_of_transactions_that_lie_far_apart_make_no_large_plan(weir: Installation) -> None:
+    """As they do after recoveries: each goes on a million further than what is known."""
+    stream = weir.create(segments=2)
+
+    def length() -> int:
+        plan = weir.frame(stream, "none")._jdf.queryExecution().analyzed()
+        return len(plan.toJSON())
+
+    for seed in range(12):
+        weir.append(stream, rows(seed, 30))
+    before = length()
+    for seed in range(12, 24):
+        if seed % 3 == 0:
+            weir.database.transaction(
+                lambda c: c.exec_driver_sql(
+                    "UPDATE stream SET next_transaction_number = next_transaction_number + 999999"
+                )
+            )
+        weir.append(stream, rows(seed, 30))
+    assert weir.value("SELECT max(transaction_number) FROM transaction") > 3_000_000
+    assert length() < 4 * before
+    assert len(weir.check(stream)) == 24 * 30

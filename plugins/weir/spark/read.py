@@ -7,6 +7,7 @@ joined, and nothing but the order that was asked for is sorted; no order needs a
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -28,6 +29,8 @@ PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
 TRANSACTION, ATTEMPT = "_weir_tx", "_weir_attempt"
 _PIECE = r"\.c(\d+)\."  # in a file's name: which of the files that the task wrote for the segment
 _FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*{_PIECE}")
+_FEW, _PLACES_EACH = 1000, 8  # an array by transaction has at most so many, and so many for each
+_MOST_RUNS = 256
 _TASKS_PER_CORE = 4  # reading tasks that an ordered read is divided into
 
 
@@ -136,6 +139,23 @@ def _scan(
     return ordered.select(*quoted(schema.fieldNames()), *PLACES)
 
 
+def _runs_of(transactions: Sequence[int]) -> list[Sequence[int]]:
+    """Ascending numbers in runs, cut at the longest gaps, so that an array with a place for each
+    number between the first and the last of a run is not much longer than the numbers are many.
+
+    A recovery leaves a gap of a million; so many appends may not have written to what is read.
+    """
+    gaps = sorted((past - one, i) for i, (one, past) in enumerate(pairwise(transactions), start=1))
+    length = transactions[-1] - transactions[0]
+    cuts = [0, len(transactions)]
+    most = _FEW + _PLACES_EACH * len(transactions)
+    while gaps and length > most and len(cuts) <= _MOST_RUNS:
+        gap, i = gaps.pop()
+        length -= gap
+        cuts.append(i)
+    return [transactions[low:high] for low, high in pairwise(sorted(cuts))]
+
+
 class _Constants:
     """Constants per file, found from the transaction and task in the names of its folders.
 
@@ -151,24 +171,37 @@ class _Constants:
                 raise InvalidInput(f"{s.path} is not the path of a data file.")
             found.append((int(match[1]), int(match[2]), int(match[3])))
         self._pieces = 1 + max(piece for _, _, piece in found)
-        self._first = min(transaction for transaction, _, _ in found)
         tasks: dict[int, list[int]] = {}
         for transaction, task, _ in found:
             tasks.setdefault(transaction, []).append(task)
-        self._base = [0] * (1 + max(tasks) - self._first)
+        self._runs = _runs_of(sorted(tasks))
+        self._base: list[int] = []  # per number of a run, one run after the other
+        self._shifts: list[int] = []  # from a number to its place there, per run
+        base: dict[int, int] = {}
         slots = 0
-        for transaction in sorted(tasks):
-            low, high = min(tasks[transaction]), max(tasks[transaction])
-            self._base[transaction - self._first] = slots - low
-            slots += high - low + 1
+        for run in self._runs:
+            self._shifts.append(len(self._base) - run[0])
+            self._base += [0] * (run[-1] - run[0] + 1)
+            for transaction in run:
+                low, high = min(tasks[transaction]), max(tasks[transaction])
+                base[transaction] = slots - low
+                self._base[transaction + self._shifts[-1]] = base[transaction]
+                slots += high - low + 1
         self._slots = [
-            (self._base[transaction - self._first] + task) * self._pieces + piece
-            for transaction, task, piece in found
+            (base[transaction] + task) * self._pieces + piece for transaction, task, piece in found
         ]
 
+    def _shift(self, low: int, high: int) -> str:
+        """The shift of the run that a row's transaction is in, by bisection."""
+        if high - low == 1:
+            return str(self._shifts[low])
+        middle = (low + high) // 2
+        left, right = self._shift(low, middle), self._shift(middle, high)
+        return f"if({TRANSACTION} < {self._runs[middle][0]}, {left}, {right})"
+
     def _slot(self) -> Column:
-        base = constant_array(self._base)[F.col(TRANSACTION) - F.lit(self._first)]
-        slot = base.cast("int") + F.col(TASK)
+        place = F.col(TRANSACTION) + F.expr(self._shift(0, len(self._runs)))
+        slot = constant_array(self._base)[place].cast("int") + F.col(TASK)
         if self._pieces > 1:
             piece = F.regexp_extract("_metadata.file_name", _PIECE, 1).cast("int")
             slot = slot * F.lit(self._pieces) + piece
