@@ -270,10 +270,12 @@ CREATE TEMP TABLE made AS
 SELECT i, i %% %(m)s AS segment_id, (i / %(m)s) * %(rows)s AS start_offset,
        last_clock - (%(n)s - i) * 1000000::bigint AS clock
 FROM stream, generate_series(0, %(n)s - 1) i WHERE stream_id = %(s)s;
-INSERT INTO transaction (stream_id, transaction_number, writer_id, batch_id, fingerprint, state,
-    epoch, opened_at, lease_until, ended_at, clock, events, bytes, files, append_again, source)
-SELECT %(s)s, i + 1, 'bulk', i::text, '', 'committed', 0, clock_time(clock), clock_time(clock),
-       clock_time(clock), clock, %(rows)s, 10 * %(rows)s, 1, false, 'bench' FROM made;
+INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id, batch_id,
+    fingerprint, state, epoch, opened_at, lease_until, ended_at, clock, events, bytes, files,
+    append_again, source)
+SELECT %(s)s, (SELECT scope || '/' || name FROM stream WHERE stream_id = %(s)s), i + 1, 'bulk',
+       i::text, '', 'committed', 0, clock_time(clock), clock_time(clock), clock_time(clock), clock,
+       %(rows)s, 10 * %(rows)s, 1, false, 'bench' FROM made;
 INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes, transaction_number,
     first_seq, last_seq, schema_version, path)
 SELECT %(s)s, segment_id, start_offset, %(rows)s, 10 * %(rows)s, i + 1, 0, %(rows)s - 1, 1,

@@ -118,9 +118,10 @@ INSERT INTO stream_schema (stream_id, version, fields)
 SELECT stream_id, 1, '[{"name": "key", "type": "string", "nullable": true, "metadata": {}}]'
 FROM made;
 
-INSERT INTO epoch (stream_id, epoch, reference_epoch, created_at, splits, merges, sealed_events,
-                   sealed_bytes, cause, request_id)
-SELECT stream_id, e, e, clock - (%(n)s - e) * 1000000::bigint, splits, e - splits,
+INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, splits, merges,
+                   sealed_events, sealed_bytes, cause, request_id)
+SELECT stream_id, %(scope)s || '/' || %(name)s, e, e, clock - (%(n)s - e) * 1000000::bigint,
+       splits, e - splits,
        sealed::bigint * %(events)s, sealed::bigint * %(bytes)s,
        CASE WHEN e = 0 THEN 'create' ELSE 'scale' END, 'built'
 FROM made, (

@@ -96,9 +96,9 @@ BEGIN
     IF attempt = 1 THEN
         UPDATE weir.stream o SET next_transaction_number = number + 1
         WHERE o.stream_id = s.stream_id;
-        INSERT INTO weir.transaction (stream_id, transaction_number, writer_id, batch_id,
-            fingerprint, state, attempt, epoch, opened_at, lease_until, append_again, source)
-        VALUES (s.stream_id, number, in_writer_id, in_batch_id, in_fingerprint,
+        INSERT INTO weir.transaction (stream_id, stream_name, transaction_number, writer_id,
+            batch_id, fingerprint, state, attempt, epoch, opened_at, lease_until, append_again, source)
+        VALUES (s.stream_id, s.scope || '/' || s.name, number, in_writer_id, in_batch_id, in_fingerprint,
             'open', 1, s.current_epoch, clock_timestamp(),
             clock_timestamp() + in_lease * interval '1 second', in_append_again, in_source);
     ELSE

@@ -1,7 +1,9 @@
--- Clocks are microseconds since 1970 UTC.
+-- Clocks are microseconds since 1970 UTC. Immutable to the last call in it: only then Postgres puts the
+-- body in the place of a call, and finds the indexes by time. (To add to a timestamptz is not: where an
+-- interval has days, it depends on the session's time zone.)
 CREATE FUNCTION weir.clock_time(clock bigint) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 'epoch'::timestamptz + clock * interval '1 microsecond';
+RETURN ('epoch'::timestamp + clock * interval '1 microsecond') AT TIME ZONE 'UTC';
 COMMENT ON FUNCTION weir.clock_time(bigint) IS 'The time of a clock.';
 
 -- An infinite time is one before or after all clocks.

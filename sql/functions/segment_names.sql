@@ -1,7 +1,8 @@
--- A segment's id is creation epoch << 32 | number; people write number.epoch.
+-- A segment's id is creation epoch << 32 | number; people write number.epoch. Immutable to the last call
+-- in it: only then Postgres puts the body in the place of a call, and finds the index segment_by_name.
 CREATE FUNCTION weir.segment_name(segment_id bigint) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (segment_id & 4294967295) || '.' || (segment_id >> 32);
+RETURN (segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text;
 COMMENT ON FUNCTION weir.segment_name(bigint) IS 'number.epoch of a segment id.';
 
 -- What does not fit would be the id of another segment.

@@ -118,8 +118,9 @@ CROSS JOIN LATERAL (
            AS append_rate
     FROM weir.reader_group_stream gs
     JOIN weir.stream s ON s.stream_id = gs.stream_id AND s.state = 'active' AND gs.end_cut IS NULL
-    JOIN weir.transaction t ON t.stream_id = s.stream_id AND t.state = 'committed'
-        AND t.clock > weir.time_clock(statement_timestamp() - interval '1 hour')
+    JOIN weir.transaction t ON t.stream_id = s.stream_id
+        AND t.stream_name = s.scope || '/' || s.name
+        AND weir.clock_time(t.clock) > statement_timestamp() - interval '1 hour'
     WHERE gs.group_id = g.group_id) w
 CROSS JOIN LATERAL (
     SELECT max(b.events) / nullif(extract(epoch FROM sum(upper(busy) - lower(busy))), 0)

@@ -36,24 +36,26 @@ COMMENT ON COLUMN weir.stream_state.sealed_at IS 'When it was sealed; null while
 COMMENT ON COLUMN weir.stream_state.next_clock IS 'What a commit would get now.';
 
 CREATE VIEW weir.epoch_record AS
-SELECT s.scope || '/' || s.name AS stream, e.epoch, e.reference_epoch,
+SELECT e.stream_name AS stream, e.epoch, e.reference_epoch,
        weir.clock_time(e.created_at) AS created_at, e.splits, e.merges,
        (SELECT array_agg(weir.segment_name(a.segment_id) ORDER BY a.segment_id)
         FROM weir.active_segments_at(e.stream_id, e.epoch) a) AS segments,
        e.epoch = s.current_epoch AS current
-FROM weir.epoch e JOIN weir.stream s USING (stream_id)
-WHERE s.state <> 'deleted';
+FROM weir.epoch e JOIN weir.stream s USING (stream_id);
 COMMENT ON VIEW weir.epoch_record IS 'Each epoch with all of its segments, and the splits and merges up to it.';
 COMMENT ON COLUMN weir.epoch_record.segments IS 'All that tiled [0, 1) in it, by age.';
 COMMENT ON COLUMN weir.epoch_record.current IS 'Whether it is the active one, or was when the stream was sealed.';
 
 CREATE VIEW weir.current_epoch_record AS
-SELECT stream, epoch, reference_epoch, created_at, splits, merges, segments
-FROM weir.epoch_record WHERE current;
+SELECT s.scope || '/' || s.name AS stream, r.epoch, r.reference_epoch, r.created_at, r.splits, r.merges,
+       r.segments
+FROM weir.stream s
+JOIN weir.epoch_record r ON r.stream = s.scope || '/' || s.name AND r.epoch = s.current_epoch
+WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.current_epoch_record IS 'The active epoch of each stream.';
 
 CREATE VIEW weir.epoch_transition AS
-SELECT s.scope || '/' || s.name AS stream, e.epoch, e.reference_epoch, e.cause, e.reason,
+SELECT e.stream_name AS stream, e.epoch, e.reference_epoch, e.cause, e.reason,
        e.request_id, weir.clock_time(e.created_at) AS created_at,
        array(SELECT weir.segment_name(g.segment_id) FROM weir.segment g
              WHERE g.stream_id = e.stream_id AND g.sealed_epoch = e.epoch
@@ -62,8 +64,7 @@ SELECT s.scope || '/' || s.name AS stream, e.epoch, e.reference_epoch, e.cause, 
              WHERE g.stream_id = e.stream_id AND g.segment_id >= e.epoch::bigint << 32
                AND g.segment_id < (e.epoch + 1)::bigint << 32
              ORDER BY g.segment_id) AS created_segments
-FROM weir.epoch e JOIN weir.stream s USING (stream_id)
-WHERE s.state <> 'deleted';
+FROM weir.epoch e;
 COMMENT ON VIEW weir.epoch_transition IS 'What made each epoch: what was sealed and created, who asked for it, and why.';
 COMMENT ON COLUMN weir.epoch_transition.request_id IS 'Who asked for it; empty for a roll.';
 COMMENT ON COLUMN weir.epoch_transition.sealed_segments IS 'Those of the epoch before that it has no longer.';
@@ -77,25 +78,22 @@ COMMENT ON VIEW weir.history_time_series IS 'What each epoch sealed and created;
 COMMENT ON COLUMN weir.history_time_series.chunk IS 'epoch / 1000.';
 
 CREATE VIEW weir.history_time_index AS
-SELECT s.scope || '/' || s.name AS stream, e.epoch / 1000 AS chunk,
+SELECT e.stream_name AS stream, e.epoch / 1000 AS chunk,
        weir.clock_time(e.created_at) AS begins_at, e.epoch AS first_epoch
-FROM weir.stream s
-CROSS JOIN LATERAL generate_series(0, s.current_epoch, 1000) AS first (epoch)
-JOIN weir.epoch e ON e.stream_id = s.stream_id AND e.epoch = first.epoch
-WHERE s.state <> 'deleted';
+FROM weir.epoch e
+WHERE e.epoch % 1000 = 0;
 COMMENT ON VIEW weir.history_time_index IS 'When each chunk of 1000 epochs began.';
 COMMENT ON COLUMN weir.history_time_index.chunk IS '0, 1, 2 ...';
 COMMENT ON COLUMN weir.history_time_index.begins_at IS 'When its first epoch was created.';
 COMMENT ON COLUMN weir.history_time_index.first_epoch IS '1000 times the chunk.';
 
 CREATE VIEW weir.segment_sealed_record AS
-SELECT s.scope || '/' || s.name AS stream, weir.segment_name(g.segment_id) AS segment, g.sealed_epoch,
+SELECT e.stream_name AS stream, weir.segment_name(g.segment_id) AS segment, e.epoch AS sealed_epoch,
        weir.clock_time(e.created_at) AS sealed_at
-FROM weir.segment g
-JOIN weir.stream s USING (stream_id)
-JOIN weir.epoch e ON e.stream_id = g.stream_id AND e.epoch = g.sealed_epoch
-WHERE s.state <> 'deleted';
+FROM weir.epoch e
+JOIN weir.segment g ON g.stream_id = e.stream_id AND g.sealed_epoch = e.epoch;
 COMMENT ON VIEW weir.segment_sealed_record IS 'The epoch in which each sealed segment disappeared.';
+COMMENT ON COLUMN weir.segment_sealed_record.sealed_epoch IS 'The epoch in which it is no longer.';
 COMMENT ON COLUMN weir.segment_sealed_record.sealed_at IS 'When that epoch was created.';
 
 CREATE VIEW weir.sealed_segment_shard AS

@@ -225,10 +225,11 @@ def commit_events(lane: Lane, commits: str) -> None:
     run(
         lane.database,
         f"""WITH c AS MATERIALIZED ({commits}), transactions AS (
-            INSERT INTO transaction (stream_id, transaction_number, writer_id, batch_id,
-                                     fingerprint, state, epoch, opened_at, lease_until, ended_at,
-                                     clock, append_again, source)
-            SELECT :s, n, '', n, '', 'committed', 0, now(), now(), now(), clock, false, '' FROM c
+            INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id,
+                                     batch_id, fingerprint, state, epoch, opened_at, lease_until,
+                                     ended_at, clock, append_again, source)
+            SELECT :s, :name, n, '', n, '', 'committed', 0, now(), now(), now(), clock, false, ''
+            FROM c
         ), entries AS (
             INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes,
                                     clock, transaction_number)
@@ -245,6 +246,7 @@ def commit_events(lane: Lane, commits: str) -> None:
         FROM (SELECT segment_id, max(first) + 2 AS past FROM c GROUP BY segment_id) c
         WHERE t.stream_id = :s AND t.segment_id = c.segment_id""",
         s=lane.stream_id,
+        name=str(lane.name),
     )
 
 

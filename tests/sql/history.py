@@ -9,6 +9,7 @@ from typing import Any
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, Model
 from tests.controller.support import Lane, run
+from tests.reader_groups.support import Group
 from weir.controller import queries
 from weir.segment import Segment, segment_name
 from weir.storage import Database
@@ -41,8 +42,9 @@ def scaled_again_and_again(lane: Lane, last: int) -> None:
             UPDATE stream SET current_epoch = :last, last_clock = last_clock + :last
             WHERE stream_id = :s RETURNING last_clock
         ), epochs AS (
-            INSERT INTO epoch (stream_id, epoch, reference_epoch, created_at, cause, request_id)
-            SELECT :s, e, e, last_clock - :last + e, 'scale', ''
+            INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, cause,
+                               request_id)
+            SELECT :s, :name, e, e, last_clock - :last + e, 'scale', ''
             FROM moved, generate_series(1, :last) e
         ), first AS (
             UPDATE segment SET sealed_epoch = 1, events = 0, bytes = 0
@@ -56,8 +58,61 @@ def scaled_again_and_again(lane: Lane, last: int) -> None:
             0 * nullif(e, :last), 0 * nullif(e, :last)
         FROM generate_series(1, :last) e""",
         s=lane.stream_id,
+        name=str(lane.name),
         last=last,
     )
+
+
+def lived_through(lane: Lane, group: Group, last: int) -> None:
+    """What comes with the epochs of `scaled_again_and_again`: per epoch an append of a file to its
+    new segment, a cut, a decision (eight days ago), a request, a run, and a batch of a group."""
+    run(
+        lane.database,
+        """WITH e AS MATERIALIZED (
+            SELECT e.epoch AS n, e.created_at AS clock, clock_time(e.created_at) AS at,
+                   CAST(e.epoch AS bigint) << 32 | e.epoch + 1 AS segment_id
+            FROM epoch e WHERE e.stream_id = :s AND e.epoch BETWEEN 1 AND :last
+        ), appends AS (
+            INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id,
+                batch_id, fingerprint, state, epoch, opened_at, lease_until, ended_at, clock,
+                append_again, source)
+            SELECT :s, :name, n, '', n, '', 'committed', n, at, at, at, clock, false, '' FROM e
+        ), inputs AS (
+            INSERT INTO transaction_input (stream_id, path, transaction_number, bytes)
+            SELECT :s, n || '.csv', n, 1 FROM e
+        ), entries AS (
+            INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes,
+                                    clock, transaction_number)
+            SELECT :s, segment_id, 0, 1, 0, 10, clock, n FROM e
+        ), files AS (
+            INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes,
+                                   transaction_number, first_seq, last_seq, schema_version, path)
+            SELECT :s, segment_id, 0, 1, 10, n, 0, 0, 1, n FROM e
+        ), sizes AS (
+            UPDATE segment g SET events = 1, bytes = 10 FROM e
+            WHERE g.stream_id = :s AND g.segment_id = e.segment_id AND g.sealed_epoch IS NOT NULL
+        ), cuts AS (
+            INSERT INTO stream_cut (stream_id, recorded_at, clock, cut, events, bytes)
+            SELECT :s, at, clock, '{"1.0": 0}', n, n * 10 FROM e
+        ), decisions AS (
+            INSERT INTO retention_decision (stream_id, decided_at, rule, reason, head, held_by,
+                                            events, bytes)
+            SELECT :s, at - interval '8 days', 'consumed', '', '{}', '{}', 0, 0 FROM e
+        ), requests AS (
+            INSERT INTO request (request_id, operation, object, arguments, result, finished_at)
+            SELECT 'r' || n, 'scale', :name, '', '{}', at FROM e
+        ), runs AS (
+            INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job, arguments,
+                                 state, started_at)
+            SELECT 'dag', :name || n, 'task', -1, 1, 'job', '{}', 'succeeded', at FROM e
+        )
+        INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds, events,
+                                  bytes, opened_at, committed_at, outputs)
+        SELECT :g, n, 'reader', 1, 'committed', '[]', 1, 10, at, at,
+               '[{"kind": "parquet", "output": "o", "path": "p"}]'
+        FROM e""",
+        s=lane.stream_id, g=group.group_id, name=str(lane.name), last=last,
+    )  # fmt: skip
 
 
 @dataclass

@@ -116,10 +116,11 @@ def next_epoch(
             ), moved AS (
                 INSERT INTO moved_stream (stream_id) VALUES (:stream_id)
             ), entered AS (
-                INSERT INTO epoch (stream_id, epoch, reference_epoch, created_at, splits, merges,
-                                   sealed_events, sealed_bytes, cause, reason, request_id)
-                SELECT :stream_id, :epoch, :reference_epoch, :clock, p.splits + :splits,
-                       p.merges + :merges,
+                INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at,
+                                   splits, merges, sealed_events, sealed_bytes, cause, reason,
+                                   request_id)
+                SELECT :stream_id, p.stream_name, :epoch, :reference_epoch, :clock,
+                       p.splits + :splits, p.merges + :merges,
                        p.sealed_events + (SELECT coalesce(sum(tail_offset), 0) FROM gone),
                        p.sealed_bytes + (SELECT coalesce(sum(tail_bytes), 0) FROM gone),
                        :cause, :reason, :request_id

@@ -93,9 +93,10 @@ def create_in(
                 ON CONFLICT (scope, name) WHERE state <> 'deleted' DO NOTHING
                 RETURNING stream_id, last_clock, next_segment_number - :segments AS first
             ), first_epoch AS (
-                INSERT INTO epoch (stream_id, epoch, reference_epoch, created_at, cause, reason,
-                                   request_id)
-                SELECT stream_id, 0, 0, last_clock, 'create', 'the stream was created', :request_id
+                INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at,
+                                   cause, reason, request_id)
+                SELECT stream_id, :scope || '/' || :name, 0, 0, last_clock, 'create',
+                       'the stream was created', :request_id
                 FROM made
             ), first_schema AS (
                 INSERT INTO stream_schema (stream_id, version, fields)

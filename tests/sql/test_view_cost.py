@@ -1,0 +1,170 @@
+"""What people usually ask of a view reads as much of a long history as of a short one."""
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import TestDatabase
+from tests.controller.support import Lane, rows, unique
+from tests.reader_groups.support import Group
+from tests.sql.history import lived_through, scaled_again_and_again
+from tests.sql.test_cost import analyze, cost, dearer
+from weir.reader_groups.checkpoints import checkpoint
+
+EPOCHS = 4000
+FEW = 40
+
+_STREAM = "stream = :stream"
+_EPOCH = f"{_STREAM} AND epoch = :epoch"
+_LAST_EPOCHS = f"{_STREAM} ORDER BY epoch DESC LIMIT 10"
+_CREATED = f"{_STREAM} AND created_at BETWEEN :at AND :soon"
+_LAST_CREATED = f"{_STREAM} AND created_at <= :at ORDER BY created_at DESC LIMIT 1"
+_SEGMENT = f"{_STREAM} AND segment = :segment"
+_APPEND = f"{_STREAM} AND transaction_number = :epoch"
+_APPENDS = (
+    _APPEND,
+    f"{_STREAM} ORDER BY transaction_number DESC LIMIT 10",
+    f"{_STREAM} AND clock BETWEEN :at AND :soon",
+    f"{_STREAM} ORDER BY clock DESC LIMIT 10",
+)
+_GROUP = "reader_group = :group"
+
+# Per view, which is all that follows its name and WHERE.
+USUAL: dict[str, tuple[str, ...]] = {
+    "streams": (_STREAM,),
+    "epochs": (_EPOCH, _LAST_EPOCHS, _CREATED, _LAST_CREATED),
+    "segments": (
+        _SEGMENT,
+        f"{_STREAM} AND active",
+        f"{_STREAM} AND creation_epoch = :epoch",
+        f"{_STREAM} AND sealed_epoch = :epoch",
+        f"{_STREAM} AND segment_id = CAST(:epoch AS bigint) << 32 | :epoch + 1",
+    ),
+    "transactions": (*_APPENDS, f"{_STREAM} AND state = 'open'"),
+    "input_files": (f"{_STREAM} AND path = CAST(:epoch AS text) || '.csv'", _APPEND),
+    "data_files": (_SEGMENT,),
+    "time_indexes": (
+        _SEGMENT,
+        f"{_SEGMENT} AND start_offset <= 7 ORDER BY start_offset DESC LIMIT 1",
+    ),
+    "retention_set": (f"{_STREAM} AND recorded_at BETWEEN :at AND :soon",),
+    "retention_decisions": (
+        f"{_STREAM} AND decided_at BETWEEN :at - interval '8 days' AND :soon - interval '8 days'",
+    ),
+    "retention_status": (_STREAM,),
+    "garbage_files": ("root = '' AND path = 'p'", "true ORDER BY dead_at LIMIT 10"),
+    "job_runs": (
+        "dag_id = 'dag' AND run_id = :stream || CAST(:epoch AS text)",
+        "true ORDER BY started_at DESC LIMIT 10",
+        "started_at BETWEEN :at AND :soon",
+    ),
+    "requests": (
+        "request_id = 'r' || CAST(:epoch AS text)",
+        "object = :stream ORDER BY finished_at DESC LIMIT 10",
+        "object = :stream AND finished_at BETWEEN :at AND :soon",
+    ),
+    "positions": (_GROUP, _STREAM),
+    "assignment": (_GROUP,),
+    "readers": (_GROUP,),
+    "lag": (_GROUP, _STREAM),
+    "unread": (_GROUP, _STREAM),
+    "catch_up": (_GROUP,),
+    "reader_groups": (_GROUP,),
+    "batches": (
+        f"{_GROUP} AND batch_id = :epoch",
+        f"{_GROUP} AND committed_at BETWEEN :at AND :soon AND state = 'committed'",
+        f"{_GROUP} AND state = 'open'",
+    ),
+    "open_batches": (_GROUP,),
+    "parquet_outputs": (
+        f"{_GROUP} AND batch_id = :epoch",
+        f"{_GROUP} AND committed_at BETWEEN :at AND :soon",
+    ),
+    "checkpoints": (f"{_GROUP} AND checkpoint = 'c'", f"{_GROUP} AND state = 'waiting'"),
+    "checkpoint_blockers": (_GROUP,),
+    "subscribers": (_STREAM, _GROUP),
+    "retention_alerts": (_STREAM,),
+    "pins": (_GROUP,),
+    "scopes": ("scope = 'test'",),
+    "stream_configuration": (_STREAM,),
+    "stream_state": (_STREAM,),
+    "epoch_record": (_EPOCH, _LAST_EPOCHS, _CREATED, _LAST_CREATED),
+    "current_epoch_record": (_STREAM,),
+    "epoch_transition": (_EPOCH, _LAST_EPOCHS, _CREATED, _LAST_CREATED),
+    "history_time_series": (_EPOCH, _LAST_EPOCHS, f"{_STREAM} AND chunk = 7", _LAST_CREATED),
+    "history_time_index": (
+        f"{_STREAM} AND chunk = 2",
+        f"{_STREAM} AND begins_at <= :at ORDER BY begins_at DESC LIMIT 1",
+    ),
+    "segment_sealed_record": (
+        _SEGMENT,
+        f"{_STREAM} AND sealed_epoch = :epoch",
+        f"{_STREAM} AND sealed_at BETWEEN :at AND :soon",
+    ),
+    "sealed_segment_shard": (_SEGMENT, f"{_STREAM} AND shard = 7"),
+    "stream_cut_record": (f"{_STREAM} AND recorded_at BETWEEN :at AND :soon",),
+    "truncation_record": (_STREAM,),
+    "active_transaction": (_STREAM,),
+    "committing_transactions": (_STREAM,),
+    "completed_transaction": _APPENDS,
+    "stream_subscriber": (_STREAM, _GROUP),
+}
+
+
+@pytest.fixture
+def lives(test_database: TestDatabase) -> tuple[tuple[Lane, Group], tuple[Lane, Group]]:
+    """A stream with a long history and one with a short one, among many without any."""
+    database = test_database.open()
+    made = []
+    for epochs in (EPOCHS, FEW):
+        lane = Lane.made(database)
+        group = Group.made(lane)
+        scaled_again_and_again(lane, epochs)
+        lived_through(lane, group, epochs)
+        checkpoint(database, group.name, name="c", request_id=unique("c"))
+        made.append((lane, group))
+    for _ in range(60):
+        Group.made(Lane.made(database))
+    analyze(test_database)
+    return made[0], made[1]
+
+
+def costs(lane: Lane, group: Group, epochs: int, before: int) -> dict[str, int]:
+    """The pages that each question reads, about the middle of a history."""
+    epoch = epochs // 2
+    [[at]] = lane.rows(
+        "SELECT clock_time(created_at) FROM epoch WHERE stream_id = :s AND epoch = :e", e=epoch
+    )
+    [[soon]] = lane.rows(
+        "SELECT clock_time(created_at) FROM epoch WHERE stream_id = :s AND epoch = :e", e=epoch + 5
+    )
+    given = {
+        "stream": str(lane.name), "group": group.name, "epoch": epoch, "at": at, "soon": soon,
+        "segment": f"{epoch + 1}.{epoch}",
+    }  # fmt: skip
+    found = {}
+    for view, questions in USUAL.items():
+        for asked in questions:
+            question = f"SELECT * FROM {view} WHERE {asked}"
+            used = {name: value for name, value in given.items() if f":{name}" in question}
+            found[question] = lane.database.transaction(
+                lambda c, q=question, u=used: cost(c, q, before, **u)  # type: ignore[misc]
+            )
+    return found
+
+
+def test_every_view_says_what_it_is_usually_asked(test_database: TestDatabase) -> None:
+    views: list[Any] = rows(
+        test_database.open(), "SELECT viewname FROM pg_views WHERE schemaname = 'weir'"
+    )
+    assert {view for (view,) in views} == USUAL.keys()
+    assert all(USUAL.values())
+
+
+@pytest.mark.parametrize("before", [0, 9], ids=["for the first time", "again"])
+def test_a_usual_question_reads_as_much_of_a_long_history_as_of_a_short_one(
+    lives: tuple[tuple[Lane, Group], tuple[Lane, Group]], before: int
+) -> None:
+    (long, long_group), (short, short_group) = lives
+    than = costs(short, short_group, FEW, before)
+    assert dearer(costs(long, long_group, EPOCHS, before), than=than) == {}
