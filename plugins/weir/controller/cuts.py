@@ -1,7 +1,7 @@
 """Stream cuts as the database knows them: loaded with their key ranges, and checked."""
 
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -14,18 +14,27 @@ from weir.stream_cut import StreamCut, check_valid
 def load_cuts(connection: Connection, stream_id: int, *cuts: Mapping[str, Any]) -> list[StreamCut]:
     """Cuts in their JSON form as values, one statement for all. Raises InvalidInput, and Truncated
     for one that names a segment whose metadata was pruned."""
-    ids = {parse_segment_name(name) for cut in cuts for name in cut}
-    rows = connection.execute(
-        text(
-            """SELECT segment_id, key_low, key_high FROM segment
-            WHERE stream_id = :stream_id AND segment_id = ANY(:ids)"""
-        ),
-        {"stream_id": stream_id, "ids": sorted(ids)},
-    )
-    segments = {row.segment_id: Segment(*row) for row in rows}
-    if unknown := ids - segments.keys():
+    names = {name for cut in cuts for name in cut}
+    segments = segments_named(connection, stream_id, names)
+    if unknown := {parse_segment_name(name) for name in names} - segments.keys():
         _check_not_pruned(connection, stream_id, unknown)
     return [StreamCut.from_json(cut, segments) for cut in cuts]
+
+
+# A probe per segment: asked for many by a list, Postgres may read all segments of a long history.
+_BY_ID = """SELECT g.* FROM unnest(CAST(:ids AS bigint[])) AS i (segment_id)
+    CROSS JOIN LATERAL (
+        SELECT o.segment_id, o.key_low, o.key_high FROM segment o
+        WHERE o.stream_id = :s AND o.segment_id = i.segment_id OFFSET 0) g"""
+
+
+def segments_named(
+    connection: Connection, stream_id: int, names: Iterable[str]
+) -> dict[int, Segment]:
+    """The segments with these names, as far as there are any. Raises InvalidInput for no name."""
+    ids = sorted({parse_segment_name(name) for name in names})
+    rows = connection.execute(text(_BY_ID), {"s": stream_id, "ids": ids})
+    return {row.segment_id: Segment(*row) for row in rows}
 
 
 def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int]) -> None:

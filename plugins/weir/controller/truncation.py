@@ -8,13 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.cuts import check_cut, load_cuts
+from weir.controller.cuts import check_cut, load_cuts, segments_named
 from weir.controller.locks import LockedStream, lock_groups_of, lock_stream
 from weir.controller.requests import Request
 from weir.errors import InvalidInput
 from weir.names import StreamName
 from weir.retention.due import soon
-from weir.segment import Segment, parse_segment_name
 from weir.storage import Database
 from weir.stream_cut import StreamCut, first_behind
 
@@ -67,15 +66,8 @@ def truncate(database: Database, name: StreamName, cut: str, *, request_id: str)
 
 def parse_cut(connection: Connection, stream: LockedStream, given: str) -> StreamCut:
     """A cut that a person typed. Raises InvalidInput naming the segment that isn't there."""
-    names = set(re.findall(r"\d+\.\d+", given))
-    rows = connection.execute(
-        text(
-            """SELECT segment_id, key_low, key_high FROM segment
-            WHERE stream_id = :s AND segment_id = ANY(:ids)"""
-        ),
-        {"s": stream.stream_id, "ids": sorted({parse_segment_name(name) for name in names})},
-    )
-    return StreamCut.parse(given, {row.segment_id: Segment(*row) for row in rows})
+    names = re.findall(r"\d+\.\d+", given)
+    return StreamCut.parse(given, segments_named(connection, stream.stream_id, names))
 
 
 # The files wholly below a cut.
