@@ -96,6 +96,50 @@ _QUERIES = {
     ),
 }
 
+# What people ask the views (tests/sql/test_view_cost.py has more of it, and counts pages).
+_VIEWS = {
+    "streams": "streams WHERE stream = :stream",
+    "epoch": "epochs WHERE stream = :stream AND epoch = :epoch",
+    "epoch_of_time": "epochs WHERE stream = :stream AND created_at <= :at"
+    " ORDER BY created_at DESC LIMIT 1",
+    "last_epochs": "epochs WHERE stream = :stream ORDER BY epoch DESC LIMIT 10",
+    "epoch_record": "epoch_record WHERE stream = :stream AND epoch = :epoch",
+    "last_epoch_records": "epoch_record WHERE stream = :stream ORDER BY epoch DESC LIMIT 10",
+    "current_epoch": "current_epoch_record WHERE stream = :stream",
+    "transition": "epoch_transition WHERE stream = :stream AND epoch = :epoch",
+    "last_transitions": "epoch_transition WHERE stream = :stream ORDER BY epoch DESC LIMIT 10",
+    "history_chunk": "history_time_index WHERE stream = :stream AND chunk = :chunk",
+    "chunk_of_time": "history_time_index WHERE stream = :stream AND begins_at <= :at"
+    " ORDER BY begins_at DESC LIMIT 1",
+    "segment": "segments WHERE stream = :stream AND segment = :segment",
+    "active_segments": "segments WHERE stream = :stream AND active",
+    "segments_of_epoch": "segments WHERE stream = :stream AND creation_epoch = :epoch",
+    "sealed_segment": "segment_sealed_record WHERE stream = :stream AND segment = :segment",
+    "sealed_size": "sealed_segment_shard WHERE stream = :stream AND segment = :segment",
+    "truncation": "truncation_record WHERE stream = :stream",
+}
+_QUERIES |= {
+    f"view_{name}": Query(
+        f"one question of the view {asked.split()[0]} ({name})",
+        lambda c, h, given, asked=asked: c.execute(
+            text(f"SELECT * FROM {asked}"),  # noqa: S608 - one of the constants above
+            given,
+        ).all(),
+        lambda c, h, epoch, asked=asked: {
+            key: value for key, value in _about(c, h, epoch).items() if f":{key}" in asked
+        },
+    )
+    for name, asked in _VIEWS.items()
+}
+
+
+def _about(connection: Connection, history: History, epoch: int) -> dict[str, Any]:
+    """What a view is asked about, around an epoch."""
+    return {
+        "stream": str(history.name), "epoch": epoch, "at": history.time(epoch),
+        "chunk": epoch // 1000, "segment": history.segments(connection, epoch)[epoch % SLOTS].name,
+    }  # fmt: skip
+
 
 def _mixed(connection: Connection, history: History, epoch: int) -> queries.Cut:
     """One half of the keys in an epoch, the other half 10 epochs before.
