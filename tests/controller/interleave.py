@@ -157,7 +157,9 @@ def _result(operation: Operation, database: Database) -> Any:
 
 
 # What differs between two streams to which the same was done: names, ids, times, wordings.
-_OWN = set("stream stream_id group_id scope name object request_id reason clock".split())
+_OWN = set(
+    "stream stream_id stream_name group_id scope name object request_id reason clock".split()
+)
 _TIMES = set(
     """created_at opened_at lease_until ended_at dead_at finished_at retained_at published_at
     decided_at recorded_at""".split()

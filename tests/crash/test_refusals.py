@@ -1,0 +1,141 @@
+"""A statement that Postgres refuses (a time limit, a right that was taken away) leaves nothing half
+done: each operation is refused at every statement and COMMIT in turn, and asked for again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError
+
+import weir
+from tests.conftest import TestDatabase
+from tests.controller.support import Lane, database_for_many
+from tests.crash.fault_points import Scene, Undisturbed
+from tests.crash.test_fault_points import AGAIN_IS_MORE, MOMENTS
+from weir import tables
+from weir.errors import WeirError
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.settings import Settings
+from weir.storage import Database
+
+STATES = {"a time limit": "57014", "a right": "42501"}
+
+
+class Refusals:
+    """Has Postgres refuse one statement or COMMIT of a database: the one of number `at`, if any."""
+
+    def __init__(self, database: Database, state: str, at: int | None = None) -> None:
+        self.seen: list[str] = []
+        self._refuse = f"RAISE EXCEPTION 'refused' USING ERRCODE = '{state}'"
+        self._at = at
+        for engine in database.engines:
+            event.listen(engine, "before_cursor_execute", self._statement, retval=True)
+        dialect = database.engines[0].dialect
+        self._commit, dialect.do_commit = dialect.do_commit, self._refused_commit  # type: ignore[method-assign]
+
+    def _now(self, what: str) -> bool:
+        self.seen.append(what)
+        return len(self.seen) - 1 == self._at
+
+    def _statement(self, *sent: Any) -> tuple[str, Any]:
+        if self._now(" ".join(sent[2].split())[:60]):
+            return f"DO $$ BEGIN {self._refuse}; END $$", {}
+        return sent[2], sent[3]
+
+    def _refused_commit(self, connection: Any) -> None:
+        if self._now("COMMIT"):
+            with connection.cursor() as cursor:  # as a constraint that is checked at the end does
+                cursor.execute(
+                    f"""CREATE FUNCTION pg_temp.refuse() RETURNS trigger LANGUAGE plpgsql
+                    AS $$ BEGIN {self._refuse}; END $$;
+                    CREATE TEMP TABLE refused (i integer);
+                    CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON pg_temp.refused
+                        DEFERRABLE INITIALLY DEFERRED
+                        FOR EACH ROW EXECUTE FUNCTION pg_temp.refuse();
+                    INSERT INTO pg_temp.refused VALUES (1)"""
+                )
+        self._commit(connection)
+
+
+@pytest.fixture(scope="module")
+def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
+    """A database with the streams of all these tests."""
+    with database_for_many(postgres_server, "refusals") as opened:
+        yield opened
+
+
+def again(database: Database) -> Database:
+    """Another set of connections."""
+    return Database(database._dsn, patience=10.0, connect_patience=10.0)
+
+
+@pytest.mark.parametrize("state", STATES.values(), ids=STATES)
+@pytest.mark.parametrize("made", MOMENTS, ids=lambda made: made.__name__)
+def test_refused_anywhere_and_asked_for_again_it_is_done_once(
+    made: Callable[[Lane], Scene], state: str, database: Database
+) -> None:
+    def scene() -> Scene:
+        return made(Lane.made(database))
+
+    never, once, twice = (Undisturbed.of(scene(), database, times) for times in range(3))
+    assert (once.state == twice.state) == (made not in AGAIN_IS_MORE)
+    undisturbed = again(database)
+    refusals = Refusals(undisturbed, state)
+    scene().operation(undisturbed)
+    undisturbed.dispose()
+    assert refusals.seen
+    for number, moment in enumerate(refusals.seen):
+        refused, there = again(database), scene()
+        Refusals(refused, state, number)
+        # Some report what they could not do for one of many, and go on.
+        with suppress(DBAPIError, WeirError):
+            there.operation(refused)
+        refused.dispose()
+        if refusals.seen.count("COMMIT") <= 1:
+            assert there.state(database) == never.state, f"half done, refused at {moment}"
+        mended = Undisturbed.of(there, database, 1)
+        assert mended in (once, twice), f"refused at {moment}"
+
+
+@pytest.mark.parametrize("state", STATES.values(), ids=STATES)
+def test_an_append_that_is_refused_anywhere_ends_aborted_or_committed(
+    state: str, test_database: TestDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = test_database.open()
+    settings = Settings(
+        state=tmp_path, database=database._dsn, warehouse=str(tmp_path / "warehouse"),
+        input_roots=(), output_roots=(),
+    )  # fmt: skip
+    table = pa.table({"key": ["a", "b", "c"]})
+
+    def append(lane: Lane, at: int | None) -> Refusals:
+        made: list[Refusals] = []
+
+        def opened(settings: Settings) -> Database:
+            one = again(database)
+            made.append(Refusals(one, state, at))
+            return one
+
+        with monkeypatch.context() as patched:
+            patched.setattr(tables.Database, "of", opened)
+            refused = pytest.raises((DBAPIError, WeirError), match="refused")
+            with nullcontext() if at is None else refused:
+                weir.append(str(lane.name), table, writer_id="w", batch_id="b", settings=settings)
+        return made[0]
+
+    statements = append(Lane.made(database), None).seen
+    assert len(statements) >= 5
+    for number, moment in enumerate(statements):
+        lane = Lane.made(database)
+        append(lane, number)
+        found = [
+            state for (state,) in lane.rows("SELECT state FROM transaction WHERE stream_id = :s")
+        ]
+        assert found in ([], ["aborted"], ["committed"]), f"refused at {moment}"
+        assert sum(lane.sizes().values()) == (3 if found == ["committed"] else 0)
+        append(lane, None)
+        assert len(weir.read(str(lane.name), settings=settings)) == 3, f"refused at {moment}"
