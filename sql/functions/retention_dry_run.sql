@@ -148,12 +148,15 @@ BEGIN
                 RETURN;
             END IF;
         END IF;
+        -- Measured where the subscribers alone would leave it: what only a minimum keeps exceeds nothing.
+        wanted := coalesce(bound, s.head);
         IF l -> 'past_max_age' IS NOT NULL
-                AND NOT weir.at_or_before(sid, l -> 'past_max_age' -> 'cut', c) THEN
+                AND NOT weir.at_or_before(sid, l -> 'past_max_age' -> 'cut', wanted) THEN
             demand_rule := 'max_age';
-            demand := l -> CASE WHEN weir.at_or_before(sid, c, l -> 'past_max_age' -> 'cut')
+            demand := l -> CASE WHEN weir.at_or_before(sid, wanted, l -> 'past_max_age' -> 'cut')
                                 THEN 'within_max_age' ELSE 'past_max_age' END;
         END IF;
+        SELECT i.tail_bytes - z.bytes INTO kept FROM weir.size_till(sid, wanted) z;
         wanted := l -> 'within_max_bytes';
         IF kept > s.retain_max_bytes AND i.tail_bytes - (wanted ->> 'bytes')::bigint < kept
                 AND (demand IS NULL OR (wanted ->> 'recorded_at')::numeric

@@ -107,9 +107,12 @@ class Schedule:
 
     def choose_policy(self) -> None:
         def pair(most: int) -> tuple[int | None, int | None]:
+            most = self.random.choice([most, most // 2])
             low = self.random.choice([None, self.random.randint(1, most)])
-            high = self.random.choice([None, self.random.randint(low or 1, 2 * most)])
-            return low, high
+            highs = [None, self.random.randint(low or 1, 2 * most)]
+            if low:  # the same, or so close that less than a record lies between
+                highs += [low, low + self.random.randint(0, most // 8)]
+            return low, self.random.choice(highs)
 
         ages, sizes = pair(DAY), pair(80)
         if self.random.random() < 0.3:

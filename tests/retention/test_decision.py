@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.test_stream_cut import Remaining, Stream, advance, cuts, positions, seeds, streams
 from weir.retention.decision import Decision, Limits, Record, Situation, Size, decide
 from weir.retention.policy import Policy
+from weir.segment import Segment
 from weir.stream_cut import StreamCut, at_or_before
 
 NAMES = ["a", "b", "c", "d"]
@@ -102,7 +103,7 @@ class World:
         floor = None if None in floors else max(floors, key=len, default=None)  # type: ignore[arg-type]
         if bound is None and floors:
             return floor if floor is not None and floor <= self.head else self.head
-        base = self.head if bound is None else bound
+        base = unlimited = self.head if bound is None else bound
         if bound is not None:
             if p.min_age is not None:
                 if limits["min_age"] is None:
@@ -116,11 +117,11 @@ class World:
                 return self.head
         demands: list[Remaining] = []
         past, within = limits["past_max_age"], limits["within_max_age"]
-        if past is not None and not base <= past:
-            demands.append(within if past <= base and within is not None else past)
+        if past is not None and not unlimited <= past:
+            demands.append(within if past <= unlimited and within is not None else past)
         size = limits["within_max_bytes"]
         if p.max_bytes is not None and size is not None:
-            kept = self.tail - self.size(base)
+            kept = self.tail - self.size(unlimited)
             if kept > p.max_bytes and self.tail - self.size(size) < kept:
                 demands.append(size)
         if not demands or (floors and floor is None):
@@ -141,15 +142,16 @@ def worlds(draw: st.DrawFn, limited: bool = True) -> World:
         if not records or records[-1][1] != left:
             records.append((10 * time, left))
     head = advance(stream, stream.everything(), random)
+    starts = [stream.everything(), head, *(left for _, left in records)]
     released = {
-        name: advance(stream, random.choice([stream.everything(), head]), random)
+        name: advance(stream, random.choice(starts), random)
         for name in NAMES[: random.randint(0, 4)]
     }
 
     def pair(most: int) -> tuple[int | None, int | None]:
         low = random.choice([None, random.randint(1, most)])
-        high = random.choice([None, random.randint(low or 1, most + 1)])
-        return low, high
+        highs = [None, random.randint(low or 1, most + 1), *([low, low, low + 1] if low else [])]
+        return low, random.choice(highs)
 
     ages, sizes = (pair(70), pair(12)) if limited else ((None, None), (None, None))
     policy = Policy(random.random() < 0.8 or not limited, *ages, *sizes)
@@ -199,6 +201,43 @@ def test_nothing_unread_goes_unless_a_maximum_says_so_and_nothing_that_a_minimum
             else:
                 assert kept is not None
                 assert kept & world.head <= left
+
+
+@settings(max_examples=1000)
+@given(worlds())
+def test_a_maximum_takes_nothing_unread_while_what_subscribers_hold_does_not_exceed_it(
+    world: World,
+) -> None:
+    decision, bound, policy = world.decide(), world.bound(), world.policy
+    if bound is None or decision.cut is None:
+        return
+    too_much = policy.max_bytes is not None and world.tail - world.size(bound) > policy.max_bytes
+    # Records that are too old and that somebody has not released.
+    too_old = policy.max_age is not None and any(
+        world.now - time >= policy.max_age and not bound <= left for time, left in world.records
+    )
+    if not (too_much or too_old):
+        assert bound <= world.stream.remaining(decision.cut), decision.reason
+        assert decision.overtaken == ()
+
+
+def test_a_subscriber_that_is_nearly_caught_up_loses_nothing_where_the_limits_are_equal() -> None:
+    # Bytes stand for events here; the subscriber has passed 25 of 26.
+    one, two = (Segment(i, i / 2, (i + 1) / 2) for i in range(2))
+    record = Record(1, StreamCut({one: 5, two: 10}), 15)
+    for most in (10, 11, 12):
+        situation = Situation(
+            Policy(min_bytes=10, max_bytes=most),
+            StreamCut({one: 0, two: 0}),
+            Size(26, 26),
+            {"nearly there": StreamCut({one: 16, two: 9})},
+            {},
+            Limits(min_bytes=record, within_max_bytes=record),
+            lambda cut: Size(*[sum(cut.present.values())] * 2),
+        )
+        decision = decide(situation)
+        assert (decision.cut, decision.rule) == (StreamCut({one: 5, two: 9}), "min_bytes")
+        assert decision.overtaken == ()
 
 
 @settings(max_examples=300)

@@ -328,6 +328,29 @@ def test_a_laggard_that_the_maximum_overtakes_is_recorded_with_what_it_lost(
     assert other.name not in row.lost, "it is no subscriber"
 
 
+@pytest.mark.parametrize("most", [100, 110, 120])
+def test_a_subscriber_with_one_event_unread_keeps_it_where_the_limits_are_equal_or_close(
+    database: Database, most: int
+) -> None:
+    lane = Lane.made(database, retain_min_bytes=100, retain_max_bytes=most)
+    group = Group.made(lane)
+    lane.append({"0.0": 5, "1.0": 9})
+    reader = group.reader()
+    assert reader.read_all() == [("0.0", 0, 5), ("1.0", 0, 9)]
+    lane.append({"1.0": 1})
+    capture(database)
+    lane.append({"0.0": 11})
+    capture(database)
+    reader.commit(reader.must_open(until={lane.stream_id: {"0.0": 16, "1.0": 9}}))
+    assert group.checkpoint() is not None
+    assert group.published() == {"0.0": 16, "1.0": 9}
+    [dry] = lane.rows("SELECT rule, cut, lost FROM retention_dry_run(:n)", n=str(lane.name))
+    assert dry._asdict() == {"rule": "min_bytes", "cut": {"0.0": 5, "1.0": 9}, "lost": {}}
+    report = retained(lane)
+    assert (report["rule"], report["lost"]) == ("min_bytes", {})
+    assert lane.head() == {"0.0": 5, "1.0": 9}
+
+
 def test_two_runs_at_once_truncate_once(lane: Lane) -> None:
     group = Group.made(lane)
     lane.append({"0.0": 3})

@@ -104,10 +104,13 @@ class Judged(Schedule):
             assert all(age[event] >= least - 60 for event in new), report
         if new and (least := self.policy["retain_min_bytes"]):
             assert 10 * len(left) >= least, report
+        # A maximum takes what is unread only if the unread alone exceeds it.
+        unread = (left | new) - released
         if report["rule"] == "max_age":
             assert all(age[e] >= self.policy["retain_max_age"] - 3660 for e in new - released)
+            assert any(age[e] >= self.policy["retain_max_age"] - 60 for e in unread), report
         if report["rule"] == "max_bytes":
-            assert 10 * len(left | new) > self.policy["retain_max_bytes"], report
+            assert 10 * len(unread) > self.policy["retain_max_bytes"], report
 
     def check_losses(self, report: dict[str, Any], new: set[Event], finished: set[str]) -> None:
         """Who lost what it had not read is recorded, and something allowed it."""

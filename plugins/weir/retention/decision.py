@@ -174,7 +174,7 @@ def _without_bound(s: Situation) -> _Choice:
             return _Choice(None, "too_little", _within(s.policy, rule))
         return _Choice(floor.cut, rule, f"{who}, and it is {_over(s.policy, rule)}")
     if s.policy.has_maximum:
-        return _below_maximum(s, s.head, "head", "")
+        return _below_maximum(s, s.head, _Choice(s.head, "head", ""))
     if s.policy.by_consumption:
         who += ", so nothing counts as consumed"
     return _Choice(None, "no_rule", f"{who}, and there is no limit")
@@ -183,7 +183,7 @@ def _without_bound(s: Situation) -> _Choice:
 def _between_limits(s: Situation, cut: StreamCut, reason: str) -> _Choice:
     """The subscribers' bound, but no further than the minimum allows, and at least as far as the
     maximum demands."""
-    rule = "consumed"
+    rule, bound = "consumed", cut
     for limit, record in (("min_age", s.limits.min_age), ("min_bytes", s.limits.min_bytes)):
         least: int | None = getattr(s.policy, limit)
         if least is None:
@@ -200,23 +200,26 @@ def _between_limits(s: Situation, cut: StreamCut, reason: str) -> _Choice:
         reason = f"consumed, and {_over(s.policy, limit)}"
     if not s.leaves_minimum(cut):
         return _Choice(None, "too_little", _within(s.policy, "min_bytes"))
-    return _below_maximum(s, cut, rule, reason)
+    return _below_maximum(s, bound, _Choice(cut, rule, reason))
 
 
-def _below_maximum(s: Situation, cut: StreamCut, rule: str, reason: str) -> _Choice:
-    """A cut, or a later one that the maximum demands and the minimum allows."""
-    choice = _Choice(cut, rule, reason)
+def _below_maximum(s: Situation, bound: StreamCut, choice: _Choice) -> _Choice:
+    """`choice`, or a later cut that the maximum demands and the minimum allows.
+
+    `bound`: where the stream would begin if nothing but its subscribers kept anything. What exceeds
+    the maximum only because a minimum keeps it is nobody's delay, so that nobody loses by it.
+    """
     demands: list[tuple[Record, str]] = []
     past, within = s.limits.past_max_age, s.limits.within_max_age
     if s.policy.max_age is not None and past is not None:
-        order = compare(cut, past.cut)
+        order = compare(bound, past.cut)
         if order is Order.OVERLAPS:
             demands.append((past, "max_age"))
         elif order is Order.BEFORE and within is not None:
             demands.append((within, "max_age"))
     within = s.limits.within_max_bytes
     if s.policy.max_bytes is not None and within is not None:
-        kept = s.kept(cut)
+        kept = s.kept(bound)
         # Not `>=` (11.5): what is as large as the maximum exceeds nothing. With `>=` it depends on
         # whether the record at the head was pruned.
         if kept > s.policy.max_bytes and s.tail.bytes - within.bytes < kept:
@@ -230,7 +233,8 @@ def _below_maximum(s: Situation, cut: StreamCut, rule: str, reason: str) -> _Cho
             return choice
         record = min(record, floor, key=lambda one: one.recorded_at)
     demanded = join(record.cut, s.head)
-    if at_or_before(record.cut, cut) or not s.leaves_minimum(demanded):
+    assert choice.cut is not None
+    if at_or_before(record.cut, choice.cut) or not s.leaves_minimum(demanded):
         return choice
     return _Choice(demanded, limit, f"it is {_over(s.policy, limit)}")
 
