@@ -1,11 +1,12 @@
 """A run ends when all is committed up to the tail that it saw, by whichever reader."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from sqlalchemy import Connection
 
 from tests.controller.support import Lane
 from tests.reader_groups.support import ALL, Group, Reader
@@ -13,6 +14,10 @@ from tests.reader_groups.support import budget as events
 from weir.reader_groups import turns
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.turns import next_batch
+from weir.storage import Database
+
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -82,6 +87,37 @@ def test_a_run_ends_when_others_have_committed_all_that_it_saw(
     other.commit(batch)
     assert waiting.result(timeout=10) is None
     assert group.cut() == {"0.0": 10, "1.0": 10}, "what came later is left for the next run"
+
+
+def test_a_reader_reads_what_another_left_unread_whenever_that_one_leaves(
+    group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "PAUSE", 0.02)
+    leaves = group.reader("leaves")
+    batch = leaves.must_open(budget=10)
+    stays = group.reader("stays")
+
+    class Interrupted(Database):
+        """Between its first transaction and its next another reader commits and leaves."""
+
+        begun = False
+
+        def transaction(self, work: Callable[[Connection], T]) -> T:
+            result = super().transaction(work)
+            if not self.begun:
+                self.begun = True
+                leaves.commit(batch)
+                leaves.leave()
+            return result
+
+    database = Interrupted(group.database._dsn, patience=60.0, connect_patience=10.0)
+    rest = next_batch(
+        database, group.name, "stays", stays.token, lease=0.0, budget=events(ALL),
+        until=group.tails(), expected_readers=1,
+    )  # fmt: skip
+    database.dispose()
+    assert rest is not None, "its run would end with 10 events of what it saw unread"
+    assert rest.events == 10
 
 
 def test_a_reader_does_not_wait_when_nothing_is_left_or_nobody_has_it(

@@ -49,18 +49,35 @@ def open_batch(
     Raises Fenced, and Truncated when positions lie below the head and the group's on_gap is fail.
     """
 
-    def work(connection: Connection) -> Batch | None:
-        locked = lock_group(connection, group)
-        check_token(connection, locked, reader_id, token)
-        resumed = _resume(connection, locked, reader_id, token, lease)
-        if resumed is not None:
-            return resumed
-        release_lapsed(connection, locked, lease, alive=reader_id)
-        skip_gaps(connection, locked)
-        limits = {**(until or {}), **end_cuts(connection, locked)}
-        return open_new(connection, locked, reader_id, token, budget, limits, expected_readers)
+    return database.transaction(
+        lambda c: open_in(
+            c, group, reader_id, token, lease=lease, budget=budget, until=until,
+            expected_readers=expected_readers,
+        )
+    )  # fmt: skip
 
-    return database.transaction(work)
+
+def open_in(
+    connection: Connection,
+    group: str,
+    reader_id: str,
+    token: int,
+    *,
+    lease: float,
+    budget: Budget,
+    until: dict[int, dict[str, Any]] | None = None,
+    expected_readers: int = 1,
+) -> Batch | None:
+    """The same in a transaction that goes on, with the group locked."""
+    locked = lock_group(connection, group)
+    check_token(connection, locked, reader_id, token)
+    resumed = _resume(connection, locked, reader_id, token, lease)
+    if resumed is not None:
+        return resumed
+    release_lapsed(connection, locked, lease, alive=reader_id)
+    skip_gaps(connection, locked)
+    limits = {**(until or {}), **end_cuts(connection, locked)}
+    return open_new(connection, locked, reader_id, token, budget, limits, expected_readers)
 
 
 def _resume(

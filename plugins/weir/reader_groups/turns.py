@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.reader_groups.batches import Batch, open_batch
+from weir.reader_groups.batches import Batch, open_in
 from weir.storage import Database
 
 log = logging.getLogger("weir.reader_groups")
@@ -33,15 +33,23 @@ def next_batch(
 
     Waits while others hold what is left. Raises as `open_batch` does.
     """
+
+    def look(connection: Connection) -> tuple[Batch | None, bool]:
+        # Both under the group's lock: between two transactions the one that has the rest could
+        # commit a part of it and leave, and nobody would be there that reads what it left.
+        batch = open_in(connection, group, reader_id, token, until=until, **options)
+        rest = batch is None and _others_have_the_rest(connection, group, reader_id, until)
+        return batch, rest
+
     waits = False
-    while (
-        batch := open_batch(database, group, reader_id, token, until=until, **options)
-    ) is None and database.transaction(lambda c: _others_have_the_rest(c, group, reader_id, until)):
+    while True:
+        batch, others_have_the_rest = database.transaction(look)
+        if not others_have_the_rest:
+            return batch
         if not waits:
             log.info("the rest is being read by other readers of group %s: waiting", group)
             waits = True
         time.sleep(PAUSE)
-    return batch
 
 
 def _others_have_the_rest(
