@@ -16,7 +16,6 @@ from weir.reader_groups.batches import Batch
 from weir.reader_groups.turns import next_batch
 from weir.storage import Database
 
-
 T = TypeVar("T")
 
 
