@@ -12,11 +12,13 @@ _FUNCTION = re.compile(r"CREATE FUNCTION weir\.(\w+)\(.*?AS \$\$(.*?)\$\$", re.D
 
 @cache
 def functions() -> dict[str, str]:
-    """The bodies of the functions that lock or write, by name."""
+    """The bodies of the functions that lock or write, or call one that does, by name."""
     texts = [path.read_text() for path in sorted(sql_folder().glob("functions/*.sql"))]
     bodies = {name: body for text in texts for name, body in _FUNCTION.findall(text)}
     found = {name: body.replace("weir.", "") for name, body in bodies.items()}
-    return {name: body for name, body in found.items() if LOCK.search(body) or WRITE.search(body)}
+    does = {name for name, body in found.items() if LOCK.search(body) or WRITE.search(body)}
+    calls = re.compile(rf"\b({'|'.join(sorted(does))})\(")
+    return {name: body for name, body in found.items() if name in does or calls.search(body)}
 
 
 def inlined(statement: str) -> str:
@@ -26,4 +28,4 @@ def inlined(statement: str) -> str:
 
 def _called_by(text: str) -> list[str]:
     called = [body for name, body in functions().items() if re.search(rf"\b{name}\(", text)]
-    return [one for body in called for one in (body, *_called_by(body))]
+    return [one for body in called for one in (*_called_by(body), body)]

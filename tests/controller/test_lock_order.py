@@ -83,8 +83,13 @@ def faults(statements: Sequence[str], *, excused: bool = False) -> list[str]:
     locked: list[str] = []
     written = False
     for statement in map(inlined, statements):
-        if lock := LOCK.search(statement):
-            table = re.findall(r"FROM (\w+)", statement)[0]
+        here: set[str] = set()
+        for lock in LOCK.finditer(statement):
+            before = re.findall(r"FROM (\w+)", statement[: lock.start()])
+            table = [one for one in before if one in ORDER][-1]
+            if table in here:  # the same lock in another way
+                continue
+            here.add(table)
             if lock[0] != "FOR NO KEY UPDATE":
                 found.append(f"locks {table} {lock[0]}")
             if written:
@@ -249,6 +254,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     watch(
         checkpoints.checkpoint, "third", name="late", patience=0.0, **{**waits, "request_id": "l"}
     )
+    watch(checkpoints.settle_group, "third")
     watch(checkpoints.settle_all)
     watch(checkpoints.forget_old, 0.0)
     both = [lane.name, other.name]
@@ -322,6 +328,8 @@ def test_a_fault_is_found(statements: list[str], fault: str) -> None:
 def test_functions_that_lock_or_write_are_seen() -> None:
     assert functions().keys() == {
         "lock_streams",
+        "lock_groups",
+        "lock_streams_and_groups",
         "begin_append",
         "place_append",
         "commit_append",

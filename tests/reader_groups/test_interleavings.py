@@ -1,17 +1,38 @@
 """Two sessions at one group at the same time: one after the other, or refused; never stuck."""
 
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Event
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
-from tests.controller.support import Lane, at_once, staged, while_held
+from tests.conftest import TestDatabase
+from tests.controller.support import (
+    Lane,
+    at_once,
+    rows,
+    staged,
+    waiting_for_a_lock,
+    while_held,
+)
+from tests.crash.jobs import execute
 from tests.reader_groups.support import LEASE, Group
 from weir.controller.locks import lock_group
+from weir.controller.seal import delete_stream, seal_stream
 from weir.controller.transactions import ping
+from weir.reader_groups.changes import update_reader_group
+from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.readers import release_lapsed, renew
+from weir.reader_groups.table_outputs import Column, StagedTable, make_staging
+from weir.retention.capture import capture
+from weir.retention.prune import prune
 from weir.retention.run import retain
+from weir.retention.subscribers import release
+from weir.storage import Database
 
 
 def test_renewing_leases_while_a_batch_is_committed_is_no_deadlock(
@@ -132,3 +153,115 @@ def test_checkpoints_and_retention_at_once_never_pass_the_slower_subscriber(lane
         assert not [o for o in outcomes if isinstance(o, Exception)]
         head, stands = one.head(), slow.cut()
         assert all(head[name] <= stands[name] for name in head)
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["checkpoint", "retention", "prune", "update", "truncate", "delete", "release", "output"],
+)
+def test_appends_to_a_stream_do_not_wait_for_its_groups(database: Database, what: str) -> None:
+    # As a group is locked while its commit puts many rows into a table.
+    lane = Lane.made(database)
+    group = Group.made(lane, release="manual")
+    lane.append({"0.0": 5})
+    reader = group.reader()
+    reader.read_all()
+    capture(database)
+    attempt, written = lane.opened(), lane.opened()
+    lane.append({"0.0": 5})
+    batch = reader.must_open()
+    if what == "delete":
+        seal_stream(database, lane.name, request_id="seal")
+    works: dict[str, Callable[[], Any]] = {
+        "checkpoint": partial(group.checkpoint, "now"),
+        "retention": partial(retain, database, [lane.name]),
+        "prune": partial(prune, database, 0.0),
+        "update": partial(
+            update_reader_group, database, group.name, on_gap="skip", request_id="update"
+        ),
+        "truncate": partial(lane.truncate, "0.0=2, 1.0=0"),
+        "delete": partial(delete_stream, database, lane.name, request_id="delete"),
+        "release": partial(release, database, group.name, "position", request_id="release"),
+        "output": partial(reader.commit, batch, [staged(written, {"0.0": 1})]),
+    }
+
+    def holding(connection: Connection) -> float:
+        lock_group(connection, group.name)
+        end = time.monotonic() + 20
+        while not waiting_for_a_lock(database):
+            assert time.monotonic() < end, "nothing waits for the group"
+            time.sleep(0.01)
+        began = time.monotonic()
+        if what == "delete":
+            rows(database, "SELECT FROM stream WHERE stream_id = :s FOR NO KEY UPDATE NOWAIT",
+                 s=lane.stream_id)  # fmt: skip
+        else:
+            lane.commit(attempt, {"1.0": 1})
+        return time.monotonic() - began
+
+    if what == "prune":
+        lane.truncate("0.0=6, 1.0=0")
+    took, outcome = at_once(
+        partial(database.transaction, holding), lambda: (time.sleep(0.2), works[what]())[1]
+    )
+    assert isinstance(took, float), took
+    assert took < 10, "it waited until the group was free"
+    assert what == "delete" or not isinstance(outcome, Exception), outcome
+
+
+def test_a_group_that_is_always_locked_is_had_in_the_end(database: Database) -> None:
+    lane = Lane.made(database)
+    group = Group.made(lane)
+    over = Event()
+
+    def commits() -> None:  # as many, one after the other
+        while not over.is_set():
+            database.transaction(lambda c: (lock_group(c, group.name), time.sleep(0.3)))
+
+    def once() -> Any:
+        try:
+            return [group.checkpoint(f"{i}") for i in range(3)]
+        finally:
+            over.set()
+
+    *_, made = at_once(commits, commits, commits, once)
+    assert [one["checkpoint"] for one in made] == ["0", "1", "2"]
+
+
+def test_appends_to_the_input_of_a_batch_do_not_wait_for_its_commit_that_completes_a_checkpoint(
+    test_database: TestDatabase, database: Database
+) -> None:
+    execute(
+        test_database.owner_dsn,
+        """CREATE TABLE public.numbers (n bigint);
+        GRANT SELECT, INSERT ON public.numbers TO weir_jobs""",
+    )
+    lane = Lane.made(database)
+    group = Group.made(lane)
+    lane.append({"0.0": 5})
+    reader = group.reader()
+    batch = reader.must_open()
+    checkpoint(database, group.name, name="waits", barrier=True)
+    column = Column("n", "int8", "bigint", None, 20, -1, False, False, False)
+    staging, _ = make_staging(database, batch, 0, [column])
+    table = StagedTable("public.numbers", staging, (), 0)
+    owner = Database(test_database.owner_dsn, patience=60.0, connect_patience=10.0)
+
+    def holding(connection: Connection) -> None:
+        connection.execute(text("LOCK TABLE public.numbers IN ACCESS EXCLUSIVE MODE"))
+        end = time.monotonic() + 20
+        while not waiting_for_a_lock(database):
+            assert time.monotonic() < end, "nothing waits for the table"
+            time.sleep(0.01)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(lane.append, {"1.0": 1}).result(timeout=10)
+
+    outcomes = at_once(
+        partial(owner.transaction, holding),
+        lambda: (time.sleep(0.2), reader.commit(batch, tables=[table]))[1],
+    )
+    owner.dispose()
+    assert outcomes == [None, []]
+    [state] = group.rows("SELECT state FROM checkpoint WHERE group_id = :g")
+    assert state.state == "complete"
+    assert group.published() == {"0.0": 5, "1.0": 0}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, TextClause, text
 
 from weir.controller.configuration import Configuration
 from weir.errors import Conflict, NotFound
@@ -47,6 +47,12 @@ _LOCK_STREAMS = text(
 )
 
 
+_LOCK_ALL = text(
+    f"""SELECT {_COLUMNS} FROM lock_streams_and_groups(CAST(:ids AS bigint[]),
+        CAST(:scopes AS text[]), CAST(:names AS text[]), CAST(:group AS text))"""  # noqa: S608 - constant column list
+)
+
+
 def lock_streams(
     connection: Connection, *, names: Sequence[StreamName] = (), ids: Iterable[int] = ()
 ) -> list[LockedStream]:
@@ -54,10 +60,17 @@ def lock_streams(
 
     Raises NotFound naming the first that does not exist.
     """
+    return _locked(connection, _LOCK_STREAMS, names, ids)
+
+
+def _locked(
+    connection: Connection, statement: TextClause, names: Sequence[StreamName], ids: Iterable[int],
+    **more: str | None,
+) -> list[LockedStream]:  # fmt: skip
     ids = sorted(set(ids))
     rows = connection.execute(
-        _LOCK_STREAMS,
-        {"ids": ids, "scopes": [n.scope for n in names], "names": [n.name for n in names]},
+        statement,
+        {"ids": ids, "scopes": [n.scope for n in names], "names": [n.name for n in names], **more},
     ).mappings()
     found = [stream_of(dict(row)) for row in rows]
     missing = [n for n in names if n not in {s.name for s in found}]
@@ -138,38 +151,46 @@ class LockedGroup:
             )
 
 
+_GROUP = """SELECT group_id, name, generation, subscriber, on_gap, release, time_out,
+        next_token, next_batch
+    FROM reader_group WHERE name = :name"""
+_READ_GROUP = text(_GROUP)
+_LOCK_GROUP = text(f"{_GROUP} FOR NO KEY UPDATE")
+
+
 def lock_group(connection: Connection, name: str) -> LockedGroup:
-    """Lock a reader group. Streams, if any, must have been locked before. Raises NotFound."""
-    row = (
-        connection.execute(
-            text(
-                """SELECT group_id, name, generation, subscriber, on_gap, release, time_out,
-                    next_token, next_batch
-                FROM reader_group WHERE name = :name FOR NO KEY UPDATE"""
-            ),
-            {"name": name},
-        )
-        .mappings()
-        .one_or_none()
-    )
+    """Lock a reader group, and nothing else but readers and batches after it. Raises NotFound."""
+    return _group(connection, _LOCK_GROUP, name)
+
+
+def lock_streams_and_group(
+    connection: Connection, group: str, *, names: Sequence[StreamName] = (), ids: Iterable[int] = ()
+) -> tuple[list[LockedStream], LockedGroup]:
+    """Lock streams, as `lock_streams` does, and a reader group.
+
+    No stream stays locked while another session has the group. Raises NotFound.
+    """
+    streams = _locked(connection, _LOCK_ALL, names, ids, group=group)
+    return streams, _group(connection, _READ_GROUP, group)
+
+
+def lock_stream_and_groups(
+    connection: Connection, name: StreamName | None = None, stream_id: int | None = None
+) -> LockedStream:
+    """Lock a stream, by its name or its id, and all reader groups that read it: no batch of it is
+    opened meanwhile. It doesn't stay locked while another session has one of them."""
+    ids = [] if stream_id is None else [stream_id]
+    return _locked(connection, _LOCK_ALL, [name] if name else [], ids, group=None)[0]
+
+
+def _group(connection: Connection, statement: TextClause, name: str) -> LockedGroup:
+    row = connection.execute(statement, {"name": name}).mappings().one_or_none()
     if row is None:
         raise NotFound(
             f"there is no reader group {name}; create it with weir_create_reader_group, "
             "or check the name."
         )
     return LockedGroup(**row)
-
-
-def lock_groups_of(connection: Connection, stream: LockedStream) -> None:
-    """Lock the reader groups of a locked stream: no batch of it is opened meanwhile."""
-    connection.execute(
-        text(
-            """SELECT FROM reader_group WHERE group_id IN (
-                SELECT group_id FROM reader_group_stream WHERE stream_id = :s)
-            ORDER BY group_id FOR NO KEY UPDATE"""
-        ),
-        {"s": stream.stream_id},
-    )
 
 
 def lock_reader(connection: Connection, group: LockedGroup, reader_id: str) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.commit import commit_waiting
 from weir.controller.epochs import tick
-from weir.controller.locks import LockedStream, lock_groups_of, lock_stream
+from weir.controller.locks import LockedStream, lock_stream, lock_stream_and_groups
 from weir.controller.requests import Request
 from weir.controller.transactions import discard_attempts
 from weir.errors import Conflict
@@ -70,10 +70,9 @@ def delete_stream(
     def work(connection: Connection) -> dict[str, Any]:
         if (before := request.result(connection)) is not None:  # there is nothing to lock any more
             return before
-        stream = lock_stream(connection, name)
+        stream = lock_stream_and_groups(connection, name)
         if stream.state != "sealed":
             raise Conflict(f"stream {name} is {stream.state}; seal it first (weir_seal_stream).")
-        lock_groups_of(connection, stream)
         _check_unread(connection, stream, unread_too)
         return request.done(
             connection, {"stream": str(name), "files": _delete(connection, stream.stream_id)}

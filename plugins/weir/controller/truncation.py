@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import check_cut, load_cuts, segments_named
-from weir.controller.locks import LockedStream, lock_groups_of, lock_stream
+from weir.controller.locks import LockedStream, lock_stream_and_groups
 from weir.controller.requests import Request
 from weir.errors import InvalidInput
 from weir.names import StreamName
@@ -38,9 +38,8 @@ def truncate(database: Database, name: StreamName, cut: str, *, request_id: str)
     request = Request(request_id, "truncate", str(name), {"cut": cut})
 
     def work(connection: Connection) -> dict[str, Any]:
-        stream = lock_stream(connection, name)
         # Nobody plans a batch from the old head and opens it when its files are dead already.
-        lock_groups_of(connection, stream)
+        stream = lock_stream_and_groups(connection, name)
         if (before := request.result(connection)) is not None:
             return before
         stream.must_be_active()

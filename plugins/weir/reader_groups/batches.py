@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.commit import commit_in
-from weir.controller.locks import LockedGroup, lock_group, lock_reader, lock_streams
+from weir.controller.locks import LockedGroup, lock_group, lock_reader, lock_streams_and_group
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.reader_groups.budget import Budget
-from weir.reader_groups.checkpoints import is_waiting, settle
+from weir.reader_groups.checkpoints import settle_group
 from weir.reader_groups.gaps import skip_gaps
 from weir.reader_groups.groups import end_cuts
 from weir.reader_groups.held import check_held
@@ -141,13 +141,9 @@ def commit_batch(
     published = [*outputs, *(table.output() for table in tables)]
 
     def work(connection: Connection) -> list[Committed]:
-        outputs_to = [s.attempt.stream_id for s in staged]
-        # A checkpoint that this batch completes releases events of the streams that were read.
-        settles = is_waiting(connection, batch.group)
-        inputs = [bound.stream_id for bound in batch.bounds] if settles else []
-        streams = lock_streams(connection, ids=[*outputs_to, *inputs])
-        locked = [stream for stream in streams if stream.stream_id in outputs_to]
-        group = lock_group(connection, batch.group)
+        locked, group = lock_streams_and_group(
+            connection, batch.group, ids=[s.attempt.stream_id for s in staged]
+        )
         # The thread that renews leases has the reader's row first, then its transactions'.
         lock_reader(connection, group, batch.reader_id)
         held = check_held(connection, batch)
@@ -186,8 +182,10 @@ def commit_batch(
         advance(connection, group, batch.bounds, batch.reader_id)
         if held.rest:
             open_parts(connection, group, batch, held.rest)
-        if settles:
-            settle(connection, group)
         return committed
 
-    return database.transaction(work)
+    done = database.transaction(work)
+    # A checkpoint that this batch completes releases events of what was read. In a transaction of
+    # its own: appends to these streams would wait for all that the commit puts into tables.
+    settle_group(database, batch.group)
+    return done

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import LockedGroup, LockedStream, lock_group, lock_streams
+from weir.controller.locks import LockedGroup, LockedStream, lock_streams_and_group
 from weir.controller.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.names import StreamName, reader_group_name
@@ -234,8 +234,9 @@ def lock_group_and_streams(
 ) -> tuple[list[LockedStream], LockedGroup]:
     """Lock a group and before it the streams that it reads, and others. Raises NotFound."""
     before = _streams_of(connection, name)
-    locked = lock_streams(connection, names=more, ids=[s for s, alive in before if alive])
-    group = lock_group(connection, name)
+    locked, group = lock_streams_and_group(
+        connection, name, names=more, ids=[s for s, alive in before if alive]
+    )
     if _streams_of(connection, name) != before:
         raise Conflict(f"group {name} was changed at this moment; try again.")
     return locked, group

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import lock_groups_of, lock_streams
+from weir.controller.locks import lock_stream_and_groups
 from weir.errors import NotFound, WeirError
 from weir.storage import Database
 from weir.stream_cut import meet
@@ -67,10 +67,9 @@ def prune(database: Database, history: float) -> list[dict[str, Any]]:
 
 def _prune_one(connection: Connection, stream_id: int, history: float) -> dict[str, Any]:
     try:
-        stream = lock_streams(connection, ids=[stream_id])[0]
+        stream = lock_stream_and_groups(connection, stream_id=stream_id)
     except NotFound:  # deleted meanwhile
         return {}
-    lock_groups_of(connection, stream)
     # What was released behind the head counts as the head, and a recorded cut there as nothing.
     connection.execute(
         text(

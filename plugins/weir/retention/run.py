@@ -16,8 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import (
     LockedStream,
-    lock_groups_of,
-    lock_streams,
+    lock_stream_and_groups,
     not_active,
     read_stream,
 )
@@ -83,11 +82,10 @@ class _Inputs:
 def _retain_one(
     connection: Connection, stream_id: int, dry_run: bool, only_due: bool
 ) -> dict[str, Any] | None:
-    stream = lock_streams(connection, ids=[stream_id])[0]
+    # Nobody opens or commits a batch, or comes back from a time-out, while this is decided.
+    stream = lock_stream_and_groups(connection, stream_id=stream_id)
     if stream.state != "active":  # sealed meanwhile
         return None
-    # Nobody opens or commits a batch, or comes back from a time-out, while this is decided.
-    lock_groups_of(connection, stream)
     # Before what it rests on is read: what changes later is noted anew.
     if not dry_run and not looked_at(connection, stream_id) and only_due:
         return None  # by another run, meanwhile
