@@ -68,6 +68,11 @@ def load(environ: dict[str, str] | None = None) -> Settings:
     state = (base / str(values.pop("state", ".weir"))).absolute()
     converted = {name: _convert(name, known[name].default, value) for name, value in values.items()}
     settings = Settings(**{**{n: f.default for n, f in known.items()}, **converted, "state": state})
+    if settings.transaction_lease > settings.transaction_max:
+        raise InvalidInput(
+            f"setting 'transaction_lease' is {settings.transaction_lease:g} s, longer than "
+            f"'transaction_max', {settings.transaction_max:g} s; shorten it, or raise the maximum."
+        )
     placed = {
         name: _place(getattr(settings, name), state, base)
         for name in ("warehouse", "input_roots", "output_roots", "function_path")

@@ -44,6 +44,15 @@ def test_a_split_seals_the_segment_at_its_tail_and_numbers_go_on(lane: Lane) -> 
     assert second.created_at > first.created_at
 
 
+def test_a_segment_that_never_was_is_not_taken_for_one_of_the_same_number(lane: Lane) -> None:
+    lane.append({"0.0": 5})
+    before = lane.active()
+    for never in ("0.7", "1.1", "0.3"):
+        with pytest.raises(Conflict, match=rf"segment {never} is not active"):
+            lane.scale(never)
+    assert lane.active() == before
+
+
 def test_a_merge_is_a_scale_into_one_part(lane: Lane) -> None:
     assert lane.scale("0.0", "1.0", parts=1) == ["2.1"]
     assert [(e.splits, e.merges) for e in lane.epochs()] == [(0, 0), (0, 1)]

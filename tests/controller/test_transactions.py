@@ -1,5 +1,6 @@
 """Append transactions: identity, attempts, fencing, leases."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,9 +8,10 @@ import pytest
 from tests.controller.support import Lane, rows, run, staged, unique
 from weir.controller.commit import commit
 from weir.controller.seal import delete_stream, seal_stream
-from weir.controller.transactions import Attempt, Committed, abort, expire, ping
-from weir.errors import Conflict, Fenced, InvariantViolation, NotFound
+from weir.controller.transactions import Attempt, Committed, abort, expire, ping, ping_all
+from weir.errors import Conflict, Fenced, InvalidInput, InvariantViolation, NotFound
 from weir.names import stream_name
+from weir.settings import load
 from weir.storage import Database
 
 
@@ -247,24 +249,46 @@ def test_a_ping_after_its_own_commit_is_harmless(lane: Lane) -> None:
     pinged(lane, attempt)
 
 
-def test_after_the_longest_time_a_ping_is_refused_and_the_lease_never_reaches_beyond_it(
+def test_a_lease_longer_than_the_longest_time_or_that_reaches_beyond_it_is_refused(
     lane: Lane,
 ) -> None:
-    attempt = lane.opened()
-    pinged(lane, attempt, lease=500.0, longest=100.0)
-    beyond = lane.value(
-        """SELECT lease_until <= opened_at + interval '100 s' FROM transaction
-        WHERE stream_id = :s"""
-    )
-    assert beyond
-    run(
-        lane.database,
-        "UPDATE transaction SET opened_at = opened_at - interval '101 s' WHERE stream_id = :s",
-        s=lane.stream_id,
-    )
-    with pytest.raises(Fenced, match="longer than 100 s"):
+    attempt = lane.opened(lease=50.0)
+    before = lane.value("SELECT lease_until FROM transaction WHERE stream_id = :s")
+    with pytest.raises(InvalidInput, match=r"a lease of 500 s is longer than .*, 100 s"):
         pinged(lane, attempt, lease=500.0, longest=100.0)
+    pinged(lane, attempt, lease=60.0, longest=100.0)
+    renewed = lane.value("SELECT lease_until FROM transaction WHERE stream_id = :s")
+    assert renewed > before
+
+    def later(seconds: int) -> None:
+        run(
+            lane.database,
+            f"UPDATE transaction SET opened_at = opened_at - interval '{seconds} s' "
+            "WHERE stream_id = :s",
+            s=lane.stream_id,
+        )
+
+    later(50)
+    with pytest.raises(Conflict, match=r"cannot be renewed by 60 s: .* no longer than 100 s"):
+        pinged(lane, attempt, lease=60.0, longest=100.0)
+    assert lane.value("SELECT lease_until FROM transaction WHERE stream_id = :s") == renewed
+    other = lane.opened(lease=50.0)
+    lane.database.transaction(lambda c: ping_all(c, [attempt, other], 60.0, 100.0))
+    [one, two] = lane.rows(
+        "SELECT lease_until FROM transaction WHERE stream_id = :s ORDER BY transaction_number"
+    )
+    assert two.lease_until > one.lease_until == renewed, "the others are renewed all the same"
+    later(51)
+    with pytest.raises(Fenced, match="longer than 100 s"):
+        pinged(lane, attempt, lease=60.0, longest=100.0)
     assert state(lane) == "open"
+    lane.commit(attempt, {"0.0": 1})
+
+
+def test_a_lease_longer_than_a_transaction_may_take_is_no_setting(tmp_path: Path) -> None:
+    (tmp_path / "weir.toml").write_text("transaction_lease = 700\ntransaction_max = 600\n")
+    with pytest.raises(InvalidInput, match=r"'transaction_lease' is 700 s, longer than .* 600 s"):
+        load({"WEIR_CONFIG": str(tmp_path / "weir.toml")})
 
 
 def test_a_ping_that_is_refused_says_what_happened(lane: Lane) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from weir.controller.epochs import active_segments, next_epoch, tick
 from weir.controller.locks import LockedStream, lock_stream
@@ -32,7 +32,7 @@ def scale(
     The new ones are `ranges`, numbered in the order given; or the sealed ranges divided at
     `boundaries`, or, where none are given, each block of neighbours into `parts` equal ranges.
 
-    A segment is meant by its number: an id whose copy is active after a roll means the copy.
+    The id of a segment of which a roll has made a copy means the copy that is active.
     `reason`: why, for `epoch_transition`.
     Returns the new epoch and its segments. Raises Conflict for a segment that is not active or a
     minimum that would be undercut, InvalidInput for ranges that don't cover exactly what is sealed.
@@ -50,11 +50,7 @@ def scale(
             return before
         stream.must_be_active()
         active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
-        copies = {segment.number: segment for segment in active}
-        sealed = [
-            copies[number].segment_id if number in copies else parse_segment_name(given)
-            for number, given in zip(numbers, seal, strict=True)
-        ]
+        sealed = _meant(connection, stream, active, [parse_segment_name(one) for one in seal])
         old = _ranges(active, sealed)
         # First whether what is to be sealed is there: only then have the new ranges a meaning.
         check_scale(active, sealed, old)
@@ -112,6 +108,24 @@ def scale_in(
         next_segment_number=stream.next_segment_number + len(created),
     )
     return created
+
+
+def _meant(
+    connection: Connection, stream: LockedStream, active: Sequence[Segment], given: Sequence[int]
+) -> list[int]:
+    """The ids that are given, where a roll has made a copy the id of the active one. An id that the
+    stream never had stays as it is, to be refused."""
+    here = {segment.segment_id for segment in active}
+    if here.issuperset(given):
+        return list(given)
+    before = connection.execute(
+        text("SELECT segment_id FROM segment WHERE stream_id = :s AND segment_id = ANY(:ids)"),
+        {"s": stream.stream_id, "ids": sorted(set(given) - here)},
+    ).scalars()
+    # Only copies share a number with another segment of their stream.
+    copies = {segment.number: segment.segment_id for segment in active}
+    meant = {one: copies.get(one & 0xFFFFFFFF, one) for one in before}
+    return [meant.get(one, one) for one in given]
 
 
 def _ranges(active: Sequence[Segment], sealed: Sequence[int]) -> list[KeyRange]:

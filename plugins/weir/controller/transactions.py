@@ -5,6 +5,7 @@ result when it is committed, and takes it over under a new attempt when it is no
 before is fenced from then on (its orphaned driver may still live).
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,12 +16,14 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import lock_streams, no_such_stream, not_active
-from weir.errors import Conflict, Fenced, NotFound, WeirError
+from weir.errors import Conflict, Fenced, InvalidInput, NotFound, WeirError
 from weir.names import StreamName
 from weir.schema import Field
 from weir.segment import Segment
 from weir.storage import Database, wait_for_disk
 from weir.warehouse import attempt_folder
+
+log = logging.getLogger("weir.transactions")
 
 _BEGIN = text(
     """SELECT * FROM begin_append(:scope, :name, :writer_id, :batch_id, :fingerprint, :lease,
@@ -163,11 +166,18 @@ def held_by_another(name: StreamName, held: dict[str, Any]) -> Conflict:
 
 
 def ping(connection: Connection, attempt: Attempt, lease: float, longest: float) -> None:
-    """Renew the lease (seconds), but not beyond `longest` seconds after the attempt began.
+    """Renew the lease (seconds).
 
-    Raises Fenced when the attempt may not go on. Once it is committed there is nothing to renew:
-    the thread that pings may come a moment later than the commit.
+    Raises InvalidInput for a lease longer than `longest`, Conflict when it would reach beyond
+    `longest` seconds after the attempt began (it keeps the lease that it has), and Fenced when the
+    attempt may not go on. Once it is committed there is nothing to renew: the thread that pings may
+    come a moment later than the commit.
     """
+    if lease > longest:
+        raise InvalidInput(
+            f"a lease of {lease:g} s is longer than a transaction may take, {longest:g} s "
+            "(transaction_max); ask for a shorter one."
+        )
     parameters = {
         "stream_id": attempt.stream_id,
         "number": attempt.transaction_number,
@@ -177,12 +187,11 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
     }
     renewed = connection.execute(
         text(
-            """UPDATE transaction SET lease_until = least(
-                clock_timestamp() + :lease * interval '1 second',
-                opened_at + :longest * interval '1 second')
+            """UPDATE transaction
+            SET lease_until = clock_timestamp() + :lease * interval '1 second'
             WHERE stream_id = :stream_id AND transaction_number = :number AND attempt = :attempt
-              AND state = 'open'
-              AND opened_at + :longest * interval '1 second' > clock_timestamp()"""
+              AND state = 'open' AND opened_at + :longest * interval '1 second'
+                                     >= clock_timestamp() + :lease * interval '1 second'"""
         ),
         parameters,
     )
@@ -190,13 +199,21 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
         return
     found = connection.execute(
         text(
-            """SELECT state, attempt FROM transaction
-            WHERE stream_id = :stream_id AND transaction_number = :number"""
+            """SELECT state, attempt,
+                opened_at + :longest * interval '1 second' > clock_timestamp() AS in_time
+            FROM transaction WHERE stream_id = :stream_id AND transaction_number = :number"""
         ),
         parameters,
     ).one_or_none()
     if found is not None and (found.state, found.attempt) == ("committed", attempt.attempt):
         return
+    held = found is not None and (found.state, found.attempt) == ("open", attempt.attempt)
+    if found is not None and held and found.in_time:
+        raise Conflict(
+            f"the lease of transaction {attempt.transaction_number} of stream {attempt.stream} "
+            f"cannot be renewed by {lease:g} s: it may take no longer than {longest:g} s "
+            "(transaction_max); commit it before its lease runs out."
+        )
     if found is None:
         why = "is gone, with its stream"
     elif found.attempt != attempt.attempt:
@@ -230,10 +247,14 @@ def check_attempt(connection: Connection, attempt: Attempt) -> None:
 def ping_all(
     connection: Connection, attempts: Sequence[Attempt], lease: float, longest: float
 ) -> None:
-    """Renew the leases of several attempts."""
+    """Renew the leases of several attempts; one that may not be renewed any more does not keep the
+    others from it."""
     # A copy, since another thread may add to them; in the order in which a commit has their rows.
     for attempt in sorted(attempts, key=lambda one: (one.stream_id, one.transaction_number)):
-        ping(connection, attempt, lease, longest)
+        try:
+            ping(connection, attempt, lease, longest)
+        except Conflict as error:
+            log.warning("%s", error)
 
 
 def abort(database: Database, attempt: Attempt) -> bool:

@@ -158,8 +158,9 @@ class Reader:
         renew(connection, self.group, self.reader_id, self._token, settings.reader_lease)
         # A copy, since another thread adds to them; in the order in which a commit has their rows.
         for attempt in sorted(self.opened, key=lambda a: (a.stream_id, a.transaction_number)):
-            # One that is just being committed is not open any more: its commit decides.
-            with contextlib.suppress(Fenced):
+            # One that is just being committed is not open any more: its commit decides. And one
+            # that has reached its longest time keeps the lease that it has.
+            with contextlib.suppress(Fenced, Conflict):
                 ping(connection, attempt, settings.transaction_lease, settings.transaction_max)
 
 
