@@ -53,6 +53,7 @@ _OLDEST = sqlalchemy.text(
 
 # How long a lock is waited for by who has waited for one in vain already, with others still to do.
 _HURRIED = sqlalchemy.text("SET LOCAL lock_timeout = '1s'")
+_SNAPSHOT = sqlalchemy.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 # A commit that waits for the disk waits for all that was committed before it.
 _FLUSH = sqlalchemy.text("SELECT pg_logical_emit_message(true, 'weir', '')")
 # The setting of the session again, which a function of ours may have changed for a transaction.
@@ -119,6 +120,15 @@ class Database:
                 return work(connection)
 
         return self._until_there(once)
+
+    def snapshot(self, work: Callable[[Connection], T]) -> T:
+        """Like `transaction`, for reading only: all its statements see the same moment."""
+
+        def seeing(connection: Connection) -> T:
+            connection.execute(_SNAPSHOT)
+            return work(connection)
+
+        return self.transaction(seeing)
 
     def statement(self, statement: TextClause, given: dict[str, Any]) -> Any:
         """The one row of a statement that is a transaction by itself, else like `transaction`.

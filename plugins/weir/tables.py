@@ -107,7 +107,7 @@ def read(
     database = Database.of(settings)
     name = stream_name(stream)
     try:
-        slices, fields = database.transaction(lambda c: plan(c, name, start, end))
+        slices, fields = database.snapshot(lambda c: plan(c, name, start, end))
     finally:
         database.dispose()
     schema = to_arrow(fields)
@@ -137,7 +137,8 @@ def plan(
 ) -> tuple[list[FileSlice], list[Field]]:
     """The files to read from one cut to another, by segment and offset, and the schema.
 
-    Raises Truncated when events after `start` were truncated, unless `on_gap` is "skip".
+    Call it in a snapshot, or what is truncated between two of its statements is not missed. Raises
+    Truncated when events after `start` were truncated, unless `on_gap` is "skip".
     """
     stream = read_stream(connection, name)
     asked = 0

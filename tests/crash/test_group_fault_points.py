@@ -275,7 +275,7 @@ MOMENTS: dict[Callable[[Database], Scene], int] = {
     record: 5,
     split: 7,
     commit_a_half: 11,
-    commit_what_a_checkpoint_waits_for: 13,
+    commit_what_a_checkpoint_waits_for: 19,
     checkpoint_now: 12,
     checkpoint_of_itself: 11,
     barrier: 17,

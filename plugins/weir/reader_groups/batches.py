@@ -15,7 +15,7 @@ from weir.controller.locks import LockedGroup, lock_group, lock_reader, lock_str
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.reader_groups.budget import Budget
-from weir.reader_groups.checkpoints import settle_group
+from weir.reader_groups.checkpoints import is_waiting, settle_group
 from weir.reader_groups.gaps import skip_gaps
 from weir.reader_groups.groups import end_cuts
 from weir.reader_groups.held import check_held
@@ -140,16 +140,17 @@ def commit_batch(
     """
     published = [*outputs, *(table.output() for table in tables)]
 
-    def work(connection: Connection) -> list[Committed]:
+    def work(connection: Connection) -> tuple[list[Committed], bool]:
         locked, group = lock_streams_and_group(
             connection, batch.group, ids=[s.attempt.stream_id for s in staged]
         )
         # The thread that renews leases has the reader's row first, then its transactions'.
         lock_reader(connection, group, batch.reader_id)
         held = check_held(connection, batch)
+        settles = is_waiting(connection, batch.group)
         committed = commit_in(connection, locked, staged)
         if held.state != "open":
-            return committed
+            return committed, settles
         for table in tables:
             table.publish(connection)
         discard_outputs(connection, group.group_id, batch.batch_id, but=published)
@@ -182,10 +183,11 @@ def commit_batch(
         advance(connection, group, batch.bounds, batch.reader_id)
         if held.rest:
             open_parts(connection, group, batch, held.rest)
-        return committed
+        return committed, settles
 
-    done = database.transaction(work)
-    # A checkpoint that this batch completes releases events of what was read. In a transaction of
-    # its own: appends to these streams would wait for all that the commit puts into tables.
-    settle_group(database, batch.group)
+    done, settles = database.transaction(work)
+    if settles:
+        # A checkpoint that this batch completes releases events of what was read. In a transaction
+        # of its own: appends to that would wait for all that the commit puts into tables.
+        settle_group(database, batch.group)
     return done

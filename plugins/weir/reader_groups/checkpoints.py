@@ -108,12 +108,23 @@ def cancel_checkpoint(
     return database.transaction(work)
 
 
+def is_waiting(connection: Connection, group: str) -> bool:
+    """Whether a checkpoint of the group waits for batches."""
+    found = connection.execute(
+        text(
+            """SELECT EXISTS (SELECT FROM checkpoint c JOIN reader_group g USING (group_id)
+                WHERE g.name = :group AND c.state = 'waiting')"""
+        ),
+        {"group": group},
+    ).scalar_one()
+    return bool(found)
+
+
 def settle_group(database: Database, group: str) -> None:
     """Settle what waits in a group of which a batch was committed. What fails here is done by the
     next run of `settle_all`."""
     try:
-        if database.transaction(lambda c: _is_waiting(c, group)):
-            database.transaction(partial(_settle_one, group=group))
+        database.transaction(partial(_settle_one, group=group))
     except (WeirError, DBAPIError) as error:
         log.warning("checkpoints of group %s are completed later: %s", group, error)
 
@@ -228,17 +239,6 @@ def read_lag(database: Database, groups: Sequence[str]) -> list[dict[str, Any]]:
         )
     )
     return [dict(row) for row in rows]
-
-
-def _is_waiting(connection: Connection, group: str) -> bool:
-    found = connection.execute(
-        text(
-            """SELECT EXISTS (SELECT FROM checkpoint c JOIN reader_group g USING (group_id)
-                WHERE g.name = :group AND c.state = 'waiting')"""
-        ),
-        {"group": group},
-    ).scalar_one()
-    return bool(found)
 
 
 def _settle_one(connection: Connection, group: str) -> list[dict[str, Any]]:

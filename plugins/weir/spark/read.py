@@ -49,7 +49,7 @@ def read_stream_frame(
     clock and rank) over the whole DataFrame; "none": as files come, the fastest.
     """
 
-    stream_id, slices, fields = database.transaction(lambda c: plan_of_stream(c, name))
+    stream_id, slices, fields = database.snapshot(lambda c: plan_of_stream(c, name))
     return frame_of(spark, settings.warehouse, stream_id, slices, fields, order=order)
 
 

@@ -206,6 +206,6 @@ def _cut(written: str, without: str = "") -> Cut | None:
 def _ask(settings: Settings, question: Any) -> Any:
     database = Database.of(settings)
     try:
-        return database.transaction(question)
+        return database.snapshot(question)
     finally:
         database.dispose()

@@ -1,0 +1,65 @@
+"""Reading without a JVM, beside what others do to the stream meanwhile."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from sqlalchemy import Engine, event
+
+import weir
+from tests.controller.support import Lane
+from weir.errors import Truncated
+from weir.garbage import installation
+from weir.settings import Settings
+from weir.storage import Database
+from weir.warehouse import mark
+
+
+@pytest.fixture
+def lane(database: Database, settings: Settings) -> Lane:
+    mark(settings.warehouse, installation(database)[0], 0)
+    return Lane.made(database)
+
+
+def fill(lane: Lane, settings: Settings, batch: str, count: int = 20) -> None:
+    rows = pa.table({"key": [f"key {n}" for n in range(count)]})
+    weir.append(str(lane.name), rows, writer_id="w", batch_id=batch, settings=settings)
+
+
+@contextmanager
+def after_the_first(statement: str, then: Callable[[], Any]) -> Iterator[None]:
+    """Once something has been asked in whatever session, do something in another."""
+    done = []
+
+    def asked(*sent: Any) -> None:
+        if statement in sent[2] and not done:
+            done.append(statement)
+            then()
+
+    event.listen(Engine, "after_cursor_execute", asked)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "after_cursor_execute", asked)
+    assert done
+
+
+def test_what_is_truncated_while_a_read_is_planned_is_read_or_missed(
+    lane: Lane, settings: Settings, tmp_path: Path
+) -> None:
+    fill(lane, settings, "one")
+    tail = lane.tail()
+
+    def meanwhile() -> None:
+        fill(lane, settings, "two")
+        lane.truncate(", ".join(f"{name}={end // 2}" for name, end in tail.items()))
+
+    start: dict[str, int | str] = dict.fromkeys(tail, 0)
+    with after_the_first("segments_between", meanwhile):
+        read = weir.read(str(lane.name), start=start, settings=settings)
+    assert read.num_rows == 20, "the events that were there when the read began"
+    with pytest.raises(Truncated, match="were truncated; begin at the head"):
+        weir.read(str(lane.name), start=start, settings=settings)
