@@ -81,23 +81,32 @@ COMMENT ON FUNCTION weir.retention_limits(bigint, timestamptz, bigint) IS 'The r
 -- A subscriber with something unread has this long from the last activity of its readers, or from
 -- when there was first something to read, whichever is later; and while a reader is at work, at least
 -- until its lease runs out, as nobody says so when it dies. While Postgres is away no lease can be
--- renewed: those that ran out meanwhile last until their readers had time to come back.
+-- renewed: those that ran out meanwhile last until their readers had time to come back. One that
+-- releases by hand has this long from its last release (PDP-47), or from when there was first something
+-- to release: what its readers do frees nothing.
 CREATE FUNCTION weir.times_out_at(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
 DECLARE
     g weir.reader_group;
     unread bigint;
+    released timestamptz;
 BEGIN
     SELECT * INTO g FROM weir.reader_group r WHERE r.group_id = in_group_id;
     IF g.time_out IS NULL OR NOT g.subscriber THEN
         RETURN NULL;
     END IF;
     SELECT weir.oldest_unread(in_stream_id, weir.readable_cut(
-               in_stream_id, weir.group_cut(in_group_id, in_stream_id), s.head), gs.end_cut)
-    INTO unread
+               in_stream_id, CASE WHEN g.release = 'manual' THEN gs.published_cut
+                             ELSE weir.group_cut(in_group_id, in_stream_id) END, s.head),
+               gs.end_cut), gs.published_at
+    INTO unread, released
     FROM weir.reader_group_stream gs JOIN weir.stream s USING (stream_id)
     WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id;
+    IF g.release = 'manual' THEN
+        RETURN CASE WHEN unread IS NOT NULL THEN
+            greatest(released, weir.clock_time(unread)) + g.time_out * interval '1 second' END;
+    END IF;
     RETURN CASE WHEN unread IS NOT NULL THEN greatest(
         greatest(g.moved_at, weir.clock_time(unread)) + g.time_out * interval '1 second',
         (SELECT max(CASE WHEN r.lease_until < pg_postmaster_start_time()

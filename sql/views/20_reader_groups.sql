@@ -247,7 +247,7 @@ COMMENT ON COLUMN weir.subscribers.released_at IS 'When it released that.';
 COMMENT ON COLUMN weir.subscribers.held_events IS 'From there (or the head, where that is later) to the tail, or to where it stops for good.';
 COMMENT ON COLUMN weir.subscribers.held_bytes IS 'Their bytes, as first committed.';
 COMMENT ON COLUMN weir.subscribers.active_at IS 'When its readers last committed a batch, or it was placed or became a subscriber.';
-COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When it holds nothing back any more if its readers do nothing; null: never, or not while all is read.';
+COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When it holds nothing back any more if its readers do nothing (of one that releases by hand: if nothing is released); null: never, or not while all is read (or released).';
 COMMENT ON COLUMN weir.subscribers.timed_out IS 'Whether it holds nothing back now.';
 COMMENT ON COLUMN weir.subscribers.stale_after IS 'When, at the present rates, retention will delete what it has not released: what exceeds a maximum and no minimum keeps, or, with consumption off, what no minimum keeps; null: never.';
 

@@ -74,6 +74,7 @@ class Member:
     # When its readers were active for the last time: for certain, and perhaps.
     active: float = 0.0
     perhaps: float = 0.0
+    said: float = 0.0  # when somebody has last released something by hand
     # What a reader opened before it died, the files of that, and whether its lease still lasts.
     left: Batch | None = None
     files: set[str] = field(default_factory=set)
@@ -81,6 +82,7 @@ class Member:
 
     def __post_init__(self) -> None:
         self.moved()
+        self.said = self.events.now
 
     @property
     def name(self) -> str:
@@ -113,10 +115,18 @@ class Member:
         if self.released is not None:
             self.released = self.given & self.released if self.manual else set(self.given)
         self.moved()
+        self.said = self.events.now
 
     def is_left_out(self) -> bool | None:
         """Whether it has timed out; None: perhaps."""
-        unread = self.wants(self.events.all() - self.events.truncated)
+        there = self.events.all() - self.events.truncated
+        if self.manual and self.time_out and self.released is not None:
+            held = (there if self.end is None else there & self.end) - self.released
+            if not held or self.has_finished():
+                return None if held else False
+            first = min(self.events.since[event] for event in held)
+            return self.events.now - max(self.said, first) > self.time_out
+        unread = self.wants(there)
         if not unread or not self.time_out or self.released is None or (self.left and self.leased):
             return False
         if self.has_finished():

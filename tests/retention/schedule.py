@@ -278,7 +278,7 @@ class Schedule:
             return  # behind what it has released already, or even pruned
         assert member.released is not None
         assert member.released <= passed, "what was released is held again"
-        member.released = set(passed)
+        member.released, member.said = set(passed), self.events.now
 
     def switch(self) -> None:
         """A subscriber becomes none, or the other way round; or releases in the other way."""
@@ -295,10 +295,12 @@ class Schedule:
             return
         if "release" in how:
             member.manual = not member.manual
+            member.said = self.events.now
         elif how["subscriber"]:
             assert not member.gap()
             member.released = set(member.given)
             member.moved()
+            member.said = self.events.now
         else:
             member.released = None
 

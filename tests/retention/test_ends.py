@@ -157,7 +157,7 @@ def test_who_has_released_all_up_to_its_end_still_releases_that_when_it_is_the_o
 
 
 def test_who_has_read_up_to_its_end_does_not_time_out_and_loses_nothing(lane: Lane) -> None:
-    group = bounded(lane, release="manual", time_out=DAY)
+    group = bounded(lane, time_out=DAY)
     lane.append({"0.0": 5})
     group.reader().read_all()
     pass_time(lane, 2 * DAY)

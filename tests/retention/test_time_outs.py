@@ -152,10 +152,40 @@ def test_a_group_that_is_in_again_lets_go_what_it_has_released(alone: Lane) -> N
     capture(alone.database)
     assert [report["left_out"] for report in retain(alone.database)] == [[group.name]]
     assert retain(alone.database) == []
-    reader = group.reader()
-    reader.commit(reader.must_open(budget=2))
+    release(alone.database, group.name, '{"0.0": 1, "1.0": 0}', request_id=unique("release"))
     assert [report["rule"] for report in retain(alone.database)] == ["consumed"]
     assert alone.head() == {"0.0": 1, "1.0": 0}
+
+
+def test_who_releases_by_hand_is_timed_out_by_what_it_releases_not_by_what_it_reads(
+    alone: Lane,
+) -> None:
+    alone.append({"0.0": [1, 1, 1]})
+    group = Group.made(alone, time_out=DAY, release="manual")
+    Group.made(alone)  # holds everything, so that nothing is lost
+    reader = group.reader()
+    for _ in range(3):
+        pass_time(alone, DAY / 2 - 10)
+        reader.commit(reader.must_open(budget=1))
+    assert decide(alone)["left_out"] == [group.name], "it reads, and lets go of nothing"
+    release(alone.database, group.name, '{"0.0": 1, "1.0": 0}', request_id=unique("release"))
+    assert decide(alone)["left_out"] == []
+    pass_time(alone, DAY - 10)
+    assert decide(alone)["left_out"] == []
+    pass_time(alone, 20)
+    assert decide(alone)["left_out"] == [group.name]
+    release(alone.database, group.name, "position", request_id=unique("release"))
+    pass_time(alone, 9 * DAY)
+    assert decide(alone)["left_out"] == [], "it holds nothing"
+
+
+def test_who_begins_to_release_by_hand_has_its_time_from_then_on(alone: Lane) -> None:
+    group = Group.made(alone, time_out=DAY)
+    alone.append({"0.0": 3})
+    pass_time(alone, DAY - 10)
+    update_reader_group(alone.database, group.name, release="manual", request_id=unique("u"))
+    pass_time(alone, DAY - 10)
+    assert decide(alone)["left_out"] == []
 
 
 def test_a_group_whose_readers_return_too_late_is_told_what_it_lost(alone: Lane) -> None:

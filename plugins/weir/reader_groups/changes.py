@@ -88,7 +88,10 @@ def update_reader_group(
         )
         if streams is not None:
             _change_streams(connection, group, locked, named, bool(settings["subscriber"]), start)
-        _protect(connection, group, locked, bool(settings["subscriber"]))
+        _protect(
+            connection, group, locked, bool(settings["subscriber"]),
+            anew=settings["release"] != group.release,
+        )  # fmt: skip
         soon(connection, [stream.stream_id for stream in locked])
         if pins is not None:
             known = {stream_id for stream_id, _ in _streams_of(connection, group.name)}
@@ -317,9 +320,11 @@ def _change_streams(
 
 
 def _protect(
-    connection: Connection, group: LockedGroup, locked: Sequence[LockedStream], subscriber: bool
-) -> None:
-    """A group that becomes a subscriber holds back what it has not read, from here on."""
+    connection: Connection, group: LockedGroup, locked: Sequence[LockedStream], subscriber: bool,
+    *, anew: bool,
+) -> None:  # fmt: skip
+    """A group that becomes a subscriber holds back what it has not read, from here on. `anew`: its
+    time-out begins now."""
     if subscriber and not group.subscriber:
         known = {stream_id for stream_id, _ in _streams_of(connection, group.name)}
         here = [stream for stream in locked if stream.stream_id in known]
@@ -331,10 +336,11 @@ def _protect(
                 published_cut = CASE WHEN :subscriber THEN
                     coalesce(published_cut, group_cut(group_id, stream_id)) END,
                 published_at = CASE WHEN :subscriber THEN
-                    coalesce(published_at, clock_timestamp()) END
+                    CASE WHEN :anew THEN clock_timestamp()
+                    ELSE coalesce(published_at, clock_timestamp()) END END
             WHERE group_id = :g"""
         ),
-        {"g": group.group_id, "subscriber": subscriber},
+        {"g": group.group_id, "subscriber": subscriber, "anew": anew},
     )
 
 
