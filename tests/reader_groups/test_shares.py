@@ -32,6 +32,40 @@ def test_the_first_of_three_expected_readers_takes_a_third(four: Lane) -> None:
     assert taken == [{"0.0"}, {"3.0"}, {"1.0", "2.0"}]
 
 
+def test_after_a_scale_no_reader_takes_what_follows_from_the_others(
+    shared_database: Database,
+) -> None:
+    lane = Lane.made(shared_database, segments=1)
+    lane.append({"0.0": 1})
+    after = lane.scale("0.0", parts=8)
+    lane.append(dict.fromkeys(after, 1000))
+    group = Group.made(lane)
+    readers = [group.reader(name) for name in "abc"]
+    first = readers[0].must_open(expected=3)
+    assert spans(first) == [("0.0", 0, 1)]
+    readers[0].commit(first)
+    shares = [reader.must_open(expected=3) for reader in readers]
+    assert sorted(batch.events for batch in shares) == [2000, 3000, 3000]
+
+
+def test_a_batch_runs_on_over_many_scales_as_far_as_its_share_goes(
+    shared_database: Database,
+) -> None:
+    lane = Lane.made(shared_database, segments=1)
+    lane.append({"0.0": 1})
+    for _ in range(29):
+        [follows] = lane.scale(*lane.active(), parts=1)
+        lane.append({follows: 1})
+    group = Group.made(lane)
+    first, other = group.reader("first"), group.reader("other")
+    batch = first.must_open(expected=2)
+    assert batch.events == 15, "half of the thirty"
+    assert other.open(expected=2) is None, "it follows what the first one reads"
+    first.commit(batch)
+    other.leave()
+    assert first.must_open().events == 15, "who is alone reads on to the end"
+
+
 def test_a_segment_weighs_what_follows_it_too(four: Lane) -> None:
     low, high = four.scale("0.0")  # nothing was written to it before
     four.append({low: 50, high: 40, "1.0": 30, "2.0": 30, "3.0": 30})

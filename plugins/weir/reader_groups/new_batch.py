@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -56,8 +57,8 @@ def open_new(
 ) -> Batch | None:
     positions = read_positions(connection, group)
     graphs = read_graphs(connection, group, positions)
-    mine = _share(connection, group, positions, graphs, reader_id, expected_readers)
-    bounds, size = _plan(connection, positions, graphs, mine, budget, until)
+    mine, readers = _share(connection, group, positions, graphs, reader_id, expected_readers)
+    bounds, size = _plan(connection, positions, graphs, mine, readers, budget, until)
     if not bounds:
         if expected_readers == 0:
             return None
@@ -101,9 +102,9 @@ def _share(
     graphs: dict[int, Graph],
     reader_id: str,
     expected_readers: int,
-) -> set[Key]:
+) -> tuple[set[Key], int]:
     """Take this reader's fair share of the free segments, release what is others', and return what
-    it may read: all that is its own now and in no batch."""
+    it may read, all that is its own now and in no batch; and how many readers there are."""
     labels = {
         row.reader_id: row.label
         for row in connection.execute(
@@ -140,7 +141,8 @@ def _share(
                 "readers": [reader_id] * len(take) + [None] * len(drop),
             },
         )
-    return {key for key in mine if free[key] in (None, reader_id)}
+    own = {key for key in mine if free[key] in (None, reader_id)}
+    return own, len(labels) + len(expected)
 
 
 def _assigned(
@@ -168,10 +170,16 @@ def _plan(
     positions: Sequence[Position],
     graphs: dict[int, Graph],
     mine: set[Key],
+    readers: int,
     budget: Budget,
     until: dict[int, dict[str, Any]],
 ) -> tuple[list[Bound], int]:
     """The bounds of the next batch, and their bytes."""
+    shares: dict[int, int] = {}
+    if readers > 1:
+        for stream_id, graph in graphs.items():
+            unread = unread_events(_present(positions, stream_id), graph)
+            shares[stream_id] = ceil(sum(unread.values()) / readers)
     stops = {s: _stop(connection, s, until[s], graphs[s]) for s in graphs if s in until}
     theirs = [p for p in positions if p.key not in mine]
 
@@ -185,6 +193,7 @@ def _plan(
                 graph,
                 stops.get(stream_id),
                 partial(fit.end, stream_id),
+                shares.get(stream_id),
             )
         return bounds
 

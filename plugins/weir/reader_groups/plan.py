@@ -8,6 +8,7 @@ import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from math import inf
 from typing import NamedTuple
 
 from weir.key_space import KeyRange, covers
@@ -91,11 +92,14 @@ def bounds_of_stream(
     graph: Graph,
     until: StreamCut | None,
     cap: Callable[[Segment, int, int], int],
+    share: int | None = None,
 ) -> list[Bound]:
     """What a reader that owns the positions `owned` may read of one stream.
 
     `waiting`: segments of the group that this batch does not read (other readers' and future
-    ones). `cap(segment, start, end)` gives the end that the budget allows.
+    ones). `cap(segment, start, end)` gives the end that the budget allows. `share`: how many events
+    are this reader's, if there are others: beyond those the batch does not run on into what follows
+    its segments, which is left for all of them.
     """
     starts = dict(owned)
     waits = set(waiting)
@@ -104,6 +108,7 @@ def bounds_of_stream(
     entered: list[Segment] = []  # a heap of those that the batch runs on into
     unread = _KeySet()  # keys at which something of a smaller id is not read to its end
     bounds = []
+    room = inf if share is None else share - sum(graph.states[s].end - owned[s] for s in owned)
     while queue or entered:
         if not entered or (queue and queue[-1] < entered[0]):
             segment = queue.pop()
@@ -127,11 +132,19 @@ def bounds_of_stream(
         if not completes:
             unread.add(segment)
             continue
-        for successor in following:
-            if successor not in starts:
-                starts[successor] = 0
-                if successor not in waits:  # it may wait there as a future one
+        new = [successor for successor in following if successor not in starts]
+        # All of them or none: one part of the keys would get ahead of the other.
+        mine = [successor for successor in new if successor not in waits]
+        size = sum(graph.states[successor].end for successor in mine)
+        fits = size <= max(0, room)
+        room -= size if fits else 0
+        for successor in new:
+            starts[successor] = 0
+            if successor in mine:  # it may wait there as a future one
+                if fits:
                     heapq.heappush(entered, successor)
+                else:
+                    unread.add(successor)
     return bounds
 
 
