@@ -32,6 +32,7 @@ class Settings:
     transaction_lease: float = 600.0  # an append that has not pinged for this long may be aborted
     transaction_max: float = 86400.0  # ... and however often it pings, after this long
     reader_lease: float = 120.0  # a reader that has not renewed for this long may be replaced
+    max_batch_time: float = 6 * 3600.0  # ... nor asked for its next batch for this long (0: any)
     checkpoint_history: float = 30 * 86400.0  # automatic checkpoints are kept this long
     metadata_history: float = 7 * 86400.0  # metadata wholly below the head is kept this long
     job_history: float = 90 * 86400.0  # what jobs did is kept this long

@@ -21,6 +21,7 @@ from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.readers import join
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.spark import OpenBatch, Reader
+from weir.spark.append import Appender
 
 ROWS = 60
 
@@ -250,3 +251,30 @@ def test_of_what_was_truncated_under_an_open_batch_the_heir_is_told_or_counts_it
             batch.commit()
     assert list(published(weir, group)) == [sorted(left["n"])] * 3
     assert weir.query("SELECT lost_events, unread_events FROM lag") == [(lost, 0)]
+
+
+def test_a_reader_that_hangs_gives_way_to_others_and_one_that_works_does_not(
+    weir: Installation, group: str
+) -> None:
+    def settled(longest: float) -> Appender:
+        settings = replace(weir.settings, reader_lease=1.0, max_batch_time=longest)
+        return replace(Appender.of(weir.spark, "test"), settings=settings)
+
+    def taken(reader_id: str) -> Any:
+        token = join(weir.database, group, reader_id, 60.0)
+        return open_batch(
+            weir.database, group, reader_id, token, lease=1.0, budget=Budget.of(weir.settings)
+        )
+
+    with read(weir, group, reader_id="works", appender=settled(60.0)) as reader:
+        batch = next(reader)
+        time.sleep(3)
+        assert taken("first") is None, "it renews its lease"
+        with read(weir, group, reader_id="works", appender=settled(0.5)) as hangs:
+            hung = next(hangs)
+            assert hung.batch_id == batch.batch_id
+            time.sleep(3)
+            heir = taken("second")
+            assert heir.batch_id == hung.batch_id
+            with pytest.raises(Fenced, match="was taken over from reader 'works'"):
+                hung.commit()

@@ -6,8 +6,10 @@ records which attempt counts.
 """
 
 import contextlib
+import logging
 import os
 import socket
+import time
 import uuid
 from functools import partial
 from types import TracebackType
@@ -50,6 +52,7 @@ from weir.spark.table_output import copy_rows, matched
 from weir.storage import KeepAlive, sqlstate
 from weir.warehouse import spark_path
 
+log = logging.getLogger("weir.reader")
 _SHOWN = 5  # segments of a batch that a sentence names
 
 
@@ -64,6 +67,8 @@ class Reader:
     What other readers have of it is waited for, and taken over if they die. The lease is renewed in
     the background. Leaving the block without a commit publishes nothing:
     whoever reads next gets the same batch again, at once; after a kill, when the lease has run out.
+    A batch that takes longer than the setting `max_batch_time` counts as hung: its lease is not
+    renewed any more, and others may take it over.
 
     `reader_id`: the same for all tries of a task, which so gets its own batch back after a kill;
     another for each of several readers. `label`: what pins of the group name it by. `order` as in
@@ -98,6 +103,7 @@ class Reader:
         self._token = 0
         self._until: dict[int, dict[str, Any]] = {}
         self._alive: KeepAlive | None = None
+        self._since: float | None = None  # when the program was given its batch; None: it waits
         self._batch: OpenBatch | None = None
 
     def __enter__(self) -> "Reader":
@@ -142,6 +148,7 @@ class Reader:
                 f"{self._batch} is not committed; call commit() before going on, or leave the "
                 "block of the Reader to have it read again."
             )
+        self._since = None
         batch = next_batch(
             app.database, self.group, self.reader_id, self._token, until=self._until,
             lease=app.settings.reader_lease, budget=Budget.of(app.settings),
@@ -149,12 +156,18 @@ class Reader:
         )  # fmt: skip
         if batch is None:
             raise StopIteration
-        self._batch = OpenBatch(self, batch)
+        self._batch, self._since = OpenBatch(self, batch), time.monotonic()
         app.say(f"{self._batch}: {batch.events:,} events")
         return self._batch
 
     def _renew(self, connection: Connection) -> None:
         settings = self.appender.settings
+        longest, since = settings.max_batch_time, self._since
+        if longest and since is not None and time.monotonic() - since > longest:
+            # It may hang. This only permits others to take over: until one has, it may commit.
+            log.warning("%s takes longer than max_batch_time, %g s: the lease is not renewed, and "
+                        "others may take it over", self._batch, longest)  # fmt: skip
+            return
         renew(connection, self.group, self.reader_id, self._token, settings.reader_lease)
         # A copy, since another thread adds to them; in the order in which a commit has their rows.
         for attempt in sorted(self.opened, key=lambda a: (a.stream_id, a.transaction_number)):
