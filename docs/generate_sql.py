@@ -38,8 +38,8 @@ before it, as in `{"0.0": 12, "5.1": "future"}`. Offsets count events; bytes are
 files as first committed. Times are `timestamptz`; what is called a clock elsewhere is a time in
 the views.
 
-The functions raise SQLSTATE `WEIR1` for what is not there and `WEIR2` for an argument that is
-wrong, with a sentence that says what to do.
+The functions raise SQLSTATE `WEIR1` for what is not there, `WEIR2` for an argument that is
+wrong and `WEIR4` for what was truncated, with a sentence that says what to do.
 """
 
 ABOUT_EXAMPLES = """\

@@ -21,7 +21,7 @@ import psycopg2.extensions
 import sqlalchemy
 from sqlalchemy import Connection, TextClause, event, exc
 
-from weir.errors import Busy, Fenced, InvalidInput, NotFound, Unavailable, WeirError
+from weir.errors import Busy, Fenced, InvalidInput, NotFound, Truncated, Unavailable, WeirError
 from weir.settings import Settings
 
 T = TypeVar("T")
@@ -36,7 +36,9 @@ _SESSION = (
 _LOCKED = "55P03"  # lock not available
 _SOON = {"40001", "40P01", _LOCKED}  # serialization failure, deadlock
 # What Weir's own SQL functions raise, with a sentence for the person who reads it.
-_SAID: dict[str | None, type[WeirError]] = {"WEIR1": NotFound, "WEIR2": InvalidInput}
+_SAID: dict[str | None, type[WeirError]] = {
+    "WEIR1": NotFound, "WEIR2": InvalidInput, "WEIR4": Truncated,
+}  # fmt: skip
 # A refused login has no SQLSTATE in libpq's answer, so here, and only here, the text must do; in
 # another language it is waited for like an outage.
 _PERMANENT = re.compile(

@@ -2,11 +2,11 @@
 -- that is at its end is left as soon as one of its successors waits for no unread predecessor; its
 -- other successors become future. A successor gets its predecessors' shares, each divided by the
 -- number of their successors.
-CREATE FUNCTION weir.next_cut(stream text, cut jsonb, distance bigint) RETURNS jsonb
+CREATE FUNCTION weir.next_cut(in_stream_id bigint, cut jsonb, distance bigint) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
     WITH sid AS MATERIALIZED (
-        SELECT weir.stream_id(stream) AS stream_id
+        SELECT in_stream_id AS stream_id
     ), entry AS MATERIALIZED (
         SELECT c.*, coalesce(c.event_offset >= c.events, false) AS done,
                greatest(1, distance / greatest(1, count(c.event_offset) OVER ())) AS share
@@ -58,4 +58,26 @@ AS $$
     )
     SELECT jsonb_object_agg(weir.segment_name(l.segment_id), l.v ORDER BY l.segment_id) FROM listed l
 $$;
+COMMENT ON FUNCTION weir.next_cut(bigint, jsonb, bigint) IS 'The same for a stream''s id, and a cut that is known to be valid and not truncated.';
+
+CREATE FUNCTION weir.next_cut(stream text, cut jsonb, distance bigint) RETURNS jsonb
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+DECLARE
+    sid CONSTANT bigint := weir.stream_id(stream);
+    head CONSTANT jsonb := (SELECT s.head FROM weir.stream s WHERE s.stream_id = sid);
+    behind bigint;
+BEGIN
+    IF distance IS NULL OR distance < 1 THEN
+        RAISE EXCEPTION 'the distance is %; give the number of events to go on by, 1 or more.', coalesce(distance::text, 'NULL')
+            USING ERRCODE = 'WEIR2';
+    END IF;
+    PERFORM weir.valid_cut(sid, cut);
+    behind := weir.first_behind(sid, head, cut);
+    IF behind IS NOT NULL THEN
+        RAISE EXCEPTION 'what follows the cut was truncated in segment %; begin at the head, %, or later.', weir.segment_name(behind), head
+            USING ERRCODE = 'WEIR4';
+    END IF;
+    RETURN weir.next_cut(sid, cut, distance);
+END $$;
 COMMENT ON FUNCTION weir.next_cut(text, jsonb, bigint) IS 'The cut that lies about so many events after another: what to read next when that much is read at once.';

@@ -2,14 +2,14 @@
 -- front at its first key is as old as it is, or older (see front). What follows the first cut was
 -- created by the epochs that sealed its segments, and so on, epoch by epoch: the cost is that of the
 -- answer, and nothing is compared in pairs.
-CREATE FUNCTION weir.segments_between(stream text, "from" jsonb DEFAULT NULL, "to" jsonb DEFAULT NULL)
+CREATE FUNCTION weir.segments_between(in_stream_id bigint, "from" jsonb, "to" jsonb)
 RETURNS TABLE (segment text, key_low double precision, key_high double precision,
                from_offset bigint, to_offset bigint, segment_id bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 64
 AS $$
 #variable_conflict use_column
 DECLARE
-    sid CONSTANT bigint := weir.stream_id(stream);
+    sid CONSTANT bigint := in_stream_id;
     a CONSTANT jsonb := coalesce("from", (SELECT head FROM weir.stream WHERE stream_id = sid));
     b CONSTANT jsonb := coalesce("to", weir.tail_cut(sid));
     a_keys double precision[];
@@ -61,6 +61,19 @@ BEGIN
     FROM found x LEFT JOIN first f USING (segment_id)
     ORDER BY x.segment_id;
 END $$;
+COMMENT ON FUNCTION weir.segments_between(bigint, jsonb, jsonb) IS 'The same for a stream''s id and cuts that are known to be valid.';
+
+CREATE FUNCTION weir.segments_between(stream text, "from" jsonb DEFAULT NULL, "to" jsonb DEFAULT NULL)
+RETURNS TABLE (segment text, key_low double precision, key_high double precision,
+               from_offset bigint, to_offset bigint, segment_id bigint)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 64
+AS $$
+DECLARE
+    sid CONSTANT bigint := weir.stream_id(stream);
+BEGIN
+    RETURN QUERY SELECT * FROM weir.segments_between(
+        sid, weir.valid_cut(sid, "from"), weir.valid_cut(sid, "to"));
+END $$;
 COMMENT ON FUNCTION weir.segments_between(text, jsonb, jsonb) IS 'The segments to read from one cut (null: the head) to another (null: the tail), each with its first offset and the one to stop at.';
 
 CREATE FUNCTION weir.span(stream text, cut jsonb)
@@ -69,7 +82,8 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog 
 AS $$
     SELECT weir.segment_name(c.segment_id),
            least(c.sealed_epoch - 1, max(c.creation_epoch) OVER ())
-    FROM weir.cut_segments(weir.stream_id(stream), cut) c
+    FROM (SELECT weir.stream_id(stream) AS stream_id OFFSET 0) s
+    CROSS JOIN LATERAL weir.cut_segments(s.stream_id, weir.valid_cut(s.stream_id, cut)) c
     ORDER BY c.segment_id
 $$;
 COMMENT ON FUNCTION weir.span(text, jsonb) IS 'Per segment of a cut the last epoch it lived in, up to the epoch of the newest of them (PDP-32).';

@@ -41,7 +41,10 @@ COMMENT ON FUNCTION weir.size_till(bigint, jsonb) IS 'Events and bytes before a 
 CREATE FUNCTION weir.size_till(stream text, cut jsonb)
 RETURNS TABLE (events bigint, bytes bigint)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
-AS $$ SELECT * FROM weir.size_till(weir.stream_id(stream), cut) $$;
+AS $$
+    SELECT z.* FROM (SELECT weir.stream_id(stream) AS stream_id OFFSET 0) s
+    CROSS JOIN LATERAL weir.size_till(s.stream_id, weir.valid_cut(s.stream_id, cut)) z
+$$;
 COMMENT ON FUNCTION weir.size_till(text, jsonb) IS 'Events and bytes before a cut, counted from the beginning of the stream.';
 
 CREATE FUNCTION weir.size_between(stream text, "from" jsonb, "to" jsonb)
@@ -50,7 +53,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog 
 AS $$
     SELECT b.events - a.events, b.bytes - a.bytes
     FROM (SELECT weir.stream_id(stream) AS stream_id OFFSET 0) s
-    CROSS JOIN LATERAL weir.size_till(s.stream_id, "from") a
-    CROSS JOIN LATERAL weir.size_till(s.stream_id, "to") b
+    CROSS JOIN LATERAL weir.size_till(s.stream_id, weir.valid_cut(s.stream_id, "from")) a
+    CROSS JOIN LATERAL weir.size_till(s.stream_id, weir.valid_cut(s.stream_id, "to")) b
 $$;
 COMMENT ON FUNCTION weir.size_between(text, jsonb, jsonb) IS 'Events and bytes between two cuts; negative when the second lies before the first.';

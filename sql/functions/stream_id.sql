@@ -1,5 +1,5 @@
--- The functions below take a stream by its name. Two SQLSTATEs are Weir's own: WEIR1 for what is
--- not there, WEIR2 for what is wrong with an argument.
+-- The functions below take a stream by its name. Three SQLSTATEs are Weir's own: WEIR1 for what is
+-- not there, WEIR2 for what is wrong with an argument, WEIR4 for what was truncated.
 CREATE FUNCTION weir.stream_id(stream text) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$

@@ -9,7 +9,7 @@ BEGIN
     RETURN (
         SELECT min(i.clock)
         FROM weir.stream s
-        CROSS JOIN LATERAL weir.segments_between(s.scope || '/' || s.name, in_cut,
+        CROSS JOIN LATERAL weir.segments_between(s.stream_id, in_cut,
             weir.join_cuts(in_stream_id, in_cut, in_end)) b
         CROSS JOIN LATERAL (
             SELECT i.clock FROM weir.time_index i

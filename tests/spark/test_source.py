@@ -7,12 +7,19 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.datasource import ReadMaxRows
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import StructType
 
+from tests.controller.support import Lane
+from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
+from weir.controller import queries
 from weir.names import StreamName
 from weir.retention.prune import prune
-from weir.spark.source import register
+from weir.settings import Settings
+from weir.spark.source import WeirSource, register
+from weir.storage import Database
 
 
 @pytest.fixture
@@ -190,3 +197,23 @@ def test_an_option_that_is_none_is_said(
 def test_an_unknown_stream_is_said(weir: Installation, config: str) -> None:
     with pytest.raises(PySparkException, match="there is no stream s/nowhere"):
         weir.spark.read.format("weir").option("config", config).load("s/nowhere")
+
+
+def test_a_micro_batch_goes_on_over_many_epochs_up_to_its_budget(
+    database: Database, settings: Settings
+) -> None:
+    lane = Lane.made(database, segments=1)
+    lane.append({"0.0": 2})
+    for _ in range(29):
+        [follows] = lane.scale(*lane.active(), parts=1)
+        lane.append({follows: 2})
+    source = WeirSource({"path": str(lane.name), "config": str(write_config(settings))})
+    query = source.streamReader(StructType([]))
+    head = query.initialOffset()
+    assert query.latestOffset(head, ReadMaxRows(1000)) == lane.tail()
+    half = query.latestOffset(head, ReadMaxRows(31))
+    sizes = database.transaction(lambda c: queries.size_between(c, lane.name, head, half))
+    assert sizes.events == 31
+    query.prepareForTriggerAvailableNow()
+    lane.append({follows: 50})
+    assert query.latestOffset(half, ReadMaxRows(1000)) == {follows: 2}

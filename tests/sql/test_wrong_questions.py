@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg2
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
 from tests.controller.driver import Driver
@@ -17,7 +17,8 @@ from tests.controller.model import as_json
 from tests.controller.support import Lane
 from tests.sql.history import History
 from weir.controller import queries
-from weir.errors import InvalidInput, NotFound
+from weir.controller.cuts import check_cut, load_cuts
+from weir.errors import InvalidInput, NotFound, Truncated
 from weir.names import stream_name
 from weir.storage import Database, count_statements
 
@@ -127,6 +128,79 @@ def test_what_is_no_cut_is_refused(histories: Database, question: str, cut: quer
     lane = Lane.made(histories)
     with pytest.raises(InvalidInput, match=r"the stream cut has|is no stream cut"):
         histories.transaction(lambda c: WITH_A_CUT[question](c, lane.name, cut))
+
+
+@pytest.mark.parametrize("question", WITH_A_CUT)
+def test_a_cut_that_is_no_position_of_the_stream_is_refused_with_the_segment(
+    histories: Database, question: str
+) -> None:
+    lane = Lane.made(histories)
+    lane.append({"0.0": 5, "1.0": 5})
+    [low, high] = lane.scale("1.0")
+    cuts: dict[str, queries.Cut] = {
+        r"offset 6 does not exist in segment 0\.0: .* its end, 5": {"0.0": 6, "1.0": 0},
+        r"holds the keys \[0\.5, 1\)": {"0.0": 5},
+        r"holds the keys \[0, 0\.5\)": {low: 0, high: 0},
+        rf"{low} has an offset but overlaps 1\.0": {"0.0": 0, "1.0": 2, low: 0},
+        rf"{low} is listed as future but": {"0.0": 0, low: "future", high: 0},
+    }
+    for said, cut in cuts.items():
+        with pytest.raises(InvalidInput, match=said):
+            histories.transaction(lambda c, cut=cut: WITH_A_CUT[question](c, lane.name, cut))
+
+
+def test_the_rules_for_cuts_are_the_same_in_sql_and_in_python(history: History) -> None:
+    lane, random = history.lane, Random(5)
+    sizes = lane.sizes()
+    frontiers = [as_json(cut) for cut in history.frontiers(40)]
+    outcomes = set()
+    for frontier in frontiers:
+        cut = dict(frontier)
+        for _ in range(random.randint(0, 2)):  # changed here and there
+            name = random.choice([*cut, *sizes])
+            if random.random() < 0.4:
+                cut.pop(name, None)
+            else:
+                cut[name] = random.choice(["future", 0, sizes[name], sizes[name] + 1])
+        found = {is_refused(check, lane, cut) for check in (by_sql, by_python)}
+        assert len(found) == 1, cut
+        outcomes |= found
+    assert outcomes == {True, False}
+
+
+def is_refused(check: Callable[[Connection, int, Any], None], lane: Lane, cut: Any) -> bool:
+    try:
+        lane.database.transaction(lambda c: check(c, lane.stream_id, cut))
+    except InvalidInput:
+        return True
+    return False
+
+
+def by_sql(connection: Connection, stream_id: int, cut: queries.Cut) -> None:
+    connection.execute(
+        text("SELECT valid_cut(:s, CAST(:cut AS jsonb))"), {"s": stream_id, "cut": json.dumps(cut)}
+    )
+
+
+def by_python(connection: Connection, stream_id: int, cut: queries.Cut) -> None:
+    check_cut(connection, stream_id, load_cuts(connection, stream_id, cut)[0])
+
+
+def test_the_next_cut_is_asked_for_with_a_distance_from_a_place_that_is_there(
+    histories: Database,
+) -> None:
+    lane = Lane.made(histories)
+    lane.append({"0.0": 5, "1.0": 5})
+    for distance in (0, -1):
+        with pytest.raises(InvalidInput, match=rf"the distance is {distance}; give .*, 1 or more"):
+            histories.transaction(
+                lambda c, n=distance: queries.next_cut(c, lane.name, {"0.0": 0, "1.0": 0}, n)
+            )
+    lane.truncate("0.0=2, 1.0=3")
+    with pytest.raises(Truncated, match=r"was truncated in segment 0\.0; begin at the head"):
+        histories.transaction(lambda c: queries.next_cut(c, lane.name, {"0.0": 1, "1.0": 4}, 10))
+    found = histories.transaction(lambda c: queries.next_cut(c, lane.name, {"0.0": 2, "1.0": 3}, 2))
+    assert found == {"0.0": 3, "1.0": 4}
 
 
 def test_cuts_in_the_wrong_order_are_refused_with_the_segment(histories: Database) -> None:

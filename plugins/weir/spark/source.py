@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 from pyspark.sql.types import LongType, StructField, StructType
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from weir import tables
 from weir.controller import queries
@@ -42,7 +42,13 @@ from weir.spark.read import PLACES, chains_of
 from weir.storage import Database
 from weir.stream_cut import meet
 
-_STEPS = 1000  # how many ends of segments without an event are passed in one look
+_STEPS = 1000  # how many ends of segments are passed in one look
+# From where a query is, which is known to be valid; that it was truncated its batch says.
+_NEXT = text("SELECT next_cut(CAST(:s AS bigint), CAST(:cut AS jsonb), CAST(:n AS bigint))")
+_BETWEEN = text(
+    """SELECT b.events - a.events FROM size_till(CAST(:s AS bigint), CAST(:cut AS jsonb)) a,
+        size_till(CAST(:s AS bigint), CAST(:further AS jsonb)) b"""
+)
 
 
 def register(spark: SparkSession) -> None:
@@ -146,11 +152,15 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 cut = tables.readable(connection, stream_id, start, None)[0] or start
             else:
                 load_cuts(connection, stream_id, start)  # what was pruned has no next cut
-            for _ in range(_STEPS):
-                further = queries.next_cut(connection, stream, cut, limit.max_rows)
+            events = 0
+            for _ in range(_STEPS):  # each as far as an end of a segment
+                given = {"s": stream_id, "cut": json.dumps(cut), "n": limit.max_rows - events}
+                further: Cut = connection.execute(_NEXT, given).scalar_one()
                 if self._last is not None:
                     further = meet(load_cuts(connection, stream_id, further, self._last)).to_json()
-                if further == cut or queries.size_between(connection, stream, cut, further).events:
+                given["further"] = json.dumps(further)
+                events += connection.execute(_BETWEEN, given).scalar_one()
+                if further == cut or events >= limit.max_rows:
                     return further
                 cut = further
             return cut
