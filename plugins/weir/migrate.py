@@ -15,6 +15,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection
 
+from weir import connection_string
 from weir.errors import InvalidInput, Unavailable
 
 # Two migrations of one database wait for each other on this advisory lock.
@@ -32,6 +33,7 @@ def upgrade(dsn: str) -> None:
 
     Raises Unavailable when it can't be reached. One transaction: all or nothing.
     """
+    connection_string.check(dsn, "the owner's connection string (WEIR_DATABASE_OWNER)")
     engine = sqlalchemy.create_engine(
         "postgresql+psycopg2://",
         creator=lambda: psycopg2.connect(dsn),
@@ -45,6 +47,7 @@ def upgrade(dsn: str) -> None:
             _apply(connection)
     except sqlalchemy.exc.DBAPIError as error:
         reason = str(error.orig).strip().splitlines()[0]
+        reason = connection_string.masked(reason, dsn)
         raise Unavailable(f"the database can't be migrated: {reason}") from None
 
 

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from typing import IO, Any, TypeVar
 
 import psycopg2
-import psycopg2.extensions
 import sqlalchemy
 from sqlalchemy import Connection, TextClause, event, exc
 
+from weir import connection_string
 from weir.errors import Busy, Fenced, InvalidInput, NotFound, Truncated, Unavailable, WeirError
 from weir.settings import Settings
 
@@ -66,6 +66,7 @@ class Database:
     """Connections to one Postgres. Cheap to make; connects when first used; not for forked use."""
 
     def __init__(self, dsn: str, *, patience: float, connect_patience: float) -> None:
+        connection_string.check(dsn, "the database's connection string")
         self._dsn = dsn
         self._patience = patience
         self._connect_patience = connect_patience
@@ -172,7 +173,7 @@ class Database:
                 waiting_since = waiting_since or now
                 patience = self._patience if self._connected else self._connect_patience
                 over = now - waiting_since > patience or (self._hurried and state == _LOCKED)
-                reason = _said(error)
+                reason = connection_string.masked(_said(error), self._dsn)
                 if state in _SOON and over:
                     raise Busy(
                         f"another session has held a lock for {now - begun:.0f} s ({reason})"
@@ -212,12 +213,7 @@ class Database:
 
     def describe(self) -> str:
         """The connection string without anything secret."""
-        try:
-            parts = psycopg2.extensions.parse_dsn(self._dsn)
-        except psycopg2.ProgrammingError:
-            return "which is not a connection string"
-        shown = ("service", "host", "port", "dbname", "user")
-        return " ".join(f"{name}={parts[name]}" for name in shown if name in parts)
+        return connection_string.describe(self._dsn)
 
     def dispose(self) -> None:
         """Close all connections."""
