@@ -3,6 +3,7 @@
 # STATE is the folder with everything of an installation.
 STATE := $(or $(STATE),$(WEIR_STATE))
 FIGURE ?=
+ROLE ?=
 SIZE ?=
 ARGS ?=
 SEED ?= $(shell date +%s)
@@ -30,8 +31,8 @@ up: setup ## start Postgres and Airflow (STATE=.weir; a state left by the demo w
 down: setup ## stop them; the data stays
 	@$(WEIR) -m weir.local down
 
-psql: setup ## open the database, and say where other SQL clients find it
-	@$(WEIR) -m weir.local psql $(ARGS)
+psql: setup ## read the views by SQL (ROLE=owner: change them), and say where other clients find it
+	@$(WEIR) -m weir.local psql $(if $(ROLE),--role $(ROLE)) $(ARGS)
 
 lint: setup ## format, lint and type checks
 	@$(PYTHON) -m ruff check

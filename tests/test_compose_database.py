@@ -136,8 +136,21 @@ def test_readers_see_views_and_no_tables(migrated: Deployment) -> None:
             cursor.execute("SELECT * FROM weir.stream")
 
 
+def test_readers_store_no_large_objects(migrated: Deployment) -> None:
+    connection = connect(migrated, "weir_view")
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        connection.cursor().execute("SELECT lo_create(0)")
+    connection.close()
+
+
 @pytest.mark.parametrize(
-    ("login", "database"), [("airflow", "weir"), ("weir_app", "airflow"), ("weir_view", "postgres")]
+    ("login", "database"),
+    [
+        ("airflow", "weir"),
+        ("weir_app", "airflow"),
+        ("weir_view", "postgres"),
+        ("weir_view", "template1"),
+    ],
 )
 def test_no_login_enters_the_others_database(
     migrated: Deployment, login: str, database: str

@@ -32,11 +32,12 @@ def test_psql_starts_the_database_for_a_moment(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "state", durable=False)
     try:
         done = weir_local(installation.state, "psql", "-Atc", "SELECT current_user, 'it''s'")
-        assert done.stdout == "weir_owner|it's\n"
-        address = f"host=127.0.0.1 port={installation.postgres.port} dbname=weir user=weir_owner"
+        assert done.stdout == "weir_view|it's\n"
+        address = f"host=127.0.0.1 port={installation.postgres.port} dbname=weir user=weir_view"
         assert address in done.stderr
         assert str(installation.state / "pgpass") in done.stderr
-        assert installation.postgres.state.secret("weir_owner") not in done.stdout + done.stderr
+        assert "make psql ROLE=owner" in done.stderr
+        assert installation.postgres.state.secret("weir_view") not in done.stdout + done.stderr
         assert not installation.postgres.running()
 
         assert weir_local(installation.state, "status").returncode == 1
@@ -50,6 +51,23 @@ def test_psql_starts_the_database_for_a_moment(tmp_path: Path) -> None:
         installation.remove()
     assert not installation.state.exists()
     assert not home.exists()
+
+
+def test_psql_may_change_nothing_unless_it_is_asked_to(tmp_path: Path) -> None:
+    installation = Installation(tmp_path / "state", durable=False)
+    try:
+        installation.start_postgres()
+        read = weir_local(installation.state, "psql", "-Atc", "SELECT count(*) FROM lag")
+        assert read.stdout == "0\n"
+        dropped = weir_local(installation.state, "psql", "-c", "DROP VIEW lag")
+        assert "must be owner" in dropped.stderr
+        for role, login in (("owner", "weir_owner"), ("jobs", "weir_app")):
+            asked = ["psql", "--role", role, "-Atc", "SELECT current_user"]
+            assert weir_local(installation.state, *asked).stdout == f"{login}\n"
+        unknown = weir_local(installation.state, "psql", "--role", "postgres")
+        assert "invalid choice: 'postgres'" in unknown.stderr
+    finally:
+        installation.remove()
 
 
 def test_only_a_state_folder_is_removed(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ def test_the_default_settings_reach_the_database(
         ("airflow", "weir_owner"),
         ("weir", "airflow"),
         ("postgres", "weir_app"),
+        ("template1", "weir_view"),
+        ("template1", "airflow"),
     ],
 )
 def test_a_login_gets_into_its_own_database_only(
@@ -60,6 +62,28 @@ def test_the_views_login_is_no_jobs_login(server: EmbeddedPostgres) -> None:
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
             connection.cursor().execute("SET ROLE weir_jobs")
     finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("statement", ["lo_create(0)", "lo_from_bytea(0, 'kept')", "lo_creat(-1)"])
+@pytest.mark.parametrize("login", ["weir_view", "weir_app"])
+def test_nobody_stores_large_objects(server: EmbeddedPostgres, login: str, statement: str) -> None:
+    connection = psycopg2.connect(server.dsn("weir", login))
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        connection.cursor().execute(f"SELECT {statement}")
+    connection.close()
+
+
+def test_the_views_login_changes_and_makes_nothing(server: EmbeddedPostgres) -> None:
+    for statement in (
+        "CREATE TABLE public.mine (n int)",
+        "CREATE TEMPORARY TABLE mine (n int)",
+        "CREATE SCHEMA mine",
+        "SELECT weir.make_staging('mine', ARRAY['n'], ARRAY[23::oid], ARRAY[-1])",
+    ):
+        connection = psycopg2.connect(server.dsn("weir", "weir_view"))
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            connection.cursor().execute(statement)
         connection.close()
 
 

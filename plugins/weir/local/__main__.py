@@ -17,6 +17,7 @@ from weir.errors import Conflict, InvalidInput, WeirError
 from weir.local import binaries
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
+from weir.local.logins import SERVICES
 
 
 def up(installation: Installation) -> int:
@@ -55,21 +56,27 @@ def status(installation: Installation) -> int:
     return 0 if all(running.values()) else 1
 
 
-def psql(installation: Installation, arguments: list[str]) -> int:
+# Who may be logged in as: the service, and what it is for.
+ROLES = {"reader": "weir_reader", "jobs": "weir", "owner": "weir_owner"}
+
+
+def psql(installation: Installation, role: str, arguments: list[str]) -> int:
     """Open the database; Postgres is started for it if need be, and stopped again."""
     postgres = installation.postgres
     before = postgres.running()
     if not before:
         installation.start_postgres()
     try:
+        service = ROLES[role]
+        may = "" if role != "reader" else "; it reads views, `make psql ROLE=owner` may do all"
         print(
-            f"host=127.0.0.1 port={postgres.port} dbname=weir user=weir_owner"
-            f"   (password: in {installation.state / 'pgpass'})",
+            f"host=127.0.0.1 port={postgres.port} dbname=weir user={SERVICES[service][1]}"
+            f"   (password: in {installation.state / 'pgpass'}{may})",
             file=sys.stderr,
         )
         environ = os.environ | installation.environment() | {"PGOPTIONS": "-c search_path=weir"}
         program = str(binaries.wheel() / "bin" / "psql")
-        command = [program, *arguments, "service=weir_owner"]
+        command = [program, *arguments, f"service={service}"]
         # Ctrl-C is for psql: it cancels a statement there. (A handler is not inherited.)
         signal.signal(signal.SIGINT, lambda *_: None)
         return subprocess.run(command, env=environ).returncode
@@ -107,10 +114,13 @@ def main() -> int:
     commands.choices["up"].add_argument(
         "--dags", type=Path, default=REPOSITORY / "dags", help="the folder of the DAGs"
     )
-    commands.add_parser("psql", help=psql.__doc__, add_help=False, prefix_chars="\0")
-    commands.choices["psql"].add_argument("arguments", nargs="*", help="for psql")
+    # What it does not know is for psql, so it may not take an abbreviation for its own.
+    commands.add_parser("psql", help=psql.__doc__, add_help=False, allow_abbrev=False)
+    commands.choices["psql"].add_argument("--role", choices=ROLES, default="reader")
     commands.add_parser("clean", help=clean.__doc__).add_argument("--yes", action="store_true")
-    given = parser.parse_args()
+    given, others = parser.parse_known_args()
+    if others and given.command != "psql":
+        parser.error(f"unknown: {' '.join(others)}")
 
     logging.basicConfig(level=logging.WARNING, format="weir: %(message)s", stream=sys.stderr)
     logging.getLogger("weir").setLevel(logging.INFO)
@@ -123,7 +133,7 @@ def main() -> int:
             return up(Installation(state, dags=given.dags))
         installation = Installation(state)
         if given.command == "psql":
-            return psql(installation, given.arguments)
+            return psql(installation, given.role, others)
         if given.command == "clean":
             return clean(installation, given.yes)
         return {"down": down, "status": status}[given.command](installation)

@@ -18,6 +18,15 @@ SERVICES = {
     "weir_owner": ("weir", "weir_owner"),
     "airflow": ("airflow", "airflow"),
 }
+# Postgres lets everybody store large objects, which belong to no table and to no schema.
+NO_LARGE_OBJECTS = """
+DO $$ DECLARE found regprocedure; BEGIN
+    FOR found IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
+                 AND proname ~ '^(lo_.*|loread|lowrite)$' LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', found);
+    END LOOP;
+END $$;
+"""
 
 
 def make_owners(postgres: EmbeddedPostgres) -> None:
@@ -28,7 +37,7 @@ def make_owners(postgres: EmbeddedPostgres) -> None:
     _make_database(postgres, "airflow", owner="airflow")
     postgres.psql(
         "ALTER ROLE weir_owner CREATEROLE;"  # the migration makes the group roles
-        "REVOKE ALL ON DATABASE weir, airflow, postgres FROM PUBLIC;"
+        "REVOKE ALL ON DATABASE weir, airflow, postgres, template1 FROM PUBLIC;"
     )
     write_files(postgres)
 
@@ -43,6 +52,7 @@ def make_users(postgres: EmbeddedPostgres) -> None:
         "GRANT weir_jobs TO weir_app;"
         "GRANT weir_reader TO weir_view;"
     )
+    postgres.psql(NO_LARGE_OBJECTS, database="weir")
 
 
 def write_files(postgres: EmbeddedPostgres) -> None:
