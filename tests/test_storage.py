@@ -363,9 +363,37 @@ def test_a_session_is_the_same_whatever_the_server_is_set_to(
         database,
         """SELECT current_setting('timezone'), current_setting('search_path'),
             current_setting('transaction_isolation'), current_setting('lock_timeout'),
-            current_setting('application_name')""",
+            current_setting('application_name'),
+            current_setting('idle_in_transaction_session_timeout'),
+            current_setting('tcp_user_timeout'), current_setting('tcp_keepalives_idle'),
+            current_setting('tcp_keepalives_interval'), current_setting('tcp_keepalives_count')""",
     )
-    assert tuple(found) == ("UTC", "weir", "read committed", "1min", "weir")
+    assert tuple(found[:5]) == ("UTC", "weir", "read committed", "1min", "weir")
+    assert tuple(found[5:]) == ("1min", "60000", "30", "10", "3")
+
+
+def test_a_process_that_freezes_with_a_lock_loses_it_and_begins_anew(database: Database) -> None:
+    lane, calls = Lane.made(database), list[int]()
+    frozen, freed = threading.Event(), threading.Event()
+    lock = text("SELECT 1 FROM stream WHERE stream_id = :s FOR UPDATE")
+
+    def freezing(connection: Connection) -> int:
+        calls.append(1)
+        if len(calls) == 1:  # the minute of each session, shortened
+            connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '300ms'"))
+        connection.execute(lock, {"s": lane.stream_id})
+        frozen.set()
+        if len(calls) == 1:
+            assert freed.wait(timeout=20)
+        connection.execute(text("UPDATE stream SET last_clock = last_clock WHERE false"))
+        return len(calls)
+
+    def others() -> None:
+        frozen.wait(timeout=10)
+        database.transaction(lambda c: c.execute(lock, {"s": lane.stream_id}))
+        freed.set()
+
+    assert at_once(partial(database.transaction, freezing), others) == [2, None]
 
 
 def test_statements_are_counted(database: Database) -> None:

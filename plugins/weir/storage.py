@@ -28,10 +28,14 @@ T = TypeVar("T")
 log = logging.getLogger("weir.storage")
 
 # What libpq sends at the start of a session. Times are UTC everywhere; a lock is waited for a
-# minute at most, so that a stuck session turns into a retry and a log line, not into silence.
+# minute at most, so that a stuck session turns into a retry and a log line, not into silence. What
+# a client holds locked is free a minute after it froze, or after its machine or network went: that
+# nobody is there any more the server alone would notice after two hours.
 _SESSION = (
     "-c search_path=weir -c timezone=UTC -c lock_timeout=60s "
-    "-c default_transaction_isolation=read\\ committed"
+    "-c default_transaction_isolation=read\\ committed "
+    "-c idle_in_transaction_session_timeout=60s -c tcp_user_timeout=60s "
+    "-c tcp_keepalives_idle=30s -c tcp_keepalives_interval=10s -c tcp_keepalives_count=3"
 )
 _LOCKED = "55P03"  # lock not available
 _SOON = {"40001", "40P01", _LOCKED}  # serialization failure, deadlock
@@ -103,6 +107,8 @@ class Database:
             options=_SESSION,
             connect_timeout=10,
             keepalives_idle=30,
+            keepalives_interval=10,
+            keepalives_count=3,
             tcp_user_timeout=60_000,
             application_name="weir",
         )
@@ -322,4 +328,5 @@ def _said(error: exc.DBAPIError) -> str:
 def _is_outage(error: exc.DBAPIError, state: str | None) -> bool:
     if state is None:  # no answer from the server: refused, reset, or closed in between
         return error.connection_invalidated or isinstance(error.orig, psycopg2.OperationalError)
-    return state[:2] == "08" or state[:4] == "57P0" or state == "25006"
+    # Read only: it is a standby now; 25P03: we were frozen in a transaction, which is rolled back.
+    return state[:2] == "08" or state[:4] == "57P0" or state in ("25006", "25P03")
