@@ -1,9 +1,12 @@
 """The settings of an installation: `weir.toml`, each overridable by an environment variable."""
 
+import difflib
+import math
 import os
 import posixpath
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,8 @@ from typing import Any
 from weir.errors import InvalidInput
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+# Variables of Weir that are no settings; those of a deployment may be there, too.
+_OTHERS = {"WEIR_CONFIG", "WEIR_DATABASE_OWNER", "WEIR_STACK_ID"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,8 @@ class Settings:
 def load(environ: dict[str, str] | None = None) -> Settings:
     """Read the file that WEIR_CONFIG names (default: weir.toml in the current folder, if any).
 
-    Relative paths are relative to that file's folder. Raises InvalidInput naming the setting.
+    Relative paths are relative to that file's folder. Raises InvalidInput naming the setting; also
+    for a variable that is almost the name of one.
     """
     environ = dict(os.environ) if environ is None else environ
     path = Path(environ.get("WEIR_CONFIG", "weir.toml")).resolve()
@@ -59,15 +65,18 @@ def load(environ: dict[str, str] | None = None) -> Settings:
         except tomllib.TOMLDecodeError as error:
             raise InvalidInput(f"{path} is not valid TOML: {error}.") from error
     known = {field.name: field for field in fields(Settings)}
-    unknown = set(values) - set(known)
-    if unknown:
-        raise InvalidInput(f"{path} has an unknown setting {sorted(unknown)[0]!r}.")
-    for name in known:
-        if (given := environ.get(f"WEIR_{name.upper()}")) is not None:
-            values[name] = given
+    for name in sorted(set(values) - set(known)):
+        raise InvalidInput(f"{path} has an unknown setting {name!r}{_meant(name, known)}.")
+    converted = {name: _from_file(name, known[name].default, values[name]) for name in values}
+    variables = {f"WEIR_{name.upper()}": name for name in known}
+    for variable in sorted(name for name in environ if name.startswith("WEIR_")):
+        if variable in variables:
+            name = variables[variable]
+            converted[name] = _from_text(variable, known[name].default, environ[variable])
+        elif variable not in _OTHERS and (meant := _meant(variable, variables)):
+            raise InvalidInput(f"the variable {variable} is no setting{meant}.")
     base = path.parent
-    state = (base / str(values.pop("state", ".weir"))).absolute()
-    converted = {name: _convert(name, known[name].default, value) for name, value in values.items()}
+    state = (base / converted.pop("state", ".weir")).absolute()
     settings = Settings(**{**{n: f.default for n, f in known.items()}, **converted, "state": state})
     if settings.transaction_lease > settings.transaction_max:
         raise InvalidInput(
@@ -81,20 +90,61 @@ def load(environ: dict[str, str] | None = None) -> Settings:
     return Settings(**{**{n: getattr(settings, n) for n in known}, **placed})
 
 
-def _convert(name: str, default: Any, value: Any) -> Any:
-    try:
-        if isinstance(default, tuple):
-            parts = value.split(",") if isinstance(value, str) else value
-            return tuple(str(part).strip() for part in parts if str(part).strip())
-        if isinstance(default, (int, float)):
-            number = type(default)(value)
-            if number < 0:
-                raise ValueError
-            return number
-        return str(value)
-    except (TypeError, ValueError):
-        kind = "a list" if isinstance(default, tuple) else "a number that is not negative"
-        raise InvalidInput(f"setting {name!r} is {value!r}; it must be {kind}.") from None
+def _meant(name: str, known: Iterable[str]) -> str:
+    """ "; did you mean ...?" if there is something like it, else nothing."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+    return f": did you mean {close[0]!r}" if close else ""
+
+
+def _from_file(name: str, default: Any, value: Any) -> Any:
+    """A value of weir.toml, of the kind of the default."""
+    if isinstance(default, tuple):
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            return tuple(part.strip() for part in value if part.strip())
+    elif isinstance(default, bool):
+        if isinstance(value, bool):
+            return value
+    elif isinstance(default, (int, float)):
+        whole = isinstance(value, int) or not isinstance(default, int)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and whole:
+            return _number(name, default, value)
+    elif isinstance(value, str):
+        return value
+    raise _wrong(name, default, value)
+
+
+def _from_text(name: str, default: Any, value: str) -> Any:
+    """The value of a variable, of the kind of the default."""
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if isinstance(default, bool):
+        if value.lower() not in ("true", "false"):
+            raise _wrong(name, default, value)
+        return value.lower() == "true"
+    if isinstance(default, (int, float)):
+        try:
+            return _number(name, default, type(default)(value))
+        except ValueError:
+            raise _wrong(name, default, value) from None
+    return value
+
+
+def _number(name: str, default: float, value: float) -> float:
+    if not value >= 0 or math.isinf(value):  # NaN is neither
+        raise _wrong(name, default, value)
+    return type(default)(value)
+
+
+def _wrong(name: str, default: Any, value: Any) -> InvalidInput:
+    kinds = {
+        tuple: "a list of texts",
+        bool: "true or false",
+        int: "a whole number that is not negative",
+        float: "a number that is not negative",
+    }
+    said = "wrong" if "database" in name.lower() else repr(value)  # it may hold a password
+    kind = kinds.get(type(default), "a text")
+    return InvalidInput(f"setting {name!r} is {said}; it must be {kind}.")
 
 
 def _place(value: Any, state: Path, base: Path) -> Any:
