@@ -69,6 +69,13 @@ def test_all_components_get_the_same_secrets_and_no_password(stack: AirflowStack
     assert "password" not in first["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
 
 
+def test_a_task_that_says_nothing_of_retries_is_retried(stack: AirflowStack) -> None:
+    """So a run that `make down` interrupts goes on after the next `make up`."""
+    environ = stack.environment()
+    assert int(environ["AIRFLOW__CORE__DEFAULT_TASK_RETRIES"]) >= 2
+    assert int(environ["AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY"]) <= 30
+
+
 def test_a_clusters_connection_and_configuration_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

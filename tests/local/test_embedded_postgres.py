@@ -141,6 +141,16 @@ def test_no_folder_above_is_opened_and_no_file_either(postgres: EmbeddedPostgres
         assert stat.S_IMODE((postgres.state.path / name).stat().st_mode) == 0o600
 
 
+def test_what_it_makes_is_for_its_owner_alone(postgres: EmbeddedPostgres) -> None:
+    postgres.start()
+    for path in (postgres.state.path, postgres.home, postgres.home / "data"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700, path
+    assert stat.S_IMODE((postgres.home / "server.log").stat().st_mode) == 0o600
+    postgres.stop()
+    postgres.start()  # and it still reaches its own folder
+    assert postgres.psql("SELECT 1") == "1"
+
+
 def test_it_never_runs_as_root(postgres: EmbeddedPostgres) -> None:
     postgres.start()
     running = processes.working_in(postgres.home / "data")

@@ -19,6 +19,19 @@ def test_what_is_written_is_read_and_private(tmp_path: Path) -> None:
     assert [path.name for path in state.path.iterdir()] == ["x.json"]
 
 
+def test_folders_that_are_made_are_private_and_those_that_are_there_are_left(
+    tmp_path: Path,
+) -> None:
+    state = StateFolder(tmp_path / "new" / "state")
+    made = [state.folder("a/b"), state.folder("a"), state.folder()]
+    assert made == [state.path / "a" / "b", state.path / "a", state.path]
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in made} == {0o700}
+    (state.path / "a").chmod(0o770)
+    state.write("a/c/x.json", {})
+    assert stat.S_IMODE((state.path / "a").stat().st_mode) == 0o770
+    assert stat.S_IMODE((state.path / "a" / "c").stat().st_mode) == 0o700
+
+
 def test_a_secret_stays_the_same(tmp_path: Path) -> None:
     state = StateFolder(tmp_path)
     found: list[str] = []

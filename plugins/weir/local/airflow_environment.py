@@ -43,7 +43,7 @@ def weir_environment(state: StateFolder) -> dict[str, str]:
 def airflow_environment(
     state: StateFolder, dags: Path, ports: dict[str, int], stack_id: str
 ) -> dict[str, str]:
-    """The whole environment of Airflow's components; `ports`: of api, worker_log, trigger_log."""
+    """The whole environment of Airflow's components; `ports`: of api and log."""
     home = state.path / "airflow"
     url = f"http://127.0.0.1:{ports['api']}"
     return {
@@ -55,6 +55,9 @@ def airflow_environment(
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        # What runs while all of it is stopped goes on at the next start, as a retry.
+        "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "3",
+        "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "10",
         "AIRFLOW__CORE__PARALLELISM": "4",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__FERNET_KEY": state.secret("fernet", 32) + "=",
@@ -74,8 +77,12 @@ def airflow_environment(
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
         # New and changed files are read at once; to read all of them again takes half a minute.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["worker_log"]),
-        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports["trigger_log"]),
+        # One server for both, on localhost: Airflow's own listen on all addresses.
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["log"]),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports["log"]),
+        "AIRFLOW__CORE__HOSTNAME_CALLABLE": "weir.local.hostname.hostname",
+        "AIRFLOW__LOGGING__FILE_TASK_HANDLER_NEW_FOLDER_PERMISSIONS": "0o700",
+        "AIRFLOW__LOGGING__FILE_TASK_HANDLER_NEW_FILE_PERMISSIONS": "0o600",
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
     }
 

@@ -1,4 +1,4 @@
-"""Airflow on one machine: its four processes, each in a session of its own.
+"""Airflow on one machine: its processes, each in a session of its own, all of them on localhost.
 
 Every process of it, down to the JVMs of its tasks, carries WEIR_STACK_ID in its environment: that
 is how those that outlive their parents are found and ended.
@@ -6,6 +6,7 @@ is how those that outlive their parents are found and ended.
 
 import json
 import logging
+import os
 import secrets
 import subprocess
 import sys
@@ -28,13 +29,13 @@ COMPONENTS = {
     "scheduler": ("scheduler", "latest_scheduler_heartbeat"),
     "dag-processor": ("dag_processor", "latest_dag_processor_heartbeat"),
     "triggerer": ("triggerer", "latest_triggerer_heartbeat"),
+    "log-server": None,
 }
+# Instead of the log servers that Airflow would start, which listen on all addresses of the machine.
+_LOG_SERVER = "airflow.utils.serve_logs.log_server:get_app"
+_WITHOUT_ITS_OWN = {"scheduler": ["--skip-serve-logs"], "triggerer": ["--skip-serve-logs"]}
 # port: who listens there, and where if nobody else does
-_PORTS = {
-    "api": ("api-server", 8080),
-    "worker_log": ("scheduler", 8793),
-    "trigger_log": ("triggerer", 8794),
-}
+_PORTS = {"api": ("api-server", 8080), "log": ("log-server", 8793)}
 _POOL = {"name": "weir", "slots": 4, "description": "Weir's jobs", "include_deferred": False}
 _PATIENCE = 180.0  # for a slow machine that does other things; 10 s are usual
 
@@ -109,7 +110,9 @@ class AirflowStack:
 
     def _stack(self) -> dict[str, Any]:
         usual = {name: port for name, (_, port) in _PORTS.items()}
-        return {"ports": usual, "pids": {}} | self._state.read("stack.json")
+        known = {"pids": {}} | self._state.read("stack.json")
+        chosen = {name: port for name, port in known.get("ports", {}).items() if name in usual}
+        return known | {"ports": usual | chosen}
 
     def _remember(self, **values: Any) -> None:
         self._state.write("stack.json", self._stack() | values)
@@ -176,11 +179,10 @@ class AirflowStack:
         self._remember(migrated=version)
 
     def _launch(self, name: str) -> None:
-        path = self.log_file(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as output:
+        self._state.folder("logs")
+        with open(self.log_file(name), "ab", opener=_private) as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "airflow", name],
+                self._command(name),
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -188,6 +190,20 @@ class AirflowStack:
                 start_new_session=True,  # Ctrl-C is for us, who then stop them in order
             )
         self._remember(pids=self._stack()["pids"] | {name: process.pid})
+
+    def _command(self, name: str) -> list[str]:
+        if name != "log-server":
+            return [sys.executable, "-m", "airflow", name, *_WITHOUT_ITS_OWN.get(name, [])]
+        where = ["--host", "127.0.0.1", "--port", str(self._stack()["ports"]["log"])]
+        return [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            *where,
+            "--no-access-log",
+            "--factory",
+            _LOG_SERVER,
+        ]
 
     def _wait_until_healthy(self) -> None:
         begun = time.monotonic()
@@ -239,6 +255,10 @@ def _unhealthy(api: AirflowApi, since: dict[str, float]) -> list[str]:
         if status.get("status") != "healthy" or stale:
             unhealthy.append(name)
     return unhealthy
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)
 
 
 def _tail(text: str, lines: int = 30) -> str:

@@ -142,8 +142,9 @@ class EmbeddedPostgres:
             binaries.make_common_folder(home)
             user = binaries.unprivileged_user()
             os.chown(home, user.pw_uid, user.pw_gid)
+            home.chmod(0o700)  # the server's log quotes values
         else:
-            home.mkdir(parents=True, exist_ok=True)
+            self.state.folder("postgres")
         password = self.state.secret("postgres")
         self.state.write_text("postgres.pgpass", f"127.0.0.1:*:*:postgres:{password}\n")
         settings = _SETTINGS if self._durable else _SETTINGS | _FAST

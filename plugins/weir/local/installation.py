@@ -1,11 +1,12 @@
 """One local installation: a state folder, its Postgres with Weir's schema, and its Airflow."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from weir import migrate
+from weir import migrate, settings
 from weir.local import logins, processes
 from weir.local.airflow_environment import REPOSITORY, weir_environment
 from weir.local.airflow_stack import AirflowStack
@@ -39,6 +40,7 @@ class Installation:
 
     def start_airflow(self) -> None:
         """Start Airflow and wait until it works; `start_postgres` comes first."""
+        self._make_data_folders()
         self.airflow.start()
 
     def stop(self) -> None:
@@ -61,6 +63,13 @@ class Installation:
     def environment(self) -> dict[str, str]:
         """The variables that a process (a spark-submit by hand, a psql) needs beside its own."""
         return weir_environment(self.postgres.state)
+
+    def _make_data_folders(self) -> None:
+        """The folders of the settings that lie in the state folder: others are somebody's own."""
+        known = settings.load(dict(os.environ) | self.environment())
+        for folder in (known.warehouse, *known.input_roots, *known.output_roots):
+            if "://" not in folder and Path(folder).is_relative_to(self.state):
+                self.postgres.state.folder(str(Path(folder).relative_to(self.state)))
 
     @contextmanager
     def _undone_if_it_fails(self) -> Iterator[None]:
