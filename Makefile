@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTHON := .venv/bin/python
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
-.PHONY: help demo test up down psql lock lint docs bench soak clean setup
+.PHONY: help demo test up down status login psql lock lint docs bench soak clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -30,6 +30,12 @@ up: setup ## start Postgres and Airflow (STATE=.weir; a state left by the demo w
 
 down: setup ## stop them; the data stays
 	@$(WEIR) -m weir.local down
+
+status: setup ## say what runs
+	@$(WEIR) -m weir.local status
+
+login: setup ## print where to log in, with the passwords
+	@$(WEIR) -m weir.local login
 
 psql: setup ## read the views by SQL (ROLE=owner: change them), and say where other clients find it
 	@$(WEIR) -m weir.local psql $(if $(ROLE),--role $(ROLE)) $(ARGS)

@@ -103,6 +103,13 @@ def test_a_failed_run_comes_with_the_end_of_its_tasks_log(
     assert told in "\n".join(caplog.messages)
 
 
+def test_runs_that_are_under_way_are_named(airflow: FakeAirflow, api: AirflowApi) -> None:
+    path = "/api/v2/dags/~/dagRuns?state=running&limit=100&order_by=start_date"
+    runs = [{"dag_id": "shop", "dag_run_id": "mine"}, {"dag_id": "d", "dag_run_id": "other"}]
+    airflow.answers["GET", path] = (200, {"dag_runs": runs})
+    assert api.under_way() == ["shop mine", "d other"]
+
+
 def test_a_run_that_takes_too_long_is_named(airflow: FakeAirflow, api: AirflowApi) -> None:
     airflow.answers["GET", "/api/v2/dags/d/dagRuns/r"] = (200, {"state": "running"})
     with pytest.raises(Unavailable, match="d r is still running after 0 s"):

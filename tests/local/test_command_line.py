@@ -1,11 +1,13 @@
 """`python -m weir.local`, `setup.sh` and the Makefile, as a person uses them."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import psycopg2
 import pytest
 
 from weir.local.airflow_environment import REPOSITORY
@@ -70,6 +72,28 @@ def test_psql_may_change_nothing_unless_it_is_asked_to(tmp_path: Path) -> None:
         installation.remove()
 
 
+def test_login_prints_what_a_person_and_an_sql_client_need(tmp_path: Path) -> None:
+    installation = Installation(tmp_path / "state", durable=False)
+    try:
+        nothing = weir_local(installation.state, "login")
+        assert f"`make up STATE={installation.state}` makes it" in nothing.stderr
+        installation.start_postgres()
+        installation.airflow._write_logins()
+        said = weir_local(installation.state, "login").stdout
+        users = json.loads(installation.airflow.passwords_file.read_text())
+        for name, password in users.items():
+            assert f"{name} / {password}" in said
+        assert installation.airflow.url in said
+        (url,) = re.findall(r"postgresql://\S+", said)
+        connection = psycopg2.connect(url)
+        cursor = connection.cursor()
+        cursor.execute("SELECT count(*) FROM weir.streams")
+        assert cursor.fetchone() == (0,)
+        connection.close()
+    finally:
+        installation.remove()
+
+
 def test_only_a_state_folder_is_removed(tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
     done = weir_local(tmp_path, "clean", "--yes")
@@ -78,7 +102,7 @@ def test_only_a_state_folder_is_removed(tmp_path: Path) -> None:
     assert (tmp_path / "precious").exists()
 
 
-@pytest.mark.parametrize("command", ["down", "status", "clean"])
+@pytest.mark.parametrize("command", ["down", "status", "login", "clean"])
 def test_asking_about_nothing_makes_nothing(tmp_path: Path, command: str) -> None:
     done = weir_local(tmp_path / "state", command)
     assert "Traceback" not in done.stderr

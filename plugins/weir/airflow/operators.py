@@ -11,6 +11,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
+from weir.airflow.forms import RETRIES
 from weir.airflow.readers import ReaderTask
 from weir.arguments import JOBS, parse
 from weir.errors import InvalidInput, Unavailable, WeirError
@@ -32,14 +33,18 @@ class WeirJobOperator(SparkSubmitOperator):
         what a form was filled in with.
 
     A wrong argument, and whatever would fail the same way again, fails the task without a retry and
-    with one sentence; the rest is retried. A task that reads a group is one of its readers: if it
-    fails or is killed, other readers take over at once.
+    with one sentence. The rest is retried, three times unless the task or its DAG says otherwise:
+    a retry does nothing twice, and goes on with what was interrupted. A task that reads a group is
+    one of its readers: if it fails or is killed, other readers take over at once.
     """
 
     template_fields = (*SparkSubmitOperator.template_fields, "arguments")
 
     def __init__(self, *, job: str, arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
         kwargs.setdefault("name", f"weir {job}")
+        chosen = {**(kwargs.get("default_args") or {}), **kwargs}
+        if "retries" not in chosen:
+            kwargs.update({name: value for name, value in RETRIES.items() if name not in chosen})
         if job not in MOVES_DATA:
             kwargs["env_vars"] = {**SHORT_JOB, **(kwargs.get("env_vars") or {})}
         super().__init__(application=job_path(job), **kwargs)

@@ -1,9 +1,10 @@
-"""`python -m weir.local up|down|status|psql|clean`: Weir on this machine, in one state folder.
+"""`python -m weir.local up|down|status|login|psql|clean`: Weir on this machine, in one folder.
 
 The folder is the setting `state` (WEIR_STATE; default .weir).
 """
 
 import argparse
+import contextlib
 import json
 import logging
 import os
@@ -24,26 +25,36 @@ def up(installation: Installation) -> int:
     """Start what does not run yet, and say where it is."""
     installation.start()
     postgres, airflow = installation.postgres, installation.airflow
-    login = "admin"
+    known = settings.load(dict(os.environ) | installation.environment())
+    login = f"admin; `{_make('login')}` prints its password"
     if sys.stdout.isatty():  # not into the log of a CI
-        login += " / " + json.loads(airflow.passwords_file.read_text())["admin"]
+        login = "admin / " + _passwords(installation)["admin"]
     print(
         f"Weir is up.\n"
-        f"  Airflow    {airflow.url}   login {login}   (passwords: {airflow.passwords_file})\n"
+        f"  Airflow    {airflow.url}   login {login}\n"
         f"  Postgres   host=127.0.0.1 port={postgres.port} dbname=weir user=weir_view"
         f"   (passwords: {installation.state / 'pgpass'})\n"
         f"  State      {installation.state}\n"
+        f"  Input      {known.input_roots[0]}\n"
         f"  Database   {postgres.home}\n"
         f"  Logs       {airflow.log_file('*')}\n"
-        "`make psql` opens the database, `make down` stops all of it and keeps the data."
+        f"`{_make('psql')}` opens the database; `{_make('down')}` stops it all and keeps the data."
     )
     return 0
 
 
 def down(installation: Installation) -> int:
-    """Stop Airflow and Postgres."""
+    """Stop Airflow and Postgres, and say what was under way."""
+    under_way: list[str] = []
     if installation.state.is_dir():
+        with contextlib.suppress(
+            WeirError, OSError
+        ):  # it may be half dead: that is why it is ended
+            if installation.airflow.running()["api-server"]:
+                under_way = installation.airflow.api().under_way()
         installation.stop()
+    if under_way:
+        print(f"Was under way, and goes on with the next `{_make('up')}`: {', '.join(under_way)}.")
     print(f"Nothing of {installation.state} runs.")
     return 0
 
@@ -54,6 +65,35 @@ def status(installation: Installation) -> int:
     for name, found in running.items():
         print(f"{name:14} {'runs' if found else 'does not run'}")
     return 0 if all(running.values()) else 1
+
+
+def login(installation: Installation) -> int:
+    """Print where to log in, with passwords."""
+    postgres, airflow = installation.postgres, installation.airflow
+    passwords = _passwords(installation)
+    users = "   ".join(f"{name} / {password}" for name, password in passwords.items())
+    reader = SERVICES["weir_reader"][1]
+    password = postgres.state.secret(reader)
+    print(f"Airflow    {airflow.url}   {users}")
+    print(f"Postgres   postgresql://{reader}:{password}@127.0.0.1:{postgres.port}/weir")
+    return 0
+
+
+def _passwords(installation: Installation) -> dict[str, str]:
+    """Airflow's users and their passwords."""
+    try:
+        found: dict[str, str] = json.loads(installation.airflow.passwords_file.read_text())
+    except FileNotFoundError:
+        raise Conflict(
+            f"there is no Airflow in {installation.state} yet: `{_make('up')}` makes it."
+        ) from None
+    return found
+
+
+def _make(target: str) -> str:
+    """The command that does this to this installation, as a person types it."""
+    state = os.environ.get("WEIR_STATE", ".weir")
+    return f"make {target}" + (f" STATE={state}" if state != ".weir" else "")
 
 
 # Who may be logged in as: the service, and what it is for.
@@ -109,7 +149,7 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m weir.local", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for command in (up, down, status):
+    for command in (up, down, status, login):
         commands.add_parser(command.__name__, help=command.__doc__)
     commands.choices["up"].add_argument(
         "--dags", type=Path, default=REPOSITORY / "dags", help="the folder of the DAGs"
@@ -136,7 +176,7 @@ def main() -> int:
             return psql(installation, given.role, others)
         if given.command == "clean":
             return clean(installation, given.yes)
-        return {"down": down, "status": status}[given.command](installation)
+        return {"down": down, "status": status, "login": login}[given.command](installation)
     except WeirError as error:
         print(f"weir: {error}", file=sys.stderr)
     except PermissionError as error:

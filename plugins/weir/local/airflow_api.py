@@ -88,6 +88,11 @@ class AirflowApi:
             if not page["task_instances"] or len(found) >= page["total_entries"]:
                 return found
 
+    def under_way(self) -> list[str]:
+        """The runs that have begun and not ended, as "DAG run", at most a hundred."""
+        found = self.get("/dags/~/dagRuns?state=running&limit=100&order_by=start_date")
+        return [f"{run['dag_id']} {run['dag_run_id']}" for run in found["dag_runs"]]
+
     def failure(self, dag_id: str, run_id: str, lines: int = 30) -> str:
         """The last lines of the log of each failed task."""
         parts = []
