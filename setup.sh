@@ -97,6 +97,11 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$(wanted)" ]; then
     say ".venv is ready"
 fi
 
+# `import weir` without PYTHONPATH; relative, so that the folder of all this may be moved.
+for packages in .venv/lib/python3*/site-packages; do
+    [ -f "$packages/weir.pth" ] || echo ../../../../plugins >"$packages/weir.pth"
+done
+
 if ! good_java && ! link_java; then
     { on_debian_as_root && apt_install openjdk-17-jre-headless default-jre-headless && good_java; } ||
         fail "Spark needs Java 17 or later: install it (macOS: brew install openjdk@17; Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME."

@@ -123,6 +123,17 @@ def test_setting_up_again_is_quiet() -> None:
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
 
 
+def test_programs_import_the_library_without_variables(tmp_path: Path) -> None:
+    subprocess.run(["./setup.sh"], cwd=REPOSITORY, check=True)
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    code = "import weir, weir.settings; print(weir.__file__)"
+    python = REPOSITORY / ".venv" / "bin" / "python"
+    done = subprocess.run(
+        [python, "-c", code], cwd=tmp_path, env=environ, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == str(REPOSITORY / "plugins" / "weir" / "__init__.py"), done.stderr
+
+
 def test_help_lists_every_target() -> None:
     makefile = (REPOSITORY / "Makefile").read_text()
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
