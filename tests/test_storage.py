@@ -20,7 +20,7 @@ from weir import migrate
 from weir.controller.commit import commit
 from weir.controller.locks import lock_streams
 from weir.controller.transactions import begin
-from weir.errors import Busy, Conflict, Unavailable
+from weir.errors import Busy, Conflict, InvalidInput, Unavailable
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
@@ -394,6 +394,50 @@ def test_a_process_that_freezes_with_a_lock_loses_it_and_begins_anew(database: D
         freed.set()
 
     assert at_once(partial(database.transaction, freezing), others) == [2, None]
+
+
+def test_behind_a_pooler_the_login_has_the_settings_of_a_session(
+    postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> None:
+    database = Database(test_database.dsn, patience=5.0, connect_patience=5.0, pooler=True)
+    asked = "SELECT name, setting FROM pg_settings WHERE source = 'client' ORDER BY name"
+
+    def set_(name: str, value: str) -> None:
+        where = f"ALTER ROLE weir_app IN DATABASE {test_database.name} SET {name} = '{value}'"
+        postgres_server.psql(where)
+
+    names = ("search_path", "timezone", "lock_timeout", "idle_in_transaction_session_timeout")
+    for name, value in zip(names, ("weir", "UTC", "1min", "60s"), strict=True):
+        if value != "UTC":  # the server's
+            with pytest.raises(InvalidInput, match=rf"ALTER ROLE weir_app SET {name} = '\w+'"):
+                rows(database, "SELECT 1")
+        set_(name, value)
+    lane = Lane.made(database)
+    lane.append({"0.0": 3})
+    assert lane.sizes()["0.0"] == 3
+    # What a pooler in transaction mode would refuse, or lose between two transactions.
+    assert {name for name, _ in rows(database, asked)} <= {"application_name", "client_encoding"}
+    database.dispose()
+
+
+def test_a_process_keeps_open_as_many_connections_as_it_is_told(
+    test_database: TestDatabase,
+) -> None:
+    database = Database(test_database.dsn, patience=5.0, connect_patience=5.0, pool_size=1)
+    met = threading.Barrier(3)
+
+    def meeting(connection: Connection) -> None:
+        connection.execute(text("SELECT 1"))
+        met.wait(timeout=10)
+
+    at_once(*[partial(database.transaction, meeting)] * 3)
+    [[kept]] = rows(
+        database,
+        """SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND usename = current_user""",
+    )
+    database.dispose()
+    assert kept == 1
 
 
 def test_statements_are_counted(database: Database) -> None:

@@ -27,7 +27,8 @@ class Settings:
 
     state: Path = Path(".weir")
     database: str = "service=weir"  # anything libpq takes: a URL, or key=value pairs
-    database_reader: str = "service=weir_reader"  # the login that may only read views
+    pooler: bool = False  # a pooler in transaction mode is between: sessions take no options
+    pool_size: int = 4  # connections that a process keeps open, of each of two kinds
     warehouse: str = "{state}/warehouse"
     input_roots: tuple[str, ...] = ("{state}/input",)
     output_roots: tuple[str, ...] = ("{state}/output",)

@@ -31,11 +31,22 @@ log = logging.getLogger("weir.storage")
 # minute at most, so that a stuck session turns into a retry and a log line, not into silence. What
 # a client holds locked is free a minute after it froze, or after its machine or network went: that
 # nobody is there any more the server alone would notice after two hours.
-_SESSION = (
-    "-c search_path=weir -c timezone=UTC -c lock_timeout=60s "
-    "-c default_transaction_isolation=read\\ committed "
-    "-c idle_in_transaction_session_timeout=60s -c tcp_user_timeout=60s "
-    "-c tcp_keepalives_idle=30s -c tcp_keepalives_interval=10s -c tcp_keepalives_count=3"
+_SESSION = {
+    "search_path": "weir",
+    "timezone": "UTC",
+    "lock_timeout": "1min",
+    "default_transaction_isolation": "read committed",
+    "idle_in_transaction_session_timeout": "1min",
+}
+_NETWORK = {
+    "tcp_user_timeout": "60s",
+    "tcp_keepalives_idle": "30s",
+    "tcp_keepalives_interval": "10s",
+    "tcp_keepalives_count": "3",
+}
+_OPTIONS = " ".join(
+    "-c {}={}".format(name, value.replace(" ", "\\ "))
+    for name, value in (_SESSION | _NETWORK).items()
 )
 _LOCKED = "55P03"  # lock not available
 _SOON = {"40001", "40P01", _LOCKED}  # serialization failure, deadlock
@@ -48,6 +59,7 @@ _SAID: dict[str | None, type[WeirError]] = {
 _PERMANENT = re.compile(
     r"password authentication failed|no pg_hba.conf entry|no password supplied"
     r'|(database|role|user) "[^"]*" does not exist|definition of service .* not found'
+    r"|unsupported startup parameter"
 )
 # Who has locked a row has a number, which may be asked of anybody's session.
 _OLDEST = sqlalchemy.text(
@@ -69,9 +81,20 @@ _WAIT = sqlalchemy.text("SET LOCAL synchronous_commit TO DEFAULT")
 class Database:
     """Connections to one Postgres. Cheap to make; connects when first used; not for forked use."""
 
-    def __init__(self, dsn: str, *, patience: float, connect_patience: float) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        patience: float,
+        connect_patience: float,
+        pool_size: int = 4,
+        pooler: bool = False,
+    ) -> None:
+        """`pool_size`: connections kept open, of each of two kinds; `pooler`: see the setting."""
         connection_string.check(dsn, "the database's connection string")
         self._dsn = dsn
+        self._pool_size = max(pool_size, 1)  # SQLAlchemy takes 0 for no limit
+        self._pooler = pooler
         self._patience = patience
         self._connect_patience = connect_patience
         self._connected = False
@@ -82,21 +105,27 @@ class Database:
         self.engines = (self._in_transactions, self._alone)
 
     @classmethod
-    def of(cls, settings: Settings, *, reader: bool = False) -> "Database":
-        """The installation's database; `reader`: by the login that may only read views."""
+    def of(cls, settings: Settings) -> "Database":
+        """The installation's database, as its settings name it."""
         service_file = settings.state / "pg_service.conf"
         if "PGSERVICEFILE" not in os.environ and service_file.is_file():
             os.environ["PGSERVICEFILE"] = str(service_file)
             os.environ.setdefault("PGPASSFILE", str(settings.state / "pgpass"))
         return cls(
-            settings.database_reader if reader else settings.database,
+            settings.database,
             patience=settings.outage_patience,
             connect_patience=settings.connect_patience,
+            pool_size=settings.pool_size,
+            pooler=settings.pooler,
         )
 
     def _pool(self, **how: Any) -> sqlalchemy.Engine:
         engine = sqlalchemy.create_engine(
-            "postgresql+psycopg2://", creator=self._connect, pool_size=4, pool_use_lifo=True, **how
+            "postgresql+psycopg2://",
+            creator=self._connect,
+            pool_size=self._pool_size,
+            pool_use_lifo=True,
+            **how,
         )
         event.listen(engine, "before_cursor_execute", _with_arrays, retval=True)
         return engine
@@ -104,7 +133,7 @@ class Database:
     def _connect(self) -> Any:
         connection = psycopg2.connect(
             self._dsn,
-            options=_SESSION,
+            **({} if self._pooler else {"options": _OPTIONS}),
             connect_timeout=10,
             keepalives_idle=30,
             keepalives_interval=10,
@@ -112,6 +141,8 @@ class Database:
             tcp_user_timeout=60_000,
             application_name="weir",
         )
+        if self._pooler:
+            _check_session(connection)
         self._connected = True
         return connection
 
@@ -185,6 +216,8 @@ class Database:
                         f"another session has held a lock for {now - begun:.0f} s ({reason})"
                         f"{self._oldest()}: end it if it is stuck, or try again."
                     ) from None
+                if "unsupported startup parameter" in reason:
+                    reason += "; behind a pooler in transaction mode, set pooler = true"
                 if _PERMANENT.search(reason) or over:
                     raise Unavailable(
                         f"the database ({self.describe()}) can't be reached: {reason}"
@@ -318,6 +351,22 @@ def count_statements(database: Database) -> "list[str]":
     for engine in database.engines:
         event.listen(engine, "before_cursor_execute", lambda *sent: statements.append(sent[2]))
     return statements
+
+
+def _check_session(connection: Any) -> None:
+    """Behind a pooler the login has the settings of a session, or this raises InvalidInput."""
+    cursor = connection.cursor()
+    cursor.execute("SELECT current_user, " + ", ".join(f"current_setting('{n}')" for n in _SESSION))
+    login, *found = cursor.fetchone()
+    connection.rollback()
+    for (name, wanted), is_ in zip(_SESSION.items(), found, strict=True):
+        if is_ != wanted:
+            connection.close()
+            raise InvalidInput(
+                f"with the setting pooler the login {login} must have {name} = {wanted!r}, but it "
+                f"has {is_!r}: ALTER ROLE {login} SET {name} = '{wanted}', and let the pooler "
+                "reconnect."
+            )
 
 
 def _said(error: exc.DBAPIError) -> str:

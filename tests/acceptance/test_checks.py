@@ -264,14 +264,13 @@ def test_the_demo_reads_no_settings_but_its_own(
     monkeypatch.setattr(demo, "run", note)
     monkeypatch.setattr(demo.signal, "signal", lambda *_: None)
     monkeypatch.setattr(os, "environ", os.environ.copy())
-    for name in ("DATABASE", "DATABASE_READER", "WAREHOUSE", "INPUT_ROOTS", "OUTPUT_ROOTS"):
+    for name in ("DATABASE", "WAREHOUSE", "INPUT_ROOTS", "OUTPUT_ROOTS"):
         monkeypatch.setenv(f"WEIR_{name}", "/somebody/elses")
     monkeypatch.setenv("WEIR_STATE", str(tmp_path / "state"))
     assert demo.main() == 0
     state = str(tmp_path / "state")
     assert seen[0].state == tmp_path / "state"
     assert seen[0].database == "service=weir"
-    assert seen[0].database_reader == "service=weir_reader"
     assert all(
         path.startswith(state)
         for path in (seen[0].warehouse, *seen[0].input_roots, *seen[0].output_roots)

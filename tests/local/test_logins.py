@@ -22,13 +22,15 @@ def server() -> Iterator[EmbeddedPostgres]:
         yield postgres
 
 
-@pytest.mark.parametrize(("reader", "login"), [(False, "weir_app"), (True, "weir_view")])
-def test_the_default_settings_reach_the_database(
-    server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch, reader: bool, login: str
+@pytest.mark.parametrize(
+    ("given", "login"), [({}, "weir_app"), ({"database": "service=weir_reader"}, "weir_view")]
+)
+def test_the_services_reach_the_database(
+    server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], login: str
 ) -> None:
     for name, file in (("PGSERVICEFILE", "pg_service.conf"), ("PGPASSFILE", "pgpass")):
         monkeypatch.setenv(name, str(server.state.path / file))
-    database = Database.of(Settings(state=server.state.path), reader=reader)
+    database = Database.of(Settings(state=server.state.path, **given))  # type: ignore[arg-type]
     whoami = sqlalchemy.text("SELECT current_user, current_database()")
     try:
         found = database.transaction(lambda connection: connection.execute(whoami).one())

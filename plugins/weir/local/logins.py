@@ -11,7 +11,7 @@ import secrets
 
 from weir.local.embedded_postgres import EmbeddedPostgres
 
-# service name: (database, login). The services `weir` and `weir_reader` are the settings' default.
+# service name: (database, login). The service `weir` is the settings' default.
 SERVICES = {
     "weir": ("weir", "weir_app"),
     "weir_reader": ("weir", "weir_view"),
