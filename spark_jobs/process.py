@@ -14,9 +14,12 @@ def run(job: Job, arguments: Process) -> dict[str, Any]:
     from weir.spark.append import Appender
     from weir.spark.consume import Consumer
     from weir.spark.outputs import Output
+    from weir.spark.progress import wait_for_cores
 
     function = load_function(arguments.function, job.settings.function_packages)
     outputs = tuple(Output.parse(o, job.settings.output_roots) for o in arguments.outputs)
+    # Before it joins: the group's other readers keep their cores until all of them have ended.
+    wait_for_cores(job.spark, job.say)
     appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)
     report = Consumer(
         appender,

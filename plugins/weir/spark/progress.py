@@ -1,4 +1,5 @@
-"""Progress of a running Spark action, said every few seconds: events and bytes so far."""
+"""Progress of a running Spark action, said every few seconds: events and bytes so far, or that the
+cluster has no cores for it yet."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -28,8 +29,25 @@ def watched(spark: SparkSession, what: str, say: Callable[[str], None]) -> Itera
         thread.join(timeout=EVERY)
 
 
+def wait_for_cores(spark: SparkSession, say: Callable[[str], None]) -> None:
+    """Return when this application has cores: on a cluster, when a task of it has run.
+
+    For who takes something that others then wait for: they may have the cores that it waits for.
+    """
+    if not _is_local(spark):
+        with watched(spark, "beginning", say):
+            spark.range(0, 1, 1, 1).collect()
+
+
+def _is_local(spark: SparkSession) -> bool:
+    return str(spark.sparkContext.master).startswith("local")
+
+
 def _so_far(spark: SparkSession) -> str:
     jsc: Any = spark.sparkContext._jsc
+    # The driver is listed, too; on one machine it does the work.
+    if not _is_local(spark) and len(jsc.sc().statusTracker().getExecutorInfos()) < 2:
+        return "waiting for cores of the cluster"
     stages = jsc.sc().statusStore().activeStages()
     events = bytes_ = tasks = total = 0
     for i in range(stages.length()):
