@@ -13,17 +13,20 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTHON := .venv/bin/python
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
-.PHONY: help demo test up down status login psql lock lint docs bench soak clean setup
+.PHONY: help demo test test-compose up down status login psql lock lint docs bench soak clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: setup ## a whole story on real flights, from nothing (in STATE=.weir-demo)
 	@WEIR_STATE="$(or $(STATE),.weir-demo)" $(PYTHON) -m flights.demo $(ARGS)
 
 test: lint ## all checks and tests, two files at a time (ARGS= for pytest)
 	@$(PYTHON) -m pytest -n 2 --dist loadfile $(ARGS)
+
+test-compose: setup ## start docker-compose.yaml's stack and use it, where there is a container engine
+	@$(PYTHON) -m tests.compose_stack
 
 up: setup ## start Postgres and Airflow (STATE=.weir; a state left by the demo will do)
 	@$(WEIR) -m weir.local up

@@ -45,6 +45,7 @@ IMAGE_FILES: dict[str, str] = dict(
     re.findall(r"^COPY [^\n]*<<'EOF' (\S+)\n(.*?)^EOF$", DOCKERFILE, re.M | re.S)
 )
 ENTRY = "/usr/local/bin/weir-entry"
+PG_SERVICE: str = COMPOSE["configs"]["pg_service"]["content"]
 
 
 def make_secrets(folder: Path) -> Path:

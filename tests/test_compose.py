@@ -1,14 +1,18 @@
 """docker-compose.yaml names only what exists. No container is started: there is no engine here."""
 
+import configparser
 import importlib.util
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import fields
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,7 @@ from tests.compose_file import (
     EXAMPLE,
     FILE,
     IMAGE_FILES,
+    PG_SERVICE,
     RAW,
     REPOSITORY,
     REQUIRED,
@@ -28,6 +33,7 @@ from tests.compose_file import (
     VARIABLE,
 )
 from weir.local import binaries
+from weir.local.logins import SERVICES as SERVICES_OF_LOGINS
 from weir.settings import Settings
 
 AIRFLOW_SETTING = re.compile(r"AIRFLOW__[A-Z_]+?__[A-Z_]+")
@@ -143,8 +149,81 @@ def test_every_program_exists() -> None:
             assert (wheel / program).is_file(), f"{name}: {words}"
         elif program == "curl":
             assert re.search(r"apt-get install .*\bcurl\b", DOCKERFILE)
+        elif program != "test":
+            written = f"/usr/local/bin/{program}" in IMAGE_FILES
+            assert written or (Path(sys.executable).parent / program).is_file(), f"{name}: {words}"
+
+
+def test_the_programs_of_the_image_can_be_read() -> None:
+    for path, content in IMAGE_FILES.items():
+        if content.startswith("#!/bin/sh"):
+            subprocess.run(["/bin/sh", "-n"], input=content, text=True, check=True)
         else:
-            assert (Path(sys.executable).parent / program).is_file(), f"{name}: {words}"
+            assert content.startswith("#!/usr/bin/env python3")
+            compile(content, path, "exec")
+
+
+def test_old_logs_are_deleted_and_no_others(tmp_path: Path) -> None:
+    script = IMAGE_FILES["/usr/local/bin/weir-clean-logs"]
+    old, new = tmp_path / "dag" / "old.log", tmp_path / "other" / "new.log"
+    for path in (old, new):
+        path.parent.mkdir()
+        path.touch()
+    os.utime(old, (0, 0))
+    here = script.replace("/opt/airflow/logs", str(tmp_path)).replace("sleep 3600", "exit")
+    subprocess.run(["/bin/sh", "-c", here, "sh", "30"], check=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+    assert new.exists()
+
+
+def test_a_heartbeat_that_the_api_server_calls_unhealthy_is() -> None:
+    answer = {"triggerer": {"status": None}, "dag_processor": {"status": "healthy"}}
+    said = json.dumps(answer).encode()
+
+    class Health(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Health) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        here = f"http://127.0.0.1:{server.server_port}"
+        script = IMAGE_FILES["/usr/local/bin/weir-healthy"].replace("http://api-server:8080", here)
+        found = {
+            name: subprocess.run([sys.executable, "-c", script, name]).returncode for name in answer
+        }
+        server.shutdown()
+    assert found == {"triggerer": 1, "dag_processor": 0}
+
+
+def test_a_container_has_limits() -> None:
+    """A volume of logs, or the drivers of many tasks, may not take all there is."""
+    for name, service in SERVICES.items():
+        assert set(service["logging"]["options"]) == {"max-size", "max-file"}, name
+    assert SERVICES["scheduler"]["mem_limit"] == "16g"
+    tasks = int(SERVICES["scheduler"]["environment"]["AIRFLOW__CORE__PARALLELISM"])
+    driver = int(SERVICES["scheduler"]["environment"]["SPARK_DRIVER_MEMORY"].removesuffix("g"))
+    assert tasks * (driver + 0.6) + 2 <= 16
+
+
+def test_nothing_of_a_deployment_is_sent_to_the_builder() -> None:
+    rules = (REPOSITORY / ".dockerignore").read_text().split("\n")
+    assert "*" in rules
+    wanted = {rule.removeprefix("!") for rule in rules if rule.startswith("!")}
+    assert wanted == {"requirements.txt", "plugins", "spark_jobs", "sql"}
+
+
+def test_every_login_has_a_service_and_its_database() -> None:
+    found = configparser.ConfigParser()
+    found.read_string(PG_SERVICE)
+    known = {name: (found[name]["dbname"], found[name]["user"]) for name in found.sections()}
+    assert known == SERVICES_OF_LOGINS
+    assert {found[name]["host"] for name in known} == {"postgres"}
+    assert all(found[name]["sslmode"] for name in known)
 
 
 def test_every_python_module_exists_and_can_be_run() -> None:
@@ -202,7 +281,7 @@ def test_airflow_knows_every_setting_and_command(tmp_path: Path) -> None:
         "commands": [words[1:] for _, words in ALL_COMMANDS if words[0] == "airflow"],
     }
     assert len(asked["settings"]) > 10
-    assert len(asked["commands"]) == 8
+    assert len(asked["commands"]) == 6
     done = subprocess.run(
         [sys.executable, "-c", _ASK_AIRFLOW],
         input=json.dumps(asked),
@@ -289,7 +368,8 @@ def test_secrets_are_only_where_they_are_needed() -> None:
     }
     assert having["postgres"] == {"postgres", "logins"}
     assert having["weir_owner"] == {"logins", "migrate"}
-    assert having["weir_app"] == {"logins", "scheduler"}
+    # The tasks of an output to a table connect by themselves.
+    assert having["weir_app"] == {"logins", "scheduler", "spark-worker"}
     assert having["weir_view"] == {"logins"}
     assert having["spark"] == {"scheduler", "spark-master", "spark-worker"}
     assert having["airflow_auth"] == {"api-server"}

@@ -17,7 +17,7 @@ import pytest
 
 from tests.compose_file import (
     COMPOSE,
-    IMAGE_FILES,
+    PG_SERVICE,
     REPOSITORY,
     SERVICES,
     environment_of,
@@ -42,9 +42,8 @@ class Deployment:
         """The entry script and the environment of a service, beside its own secrets only."""
         root = self.folder / service
         entry = write_entry(service, root, self.secrets)
-        entry.write_text(entry.read_text().replace("postgres:*", "127.0.0.1:*"))
         address = f"host=127.0.0.1\nport={self.postgres.port}"
-        services = IMAGE_FILES["/etc/weir/pg_service.conf"].replace("host=postgres", address)
+        services = PG_SERVICE.replace("host=postgres", address)
         (root / "pg_service.conf").write_text(services)
         return entry, environment_of(service, root) | {
             "PYTHONPATH": str(REPOSITORY / "plugins"),

@@ -18,8 +18,17 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import text
 
-from tests.compose_file import REPOSITORY, SERVICES, environment_of, make_secrets, write_entry
+from tests.compose_file import (
+    PG_SERVICE,
+    REPOSITORY,
+    SERVICES,
+    environment_of,
+    make_secrets,
+    write_entry,
+)
+from tests.conftest import TestDatabase
 from weir.job import job_path
+from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.ports import free_port
 from weir.names import stream_name
 from weir.reader_groups.groups import create_reader_group
@@ -33,6 +42,14 @@ from pyspark.sql.types import LongType
 
 def twice(amount):
     return 2 * amount
+
+def slowly(amount):
+    import time
+    time.sleep(0.02)
+    return amount
+
+def slow(events):
+    return events.select("customer", F.udf(slowly, LongType())("amount").alias("amount"))
 
 def doubled(events):
     return events.select("customer", F.udf(twice, LongType())("amount").alias("amount"))
@@ -109,14 +126,22 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, postgres_server: EmbeddedPostgres
+) -> Iterator[Cluster]:
     root = tmp_path_factory.mktemp("cluster")
     web = {"spark-master": free_port(), "spark-worker": free_port()}
     cluster = Cluster(root, free_port(), web)
     (cluster.functions / "shop").mkdir(parents=True)
     (cluster.functions / "shop" / "__init__.py").write_text(FUNCTIONS)
     secrets = make_secrets(root)
+    (secrets / "weir_app").write_text(postgres_server.state.secret("weir_app"))
     write_entry("scheduler", root / "scheduler", secrets)
+    address = f"host=127.0.0.1\nport={postgres_server.port}"
+    for service in ("scheduler", *web):
+        (root / service).mkdir(exist_ok=True)
+        found = PG_SERVICE.replace("host=postgres", address)
+        (root / service / "pg_service.conf").write_text(found)
     processes: list[subprocess.Popen[bytes]] = []
     try:
         processes.extend(cluster.start(service, secrets) for service in web)
@@ -138,11 +163,21 @@ class Submitter:
 
     cluster: Cluster
     settings: Settings
+    database: str
 
     def __call__(self, job: str, **arguments: Any) -> "subprocess.CompletedProcess[str]":
+        """Run a job to its end."""
+        process = self.start(job, {}, arguments)
+        said, _ = process.communicate(timeout=300)
+        return subprocess.CompletedProcess([], process.returncode, said, "")
+
+    def start(
+        self, job: str, run: dict[str, Any], arguments: dict[str, Any], *options: str
+    ) -> "subprocess.Popen[str]":
+        """Start a job; `options` are for spark-submit."""
         root = self.cluster.root / "scheduler"
         environ = self.cluster.environment("scheduler") | {
-            "WEIR_DATABASE": self.settings.database,
+            "WEIR_DATABASE": f"service=weir dbname={self.database}",
             "WEIR_WAREHOUSE": self.settings.warehouse,
             "WEIR_INPUT_ROOTS": self.settings.input_roots[0],
             "WEIR_OUTPUT_ROOTS": self.settings.output_roots[0],
@@ -150,19 +185,21 @@ class Submitter:
             "WEIR_FUNCTION_PACKAGES": "shop",
         }
         words = ["spark-submit", "--master", f"spark://127.0.0.1:{self.cluster.port}"]
-        words += [job_path(job), "--arguments", json.dumps(arguments)]
-        return subprocess.run(
+        words += [*options, job_path(job), "--arguments", json.dumps(arguments)]
+        words += ["--run", json.dumps(run)]
+        return subprocess.Popen(
             ["/bin/sh", str(root / "entry"), *words],
             cwd=REPOSITORY,
             env=environ,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
 
 
 @pytest.fixture
-def submit(cluster: Cluster, settings: Settings) -> Submitter:
-    return Submitter(cluster, settings)
+def submit(cluster: Cluster, settings: Settings, test_database: TestDatabase) -> Submitter:
+    return Submitter(cluster, settings, test_database.name)
 
 
 def test_a_stream_is_created_filled_and_consumed_on_a_cluster(
@@ -205,3 +242,84 @@ def test_a_stream_is_created_filled_and_consumed_on_a_cluster(
     assert len(logs) >= 4
     for log in logs:  # that of an executor begins with its command
         assert password not in log.read_text(errors="replace"), log
+
+
+def orders(submit: Submitter, settings: Settings, database: Database, group: str) -> None:
+    """A stream with 300 events in four segments, and a group that has read nothing of it."""
+    amounts = pa.table({"customer": [f"c{n % 40}" for n in range(300)], "amount": range(300)})
+    pq.write_table(amounts, Path(settings.input_roots[0]) / "orders.parquet")
+    done = submit("create_stream", stream="shop/orders", routing_key="customer", segments=4)
+    assert done.returncode == 0, done.stdout
+    done = submit("ingest", stream="shop/orders", paths=["orders.parquet"])
+    assert done.returncode == 0, done.stdout
+    create_reader_group(database, group, [stream_name("shop/orders")], request_id=group)
+
+
+def test_executors_write_into_a_table_with_the_secrets_of_a_worker(
+    submit: Submitter, settings: Settings, database: Database, test_database: TestDatabase
+) -> None:
+    orders(submit, settings, database, "tables")
+    owner = Database(test_database.owner_dsn, patience=5.0, connect_patience=5.0)
+    for statement in (
+        "CREATE SCHEMA reports",
+        "CREATE TABLE reports.doubled (customer text, amount bigint)",
+        "GRANT USAGE ON SCHEMA reports TO weir_jobs",
+        "GRANT INSERT ON reports.doubled TO weir_jobs",
+    ):
+        owner.transaction(lambda c, s=statement: c.execute(text(s)))  # type: ignore[misc]
+    done = submit(
+        "process", reader_group="tables", function="shop:doubled", outputs=["table:reports.doubled"]
+    )
+    assert done.returncode == 0, done.stdout
+    asked = text("SELECT count(*), sum(amount) FROM reports.doubled")
+    found = owner.transaction(lambda c: c.execute(asked).one())
+    owner.dispose()
+    assert tuple(found) == (300, 2 * sum(range(300)))
+
+
+def test_readers_that_wait_for_each_others_cores_all_end(
+    submit: Submitter, settings: Settings, database: Database, cluster: Cluster
+) -> None:
+    """The first holds all cores until the group has read all; who waits for them holds nothing."""
+    orders(submit, settings, database, "waiting")
+    arguments = {
+        "reader_group": "waiting", "function": "shop:slow", "outputs": ["parquet:slow"],
+        "readers": 2,
+    }  # fmt: skip
+    run = {"dag_id": "weir_process", "run_id": "r", "task_id": "process", "try_number": 1}
+    started = [
+        submit.start(
+            "process", run | {"map_index": index}, arguments, "--conf", "spark.cores.max=3"
+        )
+        for index in range(2)
+    ]
+    told, killed, end = set[str](), False, time.monotonic() + 300
+    asked = text("SELECT coalesce(progress, '') FROM job_run WHERE state = 'running'")
+    while any(process.poll() is None for process in started) and time.monotonic() < end:
+        told |= set(database.transaction(lambda c: c.execute(asked).scalars().all()))
+        if not killed and (running := cluster.state()["activeapps"]):
+            # As the button on the master's page would; it needs no login.
+            body = f"id={running[0]['id']}&terminate=true".encode()
+            url = f"http://127.0.0.1:{cluster.web['spark-master']}/app/kill/"
+            with suppress(OSError):
+                _open(url, data=body, timeout=10).close()
+            killed = True
+        time.sleep(0.5)
+    for process in started:
+        process.kill()
+    said = [process.communicate()[0] for process in started]
+    assert [process.returncode for process in started] == [0, 0], said
+    assert any("waiting for cores of the cluster" in one for one in told), said
+    count = text("SELECT sum(events) FROM reader_batch WHERE state = 'committed'")
+    assert database.transaction(lambda c: c.execute(count).scalar_one()) == 300
+
+
+def test_what_driver_and_executors_send_each_other_is_encrypted(cluster: Cluster) -> None:
+    for service in ("scheduler", "spark-master", "spark-worker"):
+        path = cluster.root / service / "spark-conf" / "spark-defaults.conf"
+        lines = [line.split(maxsplit=1) for line in path.read_text().splitlines() if line]
+        known = {line[0]: line[1].strip() for line in lines if len(line) == 2}
+        assert known["spark.network.crypto.enabled"] == "true", service
+        assert known["spark.io.encryption.enabled"] == "true", service
+        memory = {"scheduler": "1g"}.get(service, "2g")
+        assert known["spark.driver.memory"] == memory, service
