@@ -21,22 +21,69 @@ BEGIN
     EXECUTE format('CREATE UNLOGGED TABLE weir_staging.%I '
         '(_weir_piece text NOT NULL DEFAULT pg_current_xact_id()::text, %s)', in_name, definitions);
     EXECUTE format('GRANT SELECT, INSERT ON weir_staging.%I TO weir_jobs', in_name);
+    EXECUTE format('GRANT SELECT ON weir_staging.%I TO weir_publisher', in_name);
     RETURN format('COPY weir_staging.%I (%s) FROM STDIN (FORMAT csv)', in_name, names);
 END $$;
 COMMENT ON FUNCTION weir.make_staging(text, text[], oid[], integer[]) IS 'For jobs: makes a table for the rows that an attempt writes; returns the COPY that fills it.';
 
--- Every row of the pieces, or an error: as the one who calls it, who must have the right to insert.
-CREATE FUNCTION weir.publish_staging(in_name text, in_table text, in_pieces text[])
+-- The search path that the owner of a table has after logging in: what his triggers are written for.
+CREATE FUNCTION weir.owner_path(in_table text) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog
+AS $$
+    SELECT replace(replace(coalesce(
+        (SELECT substr(setting, 13)
+         FROM pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) AS setting
+         WHERE s.setrole IN (c.relowner, 0) AND setting LIKE 'search\_path=%'
+           AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+         ORDER BY s.setrole = 0, s.setdatabase = 0 LIMIT 1), '"$user", public'),
+        '"$user"', '$user'), '$user', quote_ident(pg_get_userbyid(c.relowner)))
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = split_part(in_table, '.', 1) AND c.relname = split_part(in_table, '.', 2)
+$$;
+COMMENT ON FUNCTION weir.owner_path(text) IS 'For jobs: the search path that the owner of a table has after logging in.';
+
+-- Every row of the pieces, or an error. It runs as weir_publisher, a role that may only read staged
+-- rows and insert where its right to was granted: what the table's triggers do is done with the rights
+-- of that role, and in a function like this one they can't take another. in_path is for them.
+CREATE FUNCTION weir.publish_staging(in_name text, in_table text, in_pieces text[], in_path text)
 RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
 AS $$
 DECLARE
+    staging CONSTANT regclass := format('weir_staging.%I', in_name)::regclass;
+    target regclass;
     staged bigint;
     names text;
     given text;
+    changed text;
+    statement text;
 BEGIN
     EXECUTE format('SELECT count(*) FROM weir_staging.%I WHERE _weir_piece = ANY ($1)', in_name)
         INTO staged USING in_pieces;
+    target := in_table::regclass;
+    EXECUTE format('LOCK TABLE ONLY %s IN ROW EXCLUSIVE MODE', target);
+    -- Rows that were written for other columns would be rounded, cut off or left out in silence.
+    SELECT attname INTO changed
+    FROM (SELECT a.attname, a.atttypid, a.atttypmod FROM pg_attribute a
+          WHERE a.attrelid = staging AND a.attnum > 1 AND NOT a.attisdropped) s
+    FULL JOIN (
+        SELECT a.attname, a.attgenerated <> '' OR a.attidentity = 'a' AS generated,
+               a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS required,
+               CASE WHEN b.typtype = 'e' THEN 'text'::regtype ELSE b.oid END AS staged_type,
+               CASE WHEN b.typtype = 'e' THEN -1 WHEN t.typtype = 'd' THEN t.typtypmod
+                    ELSE a.atttypmod END AS modifier
+        FROM pg_attribute a
+        JOIN pg_type t ON t.oid = a.atttypid
+        JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+        WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped) g USING (attname)
+    WHERE CASE WHEN s.atttypid IS NULL THEN g.required
+          ELSE (s.atttypid, s.atttypmod, false) IS DISTINCT FROM (g.staged_type, g.modifier, g.generated)
+          END
+    LIMIT 1;
+    IF changed IS NOT NULL THEN
+        RAISE EXCEPTION 'column % of table % was changed after the rows were written',
+            quote_literal(changed), in_table USING ERRCODE = 'WEIR3';
+    END IF;
     -- Only to an enumeration is text not assigned by itself.
     SELECT string_agg(quote_ident(t.attname), ', ' ORDER BY t.attnum),
            string_agg(CASE WHEN y.typtype = 'e'
@@ -44,16 +91,55 @@ BEGIN
                       ELSE quote_ident(t.attname) END, ', ' ORDER BY t.attnum)
     INTO names, given
     FROM pg_attribute s
-    JOIN pg_attribute t ON t.attrelid = in_table::regclass AND t.attname = s.attname
+    JOIN pg_attribute t ON t.attrelid = target AND t.attname = s.attname
     JOIN pg_type y ON y.oid = t.atttypid
-    WHERE s.attrelid = format('weir_staging.%I', in_name)::regclass AND s.attnum > 1
-      AND NOT t.attisdropped;
-    EXECUTE format('INSERT INTO %s (%s) SELECT %s FROM weir_staging.%I WHERE _weir_piece = ANY ($1)',
-        in_table::regclass, names, given, in_name) USING in_pieces;
-    PERFORM weir.drop_staging(in_name);
+    WHERE s.attrelid = staging AND s.attnum > 1 AND NOT t.attisdropped;
+    statement := format('INSERT INTO %s (%s) SELECT %s FROM weir_staging.%I '
+        'WHERE _weir_piece OPERATOR(pg_catalog.=) ANY ($1)', target, names, given, in_name);
+    PERFORM set_config('search_path', in_path, true);
+    EXECUTE statement USING in_pieces;
     RETURN staged;
 END $$;
-COMMENT ON FUNCTION weir.publish_staging(text, text, text[]) IS 'For jobs: puts staged rows into the table they are for; returns how many there were.';
+COMMENT ON FUNCTION weir.publish_staging(text, text, text[], text) IS 'For jobs: puts staged rows into the table they are for; returns how many there were.';
+
+-- What the tables' constraints put off until the commit, done now: in a session of the jobs' login it
+-- would be done with its rights. Postgres 18 keeps the role with what is put off; before, a trigger may
+-- put something off again, and nobody can see whether it did: so none of others may be able to.
+CREATE FUNCTION weir.settle_constraints(in_tables text[], in_paths text[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+DECLARE
+    names text;
+    found record;
+BEGIN
+    FOR i IN 1 .. cardinality(in_tables) LOOP
+        SELECT string_agg(format('%I.%I', n.nspname, c.conname), ', ') INTO names
+        FROM pg_constraint c JOIN pg_namespace n ON n.oid = c.connamespace
+        WHERE c.conrelid = in_tables[i]::regclass AND c.contype = 't' AND c.condeferrable;
+        PERFORM set_config('search_path', in_paths[i], true);
+        IF names IS NOT NULL THEN
+            EXECUTE format('SET CONSTRAINTS %s IMMEDIATE', names);
+        END IF;
+        PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+    END LOOP;
+    SET CONSTRAINTS ALL IMMEDIATE;
+    IF current_setting('server_version_num')::integer < 180000 THEN
+        SELECT t.tgname, t.tgrelid::regclass AS relation INTO found
+        FROM pg_trigger t
+        JOIN pg_class c ON c.oid = t.tgrelid
+        JOIN pg_proc f ON f.oid = t.tgfoid
+        WHERE t.tgdeferrable AND NOT t.tgisinternal AND EXISTS (
+            SELECT FROM pg_roles r WHERE r.oid IN (c.relowner, f.proowner) AND NOT r.rolsuper
+              AND r.oid <> (SELECT nspowner FROM pg_namespace WHERE nspname = 'weir'))
+        LIMIT 1;
+        IF found.tgname IS NOT NULL THEN
+            RAISE EXCEPTION 'trigger % of table % is deferrable, and before version 18 Postgres would '
+                'run it with the rights of Weir''s jobs; make it not deferrable, or drop it.',
+                quote_literal(found.tgname), found.relation USING ERRCODE = 'WEIR2';
+        END IF;
+    END IF;
+END $$;
+COMMENT ON FUNCTION weir.settle_constraints(text[], text[]) IS 'For jobs: checks what the constraints of tables put off until the commit.';
 
 CREATE FUNCTION weir.drop_staging(in_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog

@@ -285,7 +285,7 @@ def test_every_operation_locks_in_order_before_it_writes_and_what_it_writes_to(
     execute(
         test_database.owner_dsn,
         """CREATE TABLE public.numbers (n bigint);
-        GRANT SELECT, INSERT ON public.numbers TO weir_jobs""",
+        GRANT SELECT, INSERT ON public.numbers TO weir_jobs, weir_publisher""",
     )
     watch = Watch(database)
     do_everything(watch, tmp_path)

@@ -162,7 +162,7 @@ def make_table(owner_dsn: str) -> None:
     execute(
         owner_dsn,
         f"""CREATE TABLE {TABLE} (reader_group text, key text, n bigint);
-        GRANT SELECT, INSERT ON {TABLE} TO weir_jobs""",
+        GRANT SELECT, INSERT ON {TABLE} TO weir_jobs, weir_publisher""",
     )
 
 

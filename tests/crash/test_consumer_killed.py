@@ -37,7 +37,8 @@ def group(weir: Installation, test_database: TestDatabase) -> str:
     """A reader group with something to read, and the stream and the table for its results."""
     execute(
         test_database.owner_dsn,
-        f"CREATE TABLE {TABLE} (k text, n bigint); GRANT SELECT, INSERT ON {TABLE} TO weir_jobs",
+        f"CREATE TABLE {TABLE} (k text, n bigint);"
+        f"GRANT SELECT, INSERT ON {TABLE} TO weir_jobs, weir_publisher",
     )
     stream = weir.create(segments=3)
     weir.create(STREAM, segments=2)

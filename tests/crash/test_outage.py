@@ -143,7 +143,7 @@ def test_rows_staged_for_a_table_that_postgres_lost_in_its_crash_are_written_aga
 ) -> None:
     server.psql(
         "CREATE TABLE public.crashed (k text, n bigint);"
-        "GRANT SELECT, INSERT ON public.crashed TO weir_jobs",
+        "GRANT SELECT, INSERT ON public.crashed TO weir_jobs, weir_publisher",
         "weir",
     )
     stream = weir.create("s/crashed")

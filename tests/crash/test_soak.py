@@ -92,7 +92,8 @@ def consumed(weir: Installation, test_database: TestDatabase) -> dict[str, Any]:
     """A stream, a group that reads it, and every kind of output; the arguments of the job."""
     execute(
         test_database.owner_dsn,
-        f"CREATE TABLE {TABLE} (k text, n bigint); GRANT SELECT, INSERT ON {TABLE} TO weir_jobs",
+        f"CREATE TABLE {TABLE} (k text, n bigint);"
+        f"GRANT SELECT, INSERT ON {TABLE} TO weir_jobs, weir_publisher",
     )
     weir.create(STREAM, segments=2)
     return {

@@ -1,7 +1,7 @@
 """Tables as outputs: rows become visible exactly with the positions, of one attempt only."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg2
@@ -10,7 +10,15 @@ from sqlalchemy import exc
 
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
-from weir.errors import Fenced, InvalidInput, NotFound, Unavailable
+from weir.errors import (
+    BadRows,
+    BatchFailed,
+    Fenced,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+    WeirError,
+)
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.changes import delete_reader_group
@@ -47,8 +55,8 @@ def table(as_owner: Execute) -> str:
     as_owner(
         f"CREATE SCHEMA {schema}",
         f"CREATE TABLE {schema}.numbers (n bigint PRIMARY KEY, said text, at date DEFAULT 'today')",
-        f"GRANT USAGE ON SCHEMA {schema} TO weir_jobs",
-        f"GRANT SELECT, INSERT ON {schema}.numbers TO weir_jobs",
+        f"GRANT USAGE ON SCHEMA {schema} TO weir_jobs, weir_publisher",
+        f"GRANT SELECT, INSERT ON {schema}.numbers TO weir_jobs, weir_publisher",
     )
     return f"{schema}.numbers"
 
@@ -143,7 +151,8 @@ def test_rows_that_break_a_constraint_keep_the_positions_where_they_are(
     run(group.database, f"INSERT INTO {table} VALUES (2, 'there before')")
     reader = group.reader()
     batch = reader.must_open()
-    with pytest.raises(exc.IntegrityError, match=r"\(n\)=\(2\) already exists"):
+    says = f"rows do not fit table {table}: duplicate key value violates unique constraint"
+    with pytest.raises(BadRows, match=says):
         reader.commit(batch, tables=[stage(group, batch, table)])
     assert numbers(group, table) == [(2, "there before")]
     assert group.cut() == {"0.0": 0, "1.0": 0}
@@ -151,7 +160,10 @@ def test_rows_that_break_a_constraint_keep_the_positions_where_they_are(
 
 def test_several_tables_are_published_together(group: Group, table: str, as_owner: Execute) -> None:
     other = f"{table}_too"
-    as_owner(f"CREATE TABLE {other} (n bigint)", f"GRANT SELECT, INSERT ON {other} TO weir_jobs")
+    as_owner(
+        f"CREATE TABLE {other} (n bigint)",
+        f"GRANT SELECT, INSERT ON {other} TO weir_jobs, weir_publisher",
+    )
     reader = group.reader()
     batch = reader.must_open()
     columns = group.database.transaction(lambda c: read_table(c, other))
@@ -190,8 +202,8 @@ def test_what_is_no_table_for_results_is_refused_in_a_sentence(
         ('shop."x"; DROP TABLE y', InvalidInput, "write schema.table"),
         (f"{schema}.nowhere", NotFound, "there is no table .*nowhere .* create it first"),
         (f"{schema}.view", InvalidInput, "view is not a table"),
-        (f"{schema}.hidden", InvalidInput, rf"weir_app may not insert .* INSERT ON {schema}.hidden "
-         "TO weir_jobs"),
+        (f"{schema}.hidden", InvalidInput, rf"weir_publisher, .* may not insert .* GRANT INSERT ON "
+         rf"{schema}.hidden TO weir_publisher"),
     ):  # fmt: skip
         with pytest.raises(error, match=says):
             group.database.transaction(lambda c, name=name: read_table(c, name))
@@ -207,7 +219,7 @@ def test_columns_are_read_as_they_are(group: Group, table: str, as_owner: Execut
             price {schema}.money, mood {schema}.mood, short varchar(3), any_number numeric,
             doubled int GENERATED ALWAYS AS (2) STORED, gone int, given int NOT NULL DEFAULT 5)""",
         f"ALTER TABLE {schema}.many DROP COLUMN gone",
-        f"GRANT SELECT, INSERT ON {schema}.many TO weir_jobs",
+        f"GRANT SELECT, INSERT ON {schema}.many TO weir_jobs, weir_publisher",
     )
     many = f"{schema}.many"
     columns = group.database.transaction(lambda c: read_table(c, many))
@@ -229,6 +241,143 @@ def test_columns_are_read_as_they_are(group: Group, table: str, as_owner: Execut
     assert tuple(map(str, row)) == (
         "1", "a", "100% :x", "1.50", "bad", "abc", "1000", "2", "5",
     )  # fmt: skip
+
+
+CHANGES = [
+    "RENAME COLUMN said TO told",
+    "ALTER COLUMN said TYPE varchar(2)",
+    "ALTER COLUMN n TYPE int",
+    "DROP COLUMN said",
+    "ADD COLUMN must int NOT NULL",
+    "DROP COLUMN said, ADD COLUMN said text GENERATED ALWAYS AS ('x') STORED",
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_column_that_is_changed_before_the_commit_keeps_the_positions_where_they_are(
+    group: Group, table: str, as_owner: Execute, change: str
+) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    ready = stage(group, batch, table, "7,seven\n")
+    as_owner(f"ALTER TABLE {table} {change}")
+    says = f"column '(said|n|must)' of table {table} was changed after the rows were written"
+    with pytest.raises(BatchFailed, match=says) as failed:
+        reader.commit(batch, tables=[ready])
+    assert failed.value.retryable, "the next try sees the columns as they are now"
+    assert rows(group.database, f"SELECT FROM {table}") == []
+    assert group.cut() == {"0.0": 0, "1.0": 0}
+
+
+def test_a_column_that_is_changed_so_that_rows_keep_their_meaning_is_fine(
+    group: Group, table: str, as_owner: Execute
+) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    ready = stage(group, batch, table)
+    as_owner(f"ALTER TABLE {table} ADD COLUMN more int NOT NULL DEFAULT 3, ADD COLUMN note text")
+    reader.commit(batch, tables=[ready])
+    assert numbers(group, table) == [(1, "one"), (2, None)]
+
+
+def trigger(table: str, body: str, timing: str = "BEFORE INSERT") -> list[str]:
+    """What gives a table a trigger with this body, in the table's schema."""
+    schema = table.partition(".")[0]
+    constraint = "CONSTRAINT " if "DEFER" in timing else ""
+    first, _, rest = timing.partition(" DEFER")
+    return [
+        f"""CREATE FUNCTION {schema}.f() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN {body} RETURN NEW; END $$""",
+        f"CREATE {constraint}TRIGGER t {first} ON {table} {'DEFER' + rest if rest else ''} "
+        f"FOR EACH ROW EXECUTE FUNCTION {schema}.f()",
+    ]
+
+
+def test_a_trigger_finds_what_its_tables_owner_finds(
+    group: Group, table: str, as_owner: Execute
+) -> None:
+    schema = table.partition(".")[0]
+    as_owner(
+        f"CREATE TABLE {schema}.log (n bigint)",
+        f"GRANT INSERT ON {schema}.log TO weir_publisher",
+        f"GRANT SELECT ON {schema}.log TO weir_jobs",
+        *trigger(table, "INSERT INTO log VALUES (NEW.n);"),
+        f"ALTER ROLE weir_owner IN DATABASE reader_groups SET search_path = {schema}, public",
+    )
+    try:
+        reader = group.reader()
+        batch = reader.must_open()
+        reader.commit(batch, tables=[stage(group, batch, table)])
+    finally:
+        as_owner("ALTER ROLE weir_owner IN DATABASE reader_groups RESET search_path")
+    found = rows(group.database, f"SELECT n FROM {schema}.log ORDER BY n")
+    assert [tuple(row) for row in found] == [(1,), (2,)]
+
+
+@pytest.fixture
+def stranger(postgres_server: EmbeddedPostgres, as_owner: Execute, table: str) -> Iterator[str]:
+    """Makes the table that of a role without any right in Weir."""
+    name = unique("stranger").replace("-", "_")
+    schema = table.partition(".")[0]
+    as_owner(
+        f"CREATE ROLE {name}",
+        f"GRANT {name} TO weir_owner",
+        f"GRANT ALL ON SCHEMA {schema} TO {name}",
+        f"ALTER TABLE {table} OWNER TO {name}",
+        f"SET ROLE {name}",
+    )
+    yield name
+    as_owner(f"DROP SCHEMA {schema} CASCADE", f"DROP ROLE {name}")
+
+
+HOSTILE = {
+    "acting": ("DELETE FROM weir.request;", "BEFORE INSERT"),
+    "asking for the role": ("SET ROLE weir_app; DELETE FROM weir.request;", "BEFORE INSERT"),
+    "going back": ("RESET ROLE; DELETE FROM weir.request;", "AFTER INSERT"),
+    "put off": (
+        "DELETE FROM weir.request;", "AFTER INSERT DEFERRABLE INITIALLY DEFERRED"),
+    "put off again": (
+        "IF NEW.said = 'one' THEN SET CONSTRAINTS ALL DEFERRED; "
+        "UPDATE {t} SET said = 'again' WHERE n = NEW.n; "
+        "ELSIF NEW.said = 'again' THEN DELETE FROM weir.request; END IF;",
+        "AFTER INSERT OR UPDATE DEFERRABLE INITIALLY DEFERRED"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_tables_owner_gets_no_rights_of_the_jobs_by_a_trigger(
+    group: Group, table: str, as_owner: Execute, stranger: str, how: str
+) -> None:
+    body, timing = HOSTILE[how]
+    as_owner(
+        f"SET ROLE {stranger}",
+        *trigger(table, body.replace("{t}", table), timing),
+        f"GRANT SELECT, UPDATE ON {table} TO weir_publisher",
+    )
+    before = rows(group.database, "SELECT count(*) FROM request")
+    reader = group.reader()
+    batch = reader.must_open()
+    says = "permission denied for schema weir|cannot set parameter|is deferrable, and before"
+    with pytest.raises((WeirError, exc.DBAPIError), match=says):
+        reader.commit(batch, tables=[stage(group, batch, table)])
+    assert rows(group.database, "SELECT count(*) FROM request") == before
+    assert (numbers(group, table), group.cut()) == ([], {"0.0": 0, "1.0": 0})
+
+
+def test_what_a_trigger_leaves_in_its_session_meets_no_later_statement(
+    group: Group, table: str, as_owner: Execute, stranger: str
+) -> None:
+    as_owner(
+        f"SET ROLE {stranger}",
+        *trigger(table, f"PERFORM set_config('search_path', '{stranger}, weir', false);"),
+    )
+    reader = group.reader()
+    batch = reader.must_open()
+    reader.commit(batch, tables=[stage(group, batch, table)])
+    assert numbers(group, table) == [(1, "one"), (2, None)]
+    assert {row[0] for row in (rows(group.database, "SHOW search_path")[0] for _ in range(8))} == {
+        "weir"
+    }
 
 
 def test_jobs_make_no_tables_but_these_and_readers_not_even_them(

@@ -35,7 +35,7 @@ def stream(weir: Installation, test_database: TestDatabase) -> StreamName:
     execute(
         test_database.owner_dsn,
         """CREATE TABLE public.results (k text, n bigint PRIMARY KEY);
-        GRANT SELECT, INSERT ON public.results TO weir_jobs""",
+        GRANT SELECT, INSERT ON public.results TO weir_jobs, weir_publisher""",
     )
     return stream
 

@@ -45,7 +45,8 @@ TYPES: list[tuple[str, str, str, list[str], list[str]]] = [
 def make(test_database: TestDatabase, columns: str, name: str = "public.results") -> str:
     execute(
         test_database.owner_dsn,
-        f"CREATE TABLE {name} ({columns}); GRANT SELECT, INSERT ON {name} TO weir_jobs",
+        f"CREATE TABLE {name} ({columns});"
+        f"GRANT SELECT, INSERT ON {name} TO weir_jobs, weir_publisher",
     )
     return name
 

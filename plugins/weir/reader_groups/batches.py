@@ -25,7 +25,7 @@ from weir.reader_groups.plan import Bound
 from weir.reader_groups.positions import advance
 from weir.reader_groups.readers import LAPSED, check_token, release_lapsed
 from weir.reader_groups.splits import open_parts
-from weir.reader_groups.table_outputs import StagedTable
+from weir.reader_groups.table_outputs import StagedTable, publish_tables
 from weir.storage import Database
 
 __all__ = ["Batch", "check_held", "commit_batch", "open_batch"]
@@ -151,8 +151,6 @@ def commit_batch(
         committed = commit_in(connection, locked, staged)
         if held.state != "open":
             return committed, settles
-        for table in tables:
-            table.publish(connection)
         discard_outputs(connection, group.group_id, batch.batch_id, but=published)
         connection.execute(
             text(
@@ -183,6 +181,7 @@ def commit_batch(
         advance(connection, group, batch.bounds, batch.reader_id)
         if held.rest:
             open_parts(connection, group, batch, held.rest)
+        publish_tables(connection, tables)
         return committed, settles
 
     done, settles = database.transaction(work)
@@ -191,3 +190,18 @@ def commit_batch(
         # of its own: appends to that would wait for all that the commit puts into tables.
         settle_group(database, batch.group)
     return done
+
+
+def rejected_of(connection: Connection, group: str) -> int:
+    """How many events a group has rejected in the last 24 hours, in whatever runs."""
+    return int(
+        connection.execute(
+            text(
+                """SELECT coalesce(sum(b.rejected), 0) FROM reader_batch b
+                JOIN reader_group g USING (group_id)
+                WHERE g.name = :group AND b.state = 'committed'
+                  AND b.committed_at > clock_timestamp() - interval '24 hours'"""
+            ),
+            {"group": group},
+        ).scalar_one()
+    )

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, exc, text
 
 from weir.controller.locks import lock_group
 from weir.errors import InvalidInput, NotFound, Unavailable
 from weir.reader_groups.held import check_held
 from weir.reader_groups.new_batch import Batch
+from weir.reader_groups.refusals import refused
 from weir.storage import Database
 
 _NAME = re.compile(r"([a-z_][a-z0-9_]{0,62})\.([a-z_][a-z0-9_]{0,62})")
@@ -54,14 +55,14 @@ class Column:
 def read_table(connection: Connection, name: str) -> list[Column]:
     """The columns of a table that results can go to.
 
-    Raises NotFound, and InvalidInput when it is no table or this login may not insert into it.
+    Raises NotFound, and InvalidInput when it is no table or nobody granted the right to insert.
     """
     schema, _, table = table_name(name).partition(".")
     found = connection.execute(
         text(
-            """SELECT c.oid, c.relkind IN ('r', 'p') AS is_table, current_user AS login,
-                has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'INSERT')
-                    AS allowed
+            """SELECT c.oid, c.relkind IN ('r', 'p') AS is_table,
+                has_schema_privilege('weir_publisher', n.oid, 'USAGE')
+                    AND has_table_privilege('weir_publisher', c.oid, 'INSERT') AS allowed
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             WHERE n.nspname = :schema AND c.relname = :table"""
         ),
@@ -73,8 +74,9 @@ def read_table(connection: Connection, name: str) -> list[Column]:
         raise InvalidInput(f"{name} is not a table of this database; results can only go to one.")
     if not found.allowed:
         raise InvalidInput(
-            f"{found.login} may not insert into {name}; GRANT USAGE ON SCHEMA {schema}, INSERT ON "
-            f"{name} TO weir_jobs."
+            f"weir_publisher, with whose rights Weir inserts, may not insert into {name}; run "
+            f"GRANT USAGE ON SCHEMA {schema} TO weir_publisher; GRANT INSERT ON {name} TO "
+            "weir_publisher."
         )
     rows = connection.execute(
         text(
@@ -112,17 +114,56 @@ class StagedTable:
         """As the batch records it."""
         return {"kind": "table", "output": self.table, "rows": self.rows}
 
-    def publish(self, connection: Connection) -> None:
-        """Put the rows into the table. Raises Unavailable when Postgres has lost some."""
+    def publish(self, connection: Connection, path: str) -> None:
+        """Put the rows into the table, whose triggers find things by this search path."""
         found = connection.execute(
-            text("SELECT publish_staging(:staging, :table, CAST(:pieces AS text[]))"),
-            {"staging": self.staging, "table": self.table, "pieces": list(self.pieces)},
-        ).scalar_one()
+            text("SELECT weir.publish_staging(:staging, :table, :pieces, :path)"),
+            {"staging": self.staging, "table": self.table, "pieces": list(self.pieces),
+             "path": path},
+        ).scalar_one()  # fmt: skip
         if found != self.rows:
             raise Unavailable(
                 f"Postgres has {found} of {self.rows} rows that were staged for {self.table}: it "
                 "crashed meanwhile; the batch is read again by the next try."
             )
+
+
+def publish_tables(connection: Connection, tables: Sequence[StagedTable]) -> None:
+    """Put staged rows into their tables, and check what their constraints put off until the commit.
+
+    The last statements of a transaction and of its session, as triggers of others may leave things
+    behind in both (settings, temporary tables): what follows looks nothing up by the search path,
+    and the session is not used again. What is raised is about these tables: BadRows for rows that
+    they refuse, InvalidInput for a missing right, BatchFailed when a column was changed meanwhile,
+    Unavailable when Postgres has lost rows, and whatever else Postgres says.
+    """
+    if not tables:
+        return
+    table, named = "", [one.table for one in tables]
+    try:
+        found = connection.execute(
+            text(
+                """SELECT coalesce(owner_path(t), '') FROM
+                unnest(CAST(:tables AS text[])) WITH ORDINALITY AS g (t, i) ORDER BY i"""
+            ),
+            {"tables": named},
+        )
+        paths = list(found.scalars())
+        connection.detach()
+        for one, path in zip(tables, paths, strict=True):
+            table = one.table
+            one.publish(connection, path)
+        table = ", ".join(named)
+        connection.execute(
+            text("SELECT weir.settle_constraints(:tables, :paths)"),
+            {"tables": named, "paths": paths},
+        )
+        for one in tables:
+            connection.execute(text("SELECT weir.drop_staging(:name)"), {"name": one.staging})
+    except exc.DBAPIError as error:
+        if (meant := refused(table, error)) is None:
+            raise
+        raise meant from error
 
 
 def make_staging(

@@ -16,13 +16,12 @@ from types import TracebackType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from sqlalchemy import Connection, exc
+from sqlalchemy import Connection
 
 from weir.controller.reads import plan_of_bounds
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, Committed, abort, ping
 from weir.errors import (
-    BadRows,
     Conflict,
     Fenced,
     InvalidInput,
@@ -43,13 +42,13 @@ from weir.reader_groups.table_outputs import StagedTable, drop_staging, make_sta
 from weir.reader_groups.turns import next_batch
 from weir.segment import segment_name
 from weir.spark.append import Appender
-from weir.spark.failures import of_rows, sentence
+from weir.spark.failures import sentence
 from weir.spark.outputs import Output
 from weir.spark.progress import watched
 from weir.spark.read import frame_of
 from weir.spark.rejected import failed_events, make_rejected_stream
 from weir.spark.table_output import copy_rows, matched
-from weir.storage import KeepAlive, sqlstate
+from weir.storage import KeepAlive
 from weir.warehouse import spark_path
 
 log = logging.getLogger("weir.reader")
@@ -337,21 +336,16 @@ class OpenBatch:
         """Publish what was written and move the positions, in one transaction; what was done.
 
         `rejected`: how many of its events failed. Raises Fenced when the batch was taken over,
-        Conflict when it is done, and BadRows when rows break a constraint of their table.
+        Conflict when it is done, BadRows when rows break a constraint of their table, and
+        InvalidInput when a right is missing there.
         """
         self._check_open()
         app = self._app
-        try:
-            committed = commit_batch(
-                app.database, self._batch, lease=app.settings.reader_lease, staged=self._staged,
-                tables=self._tables, outputs=[one for _, one in self._parquet], lost=self._lost,
-                rejected=rejected,
-            )  # fmt: skip
-        except exc.DBAPIError as error:
-            if not of_rows(sqlstate(error)):
-                raise
-            named = ", ".join(table.table for table in self._tables)
-            raise BadRows(f"rows do not fit table {named}: {sentence(error)}") from error
+        committed = commit_batch(
+            app.database, self._batch, lease=app.settings.reader_lease, staged=self._staged,
+            tables=self._tables, outputs=[one for _, one in self._parquet], lost=self._lost,
+            rejected=rejected,
+        )  # fmt: skip
         self._end()
         for output, _ in self._parquet:
             write_manifest(app.database, self._batch.group, output.name, output.root, output.path)

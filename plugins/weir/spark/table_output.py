@@ -24,9 +24,9 @@ from pyspark.sql.types import (
 from sqlalchemy import exc
 
 from weir.errors import BadRows, InvalidInput, Unavailable
+from weir.reader_groups.refusals import of_rows
 from weir.reader_groups.table_outputs import Column
 from weir.settings import Settings
-from weir.spark.failures import of_rows
 from weir.spark.frames import quoted
 from weir.spark.session import moved, private_session
 from weir.storage import Database, copy_in, sqlstate
