@@ -88,9 +88,11 @@ class InvariantViolation(WeirError):
     """Something that must always hold does not; nothing was changed."""
 
 
-def is_mistake(error: Exception) -> bool:
-    """Whether it is one in a program's text, which another try won't mend."""
-    spark = type(error).__module__.startswith("pyspark.errors")
-    if spark and type(error).__name__ in ("AnalysisException", "ParseException"):
+def is_mistake(error: Exception | type) -> bool:
+    """Whether an error, or errors of a class, are mistakes in a program's text: another try won't
+    mend them."""
+    kind = error if isinstance(error, type) else type(error)
+    spark = kind.__module__.startswith("pyspark.errors")
+    if spark and kind.__name__ in ("AnalysisException", "ParseException"):
         return True
-    return isinstance(error, (TypeError, AttributeError, NameError, ImportError, SyntaxError))
+    return issubclass(kind, (TypeError, AttributeError, NameError, ImportError, SyntaxError))

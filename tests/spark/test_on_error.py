@@ -1,6 +1,7 @@
 """A consumer whose function fails: for the events it reads, or for something else."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from weir.reader_groups.batches import open_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.readers import join
-from weir.spark import consume
 from weir.spark.failures import caused_by_events, sentence
 from weir.spark.rejected import make_rejected_stream
 
@@ -131,7 +131,7 @@ def test_rows_that_do_not_fit_their_table_are_set_aside_too(
     execute(
         test_database.owner_dsn,
         """CREATE TABLE public.results (n bigint CHECK (n <> 101), k varchar(5));
-        GRANT SELECT, INSERT ON public.results TO weir_jobs""",
+        GRANT SELECT, INSERT ON public.results TO weir_jobs, weir_publisher""",
     )
     group = weir.group(stream, start="tail")
     weir.append(stream, [("key", 100), ("key", 101), ("key", 102), ("a long key", 103)])
@@ -225,14 +225,14 @@ def test_what_is_not_the_events_fault_never_splits_a_batch(
 
 
 def test_a_function_that_fails_on_everything_is_stopped(
-    weir: Installation, stream: StreamName, monkeypatch: pytest.MonkeyPatch
+    weir: Installation, stream: StreamName
 ) -> None:
-    monkeypatch.setattr(consume, "MOST_REJECTED", 2)
+    weir.settings = replace(weir.settings, rejected_events=2)
 
     def fails(events: DataFrame) -> DataFrame:
         raise RuntimeError("always")
 
-    with pytest.raises(BatchFailed, match=r"^2 events .* not single events .*: always") as failed:
+    with pytest.raises(BatchFailed, match=r"2 of group readers were rejected .*: always") as failed:
         weir.consumer(weir.group(stream), fails, "stream:s/out", on_error="quarantine").run()
     assert not failed.value.retryable
     assert weir.value("SELECT unread_events FROM lag") == ROWS - 2

@@ -7,19 +7,19 @@ from typing import Any
 from pyspark.sql import DataFrame
 from sqlalchemy import Connection
 
-from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError, is_mistake
+from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError
 from weir.names import stream_name
+from weir.reader_groups.batches import rejected_of
 from weir.reader_groups.groups import group_streams
 from weir.reader_groups.outputs import write_manifest
 from weir.spark.append import Appender
-from weir.spark.failures import caused_by_events, sentence
+from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
 from weir.spark.outputs import Output
 from weir.spark.reader import OpenBatch, Reader
+from weir.spark.session import setting
 
 Function = Callable[[Any], "DataFrame | dict[str, DataFrame]"]
 ON_ERROR = ("stop", "split", "quarantine")
-# Events that one run rejects. When more of them fail it is not the events, but the function.
-MOST_REJECTED = 1_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Consumer:
             self.appender.spark, self.group, reader_id=self.reader_id, order=self.order,
             expected_readers=self.expected_readers, label=self.label, appender=self.appender,
         )  # fmt: skip
-        with reader:
+        with setting(self.appender.spark, WHOLE_TRACEBACKS), reader:
             self._write_manifests()
             for batch in reader:
                 try:
@@ -69,7 +69,6 @@ class Consumer:
                 except Exception as error:
                     if self._give_up(batch, error, failed):
                         done.append(batch.reject(error))
-                        self._check_rejected(sum(one["rejected"] for one in done), error)
         return {
             "reader_group": self.group,
             "batches": done,
@@ -147,17 +146,23 @@ class Consumer:
             raise _failed(
                 f"{batch} is the one event that fails; all before it are committed", error
             ) from error
+        self._check_rejected(batch, error)
         return True
 
-    def _check_rejected(self, rejected: int, error: Exception) -> None:
-        if rejected >= MOST_REJECTED:
+    def _check_rejected(self, batch: OpenBatch, error: Exception) -> None:
+        """Raises BatchFailed when the group's runs of the last day have rejected so many events
+        that it is not the events that fail, but the function."""
+        most = self.appender.settings.rejected_events
+        rejected = self.appender.database.transaction(lambda c: rejected_of(c, self.group))
+        if rejected >= most:
             raise BatchFailed(
-                f"{rejected:,} events of group {self.group} failed in this run and were rejected: "
-                f"that is not single events any more. The last: {sentence(error)}",
+                f"{batch} is an event that fails, and {rejected:,} of group {self.group} were "
+                "rejected in the last 24 hours already: the function probably fails for all; mend "
+                f"it, or set rejected_events (now {most:,}). The error: {sentence(error)}",
                 retryable=False,
             )
 
 
 def _failed(what: str, error: Exception) -> BatchFailed:
-    retryable = bool(getattr(error, "retryable", not is_mistake(error)))
+    retryable = bool(getattr(error, "retryable", not is_programs(error)))
     return BatchFailed(f"{what}: {sentence(error)}", retryable=retryable)
