@@ -1,8 +1,10 @@
 """What the form accepts and what the job accepts are the same, but for what Airflow can't check."""
 
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any
 
+import airflow
 import pytest
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
@@ -53,6 +55,8 @@ VALUES: list[Any] = [
     ["1.0"], ["1.0", "2.0"], ["1.0\n"], ["1.0", 1.0], [""], ["a.parquet", "b.parquet"], [0.5],
     [0.25, 0.5], [0.0], [1.0], [True], [1], ["0.5"], [None], [-0.1], ["stream:nyc/x"],
     ["parquet:folder", "stream:nyc/x"], ["parquet:"], {"stream": "nyc/flights"}, "['1.0']",
+    " nyc/flights\t", "nyc/ flights", "delays ", ["nyc/flights", "", " "], ["", " "], [" 1.0"],
+    ["0.5", " .25 ", ""], ["0"], ["0.0"], ["1.5"], ["x"],
 ]  # fmt: skip
 
 
@@ -77,13 +81,6 @@ def job_accepts(job: str, given: dict[str, Any]) -> bool:
     return True
 
 
-def ends_with_newline(value: Any) -> bool:
-    """In the form's patterns, as Python's jsonschema reads them, `$` is also before a newline."""
-    if isinstance(value, list):
-        return any(map(ends_with_newline, value))
-    return isinstance(value, str) and value.endswith("\n")
-
-
 def whole_float(value: Any) -> bool:
     """JSON schema knows no difference between 1 and 1.0."""
     return isinstance(value, float) and value.is_integer()
@@ -98,8 +95,7 @@ def test_job_and_form_agree_on_every_value(job: str, name: str) -> None:
         accepted += by_job
         assert by_form or not by_job, f"the job accepts {value!r}, which the form refuses"
         if by_form and not by_job:
-            known = ends_with_newline(value) or whole_float(value)
-            assert known, f"the form accepts {value!r}, which the job refuses"
+            assert whole_float(value), f"the form accepts {value!r}, which the job refuses"
     assert 0 < accepted < len(VALUES)
 
 
@@ -158,6 +154,66 @@ def test_what_must_be_filled_in_is_enough(job: str) -> None:
             parse(JOBS[job], without)
 
 
+def required_by_airflow(schema: dict[str, Any]) -> bool:
+    """The rule of Airflow's UI, see `UI_RULE`: such a field has a red star, and the Trigger button
+    is disabled while it is null or empty."""
+    kind = schema.get("type")
+    return bool(kind) and not (isinstance(kind, list) and "null" in kind)
+
+
+UI_RULE = "!!e.schema.type&&(!Array.isArray(e.schema.type)||!e.schema.type.includes(`null`))"
+UI_EMPTY = "(e.value===null||e.value===void 0||e.value===``)"
+
+
+def test_the_ui_of_this_airflow_has_the_rules_that_are_tested_here() -> None:
+    [bundle] = (Path(airflow.__file__).parent / "ui" / "dist" / "assets").glob("index-*.js")
+    source = bundle.read_text(errors="replace")
+    assert UI_RULE in source
+    assert UI_EMPTY in source
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_form_can_be_submitted_with_nothing_but_its_required_fields(job: str) -> None:
+    empty = set()
+    for name, param in form(job).items():
+        has_star = required_by_airflow(param.schema)
+        assert has_star == (name in GOOD[job]), f"{name} looks required: {has_star}"
+        if has_star and param.resolve(suppress_exception=True) in (None, ""):
+            empty.add(name)
+    assert empty == set(GOOD[job])
+
+
+@pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in JOBS for f in fields(JOBS[j])])
+def test_a_field_that_was_emptied_means_its_default(job: str, name: str) -> None:
+    given = {**GOOD[job], name: None}
+    if name in GOOD[job]:
+        assert not form_accepts(job, given)
+        return
+    assert form_accepts(job, given)
+    assert parse(JOBS[job], given) == parse(JOBS[job], GOOD[job])
+
+
+@pytest.mark.parametrize(
+    ("job", "name", "value", "meant"),
+    [
+        ("create_stream", "stream", " shop/orders ", "shop/orders"),
+        ("create_stream", "retain_max_age", "", ""),
+        ("create_stream", "tags", ["a", "", " b ", ""], ["a", "b"]),
+        ("create_reader_group", "streams", ["shop/orders", ""], ["shop/orders"]),
+        ("create_reader_group", "start", "", "head"),
+        ("scale_stream", "boundaries", ["0.25", " .5", ""], [0.25, 0.5]),
+        ("scale_stream", "boundaries", [""], []),
+        ("ingest", "separator", "\t", "\t"),
+    ],
+)  # fmt: skip
+def test_blank_lines_and_blanks_around_an_entry_mean_nothing(
+    job: str, name: str, value: Any, meant: Any
+) -> None:
+    given = {**GOOD[job], name: value}
+    assert form_accepts(job, given)
+    assert getattr(parse(JOBS[job], given), name) == meant
+
+
 @pytest.mark.parametrize("job", JOBS)
 def test_the_forms_defaults_are_the_jobs(job: str) -> None:
     filled = ParamsDict(form(job))
@@ -176,7 +232,7 @@ def test_an_unknown_key_is_refused_by_name_though_airflow_lets_it_pass(job: str)
 @pytest.mark.parametrize(
     ("job", "name", "value"),
     [
-        ("create_stream", "stream", "nyc/flights\n"),
+        ("create_stream", "stream", "nyc/\nflights"),
         ("create_stream", "stream", "../flights"),
         ("create_stream", "stream", 'nyc/"flights"'),
         ("create_stream", "segments", True),
@@ -188,7 +244,7 @@ def test_an_unknown_key_is_refused_by_name_though_airflow_lets_it_pass(job: str)
         ("create_reader_group", "subscriber", "yes"),
         ("process", "function", "os:system('id')"),
         ("process", "outputs", ["jdbc:postgres"]),
-        ("scale_stream", "segments", ["1.0\n"]),
+        ("scale_stream", "segments", ["1.\n0"]),
         ("scale_stream", "boundaries", [0.0]),
         ("scale_stream", "boundaries", [float("nan")]),
         ("ingest", "paths", "january.parquet"),

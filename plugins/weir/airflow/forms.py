@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from weir.arguments import JOBS, json_schema
+from weir.arguments import JOBS, form_schema
 
 POOL = "weir"
 RETRIES: dict[str, Any] = {
@@ -52,7 +52,7 @@ def form(job: str) -> dict[str, Param]:
         params[one.name] = Param(
             title=one.metadata["title"],
             description=one.metadata["description"],
-            **json_schema(JOBS[job], one),
+            **form_schema(JOBS[job], one),
             **extra,
         )
     return params

@@ -57,7 +57,7 @@ class WeirJobOperator(SparkSubmitOperator):
         ti = context["ti"]
         arguments = dict(context["params"]) if self.arguments is None else self.arguments
         try:
-            parse(JOBS[self.job], arguments)
+            parsed = parse(JOBS[self.job], arguments)
         except InvalidInput as error:
             raise AirflowFailException(str(error)) from None
         self._check_connection()
@@ -69,7 +69,7 @@ class WeirJobOperator(SparkSubmitOperator):
         failed: Exception | None = None
         with contextlib.ExitStack() as meanwhile:
             if self.job == "process":
-                self._reader = ReaderTask(arguments["reader_group"], run)
+                self._reader = ReaderTask(parsed.reader_group, run)
                 meanwhile.enter_context(self._reader.watching(ti.get_task_states))
             try:
                 super().execute(context)
@@ -77,7 +77,7 @@ class WeirJobOperator(SparkSubmitOperator):
                 failed = error
                 self._end_lease()
         report = self._outcome(run, failed)
-        self._tell_assets(context, arguments)
+        self._tell_assets(context, parsed)
         return report
 
     def on_kill(self) -> None:
@@ -113,10 +113,10 @@ class WeirJobOperator(SparkSubmitOperator):
                 "type Spark, with the master as its host."
             ) from None
 
-    def _tell_assets(self, context: Any, arguments: dict[str, Any]) -> None:
+    def _tell_assets(self, context: Any, parsed: Any) -> None:
         """Announce the appended stream through the outlet alias: a hint for schedules."""
         from weir.airflow.assets import APPENDED, stream_asset
 
-        if APPENDED in (self.outlets or []) and "stream" in arguments:
-            asset = stream_asset(str(stream_name(arguments["stream"])))
+        if APPENDED in (self.outlets or []) and hasattr(parsed, "stream"):
+            asset = stream_asset(str(stream_name(parsed.stream)))
             context["outlet_events"][APPENDED].add(asset)

@@ -5,7 +5,7 @@ Kept free of pyspark and airflow: `weir.airflow` makes `Param`s of it, the jobs 
 
 from typing import Any
 
-from weir.arguments.form import FUNCTION_PATTERN, json_schema, parse
+from weir.arguments.form import FUNCTION_PATTERN, form_schema, is_required, parse
 from weir.arguments.reader_groups import (
     CheckpointReaderGroup,
     CreateReaderGroup,
@@ -48,7 +48,8 @@ __all__ = [
     "TruncateStream",
     "UpdateReaderGroup",
     "UpdateStream",
-    "json_schema",
+    "form_schema",
+    "is_required",
     "parse",
 ]
 

@@ -22,8 +22,8 @@ PLACE = (
 )
 FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 OUTPUT_PATTERN = r"^(stream|parquet|table):\S+$"
+NUMBER_PATTERN = r"0?\.\d*[1-9]\d*"  # between 0 and 1, as a line of a list
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
-ANY_LABEL_PATTERN = rf"^$|{LABEL_PATTERN}"
 # What a text must be, as refusals say it.
 _TEXTS = {
     AGE_PATTERN: AGE,
@@ -36,7 +36,7 @@ _TEXTS = {
     OUTPUT_PATTERN: "an output as stream:scope/stream, parquet:folder or table:schema.table",
     CHECKPOINT_PATTERN: "a name of at most 200 letters, digits, blanks and . _ : -, beginning "
     "with a letter or digit",
-    ANY_LABEL_PATTERN: "a label of at most 63 letters, digits and . _ -, beginning with a letter "
+    LABEL_PATTERN: "a label of at most 63 letters, digits and . _ -, beginning with a letter "
     "or digit",
 }
 
@@ -59,11 +59,55 @@ def reader_group_argument(description: str = "The reader group's name.") -> Any:
     return argument("Reader group", description, pattern=READER_GROUP_PATTERN)
 
 
+def is_required(known: Field[Any]) -> bool:
+    """Whether an argument has no default."""
+    return known.default is MISSING and known.default_factory is MISSING
+
+
 def json_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
     """The JSON schema of one argument."""
     kind = get_type_hints(form)[known.name]
     types = {str: "string", int: "integer", bool: "boolean", float: "number"}
     return {"type": types.get(kind, "array"), **known.metadata["schema"]}
+
+
+def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
+    """The JSON schema of the argument's field in a form, wider by what people leave and paste.
+
+    Airflow requires a field, and keeps its Trigger button disabled while it is empty, unless "null"
+    is one of its types; it sends null for a field that was emptied. A list is a text with one entry
+    a line, so that its entries come as texts, some of them blank.
+    """
+    schema = json_schema(form, known)
+    if "pattern" in schema:
+        schema["pattern"] = _with_blanks(schema["pattern"], is_required(known))
+    if schema["type"] == "array":
+        schema["items"] = _line(schema["items"])
+        if schema.get("minItems"):
+            schema["contains"] = {"not": {"type": "string", "pattern": r"^\s*$"}}
+    if not is_required(known):
+        schema["type"] = [schema["type"], "null"]
+        schema.pop("minLength", None)
+        if "enum" in schema:
+            schema["enum"] = [*schema["enum"], None]
+            schema["values_display"] = {"null": f"(default: {known.default})"}
+    return schema
+
+
+def _line(items: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a line of a list's field."""
+    if items["type"] == "number":  # without a type of its own a list has no field for lines
+        return {"anyOf": [items, {"type": "string", "pattern": rf"^\s*({NUMBER_PATTERN})?\s*$"}]}
+    if "pattern" in items:
+        return {**items, "pattern": _with_blanks(items["pattern"], False)}
+    return {key: value for key, value in items.items() if key != "minLength"}
+
+
+def _with_blanks(pattern: str, required: bool) -> str:
+    """The pattern of a whole text, with blanks before and after it; of nothing else, unless it is
+    required."""
+    inner = pattern.removeprefix("^").removesuffix("$")
+    return rf"^\s*({inner}){'' if required else '?'}\s*$"
 
 
 def parse(form: type[A], given: dict[str, Any]) -> A:
@@ -77,15 +121,42 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
             )
     values = {}
     for name, one in known.items():
-        if name not in given:
-            if one.default is MISSING and one.default_factory is MISSING:
+        schema = json_schema(form, one)
+        value = _typed(given.get(name), schema)
+        if is_required(one):
+            if name not in given:
                 raise InvalidInput(f"{name!r} is missing: {one.metadata['description']}")
+        elif value is None or (_is_text(schema) and value == ""):  # an emptied field
             continue
-        value, schema = given[name], json_schema(form, one)
         if not _fits(value, schema):
             raise InvalidInput(_refusal(name, value, schema))
         values[name] = value
     return form(**values)
+
+
+def _is_text(schema: dict[str, Any]) -> bool:
+    """Whether the field is one to write in, not one to choose from."""
+    return bool(schema["type"] == "string" and "enum" not in schema)
+
+
+def _typed(value: Any, schema: dict[str, Any]) -> Any:
+    """What a person means by what the field holds: without the blanks around it, of a list without
+    blank lines, and numbers where a line is one."""
+    if isinstance(value, str) and "pattern" in schema:
+        return value.strip()
+    if isinstance(value, list) and schema["type"] == "array":
+        lines = [one.strip() if isinstance(one, str) else one for one in value]
+        lines = [one for one in lines if one != ""]
+        if schema["items"]["type"] == "number":
+            return [_number(one) for one in lines]
+        return lines
+    return value
+
+
+def _number(line: Any) -> Any:
+    if isinstance(line, str) and re.fullmatch(NUMBER_PATTERN, line):
+        return float(line)
+    return line
 
 
 def _refusal(name: str, value: Any, schema: dict[str, Any]) -> str:

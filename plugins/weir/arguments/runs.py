@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 
 from weir.arguments.form import (
-    ANY_LABEL_PATTERN,
     FUNCTION_PATTERN,
     OUTPUT_PATTERN,
     argument,
     reader_group_argument,
     stream_argument,
 )
-from weir.names import READABLE_STREAM_PATTERN
+from weir.names import LABEL_PATTERN, READABLE_STREAM_PATTERN
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Process:
         "Label",
         "What pins of the group name this reader by, in every run. Empty: the map index of its "
         "task, if it has one.",
-        "", pattern=ANY_LABEL_PATTERN,
+        "", pattern=LABEL_PATTERN,
     )  # fmt: skip
 
 
