@@ -1,6 +1,7 @@
 """Append files to a stream, as one transaction."""
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 from weir.arguments import Ingest
@@ -14,11 +15,12 @@ def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     from weir.spark.inputs import find_inputs
 
     name = stream_name(arguments.stream, reserved=False)
-    options = {}
-    if arguments.format == "csv":
+    inputs = find_inputs(arguments.files, job.settings.input_roots, arguments.format, {})
+    if inputs.format == "csv":
         options = {"sep": arguments.separator, "nullValue": arguments.null_value}
-    inputs = find_inputs(arguments.paths, job.settings.input_roots, arguments.format, options)
-    job.say(f"{len(inputs.files)} files, {sum(f.bytes for f in inputs.files):,} bytes, for {name}")
+        inputs = replace(inputs, options=options)
+    size = sum(file.bytes for file in inputs.files)
+    job.say(f"{len(inputs.files)} {inputs.format} files, {size:,} bytes, for {name}")
     appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)
     again = job.request_id if arguments.append_again else ""
     return appender.append_files(name, inputs, again=again).report()

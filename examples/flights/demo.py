@@ -93,7 +93,7 @@ class Story:
         self.runs.chapter("Append months, and split a segment in the middle")
         _, departures = self.runs.together(
             self._ingest(1, 2, "January and February"),
-            Run("weir_ingest", {"stream": DEPARTURES, "paths": [self.input.csv_file],
+            Run("weir_ingest", {"stream": DEPARTURES, "files": [self.input.csv_file],
                                 "format": "csv", "null_value": "NA"},
                 f"January as csv -> {DEPARTURES}", _appended),
         )  # fmt: skip
@@ -105,7 +105,7 @@ class Story:
             ORDER BY events DESC LIMIT 1""",
             s=FLIGHTS,
         )[0].segment
-        held = {"stream": FLIGHTS, "paths": self.input.paths(2, 2) + self.input.paths(4, 4)}
+        held = {"stream": FLIGHTS, "files": self.input.paths(2, 2) + self.input.paths(4, 4)}
         _, refused = self.runs.together(
             Run("weir_scale_stream", {"stream": FLIGHTS, "segments": [largest], "parts": 2},
                 f"split segment {largest}, which has most events", _scaled),
@@ -121,7 +121,7 @@ class Story:
             Check("the same files again append nothing", again.report["repeated"] is True,
                   f"transaction {again.report['transaction_number']} had appended them"),
             Check("a file that another append holds is refused by name",
-                  repr(held["paths"][0]) in refused.error, f"named {held['paths'][0]!r}"),
+                  repr(held["files"][0]) in refused.error, f"named {held['files'][0]!r}"),
         ]  # fmt: skip
 
     def consume(self, what: str) -> None:
@@ -222,7 +222,7 @@ class Story:
         ]  # fmt: skip
 
     def _ingest(self, first: int, last: int, what: str) -> Run:
-        form = {"stream": FLIGHTS, "paths": self.input.paths(first, last)}
+        form = {"stream": FLIGHTS, "files": self.input.paths(first, last)}
         return Run("weir_ingest", form, f"{what} -> {FLIGHTS}", _appended)
 
 

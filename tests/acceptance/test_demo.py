@@ -109,13 +109,13 @@ class Refused:
 # One of each kind through Airflow; the jobs' own tests have all of them.
 REFUSED = {
     "unknown stream": Refused(
-        "weir_ingest", {"stream": "nyc/trains", "paths": ["flights"]},
+        "weir_ingest", {"stream": "nyc/trains", "files": ["flights"]},
         r"there is no stream nyc/trains"),
     "column of another type": Refused(
-        "weir_ingest", {"stream": FLIGHTS, "paths": ["bad/distance.parquet"]},
+        "weir_ingest", {"stream": FLIGHTS, "files": ["bad/distance.parquet"]},
         r"column 'distance' is string, but long in stream nyc/flights"),
     "missing routing key": Refused(
-        "weir_ingest", {"stream": DELAYS, "paths": ["bad/carrier.parquet"]},
+        "weir_ingest", {"stream": DELAYS, "files": ["bad/carrier.parquet"]},
         r"1 of the rows have no routing key for stream nyc/delays .*nothing was appended"),
     "function that is not allowed": Refused(
         "weir_process", PROCESS | {"function": "os:system"},
@@ -130,7 +130,7 @@ REFUSED = {
         "weir_truncate_stream", {"stream": FLIGHTS, "cut": "0.0=0, 1.0=0, 2.0=0, 3.0=0"},
         r"head"),
     "argument that no form has": Refused(
-        "weir_ingest", {"stream": FLIGHTS, "paths": ["flights"], "bogus": 1},
+        "weir_ingest", {"stream": FLIGHTS, "files": ["flights"], "bogus": 1},
         r"'bogus' is not an argument of this job"),
 }  # fmt: skip
 
@@ -211,11 +211,11 @@ def test_what_refused_appends_wrote_is_deleted(
 @pytest.mark.parametrize(
     ("dag", "form"),
     [
-        ("weir_ingest", {"stream": "nyc/../flights", "paths": ["flights"]}),
-        ("weir_ingest", {"stream": "nyc/fl'ights", "paths": ["flights"]}),
-        ("weir_ingest", {"stream": FLIGHTS, "paths": []}),
-        ("weir_ingest", {"stream": FLIGHTS, "paths": ["flights"], "format": "exe"}),
-        ("weir_ingest", {"paths": ["flights"]}),
+        ("weir_ingest", {"stream": "nyc/../flights", "files": ["flights"]}),
+        ("weir_ingest", {"stream": "nyc/fl'ights", "files": ["flights"]}),
+        ("weir_ingest", {"stream": FLIGHTS, "files": []}),
+        ("weir_ingest", {"stream": FLIGHTS, "files": ["flights"], "format": "exe"}),
+        ("weir_ingest", {"files": ["flights"]}),
         ("weir_create_stream", {"stream": "../x", "routing_key": "a"}),
         ("weir_create_stream", {"stream": 'a/"b"', "routing_key": "a"}),
         ("weir_create_stream", {"stream": "a/b", "routing_key": "a", "segments": 0}),
@@ -283,7 +283,7 @@ def test_a_viewer_may_look_but_not_trigger(installation: Installation, told: Tol
     assert viewer.get("/dags/weir_retention")["dag_id"] == "weir_retention"
     for dag in ("weir_retention", "weir_ingest"):
         with pytest.raises(InvalidInput, match="Airflow answers 403"):
-            viewer.trigger(dag, {"stream": FLIGHTS, "paths": ["flights"]})
+            viewer.trigger(dag, {"stream": FLIGHTS, "files": ["flights"]})
     with pytest.raises(InvalidInput, match="Airflow answers 403"):
         viewer.patch("/dags/weir_retention", {"is_paused": True})
 

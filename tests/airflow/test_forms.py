@@ -29,7 +29,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "delete_reader_group": {"reader_group": "delays"},
     "reader_offline": {"reader_group": "delays", "reader": "dag/run/task/0"},
     "checkpoint_reader_group": {"reader_group": "delays", "name": "before the migration"},
-    "ingest": {"stream": "nyc/flights", "paths": ["january.parquet"]},
+    "ingest": {"stream": "nyc/flights", "files": ["january.parquet"]},
     "process": {
         "reader_group": "delays", "function": "flights.delays:delays", "outputs": ["parquet:d"],
     },
@@ -214,6 +214,30 @@ def test_blank_lines_and_blanks_around_an_entry_mean_nothing(
     assert getattr(parse(JOBS[job], given), name) == meant
 
 
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ('["orders.parquet"]', "orders.parquet"),
+        ("['a b.csv', 'c.csv']", "a b.csv"),
+        ('"orders.parquet",', "orders.parquet"),
+        ("'orders.parquet'", "orders.parquet"),
+    ],
+)
+def test_an_entry_written_as_programs_write_lists_is_refused(line: str, meant: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse(JOBS["ingest"], {"stream": "shop/orders", "files": ["x.csv", line]})
+    assert str(refused.value) == (
+        f"files holds {line!r}, which is not one entry; write {meant} by itself: one entry a line, "
+        "without brackets, quotes and commas."
+    )
+
+
+@pytest.mark.parametrize("name", ["[a].csv", "a, b.csv", "it's.csv", "[a", '"', "a'b'", ".csv"])
+def test_a_file_may_have_brackets_quotes_and_commas_in_its_name(name: str) -> None:
+    given = {"stream": "shop/orders", "files": [name]}
+    assert parse(JOBS["ingest"], given).files == [name]
+
+
 @pytest.mark.parametrize("job", JOBS)
 def test_the_forms_defaults_are_the_jobs(job: str) -> None:
     filled = ParamsDict(form(job))
@@ -247,7 +271,7 @@ def test_an_unknown_key_is_refused_by_name_though_airflow_lets_it_pass(job: str)
         ("scale_stream", "segments", ["1.\n0"]),
         ("scale_stream", "boundaries", [0.0]),
         ("scale_stream", "boundaries", [float("nan")]),
-        ("ingest", "paths", "january.parquet"),
+        ("ingest", "files", "january.parquet"),
         ("checkpoint_reader_group", "name", "../escape"),
     ],
 )

@@ -17,7 +17,7 @@ from weir.job import main
 from weir.names import StreamName
 
 ROWS = 40_000
-ARGUMENTS = {"stream": "s/events", "paths": ["rows.csv"], "format": "csv"}
+ARGUMENTS = {"stream": "s/events", "files": ["rows.csv"], "format": "csv"}
 RETRY = ["--run", '{"dag_id": "weir", "run_id": "killed", "task_id": "ingest", "try_number": 2}']
 
 

@@ -70,7 +70,7 @@ def test_appends_killed_at_random_moments_beside_scales_are_there_exactly_once(
     stream = weir.create(segments=2)
     for number in range(ROUNDS):
         arguments = {
-            "stream": str(stream), "paths": [write_input(weir, number)], "format": "csv",
+            "stream": str(stream), "files": [write_input(weir, number)], "format": "csv",
         }  # fmt: skip
         for _ in range(chance.randint(1, 2)):
             kill_at_random("ingest", arguments, config, f"round {number}", chance)

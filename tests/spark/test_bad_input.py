@@ -40,26 +40,29 @@ CREATE_STREAM = [
     ({"schema": "k STRING, _weir_x LONG"}, r"column '_weir_x' has a reserved name"),
     ({"schema": "k STRING, K LONG"}, r"column 'K' occurs twice"),
 ]
-INGEST = {"stream": "s/events", "paths": ["good.parquet"]}
+INGEST = {"stream": "s/events", "files": ["good.parquet"]}
 INGESTS = [
     ({"stream": "s/nowhere"}, UNKNOWN),
     ({"stream": "nowhere"}, r"stream is 'nowhere'"),
-    ({"paths": ["../weir.toml"]}, r"'../weir.toml' is outside the configured roots"),
-    ({"paths": ["/etc/passwd"]}, r"'/etc/passwd' is outside the configured roots"),
-    ({"paths": ["missing.parquet"]}, r"'missing.parquet' does not exist"),
-    ({"paths": ["empty"]}, r"'empty' below .* has no file in it"),
-    ({"paths": []}, r"paths is \[\]"),
-    ({"paths": "good.parquet"}, r"paths is 'good.parquet'"),
-    ({"paths": ["good.parquet", "good.parquet"]}, r"a file is named twice"),
-    ({"paths": ["no.parquet"]}, r"'no.parquet' is not a Parquet file"),
-    ({"paths": ["types.parquet"]}, r"column 'n' is string, but long in stream s/events"),
-    ({"paths": ["other.parquet"]}, r"none of the columns x is in stream s/events"),
+    ({"files": ["../weir.toml"]}, r"'../weir.toml' is outside the configured roots"),
+    ({"files": ["/etc/passwd"]}, r"'/etc/passwd' is outside the configured roots"),
+    ({"files": ["missing.parquet"]}, r"'missing.parquet' does not exist"),
+    ({"files": ["empty"]}, r"'empty' below .* has no file in it"),
+    ({"files": []}, r"files is \[\]"),
+    ({"files": "good.parquet"}, r"files is 'good.parquet'"),
+    ({"files": ["good.parquet", "good.parquet"]}, r"a file is named twice"),
+    ({"files": ["no.parquet"]}, r"'no.parquet' is not a Parquet file: .* choose its format\.$"),
+    ({"files": ['["good.parquet"]']}, r"write good\.parquet by itself: one entry a line"),
+    ({"files": ["plain"]}, r"'plain' does not say what it is; choose the format parquet, csv or"),
+    ({"files": ["good.parquet", "rows.csv"]}, r"'good.parquet' is parquet and 'rows.csv' is csv"),
+    ({"files": ["types.parquet"]}, r"column 'n' is string, but long in stream s/events"),
+    ({"files": ["other.parquet"]}, r"none of the columns x is in stream s/events"),
     (
-        {"paths": ["keyless.parquet"]},
+        {"files": ["keyless.parquet"]},
         r"2 of the rows have no routing key .*keyless.parquet', row 2",
     ),
-    ({"paths": ["without.parquet"]}, r"the rows have no column 'k'"),
-    ({"paths": ["reserved.parquet"]}, r"column '_Offset' has a reserved name"),
+    ({"files": ["without.parquet"]}, r"the rows have no column 'k'"),
+    ({"files": ["reserved.parquet"]}, r"column '_Offset' has a reserved name"),
     ({"format": "avro"}, r"format is 'avro'"),
     ({"format": "csv", "separator": "||"}, r"the separator is '\|\|'"),
     ({"separation": ";"}, r"'separation' is not an argument of this job"),
@@ -133,6 +136,8 @@ def installed(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Installati
     for name, columns in tables.items():
         pq.write_table(pa.table(columns), root / f"{name}.parquet")
     (root / "no.parquet").write_text("not at all")
+    (root / "plain").write_text("k,n\na,1\n")
+    (root / "rows.csv").write_text("k,n\na,1\n")
     (root / "empty").mkdir()
     return weir
 
@@ -165,6 +170,7 @@ def failed(job: str, arguments: Any, capsys: pytest.CaptureFixture[str]) -> tupl
     sentence = line.split(" failed: ", 1)[1]
     assert printed.rstrip().endswith(sentence), "the sentence has more than one line"
     assert sentence.endswith(".") or "SQLSTATE" in sentence, sentence
+    assert not re.search(r"\w\.\.( |$)", sentence), "two full stops"
     return status, sentence
 
 

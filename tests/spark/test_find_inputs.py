@@ -113,9 +113,11 @@ def test_what_cannot_be_read_is_refused_and_named(root: Path, paths: list[str], 
         find(root, *paths)
 
 
-def test_format_must_be_one_of_three(root: Path) -> None:
-    with pytest.raises(InvalidInput, match="'orc'; use one of parquet, csv, json"):
+def test_format_must_be_one_of_three_or_what_the_endings_say(root: Path) -> None:
+    with pytest.raises(InvalidInput, match="'orc'; use one of auto, parquet, csv, json"):
         find(root, "a.csv", format_="orc")
+    chosen, found = find(root, "a.csv", "days"), find(root, "a.csv", "days", format_="auto")
+    assert found == chosen, "the same append, however its format was said"
 
 
 def test_identity_is_the_ordered_paths_and_the_fingerprint_what_is_in_them(root: Path) -> None:

@@ -216,7 +216,7 @@ def test_a_stream_is_created_filled_and_consumed_on_a_cluster(
         on_missing_key="spread",
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    done = submit("ingest", stream="shop/orders", paths=["orders.parquet"])
+    done = submit("ingest", stream="shop/orders", files=["orders.parquet"])
     assert done.returncode == 0, done.stdout + done.stderr
     create_reader_group(database, "doubling", [stream_name("shop/orders")], request_id="test")
     done = submit(

@@ -128,7 +128,7 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
                 raise InvalidInput(f"{name!r} is missing: {one.metadata['description']}")
         elif value is None or (_is_text(schema) and value == ""):  # an emptied field
             continue
-        if not _fits(value, schema):
+        if not _fits(value, schema) or _holds_quotes(value):
             raise InvalidInput(_refusal(name, value, schema))
         values[name] = value
     return form(**values)
@@ -162,9 +162,27 @@ def _number(line: Any) -> Any:
 def _refusal(name: str, value: Any, schema: dict[str, Any]) -> str:
     if isinstance(value, list) and schema["type"] == "array":
         for part in value:
+            if (meant := _within_quotes(part)) is not None:
+                return (
+                    f"{name} holds {part!r}, which is not one entry; write {meant} by itself: one "
+                    "entry a line, without brackets, quotes and commas."
+                )
             if not _fits(part, schema["items"]):
                 return f"{name} holds {part!r}, which is not {_wanted(schema['items'])}."
     return f"{name} is {value!r}, which is not {_wanted(schema)}."
+
+
+def _holds_quotes(value: Any) -> bool:
+    return isinstance(value, list) and any(_within_quotes(part) is not None for part in value)
+
+
+def _within_quotes(line: Any) -> str | None:
+    """The first entry of a line that is a list as programs write it, `["a", "b"]` or `"a",`, where
+    a form has one entry a line; None for any other."""
+    if not isinstance(line, str):
+        return None
+    found = re.fullmatch(r"""\[?\s*(["'])(.*?)\1\s*(,.*|\])?""", line, re.DOTALL)
+    return found[2] if found else None
 
 
 def _wanted(schema: dict[str, Any]) -> str:

@@ -17,14 +17,16 @@ class Ingest:
     """Append files to a stream, as one transaction."""
 
     stream: str = stream_argument()
-    paths: list[str] = argument(
+    files: list[str] = argument(
         "Files",
         "Files or folders below an input root, in the order in which their rows are to be read.",
         items={"type": "string", "minLength": 1}, minItems=1,
     )  # fmt: skip
     format: str = argument(
-        "Format", "What the files are; csv needs a header line, json one object per line.",
-        "parquet", enum=["parquet", "csv", "json"],
+        "Format",
+        "What the files are; csv needs a header line, json one object per line. auto: what their "
+        "endings say (.parquet, .csv, .json, .jsonl, .ndjson; text also .gz, .bz2).",
+        "auto", enum=["auto", "parquet", "csv", "json"],
     )  # fmt: skip
     null_value: str = argument("Null (csv)", "What stands for null in a csv file.", "")
     separator: str = argument(

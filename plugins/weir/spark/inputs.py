@@ -27,12 +27,12 @@ from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
 from weir.names import check_user_columns
 from weir.schema import Field, same_type, show
+from weir.spark.file_formats import AUTO, FORMATS, format_of
 from weir.spark.frames import exact, one_after_another, quoted
 from weir.spark.routing import SEQ
 from weir.spark.session import COMPLETE, private_session
 from weir.warehouse import below_root, filesystem, spark_path
 
-FORMATS = ("parquet", "csv", "json")
 MALFORMED = "_weir_malformed"  # the text of a row that could not be parsed, else null
 FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33  # of the rank: file, block of a split text file, row
 ROW_MASK = (1 << ROW_BITS) - 1
@@ -84,13 +84,14 @@ class Inputs:
 def find_inputs(
     paths: Sequence[str], roots: Sequence[str], format_: str, options: dict[str, str]
 ) -> Inputs:
-    """The files that the paths name (a folder: all files in it, by name), checked.
+    """The files that the paths name (a folder: all files in it, by name), checked. The format
+    `auto` is the one that their endings say.
 
     Raises InvalidInput for a path outside the roots, one that doesn't exist or that Spark would
     not read, an empty list.
     """
-    if format_ not in FORMATS:
-        raise InvalidInput(f"the format is {format_!r}; use one of {', '.join(FORMATS)}.")
+    if format_ not in (AUTO, *FORMATS):
+        raise InvalidInput(f"the format is {format_!r}; use one of {AUTO}, {', '.join(FORMATS)}.")
     if not paths:
         raise InvalidInput("no input file is named; give at least one path.")
     found: list[tuple[str, int, str]] = []
@@ -108,7 +109,7 @@ def find_inputs(
     return Inputs(
         root,
         tuple(InputFile(path, size) for path, size, _ in found),
-        format_,
+        format_of([path for path, _, _ in found]) if format_ == AUTO else format_,
         options,
         tuple(modified for _, _, modified in found),
         "" if root in (roots[0].rstrip("/"), os.path.realpath(roots[0])) else root + "/",
@@ -302,7 +303,11 @@ def _parquet_schema(reader: DataFrameReader, inputs: Inputs, paths: list[str]) -
             with system.open_input_file(f"{base}/{path}") as source:
                 return pq.read_schema(source).remove_metadata()
         except (pyarrow.ArrowInvalid, OSError) as error:
-            raise InvalidInput(f"the input file {path!r} is not a Parquet file: {error}.") from None
+            said = str(error).strip().rstrip(".")
+            raise InvalidInput(
+                f"the input file {path!r} is not a Parquet file: {said}; if it is another kind of "
+                "file, choose its format."
+            ) from None
 
     with ThreadPoolExecutor(16) as pool:
         footers = list(pool.map(footer, [file.path for file in inputs.files]))

@@ -1,0 +1,42 @@
+"""The format of input files, as their names' endings say."""
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from weir.errors import InvalidInput
+
+AUTO = "auto"
+FORMATS = ("parquet", "csv", "json")
+_ENDINGS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+_COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")  # of text files; Parquet compresses inside
+
+
+def format_of(paths: Sequence[str]) -> str:
+    """The one format that the endings of all these files say.
+
+    Raises InvalidInput for an ending that says none, and for files of several formats.
+    """
+    found: dict[str, str] = {}
+    for path in paths:
+        name = PurePosixPath(path.lower())
+        inner = PurePosixPath(name.stem) if name.suffix in _COMPRESSIONS else name
+        format_ = _ENDINGS.get(inner.suffix)
+        if format_ is None or (format_ == "parquet" and inner != name):
+            raise InvalidInput(
+                f"the ending of the input file {path!r} does not say what it is; choose the format "
+                f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}."
+            )
+        found.setdefault(format_, path)
+    if len(found) > 1:
+        named = " and ".join(f"{path!r} is {format_}" for format_, path in found.items())
+        raise InvalidInput(
+            f"the endings of the input files say several formats ({named}); choose the format that "
+            "all of them have, or append the files of each format by themselves."
+        )
+    return next(iter(found))

@@ -1,0 +1,45 @@
+"""Which format the endings of files say."""
+
+import pytest
+
+from weir.errors import InvalidInput
+from weir.spark.file_formats import format_of
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("x.parquet", "parquet"),
+        ("part-0.snappy.parquet", "parquet"),
+        ("x.csv", "csv"),
+        ("X.CSV", "csv"),
+        ("days/2026.01.01.csv.gz", "csv"),
+        ("x.csv.bz2", "csv"),
+        ("x.json", "json"),
+        ("x.jsonl", "json"),
+        ("x.ndjson.gz", "json"),
+    ],
+)
+def test_the_ending_of_a_file_says_its_format(name: str, said: str) -> None:
+    assert format_of([name]) == said
+    assert format_of([name, f"other/{name}"]) == said
+
+
+@pytest.mark.parametrize("name", ["x", "x.gz", "x.txt", "x.tsv", "parquet", "csv", "x.parquet.gz"])
+def test_an_ending_that_says_no_format_asks_for_the_format(name: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        format_of(["a.csv", name])
+    assert str(refused.value) == (
+        f"the ending of the input file {name!r} does not say what it is; choose the format "
+        "parquet, csv or json."
+    )
+
+
+def test_files_of_several_formats_are_refused_by_name() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        format_of(["a.csv", "b.csv", "c.parquet"])
+    assert str(refused.value) == (
+        "the endings of the input files say several formats ('a.csv' is csv and 'c.parquet' is "
+        "parquet); choose the format that all of them have, or append the files of each format by "
+        "themselves."
+    )
