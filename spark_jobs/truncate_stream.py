@@ -1,21 +1,27 @@
-"""Move the head of a stream to a cut."""
+"""Move the head of a stream to a place, or say what that would delete."""
 
 import sys
 from typing import Any
 
 from weir.arguments import TruncateStream
-from weir.controller.truncation import truncate
 from weir.garbage import check_warehouse_ownership
 from weir.job import Job, main
 from weir.names import stream_name
+from weir.retention.by_hand import in_words, truncate_before
 
 
 def run(job: Job, arguments: TruncateStream) -> dict[str, Any]:
     """Truncate one stream."""
-    check_warehouse_ownership(job.database, job.settings.warehouse)
-    return truncate(
-        job.database, stream_name(arguments.stream), arguments.cut, request_id=job.request_id
-    )
+    dry_run = arguments.dry_run
+    if not dry_run:
+        check_warehouse_ownership(job.database, job.settings.warehouse)
+    done = truncate_before(
+        job.database, stream_name(arguments.stream), arguments.cut, arguments.reader_group,
+        dry_run=dry_run, request_id=job.request_id,
+    )  # fmt: skip
+    for line in in_words(done, dry_run=dry_run):
+        job.say(line)
+    return done | {"dry_run": dry_run}
 
 
 if __name__ == "__main__":

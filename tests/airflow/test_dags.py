@@ -55,6 +55,7 @@ SAFE = {
     "barrier": False,
     "cancel": False,
     "unknown_files": "report",
+    "unread_too": False,
 }
 
 
@@ -203,4 +204,5 @@ def test_defaults_are_the_careful_choice(dag: DAG) -> None:
 
 def test_nothing_that_deletes_has_a_default(bag: BundleDagBag) -> None:
     params = bag.dags["weir_truncate_stream"].params
-    assert not any(params.get_param(name).has_value for name in params)
+    assert {name for name in params if not params.get_param(name).has_value} == {"stream", "cut"}
+    assert params["dry_run"] is True

@@ -37,7 +37,7 @@ from weir.reader_groups import (
     turns,
 )
 from weir.reader_groups.pins import Pin
-from weir.retention import capture, prune, subscribers
+from weir.retention import by_hand, capture, prune, subscribers
 from weir.retention import run as retention_run
 from weir.segment import segment_name
 from weir.storage import Database
@@ -212,6 +212,9 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(retention_run.retain)
     watch(retention_run.retain, [])
     tail = ", ".join(f"{s}={n}" for s, n in lane.tail().items())
+    at = f"time {datetime.now(UTC).isoformat()}"
+    watch(by_hand.truncate_before, lane.name, at, dry_run=True, request_id="dry run")
+    watch(by_hand.truncate_before, lane.name, "position", "one", dry_run=False, request_id="hand")
     watch(truncation.truncate, lane.name, tail, request_id="truncate")
     skipping = watch(readers.join, "other", "reader", LEASE)
     watch(batches.open_batch, "other", "reader", skipping, lease=LEASE, budget=budget(3))

@@ -215,7 +215,7 @@ def test_a_restored_database_truncates_and_deletes_nothing_until_it_was_recovere
     [
         ("retention", {}),
         ("upkeep", {}),
-        ("truncate_stream", {"stream": "{lane}", "cut": "0.0=3, 1.0=4"}),
+        ("truncate_stream", {"stream": "{lane}", "cut": "0.0=3, 1.0=4", "dry_run": False}),
         ("delete_stream", {"stream": "{sealed}"}),
         ("delete_reader_group", {"reader_group": "{group}"}),
         ("reset_reader_group", {"reader_group": "{group}", "to": "tail"}),
@@ -227,7 +227,7 @@ def test_with_a_wrong_database_nothing_is_destroyed(
     warehouse: Path,
     abandoned: tuple[Lane, Group],
     name: str,
-    given: dict[str, str],
+    given: dict[str, Any],
 ) -> None:
     lane, group = abandoned
     pass_time(lane, 2 * DAY)
@@ -236,6 +236,8 @@ def test_with_a_wrong_database_nothing_is_destroyed(
     before = everything(database, warehouse)
     arguments = {
         key: value.format(lane=lane.name, sealed=sealed, group=group.name)
+        if isinstance(value, str)
+        else value
         for key, value in given.items()
     }
     job = import_module(f"spark_jobs.{name}").run

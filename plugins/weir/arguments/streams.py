@@ -5,11 +5,12 @@ from typing import Any
 
 from weir.amounts import AGE_PATTERN, SIZE_PATTERN, parse_age, parse_size
 from weir.arguments.form import (
+    PLACE,
     SEGMENT_PATTERN,
     argument,
     stream_argument,
 )
-from weir.names import READABLE_STREAM_PATTERN
+from weir.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
 
 # The settings of retention, in the forms of a stream: title and description.
 _RETENTION = {
@@ -241,11 +242,22 @@ class DeleteStream:
 
 @dataclass(frozen=True)
 class TruncateStream:
-    """Delete everything before a cut."""
+    """Delete everything before a place in a stream."""
 
     stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
     cut: str = argument(
-        "Cut",
-        "The new head: an offset for each segment, such as 0.0=12, 1.0=7 (see the view "
-        "weir.retention_set). Everything before it is deleted for all readers.",
+        "Delete before",
+        f"All events before this place are deleted, for all readers: {PLACE}; position or "
+        "checkpoint NAME of the reader group below. tail: all events that there are.",
+        minLength=1,
+    )
+    reader_group: str = argument(
+        "Reader group", "Whose position or checkpoint is meant. Empty for any other place.",
+        "", pattern=READER_GROUP_PATTERN,
+    )  # fmt: skip
+    dry_run: bool = argument(
+        "Dry run",
+        "Only count what would be deleted, and what each reader group would lose unread; see the "
+        "log or the report of the run. Switch it off to delete: it can't be undone.",
+        True,
     )

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,38 +30,67 @@ class Freed:
     files: int
 
 
-def truncate(database: Database, name: StreamName, cut: str, *, request_id: str) -> dict[str, Any]:
-    """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON), also past what subscribers need.
+# Which cut of a locked stream is meant. Raises InvalidInput for one that is not valid.
+FindCut = Callable[[Connection, LockedStream], StreamCut]
 
-    Returns the head, what was freed, and `lost`: how many events each subscriber had not read.
-    Raises InvalidInput for a cut that is not valid or lies behind the head, saying which segment.
+
+def truncate(
+    database: Database,
+    name: StreamName,
+    cut: str,
+    *,
+    request_id: str,
+    find: FindCut | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON), also past what subscribers need.
+    `find`: takes the cut from what is written, if that is anything else. `dry_run`: change nothing.
+
+    Returns the head, what was freed, and how many events each subscriber (`lost`) and each other
+    group (`lost_to_others`) had not read. Raises InvalidInput for a cut that is not valid or lies
+    behind the head, saying which segment.
     """
     request = Request(request_id, "truncate", str(name), {"cut": cut})
 
     def work(connection: Connection) -> dict[str, Any]:
         # Nobody plans a batch from the old head and opens it when its files are dead already.
         stream = lock_stream_and_groups(connection, name)
+        if dry_run:
+            with connection.begin_nested() as nested:
+                result = _truncate(connection, stream, cut, find)
+                nested.rollback()
+            return result
         if (before := request.result(connection)) is not None:
             return before
-        stream.must_be_active()
-        wanted = parse_cut(connection, stream, cut)
-        check_cut(connection, stream.stream_id, wanted)
-        (head,) = load_cuts(connection, stream.stream_id, stream.head)
-        if (behind := first_behind(head, wanted)) is not None:
-            began = head.offsets.get(behind, "after it")
-            raise InvalidInput(
-                f"the cut lies behind the head of stream {name} in segment {behind.name}: it has "
-                f"{wanted.offsets[behind]} there, and the head is at {began}; the head only moves "
-                "forward."
-            )
-        lost = lost_to(connection, stream, wanted)
-        freed = move_head(connection, stream, wanted)
+        result = _truncate(connection, stream, cut, find)
         soon(connection, [stream.stream_id])
-        warn_of_lost(stream, lost, "truncated by hand")
-        result = {"stream": str(name), "head": wanted.to_json(), "lost": lost, **freed.__dict__}
+        warn_of_lost(stream, result["lost"], "truncated by hand")
         return request.done(connection, result)
 
     return database.transaction(work)
+
+
+def _truncate(
+    connection: Connection, stream: LockedStream, cut: str, find: FindCut | None
+) -> dict[str, Any]:
+    stream.must_be_active()
+    wanted = find(connection, stream) if find else parse_cut(connection, stream, cut)
+    check_cut(connection, stream.stream_id, wanted)
+    (head,) = load_cuts(connection, stream.stream_id, stream.head)
+    if (behind := first_behind(head, wanted)) is not None:
+        began = head.offsets.get(behind, "after it")
+        raise InvalidInput(
+            f"the cut lies behind the head of stream {stream.name} in segment {behind.name}: it "
+            f"has {wanted.offsets[behind]} there, and the head is at {began}; the head only moves "
+            "forward."
+        )
+    lost = lost_to(connection, stream, wanted)
+    others = lost_to(connection, stream, wanted, subscribers=False)
+    freed = move_head(connection, stream, wanted)
+    return {
+        "stream": str(stream.name), "head": wanted.to_json(), "lost": lost,
+        "lost_to_others": others, **freed.__dict__,
+    }  # fmt: skip
 
 
 def parse_cut(connection: Connection, stream: LockedStream, given: str) -> StreamCut:
@@ -86,12 +116,19 @@ def files_below(connection: Connection, stream: LockedStream, cut: StreamCut) ->
     return count
 
 
-def lost_to(connection: Connection, stream: LockedStream, cut: StreamCut) -> dict[str, int]:
+def lost_to(
+    connection: Connection, stream: LockedStream, cut: StreamCut, *, subscribers: bool = True
+) -> dict[str, int]:
     """Per subscriber how many events it has not read that lie between the head and the cut; also of
-    those that have released by hand what they had not read."""
+    those that have released by hand what they had not read. Else per group that is no subscriber.
+    """
     lost: dict[str, int] = connection.execute(
-        text("SELECT lost_to(:s, CAST(:cut AS jsonb))"),
-        {"s": stream.stream_id, "cut": json.dumps(cut.to_json())},
+        text("SELECT lost_to(:s, CAST(:cut AS jsonb), :subscribers)"),
+        {
+            "s": stream.stream_id,
+            "cut": json.dumps(cut.to_json()),
+            "subscribers": subscribers,
+        },
     ).scalar_one()
     return lost
 
