@@ -9,10 +9,13 @@ not wait, and `weir.checkpoints` says when it is complete. *Cancel* gives one up
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import READER_GROUPS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
 with DAG(
-    "weir_checkpoint_reader_group", doc_md=__doc__, params=form("checkpoint_reader_group"), **MANUAL
+    "weir_checkpoint_reader_group",
+    doc_md=__doc__,
+    params=form("checkpoint_reader_group"),
+    **manual(READER_GROUPS),
 ):
     WeirJobOperator(task_id="checkpoint_reader_group", job="checkpoint_reader_group")

@@ -9,8 +9,8 @@ fails does not stop the others; it is named, and fails the task at its end.
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import PERIODIC
+from weir.airflow.forms import UPKEEP, periodic
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_checkpoints", schedule="2-59/5 * * * *", doc_md=__doc__, **PERIODIC):
+with DAG("weir_checkpoints", schedule="2-59/5 * * * *", doc_md=__doc__, **periodic(UPKEEP)):
     WeirJobOperator(task_id="checkpoints", job="checkpoints")

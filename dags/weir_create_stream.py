@@ -10,8 +10,8 @@ did and returns it.
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import STREAMS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_create_stream", doc_md=__doc__, params=form("create_stream"), **MANUAL):
+with DAG("weir_create_stream", doc_md=__doc__, params=form("create_stream"), **manual(STREAMS)):
     WeirJobOperator(task_id="create_stream", job="create_stream")

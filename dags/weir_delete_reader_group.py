@@ -7,8 +7,13 @@
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import IRREVERSIBLE, READER_GROUPS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_delete_reader_group", doc_md=__doc__, params=form("delete_reader_group"), **MANUAL):
+with DAG(
+    "weir_delete_reader_group",
+    doc_md=__doc__,
+    params=form("delete_reader_group"),
+    **manual(READER_GROUPS, IRREVERSIBLE),
+):
     WeirJobOperator(task_id="delete_reader_group", job="delete_reader_group")

@@ -9,8 +9,13 @@ may then be created anew; its readers are told that theirs is gone.
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import IRREVERSIBLE, STREAMS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_delete_stream", doc_md=__doc__, params=form("delete_stream"), **MANUAL):
+with DAG(
+    "weir_delete_stream",
+    doc_md=__doc__,
+    params=form("delete_stream"),
+    **manual(STREAMS, IRREVERSIBLE),
+):
     WeirJobOperator(task_id="delete_stream", job="delete_stream")

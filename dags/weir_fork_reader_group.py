@@ -8,8 +8,13 @@ any other place. To replay or to debug; the first group is left alone.
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import READER_GROUPS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_fork_reader_group", doc_md=__doc__, params=form("fork_reader_group"), **MANUAL):
+with DAG(
+    "weir_fork_reader_group",
+    doc_md=__doc__,
+    params=form("fork_reader_group"),
+    **manual(READER_GROUPS),
+):
     WeirJobOperator(task_id="fork_reader_group", job="fork_reader_group")

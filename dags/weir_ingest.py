@@ -10,8 +10,8 @@ A run that is killed anywhere can be retried or cleared: nothing is lost, nothin
 from airflow.sdk import DAG
 
 from weir.airflow.assets import APPENDED
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import DATA, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_ingest", doc_md=__doc__, params=form("ingest"), **MANUAL):
+with DAG("weir_ingest", doc_md=__doc__, params=form("ingest"), **manual(DATA)):
     WeirJobOperator(task_id="ingest", job="ingest", outlets=[APPENDED])

@@ -9,9 +9,9 @@ killed is taken over, whole, by another reader at once, or by the next try or ru
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import DATA, form, manual
 from weir.airflow.operators import WeirJobOperator
 from weir.airflow.readers import form_per_reader
 
-with DAG("weir_process", doc_md=__doc__, params=form("process"), **MANUAL):
+with DAG("weir_process", doc_md=__doc__, params=form("process"), **manual(DATA)):
     WeirJobOperator.partial(task_id="process", job="process").expand(arguments=form_per_reader())

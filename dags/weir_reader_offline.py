@@ -8,8 +8,10 @@ position and take the batch over whole. Leases do the same by themselves, only l
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import READER_GROUPS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_reader_offline", doc_md=__doc__, params=form("reader_offline"), **MANUAL):
+with DAG(
+    "weir_reader_offline", doc_md=__doc__, params=form("reader_offline"), **manual(READER_GROUPS)
+):
     WeirJobOperator(task_id="reader_offline", job="reader_offline")

@@ -9,8 +9,8 @@ segments, with transaction numbers and clocks beyond whatever was handed out bef
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import IRREVERSIBLE, UPKEEP, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_recover", doc_md=__doc__, params=form("recover"), **MANUAL):
+with DAG("weir_recover", doc_md=__doc__, params=form("recover"), **manual(UPKEEP, IRREVERSIBLE)):
     WeirJobOperator(task_id="recover", job="recover")

@@ -8,10 +8,13 @@ this group any more. Default: where the group stands.
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import IRREVERSIBLE, READER_GROUPS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
 with DAG(
-    "weir_release_reader_group", doc_md=__doc__, params=form("release_reader_group"), **MANUAL
+    "weir_release_reader_group",
+    doc_md=__doc__,
+    params=form("release_reader_group"),
+    **manual(READER_GROUPS, IRREVERSIBLE),
 ):
     WeirJobOperator(task_id="release_reader_group", job="release_reader_group")

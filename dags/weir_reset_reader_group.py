@@ -8,8 +8,13 @@ what was read and committed repeats outputs, so it must be allowed. Open batches
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import READER_GROUPS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_reset_reader_group", doc_md=__doc__, params=form("reset_reader_group"), **MANUAL):
+with DAG(
+    "weir_reset_reader_group",
+    doc_md=__doc__,
+    params=form("reset_reader_group"),
+    **manual(READER_GROUPS),
+):
     WeirJobOperator(task_id="reset_reader_group", job="reset_reader_group")

@@ -11,10 +11,14 @@ fails does not stop the others; it is named, and fails the task at its end.
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import PERIODIC, form
+from weir.airflow.forms import UPKEEP, form, periodic
 from weir.airflow.operators import WeirJobOperator
 
 with DAG(
-    "weir_retention", schedule="*/30 * * * *", doc_md=__doc__, params=form("retention"), **PERIODIC
+    "weir_retention",
+    schedule="*/30 * * * *",
+    doc_md=__doc__,
+    params=form("retention"),
+    **periodic(UPKEEP),
 ):
     WeirJobOperator(task_id="retention", job="retention")

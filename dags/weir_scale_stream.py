@@ -8,8 +8,8 @@ equal parts, or at which boundaries. Example: `["1.0"]` and 2 parts split segmen
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import STREAMS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_scale_stream", doc_md=__doc__, params=form("scale_stream"), **MANUAL):
+with DAG("weir_scale_stream", doc_md=__doc__, params=form("scale_stream"), **manual(STREAMS)):
     WeirJobOperator(task_id="scale_stream", job="scale_stream")

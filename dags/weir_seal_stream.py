@@ -8,8 +8,10 @@ that it is the end. It can't be undone.
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import IRREVERSIBLE, STREAMS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_seal_stream", doc_md=__doc__, params=form("seal_stream"), **MANUAL):
+with DAG(
+    "weir_seal_stream", doc_md=__doc__, params=form("seal_stream"), **manual(STREAMS, IRREVERSIBLE)
+):
     WeirJobOperator(task_id="seal_stream", job="seal_stream")

@@ -7,8 +7,8 @@ The recorded cuts are the retention set. One statement for all streams.
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import PERIODIC
+from weir.airflow.forms import UPKEEP, periodic
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_stream_cuts", schedule="*/5 * * * *", doc_md=__doc__, **PERIODIC):
+with DAG("weir_stream_cuts", schedule="*/5 * * * *", doc_md=__doc__, **periodic(UPKEEP)):
     WeirJobOperator(task_id="stream_cuts", job="stream_cuts")

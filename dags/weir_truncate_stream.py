@@ -16,8 +16,13 @@ consumed, `weir_retention` deletes by itself; for limits of age and size use `we
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import IRREVERSIBLE, STREAMS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_truncate_stream", doc_md=__doc__, params=form("truncate_stream"), **MANUAL):
+with DAG(
+    "weir_truncate_stream",
+    doc_md=__doc__,
+    params=form("truncate_stream"),
+    **manual(STREAMS, IRREVERSIBLE),
+):
     WeirJobOperator(task_id="truncate_stream", job="truncate_stream")

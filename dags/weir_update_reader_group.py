@@ -9,8 +9,13 @@ to which readers.
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import READER_GROUPS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_update_reader_group", doc_md=__doc__, params=form("update_reader_group"), **MANUAL):
+with DAG(
+    "weir_update_reader_group",
+    doc_md=__doc__,
+    params=form("update_reader_group"),
+    **manual(READER_GROUPS),
+):
     WeirJobOperator(task_id="update_reader_group", job="update_reader_group")

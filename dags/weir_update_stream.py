@@ -9,8 +9,8 @@ can't change.
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import MANUAL, form
+from weir.airflow.forms import STREAMS, form, manual
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_update_stream", doc_md=__doc__, params=form("update_stream"), **MANUAL):
+with DAG("weir_update_stream", doc_md=__doc__, params=form("update_stream"), **manual(STREAMS)):
     WeirJobOperator(task_id="update_stream", job="update_stream")

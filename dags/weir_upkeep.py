@@ -9,8 +9,8 @@ positions leaves the database, as do old automatic checkpoints (`checkpoint_hist
 
 from airflow.sdk import DAG
 
-from weir.airflow.forms import PERIODIC
+from weir.airflow.forms import UPKEEP, periodic
 from weir.airflow.operators import WeirJobOperator
 
-with DAG("weir_upkeep", schedule="17 * * * *", doc_md=__doc__, **PERIODIC):
+with DAG("weir_upkeep", schedule="17 * * * *", doc_md=__doc__, **periodic(UPKEEP)):
     WeirJobOperator(task_id="upkeep", job="upkeep")

@@ -12,6 +12,8 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
 from weir.airflow.assets import APPENDED
+from weir.airflow.forms import form
+from weir.airflow.layout import EXAMPLES, SECTIONS
 from weir.airflow.operators import WeirJobOperator
 from weir.arguments import JOBS
 
@@ -118,6 +120,38 @@ def test_a_dag_is_unpaused_because_a_run_of_a_paused_one_waits_for_ever(dag: DAG
     assert dag.is_paused_upon_creation is False
     assert dag.catchup is False
     assert "weir" in dag.tags
+
+
+def test_tags_say_what_a_dag_is_about_who_starts_it_and_whether_it_can_be_undone(dag: DAG) -> None:
+    about = dag.tags & {"streams", "reader groups", "data", "upkeep"}
+    started = dag.tags & {"manual", "periodic"}
+    assert len(about) == len(started) == 1
+    assert dag.tags == {"weir", *about, *started, *(dag.tags & {"irreversible"})}
+    if dag.dag_id.startswith(("weir_delete_", "weir_truncate_", "weir_seal_")):
+        assert "irreversible" in dag.tags
+
+
+def test_a_form_opens_with_the_few_fields_that_people_fill_in(dag: DAG) -> None:
+    job = dag.dag_id.removeprefix("weir_")
+    in_sections = [name for names in SECTIONS.get(job, {}).values() for name in names]
+    assert len(in_sections) == len(set(in_sections))
+    assert set(in_sections) <= set(dag.params)
+    open_at_first = [name for name in dag.params if name not in in_sections]
+    assert len(open_at_first) <= 4, open_at_first
+    for name in dag.params:
+        param = dag.params.get_param(name)
+        assert ("section" in param.schema) == (name in in_sections)
+        assert param.has_value or name in open_at_first, "what is required is collapsed"
+
+
+def test_every_example_is_one_that_its_field_takes() -> None:
+    shown = set()
+    for job in JOBS:
+        for name, param in form(job).items():
+            for example in param.schema.get("examples", []):
+                shown.add(name)
+                param.resolve(example)
+    assert shown == set(EXAMPLES)
 
 
 def test_a_dag_is_retried_with_growing_pauses(task: WeirJobOperator) -> None:

@@ -50,7 +50,8 @@ def argument(title: str, description: str, default: Any = MISSING, **schema: Any
 
 
 def stream_argument(
-    description: str = "The stream, as scope/stream.", pattern: str = STREAM_PATTERN
+    description: str = "The stream, as scope/stream, such as shop/orders.",
+    pattern: str = STREAM_PATTERN,
 ) -> Any:
     return argument("Stream", description, pattern=pattern)
 

@@ -64,7 +64,8 @@ class CreateReaderGroup:
 
 @dataclass(frozen=True)
 class UpdateReaderGroup:
-    """Change the configuration of a reader group. What is left as it comes stays as it is."""
+    """Change the configuration of a reader group. Fields left empty or unchanged
+    are not changed."""
 
     reader_group: str = reader_group_argument()
     subscriber: str = argument(

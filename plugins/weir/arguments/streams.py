@@ -100,7 +100,7 @@ class CreateStream:
     cuts_every: str = _retention("cuts_every")
     retention_every: str = _retention("retention_every")
     min_segments: int = argument(
-        "Fewest segments", "A scale that would leave fewer is refused.", 1, minimum=1,
+        "Minimum number of segments", "A scale that would leave fewer is refused.", 1, minimum=1,
         maximum=10_000,
     )  # fmt: skip
     tags: list[str] = argument(
@@ -150,8 +150,8 @@ class ScaleStream:
 
 @dataclass(frozen=True)
 class UpdateStream:
-    """Change the configuration of a stream. What is left as it comes stays as it is; `none` takes
-    a limit of retention away."""
+    """Change the configuration of a stream. Fields left empty or unchanged are not changed; `none`
+    takes a limit of retention away."""
 
     stream: str = stream_argument()
     scaling: str = argument(

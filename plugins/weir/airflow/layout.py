@@ -1,0 +1,72 @@
+"""How the fields of the forms are laid out: in collapsed sections, and with examples.
+
+A field that is in no section is in the one that is open when the form opens. Those are the fields
+that most people fill in, and all that are required.
+"""
+
+_RETENTION = (
+    "retain_by_consumption", "retain_min_age", "retain_max_age", "retain_min_bytes",
+    "retain_max_bytes", "cuts_every", "retention_every",
+)  # fmt: skip
+_SUBSCRIBER = ("subscriber", "release", "time_out")
+
+# Per job the titles of its sections, and the fields in them.
+SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    "create_stream": {
+        "Columns, and rows that do not fit": ("schema", "on_missing_key", "on_bad_rows"),
+        "Retention": _RETENTION,
+        "More": ("min_segments", "tags"),
+    },
+    "update_stream": {
+        "Scaling": ("scaling", "segments", "target_rate", "scale_factor"),
+        "Columns, and rows that do not fit": ("more_columns", "on_missing_key", "on_bad_rows"),
+        "Retention": _RETENTION,
+        "Tags": ("tags",),
+    },
+    "scale_stream": {"More": ("boundaries", "reason")},
+    "create_reader_group": {"Retention": _SUBSCRIBER, "More": ("end", "on_gap")},
+    "update_reader_group": {
+        "Retention": _SUBSCRIBER,
+        "Streams": ("streams", "start"),
+        "Reading": ("on_gap", "pins", "max_outstanding"),
+        "More": ("generation",),
+    },
+    "release_reader_group": {"More": ("generation",)},
+    "checkpoint_reader_group": {
+        "Wait for open batches": ("barrier", "patience"),
+        "More": ("cancel",),
+    },
+    "ingest": {
+        "Kind of files": ("format", "separator", "null_value"),
+        "More": ("append_again",),
+    },
+    "process": {"Readers, order and errors": ("readers", "order", "on_error", "label")},
+}
+
+_PLACES = ("head", "tail", "time 2026-01-01T00:00:00Z", "0.0=12, 1.0=7")
+_AGES = ("12 h", "7 d", "30 d", "none")
+_SIZES = ("500 MB", "2 GB", "none")
+
+# What a text field proposes, by its name.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("retain_min_age", "retain_max_age", "time_out"), _AGES),
+    **dict.fromkeys(("retain_min_bytes", "retain_max_bytes"), _SIZES),
+    **dict.fromkeys(("cuts_every", "retention_every"), ("30 min", "1 h", "1 d", "none")),
+    "start": _PLACES,
+    "end": _PLACES,
+    "to": ("start", "checkpoint NAME", *_PLACES),
+    "at": ("position", "checkpoint NAME", *_PLACES),
+    "cut": ("tail", "time 2026-01-01T00:00:00Z", "position", "checkpoint NAME", "0.0=12, 1.0=7"),
+    "separator": (",", ";", "|", r"\t"),
+}
+
+
+def layout(job: str, name: str) -> dict[str, object]:
+    """What a field's schema has for its looks."""
+    found: dict[str, object] = {}
+    for title, names in SECTIONS.get(job, {}).items():
+        if name in names:
+            found["section"] = title
+    if name in EXAMPLES:
+        found["examples"] = list(EXAMPLES[name])
+    return found
