@@ -16,7 +16,6 @@ from weir.spark.append import Appender
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
 from weir.spark.outputs import Output
 from weir.spark.reader import OpenBatch, Reader
-from weir.spark.session import setting
 
 Function = Callable[[Any], "DataFrame | dict[str, DataFrame]"]
 ON_ERROR = ("stop", "split", "quarantine")
@@ -61,7 +60,9 @@ class Consumer:
             self.appender.spark, self.group, reader_id=self.reader_id, order=self.order,
             expected_readers=self.expected_readers, label=self.label, appender=self.appender,
         )  # fmt: skip
-        with setting(self.appender.spark, WHOLE_TRACEBACKS), reader:
+        for key, value in WHOLE_TRACEBACKS.items():  # the session is the job's
+            self.appender.spark.conf.set(key, value)
+        with reader:
             self._write_manifests()
             for batch in reader:
                 try:
