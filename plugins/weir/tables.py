@@ -279,7 +279,7 @@ def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
     if keys.null_count and attempt.on_missing_key != "spread":
         raise BadRows(
             f"{keys.null_count:,} of {len(keys):,} rows have no routing key ({column}); fill it "
-            "in, or create the stream with on_missing_key=spread, or append with Spark to "
+            "in, or set on_missing_key to spread with weir_update_stream, or append with Spark to "
             "quarantine them."
         )
     lows = [segment.key_low for segment in _by_range(attempt)]

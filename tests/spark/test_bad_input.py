@@ -59,7 +59,7 @@ INGESTS = [
     ({"files": ["other.parquet"]}, r"none of the columns x is in stream s/events"),
     (
         {"files": ["keyless.parquet"]},
-        r"2 of the rows have no routing key .*keyless.parquet', row 2",
+        r"2 of the rows have no routing key .*keyless.parquet', row 2.* with weir_update_stream\.$",
     ),
     ({"files": ["without.parquet"]}, r"the rows have no column 'k'"),
     ({"files": ["reserved.parquet"]}, r"column '_Offset' has a reserved name"),

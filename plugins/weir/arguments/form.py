@@ -80,7 +80,8 @@ def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
     a line, so that its entries come as texts, some of them blank.
     """
     schema = json_schema(form, known)
-    if "pattern" in schema:
+    if "pattern" in schema:  # a refusal of Airflow's shows the schema, so it shows the words, too
+        schema["allowed"] = _TEXTS[schema["pattern"]]
         schema["pattern"] = _with_blanks(schema["pattern"], is_required(known))
     if schema["type"] == "array":
         schema["items"] = _line(schema["items"])
@@ -100,7 +101,8 @@ def _line(items: dict[str, Any]) -> dict[str, Any]:
     if items["type"] == "number":  # without a type of its own a list has no field for lines
         return {"anyOf": [items, {"type": "string", "pattern": rf"^\s*({NUMBER_PATTERN})?\s*$"}]}
     if "pattern" in items:
-        return {**items, "pattern": _with_blanks(items["pattern"], False)}
+        allowed = _TEXTS[items["pattern"]]
+        return {**items, "pattern": _with_blanks(items["pattern"], False), "allowed": allowed}
     return {key: value for key, value in items.items() if key != "minLength"}
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from weir.amounts import AGE_PATTERN, SIZE_PATTERN, parse_age, parse_size
 from weir.arguments.form import (
-    PLACE,
     SEGMENT_PATTERN,
     argument,
     stream_argument,
@@ -68,8 +67,8 @@ class CreateStream:
     )
     routing_key: str = argument(
         "Routing key",
-        "A column, or a SQL expression over columns, whose value decides the segment. Events of "
-        "one key are read in the order they were written.",
+        "A column such as customer, or a SQL expression over columns, whose value decides the "
+        "segment. Events of one key are read in the order they were written.",
     )
     segments: int = argument(
         "Segments",
@@ -247,8 +246,9 @@ class TruncateStream:
     stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
     cut: str = argument(
         "Delete before",
-        f"All events before this place are deleted, for all readers: {PLACE}; position or "
-        "checkpoint NAME of the reader group below. tail: all events that there are.",
+        "All events before this place are deleted, for all readers. tail: all that there are; "
+        "time 2026-01-01T00:00:00Z: what was appended before; position, or checkpoint NAME: what "
+        "the reader group below has read by then; or an offset for each segment, 0.0=12, 1.0=7.",
         minLength=1,
     )
     reader_group: str = argument(

@@ -56,7 +56,7 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, plac
             row = str(example["row"])[:200]
             raise BadRows(
                 f"{count} of the rows {what} for stream {attempt.stream} ({where}: {row}); nothing "
-                f"was appended. Mend them, or create the stream with {option}=quarantine."
+                f"was appended; mend them, or set {option} to quarantine with weir_update_stream."
             )
 
 
