@@ -1,5 +1,6 @@
 """One real Airflow for all acceptance tests."""
 
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +19,9 @@ FUNCTIONS = Path(__file__).parent / "functions"
 ENVIRONMENT = {
     "WEIR_CONFIG": str(demo.SETTINGS),
     "WEIR_BATCH_EVENTS": str(100_000 // EVERY),
-    "WEIR_FUNCTION_PACKAGES": "flights,slowly",
-    "WEIR_FUNCTION_PATH": f"{REPOSITORY / 'examples'},{FUNCTIONS}",
+    "WEIR_FUNCTION_PACKAGES": "flights,slowly,shop",
+    # The last is below the state folder: for what tests write, as readers of README.md do.
+    "WEIR_FUNCTION_PATH": f"{REPOSITORY / 'examples'},{FUNCTIONS},{{state}}/../functions",
     # These jobs are over before the optimising compiler pays.
     "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
@@ -30,9 +32,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Postgres and Airflow in a temporary state folder, with the demo's settings."""
     # A CI that gives up sends SIGTERM: as Ctrl-C it stops the stack, too.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    installation = Installation(tmp_path_factory.mktemp("weir") / "state", durable=False)
+    folder = tmp_path_factory.mktemp("weir")
+    # A copy, to which tests add the DAGs that people write.
+    dags = shutil.copytree(
+        REPOSITORY / "dags", folder / "dags", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    installation = Installation(folder / "state", dags=dags, durable=False)
     try:
-        with environment():
+        with environment(installation):
             installation.start()
         yield installation
     finally:
@@ -44,13 +51,13 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 @pytest.fixture(scope="module")
 def installation(stack: Installation) -> Iterator[Installation]:
     """The same, and its settings while the tests of a file run: other tests have their own."""
-    with environment():
+    with environment(stack):
         yield stack
 
 
 @contextmanager
-def environment() -> Iterator[None]:
+def environment(installation: Installation) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in ENVIRONMENT.items():
-            patch.setenv(name, value)
+            patch.setenv(name, value.replace("{state}", str(installation.state)))
         yield

@@ -1,0 +1,156 @@
+"""Airflow's forms in a browser, as people use them; and the steps of README.md as written."""
+
+import json
+import os
+import re
+import textwrap
+import time
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from playwright.sync_api import expect
+
+from tests.acceptance.browser import Browser, browser
+from weir.arguments import JOBS
+from weir.local.airflow_environment import REPOSITORY
+from weir.local.installation import Installation
+from weir.settings import load
+
+pytestmark = pytest.mark.timeout(600)
+# What a person might type, by the titles of required fields.
+TYPED = {
+    "Stream": "shop/orders", "Routing key": "customer", "Files": "orders.parquet",
+    "Reader group": "totals", "Streams": "shop/orders", "Function": "shop:totals",
+    "Outputs": "parquet:totals", "Segments to replace": "0.0", "Delete before": "tail",
+    "To": "start", "New reader group": "replay", "Reader": "dag/run/task",
+    "Checkpoint": "before-the-migration",
+}  # fmt: skip
+STEP = re.compile(r"\*\*(weir_\w+)\*\*\s+\(((?:[^()`]|`[^`]*`)*)\)")
+FIELD = re.compile(r"\*([A-Z][^*]*)\*\s+`([^`]*)`")
+CODE = re.compile(r"^ *```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+
+
+def section() -> str:
+    """What README.md says about one's own file, function and DAG."""
+    text = (REPOSITORY / "README.md").read_text()
+    return text.split("\n## Your own file, your own function, your own DAG\n")[1].split("\n## ")[0]
+
+
+def steps() -> list[tuple[str, dict[str, str]]]:
+    """Which DAGs it says to trigger, and what to type into which field."""
+    return [(dag, dict(FIELD.findall(said))) for dag, said in STEP.findall(section())]
+
+
+@pytest.fixture(scope="module")
+def ui(installation: Installation) -> Iterator[Browser]:
+    api = installation.airflow.api()
+    end = time.monotonic() + 60  # the DAGs' files are read some seconds after the start
+    while api.get("/dags?limit=1")["total_entries"] < len(JOBS) and time.monotonic() < end:
+        time.sleep(0.5)
+    passwords = json.loads(installation.airflow.passwords_file.read_text())
+    with browser(api, "admin", passwords["admin"]) as opened:
+        yield opened
+
+
+def test_every_form_can_be_submitted_with_nothing_but_its_required_fields(ui: Browser) -> None:
+    ui.see_dags()
+    shown = [name for name in ui.dags() if name.startswith("weir_")]
+    assert set(shown) == {f"weir_{job}" for job in JOBS}
+    for dag in shown:
+        known = fields(JOBS[dag.removeprefix("weir_")])
+        required = {one.metadata["title"] for one in known
+                    if one.default is MISSING and one.default_factory is MISSING}  # fmt: skip
+        form = ui.form(dag)
+        if known:
+            form.field(known[0].metadata["title"]).wait_for()
+        assert form.titles(required=True) == required, f"the red stars of {dag}"
+        for title in sorted(required):
+            expect(form.trigger_button).to_be_disabled()
+            form.fill(title, TYPED[title])
+        expect(form.trigger_button).to_be_enabled()
+        form.close()
+
+
+def test_the_list_is_narrowed_by_what_a_dag_is_about(ui: Browser) -> None:
+    ui.see_dags("irreversible")
+    assert {"weir_delete_stream", "weir_truncate_stream"} < set(ui.dags())
+    assert "weir_ingest" not in ui.dags()
+
+
+def test_a_value_that_does_not_fit_is_refused_in_the_form_with_what_is_wanted(ui: Browser) -> None:
+    ui.see_dags()
+    form = ui.form("weir_create_stream")
+    form.fill("Stream", "Orders")
+    form.fill("Routing key", "customer")
+    form.trigger_button.click()
+    expect(form.dialog).to_contain_text("Invalid input for param stream: 'Orders'")
+    expect(form.dialog).to_contain_text("a stream's name, scope/stream")
+    form.close()
+
+
+def test_the_steps_of_the_readme_work_as_they_are_written(
+    ui: Browser, installation: Installation
+) -> None:
+    made = steps()
+    assert [dag for dag, _ in made] == [
+        "weir_create_stream", "weir_ingest", "weir_create_reader_group", "weir_process",
+    ]  # fmt: skip
+    settings = load(dict(os.environ) | installation.environment())
+    files, output = Path(settings.input_roots[0]), Path(settings.output_roots[0])
+    files.mkdir(parents=True, exist_ok=True)
+    orders = {"customer": ["ann", "bob", "ann"], "amount": [1, 2, 3]}
+    pq.write_table(pa.table(orders), files / "orders.parquet")
+    function, dag = map(textwrap.dedent, CODE.findall(section()))
+    shop = installation.state.parent / "functions" / "shop"
+    shop.mkdir(parents=True)
+    (shop / "__init__.py").write_text(function)
+
+    create, ingest, group, process = made
+    _, state = ui.run(*create)
+    assert state == "Success"
+    _, state = ui.run(*ingest)
+    assert state == "Success"
+    _, state = ui.run(*group)
+    assert state == "Success"
+    _, state = ui.run(*process)
+    assert state == "Success"
+    counted = {row["customer"]: row["orders"]
+               for row in pq.read_table(output / "totals").to_pylist()}  # fmt: skip
+    assert counted == {"ann": 2, "bob": 1}
+
+    # The same file again, and then as somebody types it who has read other manuals.
+    again, state = ui.run(*ingest)
+    assert state == "Success"
+    ui.expect_in_log("weir_ingest", again, "ingest", '"repeated": true')
+    wrong, state = ui.run("weir_ingest", {"Stream": "shop/orders", "Files": '["orders.parquet"]'})
+    assert state == "Failed"
+    ui.expect_in_log("weir_ingest", wrong, "ingest", "write orders.parquet by itself: one entry")
+
+    # Whoever wants to delete it all is first told what that would be.
+    everything = {"Stream": "shop/orders", "Delete before": "tail"}
+    asked, state = ui.run("weir_truncate_stream", everything)
+    assert state == "Success"
+    ui.expect_in_log(
+        "weir_truncate_stream", asked, "truncate_stream",
+        "would delete 3 events of stream shop/orders", "nothing was deleted",
+    )  # fmt: skip
+
+    (installation.state.parent / "dags/shop_totals.py").write_text(dag)
+    end = time.monotonic() + 60
+    while not ui.api.get("/dags?dag_id_pattern=shop_totals")["dags"]:
+        assert time.monotonic() < end, "Airflow has not found the DAG"
+        time.sleep(0.5)
+    pq.write_table(pa.table({"customer": ["cy"], "amount": [4]}), files / "more.csv.parquet")
+    _, state = ui.run("weir_ingest", {"Stream": "shop/orders", "Files": "more.csv.parquet\n"})
+    assert state == "Success"
+    while not (runs := ui.api.get("/dags/shop_totals/dagRuns")["dag_runs"]):
+        assert time.monotonic() < end + 60, "the append did not start the DAG"
+        time.sleep(0.5)
+    assert ui.api.wait("shop_totals", runs[0]["dag_run_id"]) == "success"
+    counted |= {row["customer"]: row["orders"]
+                for row in pq.read_table(output / "totals").to_pylist()}  # fmt: skip
+    assert counted == {"ann": 2, "bob": 1, "cy": 1}
