@@ -216,6 +216,8 @@ def test_a_manual_dag_runs_when_its_form_was_filled_in(bag: BundleDagBag, name: 
 def test_a_form_describes_every_field(dag: DAG) -> None:
     names = list(JOBS[dag.dag_id.removeprefix("weir_")].__dataclass_fields__)
     assert list(dag.params) == names
+    titles = [dag.params.get_param(name).schema["title"] for name in names]
+    assert len(set(titles)) == len(titles), "two fields of one title"
     for name in names:
         schema = dag.params.get_param(name).schema
         [kind] = (

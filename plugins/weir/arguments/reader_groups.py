@@ -10,7 +10,7 @@ from weir.arguments.form import (
     argument,
     reader_group_argument,
 )
-from weir.names import READABLE_STREAM_PATTERN
+from weir.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
 
 _SUBSCRIBER = (
     "Whether events are kept until this group has released them or a maximum deletes them; in a "
@@ -117,7 +117,9 @@ class ForkReaderGroup:
     """Create a reader group that stands where another does, or did."""
 
     reader_group: str = reader_group_argument("The group to begin from; it is left alone.")
-    new_reader_group: str = reader_group_argument("The name of the new group.")
+    new_reader_group: str = argument(
+        "New reader group", "The name of the new group.", pattern=READER_GROUP_PATTERN
+    )
     at: str = argument(
         "At", f"checkpoint NAME (of the first group), {PLACE}. Empty: where it stands now.", ""
     )
