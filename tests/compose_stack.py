@@ -99,6 +99,21 @@ class Stack:
         if check and done.returncode != 0:
             raise WeirError(f"`{' '.join(command)}` failed with status {done.returncode}.")
 
+    def set_up(self) -> None:
+        """Do one after the other what Compose's conditions are for: an older podman knows none."""
+        self.compose("up", "-d", "postgres")
+        end = time.monotonic() + 120
+        while True:
+            try:
+                self.sql("SELECT 1", "postgres", "postgres")
+                break
+            except psycopg2.OperationalError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(1)
+        for service in ("logins", "migrate", "airflow-init"):
+            self.compose("run", "--rm", "--no-deps", service)
+
     def api(self) -> AirflowApi:
         """Airflow's, as admin, as soon as all of it works."""
         passwords = json.loads((self.secrets / "airflow_auth").read_text())
@@ -115,14 +130,16 @@ class Stack:
                 raise WeirError(f"Airflow does not work after {PATIENCE} s.")
             time.sleep(2)
 
-    def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run SQL as the owner, through the port that Postgres has on this machine."""
+    def sql(
+        self, statement: str, database: str = "weir", login: str = "weir_owner"
+    ) -> list[tuple[Any, ...]]:
+        """Run SQL through the port that Postgres has on this machine."""
         connection = psycopg2.connect(
             host="127.0.0.1",
             port=self.ports["WEIR_POSTGRES_PORT"],
-            dbname="weir",
-            user="weir_owner",
-            password=(self.secrets / "weir_owner").read_text().strip(),
+            dbname=database,
+            user=login,
+            password=(self.secrets / login).read_text().strip(),
         )
         with connection, connection.cursor() as cursor:
             cursor.execute(statement)
@@ -141,6 +158,8 @@ def started(compose: list[str]) -> Iterator[Stack]:
                 say("building the image")
                 stack.compose("build")
             say("starting")
+            if compose[0] == "podman-compose":
+                stack.set_up()
             stack.compose("up", "-d")
             yield stack
         except BaseException:
