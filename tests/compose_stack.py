@@ -6,6 +6,7 @@ engine, else with 1. WEIR_BASE_IMAGE and WEIR_POSTGRES_IMAGE name other images w
 be reached; WEIR_IMAGE one that has been built already, and is taken as it is.
 """
 
+import copy
 import json
 import os
 import shutil
@@ -19,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg2
+import yaml
 
-from tests.compose_file import REPOSITORY, make_secrets
+from tests.compose_file import COMPOSE, RAW, REPOSITORY, make_secrets
 from weir.errors import WeirError
 from weir.local.airflow_api import AirflowApi
 from weir.local.ports import free_port
@@ -100,7 +102,18 @@ class Stack:
             raise WeirError(f"`{' '.join(command)}` failed with status {done.returncode}.")
 
     def set_up(self) -> None:
-        """Do one after the other what Compose's conditions are for: an older podman knows none."""
+        """Do what podman-compose does not: mount the configs, and wait for what others wait for."""
+        file = copy.deepcopy(RAW)
+        (self._folder / "configs").mkdir()
+        for name, config in COMPOSE["configs"].items():
+            (self._folder / "configs" / name).write_text(config["content"])
+        for service in file["services"].values():
+            service.pop("depends_on", None)
+            service["volumes"] = service.get("volumes", []) + [
+                f"./configs/{config['source']}:{config['target']}:ro"
+                for config in service.get("configs", [])
+            ]
+        (self._folder / "docker-compose.yaml").write_text(yaml.safe_dump(file))
         self.compose("up", "-d", "postgres")
         end = time.monotonic() + 120
         while True:
