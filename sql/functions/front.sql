@@ -55,6 +55,15 @@ RETURN owners[width_bucket(key_low, keys)] > segment_id
        AND offsets[width_bucket(key_low, keys)] >= till;
 COMMENT ON FUNCTION weir.has_passed(double precision[], bigint[], bigint[], double precision, bigint, bigint) IS 'Whether a cut, given by its front, has passed a segment up to an offset.';
 
+-- The same for all of a segment at once.
+CREATE FUNCTION weir.passed_till(keys double precision[], owners bigint[], offsets bigint[],
+    key_low double precision, segment_id bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN owners[width_bucket(key_low, keys)] > segment_id THEN 9223372036854775807
+            WHEN owners[width_bucket(key_low, keys)] = segment_id
+            THEN offsets[width_bucket(key_low, keys)] ELSE 0 END;
+COMMENT ON FUNCTION weir.passed_till(double precision[], bigint[], bigint[], double precision, bigint) IS 'Up to which offset a cut, given by its front, has passed a segment; the largest number there is for all of it.';
+
 CREATE FUNCTION weir.first_behind(in_stream_id bigint, cut jsonb, other jsonb) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$

@@ -1,7 +1,9 @@
 -- Each reason to keep a file is a cut that has not passed it, asked by its front (see has_passed). What
 -- comes of all of them together is for retention_dry_run to say. A file's path begins with the number
 -- of its stream, so it can be asked about by its path alone, also with the warehouse in front of it. A
--- folder asks about all that is in it.
+-- folder asks about all that is in it. Files are asked about by segment: between two places of a segment
+-- where some cut stands, all files are kept for the same reasons, so that a million files have the
+-- reasons of a few places.
 CREATE FUNCTION weir.why_kept(stream text, path text DEFAULT NULL)
 RETURNS TABLE (file text, segment text, start_offset bigint, events bigint, bytes bigint,
                why text)
@@ -49,28 +51,53 @@ AS $$
         SELECT f.* FROM s CROSS JOIN LATERAL weir.retention_dry_run(s.scope || '/' || s.name) d
         CROSS JOIN LATERAL weir.front(s.stream_id, d.cut) f
         WHERE s.state = 'active' AND d.cut IS NOT NULL
-    ), found AS (
-        SELECT f.path, weir.segment_name(f.segment_id) AS segment, f.start_offset, f.events, f.bytes,
+    ), held AS MATERIALIZED (
+        SELECT g.segment_id, g.key_low, weir.segment_name(g.segment_id) AS segment
+        FROM s CROSS JOIN LATERAL (
+            SELECT DISTINCT f.segment_id FROM asked a JOIN weir.data_file f ON f.stream_id = s.stream_id
+            WHERE why_kept.path IS NULL OR starts_with(f.path || '/', a.path)) h
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT o.segment_id, o.key_low FROM weir.segment o
+            WHERE o.stream_id = s.stream_id AND o.segment_id = h.segment_id OFFSET 0) g
+    ), place AS (  -- what lies behind it, up to the next one, has been passed by the same cuts
+        SELECT h.segment_id, h.key_low, p.place
+        FROM held h CROSS JOIN LATERAL (
+            SELECT 0::bigint AS place
+            UNION SELECT weir.passed_till(k.keys, k.owners, k.offsets, h.key_low, h.segment_id)
+            FROM keeper k
+            UNION SELECT weir.passed_till(n.keys, n.owners, n.offsets, h.key_low, h.segment_id)
+            FROM next_head n) p
+        WHERE p.place < 9223372036854775807
+    ), reasons AS (
+        SELECT p.segment_id, p.place,
                CASE
                    WHEN s.state <> 'active'
                    THEN 'the stream is ' || s.state || ', which is kept as it is until it is deleted'
                    WHEN EXISTS (
                        SELECT FROM next_head n WHERE weir.has_passed(n.keys, n.owners, n.offsets,
-                           g.key_low, f.segment_id, f.start_offset + f.events))
+                           p.key_low, p.segment_id, p.place + 1))
                    THEN 'it goes with the ' || coalesce('first run of weir_retention after '
                             || to_char(w.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC',
                             'next run of weir_retention')
                         || coalesce(', as a maximum rules, though ' || k.why, '')
                    ELSE coalesce(k.why, 'it is within the limits')
                END AS why
-        FROM s CROSS JOIN asked a JOIN weir.data_file f ON f.stream_id = s.stream_id
-        JOIN weir.segment g ON g.stream_id = f.stream_id AND g.segment_id = f.segment_id
+        FROM s CROSS JOIN place p
         CROSS JOIN LATERAL (
             SELECT string_agg(k.why, '; ' ORDER BY k.why) AS why FROM keeper k
-            WHERE NOT weir.has_passed(k.keys, k.owners, k.offsets, g.key_low, f.segment_id,
-                                      f.start_offset + f.events)) k
+            WHERE NOT weir.has_passed(k.keys, k.owners, k.offsets, p.key_low, p.segment_id,
+                                      p.place + 1)) k
         LEFT JOIN LATERAL (SELECT s.retained_at + s.retention_every * interval '1 second' AS at) w
             ON w.at > clock_timestamp()
+    ), by_segment AS MATERIALIZED (
+        SELECT h.segment_id, h.segment, array_agg(r.place ORDER BY r.place) AS places,
+               array_agg(r.why ORDER BY r.place) AS whys
+        FROM held h JOIN reasons r USING (segment_id) GROUP BY h.segment_id, h.segment
+    ), found AS (
+        SELECT f.path, b.segment, f.start_offset, f.events, f.bytes,
+               b.whys[width_bucket(f.start_offset + f.events - 1, b.places)] AS why
+        FROM s CROSS JOIN asked a JOIN weir.data_file f ON f.stream_id = s.stream_id
+        JOIN by_segment b ON b.segment_id = f.segment_id
         WHERE why_kept.path IS NULL OR starts_with(f.path || '/', a.path)
         UNION ALL
         SELECT o.folder, NULL, NULL, NULL, NULL,
@@ -101,15 +128,17 @@ AS $$
                            WHERE starts_with(dead.path, a.path) OR starts_with(a.path, dead.path))
               END
     )
-    SELECT f.path, f.segment, f.start_offset, f.events, f.bytes,
-           coalesce('of stream ' || o.name || ': ', '') || f.why
-    FROM found f LEFT JOIN (
+    SELECT coalesce(f.path, why_kept.path), f.segment, f.start_offset, f.events, f.bytes,
+           CASE WHEN f.path IS NULL
+                THEN 'the database knows no file of this path; give it as in weir.data_files or '
+                     'weir.garbage_files (files that are in the warehouse only are listed by '
+                     'weir_recover)'
+                ELSE coalesce('of stream ' || o.name || ': ', '') || f.why END
+    FROM (VALUES (1)) AS one (row)
+    LEFT JOIN found f ON true
+    LEFT JOIN (
         SELECT s.scope || '/' || s.name AS name FROM s
         WHERE s.scope || '/' || s.name <> why_kept.stream) o ON true
-    UNION ALL
-    SELECT why_kept.path, NULL, NULL, NULL, NULL,
-           'the database knows no file of this path; give it as in weir.data_files or '
-           'weir.garbage_files (files that are in the warehouse only are listed by weir_recover)'
-    WHERE why_kept.path IS NOT NULL AND NOT EXISTS (SELECT FROM found)
+    WHERE f.path IS NOT NULL OR why_kept.path IS NOT NULL
 $$;
 COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: each) is still there: who has not released it, which minimum keeps it, or what it waits for. With a path, of a file or a folder, as in data_files or whole, the stream may be null.';
