@@ -230,6 +230,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(seal.seal_stream, lane.name, request_id="seal")
     watch(seal.delete_stream, lane.name, unread_too=True, request_id="delete")
     watch(garbage.installation)
+    watch(garbage.check_warehouse_ownership, str(folder / "warehouse"))
     for what in ("report", "keep", "delete"):
         warehouse = str(folder / "warehouse")
         watch(recover.recover, warehouse, unknown_files=what, request_id=what)

@@ -1,7 +1,8 @@
 -- What the views give instead of ids and clocks: names and times. Each expression is the body of the
 -- function that the views call (segment_name, clock_time), into which Postgres puts it; an index on the
 -- function would go whenever the functions are created anew.
-CREATE UNIQUE INDEX stream_by_name ON weir.stream ((scope || '/' || name)) WHERE state <> 'deleted';
+-- Not unique: to create a stream, sessions that come at the same time meet in the index that is.
+CREATE INDEX stream_by_name ON weir.stream ((scope || '/' || name)) WHERE state <> 'deleted';
 
 CREATE INDEX segment_by_name ON weir.segment
     (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_id);
