@@ -4,7 +4,6 @@ import gzip
 import itertools
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -127,15 +126,6 @@ def test_appends_of_several_threads_change_no_setting_of_their_session(
     assert all(one == {**before, "spark.sql.session.timeZone": "America/New_York"} for one in seen)
     assert len({tuple(sorted(places(weir, stream).items())) for stream in streams}) == 1
     assert len(places(weir, streams[0])) == 200
-
-
-def test_a_function_of_the_session_does_not_replace_that_of_a_key(weir: Installation) -> None:
-    stream = weir.create(key="upper(s)", segments=40)
-    other = weir.spark.newSession()
-    other.udf.register("upper", lambda text: "always the same")
-    replace(weir, spark=other).append(stream, other.sql(ROWS))
-    for n, (low, high) in places(weir, stream).items():
-        assert low <= position(str(n)) < high
 
 
 def test_rows_are_computed_under_the_settings_of_their_own_session(weir: Installation) -> None:
