@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from tests.conftest import TestDatabase
 from tests.crash.jobs import slow_commits
 from tests.spark.installation import Installation
+from weir.controller.update import update_stream
 from weir.errors import BatchFailed, Fenced, InvalidInput, InvariantViolation, NotFound
 from weir.garbage import installation, sweep
 from weir.names import StreamName, stream_name
@@ -169,6 +170,27 @@ def test_group_of_several_streams_gives_the_function_a_frame_per_stream(
     weir.append(other, [("z", 1002)])  # one of them has nothing new: an empty frame
     assert weir.consumer(group, both, "parquet:out").run()["events"] == 1
     assert parquet_rows(weir, group, "out") == [*range(90), 1000, 1001, 1002]
+
+
+def test_a_stream_without_an_event_has_the_columns_that_it_declares_or_is_named(
+    weir: Installation, stream: StreamName
+) -> None:
+    other = weir.create("s/other")
+    group = weir.group(stream, other)
+
+    def both(events: dict[str, DataFrame]) -> DataFrame:
+        return plain(events["s/events"]).union(plain(events["s/other"]))
+
+    consumer = weir.consumer(group, both, "parquet:out")
+    with pytest.raises(BatchFailed, match=r"\(s/other never had an event, .* declare them with"):
+        consumer.run()
+    fields = [
+        {"name": "k", "type": "string", "nullable": True, "metadata": {}},
+        {"name": "n", "type": "long", "nullable": True, "metadata": {}},
+    ]
+    update_stream(weir.database, other, {}, fields=fields, request_id="declare")
+    assert consumer.run()["events"] == 90
+    assert parquet_rows(weir, group, "out") == list(range(90))
 
 
 def test_large_backlog_is_read_in_batches_within_the_budget(

@@ -135,7 +135,9 @@ class Consumer:
         if isinstance(error, WeirError) and not isinstance(error, BadRows):
             raise error
         if self.on_error == "stop" or not caused_by_events(error):
-            raise _failed(f"{batch} failed and stays open", error) from error
+            raise _failed(
+                f"{batch} failed and stays open{_unknown(batch, error)}", error
+            ) from error
         if batch.size > 1:
             batch.split(error)
             return False
@@ -162,6 +164,16 @@ class Consumer:
                 f"it, or set rejected_events (now {most:,}). The error: {sentence(error)}",
                 retryable=False,
             )
+
+
+def _unknown(batch: OpenBatch, error: Exception) -> str:
+    """What explains a column that was not found."""
+    if not batch.without_columns or type(error).__name__ != "AnalysisException":
+        return ""
+    return (
+        f" ({', '.join(batch.without_columns)} never had an event, so its columns are not known "
+        "yet: declare them with weir_update_stream, or look at the DataFrame's columns first)"
+    )
 
 
 def _failed(what: str, error: Exception) -> BatchFailed:

@@ -187,6 +187,7 @@ class OpenBatch:
         self._tables: list[StagedTable] = []
         self._parquet: list[tuple[Output, dict[str, Any]]] = []
         self._lost: dict[int, int] = {}
+        self.without_columns: list[str] = []  # streams that never had an event and declare none
         self._streams = dict(
             self._app.database.transaction(lambda c: group_streams(c, reader.group))
         )
@@ -251,6 +252,8 @@ class OpenBatch:
         slices, fields = app.database.transaction(
             lambda c: plan_of_bounds(c, stream_id=stream_id, bounds=bounds)
         )
+        if not fields:
+            self.without_columns.append(name)
         found = sum(s.end_row - s.first_row for s in slices)
         wanted = sum(end - start for _, start, end in bounds)
         if found != wanted:
