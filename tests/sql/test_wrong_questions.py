@@ -130,6 +130,14 @@ def test_what_is_no_cut_is_refused(histories: Database, question: str, cut: quer
         histories.transaction(lambda c: WITH_A_CUT[question](c, lane.name, cut))
 
 
+def size_till(connection: Connection, stream: Any, cut: queries.Cut) -> object:
+    """As people ask for it."""
+    return connection.execute(
+        text("SELECT * FROM size_till(:stream, CAST(:cut AS jsonb))"),
+        {"stream": str(stream), "cut": json.dumps(cut)},
+    ).one()
+
+
 @pytest.mark.parametrize("question", WITH_A_CUT)
 def test_a_cut_that_is_no_position_of_the_stream_is_refused_with_the_segment(
     histories: Database, question: str
@@ -144,9 +152,10 @@ def test_a_cut_that_is_no_position_of_the_stream_is_refused_with_the_segment(
         rf"{low} has an offset but overlaps 1\.0": {"0.0": 0, "1.0": 2, low: 0},
         rf"{low} is listed as future but": {"0.0": 0, low: "future", high: 0},
     }
+    asked = {**WITH_A_CUT, "size_till": size_till}[question]
     for said, cut in cuts.items():
         with pytest.raises(InvalidInput, match=said):
-            histories.transaction(lambda c, cut=cut: WITH_A_CUT[question](c, lane.name, cut))
+            histories.transaction(lambda c, ask=asked, cut=cut: ask(c, lane.name, cut))
 
 
 def test_the_rules_for_cuts_are_the_same_in_sql_and_in_python(history: History) -> None:
