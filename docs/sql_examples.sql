@@ -140,12 +140,12 @@ SELECT path, state FROM weir.input_files WHERE stream = 'nyc/flights' ORDER BY p
 
 -- # How far behind is each reader group?
 --
--- `lag` is how much older its oldest unread event is than the newest in the stream, and
--- `behind_since` when that was committed. `at_end`: nothing will ever follow, because the stream is
+-- `waiting` is how long its oldest unread event has been waiting, `lag` how much older that is than the
+-- newest in the stream, and `behind_since` when it was committed. `at_end`: nothing will ever follow, because the stream is
 -- sealed or the group stops there.
 
 SELECT reader_group, position, unread_events, unread_bytes, lost_events,
-       lag > interval '0' AS behind, at_end
+       waiting > interval '0' AS behind, at_end
 FROM weir.lag WHERE stream = 'nyc/flights' ORDER BY reader_group;
 
 -- When will it have caught up? If events go on to be appended as in the last hour, and are read as

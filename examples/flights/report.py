@@ -145,7 +145,7 @@ def report(views: Views, stream: str, warehouse: Path) -> str:
 
     groups = views.rows(
         """SELECT g.reader_group, g.subscriber, l.stream, l.position, l.unread_events,
-                  l.lost_events, extract(epoch FROM l.lag)::float AS seconds
+                  l.lost_events, extract(epoch FROM l.waiting)::float AS seconds
         FROM reader_groups g JOIN lag l USING (reader_group) ORDER BY 1 DESC, 3"""
     )
     lines = [
@@ -154,7 +154,7 @@ def report(views: Views, stream: str, warehouse: Path) -> str:
         for g in groups
     ]  # fmt: skip
     parts += ["", "Reader groups", *table(
-        ["group", "subscriber", "stream", "consumed", "unread", "lost", "lag"], lines
+        ["group", "subscriber", "stream", "consumed", "unread", "lost", "waiting"], lines
     )]  # fmt: skip
     parts += ["", "Positions (segment = offset of the next event to read)"]
     for g in groups:

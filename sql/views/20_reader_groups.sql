@@ -56,6 +56,9 @@ SELECT g.name AS reader_group, s.scope || '/' || s.name AS stream, p.cut AS posi
            * interval '1 microsecond'
        END AS lag,
        CASE WHEN u.events > 0 THEN weir.clock_time(u.oldest) END AS behind_since,
+       CASE WHEN u.events > 0
+            THEN greatest(interval '0', statement_timestamp() - weir.clock_time(u.oldest))
+            ELSE interval '0' END AS waiting,
        p.last AS end_cut, p.last IS NOT NULL AND u.events = 0 AS at_end, gs.stream_id
 FROM weir.reader_group_stream gs
 JOIN weir.reader_group g USING (group_id)
@@ -71,8 +74,9 @@ COMMENT ON COLUMN weir.lag.position IS 'The cut where it reads on: what lies bef
 COMMENT ON COLUMN weir.lag.unread_events IS 'From its position (or the head, where that is later) to the tail, or to where the group stops.';
 COMMENT ON COLUMN weir.lag.unread_bytes IS 'Their bytes, as first committed.';
 COMMENT ON COLUMN weir.lag.lost_events IS 'Truncated before it had read them.';
-COMMENT ON COLUMN weir.lag.lag IS 'How much older the oldest unread event is than the newest in the stream; 0 when nothing is unread.';
+COMMENT ON COLUMN weir.lag.lag IS 'How much older the oldest unread event is than the newest in the stream, so that an idle stream makes nobody late; 0 when nothing is unread, and when all that is was appended at once.';
 COMMENT ON COLUMN weir.lag.behind_since IS 'When the oldest unread event was committed; null when nothing is unread.';
+COMMENT ON COLUMN weir.lag.waiting IS 'How long the oldest unread event has been waiting; 0 when nothing is unread.';
 COMMENT ON COLUMN weir.lag.end_cut IS 'Where it stops for good: its own end, or the tail of a sealed stream; null: it reads on.';
 COMMENT ON COLUMN weir.lag.stream_id IS 'This life of the stream.';
 COMMENT ON COLUMN weir.lag.at_end IS 'Whether it has read all that it will ever have to read of this stream.';
@@ -102,7 +106,8 @@ COMMENT ON COLUMN weir.unread.bytes_since_position IS 'Their bytes, as first com
 -- An hour, and the time during which at least one batch was open: a group that has caught up waits for
 -- most of an hour, which says nothing about how fast it reads.
 CREATE VIEW weir.catch_up AS
-SELECT g.name AS reader_group, l.unread_events, l.unread_bytes, l.lag, w.append_rate, r.read_rate,
+SELECT g.name AS reader_group, l.unread_events, l.unread_bytes, l.lag, l.waiting,
+       w.append_rate, r.read_rate,
        CASE WHEN l.unread_events = 0 THEN interval '0'
             WHEN r.read_rate > w.append_rate
             THEN l.unread_events / (r.read_rate - w.append_rate) * interval '1 second'
@@ -110,7 +115,8 @@ SELECT g.name AS reader_group, l.unread_events, l.unread_bytes, l.lag, w.append_
 FROM weir.reader_group g
 JOIN (
     SELECT reader_group, sum(unread_events)::bigint AS unread_events,
-           sum(unread_bytes)::bigint AS unread_bytes, max(lag) AS lag
+           sum(unread_bytes)::bigint AS unread_bytes, max(lag) AS lag,
+           max(waiting) AS waiting
     FROM weir.lag GROUP BY reader_group) l ON l.reader_group = g.name
 CROSS JOIN LATERAL (
     SELECT coalesce(sum(t.events / extract(epoch FROM least(
@@ -135,6 +141,7 @@ COMMENT ON VIEW weir.catch_up IS 'How long each group will take to catch up, if 
 COMMENT ON COLUMN weir.catch_up.unread_events IS 'Of all its streams, as in lag.';
 COMMENT ON COLUMN weir.catch_up.unread_bytes IS 'Their bytes, as first committed.';
 COMMENT ON COLUMN weir.catch_up.lag IS 'The longest of its streams.';
+COMMENT ON COLUMN weir.catch_up.waiting IS 'How long the oldest unread event of them has been waiting.';
 COMMENT ON COLUMN weir.catch_up.append_rate IS 'Events per second that were appended in the last hour to its streams, sealed ones and those that it reads only up to an end left out.';
 COMMENT ON COLUMN weir.catch_up.read_rate IS 'Events per second of the batches that were committed in the last hour, while any of them was open; null without any.';
 COMMENT ON COLUMN weir.catch_up.catch_up IS '0 when nothing is unread; null when it does not catch up, or has committed nothing in the last hour.';

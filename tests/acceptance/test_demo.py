@@ -55,7 +55,7 @@ def test_all_checks_of_the_demo_hold(told: Told) -> None:
 def test_the_report_shows_what_the_issue_asks_for(told: Told, story: Story) -> None:
     flights = len(story.input.flights)
     for expected in (
-        "0 (create)", "1 (scale)", f"{flights:,}", "retained", "on disk", "audit", "lag",
+        "0 (create)", "1 (scale)", f"{flights:,}", "retained", "on disk", "audit", "waiting",
         "events truncated",
     ):  # fmt: skip
         assert expected in told.report

@@ -160,6 +160,7 @@ def lag(group: Group, lane: Lane) -> dict[str, object]:
     [one] = read_lag(group.database, [group.name])
     assert one.pop("stream") == str(lane.name)
     del one["reader_group"]
+    assert (one.pop("waiting") > 0) == (one["unread_events"] > 0)
     return one
 
 

@@ -126,12 +126,16 @@ def test_lag_is_between_events_and_not_between_other_things_that_have_a_clock(la
     row = only(group, "lag")
     assert (row["unread_events"], row["lag"]) == (1, timedelta(0)), "it is the newest there is"
     assert row["behind_since"].timestamp() == pytest.approx(first.clock / 1e6, abs=1e-5)
+    assert row["waiting"] > timedelta(0), "what was appended at once is late, too"
+    assert only(group, "lag")["waiting"] > row["waiting"]
+    assert only(group, "catch_up")["waiting"] > row["waiting"]
     last = lane.append({"0.0": 1})
     lag = timedelta(microseconds=last.clock - first.clock)
     assert only(group, "lag")["lag"] == lag
     group.reader().read_all()
     row = only(group, "lag")
     assert (row["unread_events"], row["lag"], row["behind_since"]) == (0, timedelta(0), None)
+    assert row["waiting"] == timedelta(0)
 
 
 def test_what_lies_behind_the_end_of_a_group_is_not_unread(lane: Lane) -> None:

@@ -77,8 +77,8 @@ def span(connection: Connection, stream: StreamName, cut: Cut) -> dict[str, int]
 
 
 def size_till(connection: Connection, stream: StreamName, cut: Cut) -> Size:
-    """What lies before a cut, from the beginning of the stream. For programs: the cut is not checked
-    and may lie beyond the tail; the function for people in SQL refuses that."""
+    """What lies before a cut, from the beginning of the stream. For programs: it may lie beyond
+    the tail, which the function for people in SQL refuses."""
     [row] = _rows(
         connection, "size_till(stream_id(:stream), CAST(:cut AS jsonb))", stream, cut=_json(cut)
     )

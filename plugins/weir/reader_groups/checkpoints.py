@@ -221,7 +221,8 @@ def forget_old(database: Database, older_than: float) -> int:
 
 
 def read_lag(database: Database, groups: Sequence[str]) -> list[dict[str, Any]]:
-    """Per group and stream what is unread: events, bytes, seconds; and what was lost."""
+    """Per group and stream what is unread: events, bytes, by how many seconds it lags behind the
+    newest event, and for how many the oldest has been `waiting`; and what was lost."""
     if not groups:
         return []
     rows = database.transaction(
@@ -229,7 +230,8 @@ def read_lag(database: Database, groups: Sequence[str]) -> list[dict[str, Any]]:
             c.execute(
                 text(
                     """SELECT reader_group, stream, unread_events, unread_bytes, lost_events,
-                    extract(epoch FROM lag)::double precision AS seconds
+                    extract(epoch FROM lag)::double precision AS seconds,
+                    extract(epoch FROM waiting)::double precision AS waiting
                 FROM lag WHERE reader_group = ANY(:groups) ORDER BY reader_group, stream"""
                 ),
                 {"groups": list(groups)},
