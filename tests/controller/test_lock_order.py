@@ -167,8 +167,8 @@ def do_everything(watch: Watch, folder: Path) -> None:
     begin = {"writer_id": "w", "fingerprint": "f", "lease": 60.0, "source": "test"}
     first = watch(transactions.begin, lane.name, batch_id="a", **begin)
     first = watch(transactions.begin, lane.name, batch_id="a", **begin)
-    watch(transactions.ping, first, 60.0, 60.0)
-    watch(transactions.ping_all, [first], 60.0, 60.0)
+    watch(transactions.ping, first, 60.0, 600.0)
+    watch(transactions.ping_all, [first], 60.0, 600.0)
     late, later, aborted = lane.opened(), lane.opened(), lane.opened()
     watch(commit.commit, staged(first, {"0.0": 2, "1.0": 2}))
     watch(scale.scale, lane.name, seal=["0.0"], request_id="scale")

@@ -234,7 +234,7 @@ def test_appends_to_the_input_of_a_batch_do_not_wait_for_its_commit_that_complet
     execute(
         test_database.owner_dsn,
         """CREATE TABLE public.numbers (n bigint);
-        GRANT SELECT, INSERT ON public.numbers TO weir_jobs""",
+        GRANT SELECT, INSERT ON public.numbers TO weir_jobs, weir_publisher""",
     )
     lane = Lane.made(database)
     group = Group.made(lane)
