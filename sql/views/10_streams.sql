@@ -116,10 +116,15 @@ COMMENT ON VIEW weir.garbage_files IS 'Files that nothing refers to any more and
 
 CREATE VIEW weir.job_runs AS
 SELECT dag_id, run_id, task_id, map_index, try_number, job, arguments, state, started_at,
-       updated_at, progress, report, error
+       updated_at, CASE WHEN state IN ('succeeded', 'failed') THEN updated_at END AS ended_at, progress, report,
+       error
 FROM weir.job_run;
 COMMENT ON VIEW weir.job_runs IS 'What each job did.';
+COMMENT ON COLUMN weir.job_runs.ended_at IS 'When it was done or failed; null while it runs.';
 
 CREATE VIEW weir.requests AS
-SELECT r.request_id, r.operation, r.object, r.result, r.finished_at FROM weir.request r;
+SELECT r.request_id, r.operation, r.object, r.result, r.finished_at,
+       r.finished_at AS ended_at
+FROM weir.request r;
 COMMENT ON VIEW weir.requests IS 'Who changed what by hand: every scale, update, truncation, seal ... with what it returned.';
+COMMENT ON COLUMN weir.requests.ended_at IS 'When it was done: the same as finished_at, by the name that other views have.';

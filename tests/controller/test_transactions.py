@@ -1,5 +1,6 @@
 """Append transactions: identity, attempts, fencing, leases."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -341,3 +342,10 @@ def test_expiry_spares_what_lapsed_less_than_a_lease_after_the_server_started(la
     lapse(lane)
     # ... with a shorter one it has had its chance.
     assert len(expired(lane, age)) == 1
+
+
+def test_a_report_says_the_time_of_a_commit_beside_its_clock(lane: Lane) -> None:
+    done = lane.append({"0.0": 1})
+    at = datetime.fromisoformat(done.report()["committed_at"])
+    assert at.timestamp() == pytest.approx(done.clock / 1e6, abs=0.002)
+    assert at.tzinfo is not None

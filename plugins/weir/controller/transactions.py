@@ -8,7 +8,7 @@ before is fenced from then on (its orphaned driver may still live).
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -74,8 +74,9 @@ class Committed:
     repeated: bool = False  # it had been committed before: nothing was appended now
 
     def report(self) -> dict[str, Any]:
-        """As a dictionary for the job's report."""
-        return dict(self.__dict__)
+        """As a dictionary for the job's report, with the time that its clock stands for."""
+        at = datetime.fromtimestamp(self.clock / 1e6, UTC)
+        return {**self.__dict__, "committed_at": at.isoformat(timespec="milliseconds")}
 
 
 def begin(
