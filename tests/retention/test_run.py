@@ -35,6 +35,14 @@ def lane(database: Database) -> Lane:
     return Lane.made(database)
 
 
+def be_hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions that are opened from now on wait for a lock for 100 ms."""
+    hasty = {**storage._SESSION, "lock_timeout": "100ms"}
+    monkeypatch.setattr(storage, "_SESSION", hasty)
+    options = storage._OPTIONS.replace("lock_timeout=1min", "lock_timeout=100ms")
+    monkeypatch.setattr(storage, "_OPTIONS", options)
+
+
 def retained(lane: Lane, *, dry_run: bool = False) -> dict[str, object]:
     [report] = retain(lane.database, [lane.name], dry_run=dry_run)
     return report
@@ -381,7 +389,7 @@ def test_what_is_kept_locked_is_waited_for_once(
     group = Group.made(lane, *[Lane.made(lane.database) for _ in range(5)])
     for _ in range(6):
         lane.opened(lease=0.0)
-    monkeypatch.setattr(storage, "_SESSION", storage._SESSION.replace("60s", "100ms"))
+    be_hasty(monkeypatch)
     monkeypatch.setattr(storage, "_HURRIED", text("SET LOCAL lock_timeout = '50ms'"))
     hasty = test_database.open(patience=1.5)
 
@@ -411,7 +419,7 @@ def test_a_stream_that_somebody_keeps_locked_does_not_stop_the_others(
         one.scale("0.0")
         group.reader().read_all()
     # A minute each would be long here.
-    monkeypatch.setattr(storage, "_SESSION", storage._SESSION.replace("60s", "100ms"))
+    be_hasty(monkeypatch)
     hasty = test_database.open(patience=0.3)
 
     def holding(connection: Connection) -> None:
