@@ -1,5 +1,6 @@
 """`module:function` that users name: only from the packages that the installation configured."""
 
+import functools
 import importlib
 import re
 from collections.abc import Callable, Sequence
@@ -32,4 +33,14 @@ def load_function(name: str, packages: Sequence[str]) -> Callable[..., Any]:
         ) from None
     if not callable(found):
         raise InvalidInput(f"{name!r} is not a function.")
+    # What a module of a package has imported is no function of that package.
+    own = found
+    while isinstance(own, functools.partial):
+        own = own.func
+    origin = getattr(own, "__module__", None) or type(own).__module__
+    if str(origin).split(".")[0] not in packages:
+        raise InvalidInput(
+            f"{name!r} is imported there from {origin!r}, which is not in a package that functions "
+            "may come from; define a function for it in the package itself."
+        )
     return found  # type: ignore[no-any-return]  # checked just now

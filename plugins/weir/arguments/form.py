@@ -32,7 +32,7 @@ _TEXTS = {
     READABLE_STREAM_PATTERN: f"a stream's name, scope/stream, each part of {RULE}",
     READER_GROUP_PATTERN: f"a reader group's name of {RULE}",
     SEGMENT_PATTERN: "a segment as number.epoch, such as 5.1",
-    FUNCTION_PATTERN: "a function as module:function, such as flights.delays:delays",
+    FUNCTION_PATTERN: "a function as module:function, such as flights.delays:partial_statistics",
     OUTPUT_PATTERN: "an output as stream:scope/stream, parquet:folder or table:schema.table",
     CHECKPOINT_PATTERN: "a name of at most 200 letters, digits, blanks and . _ : -, beginning "
     "with a letter or digit",
