@@ -1,5 +1,6 @@
 """Rows into tables of Weir's database: every type unchanged, and what doesn't fit is said."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -88,7 +89,10 @@ def test_values_of_every_type_arrive_unchanged(
 WRONG = [
     ("n string", "column 'n' is string, but bigint in table t; cast it"),
     ("n decimal(10,0)", r"column 'n' is decimal\(10,0\), but bigint"),
-    ("n int, N int", "table t has no column 'N' .it has n, small, money, at, must, made.; leave"),
+    (
+        "n int, N int",
+        "table t has no column 'N' .it has n, small, money, at, must, made, pad, low.; leave",
+    ),
     ("n int, small int", "column 'small' is int, but smallint"),
     ("n int, money decimal(10,3)", r"'money' is decimal\(10,3\), but numeric\(10,2\)"),
     ("n int, money double", "'money' is double, but numeric"),
@@ -96,6 +100,10 @@ WRONG = [
     ("n int, made int", "column 'made' of table t is computed by Postgres; leave it out"),
     ("n int", "column 'must' of table t may not be null and has no default"),
     ("n array<int>, must string", "'n' is array<int>, but bigint"),
+    ("must string, pad string", "'pad' is string, but character.5. in table t; that pads values"),
+    ("must string, low timestamp", "'low' is timestamp, but timestamp.3. .* all six digits"),
+    ("must string, n int, n int", "the result for table t has column 'n' twice; rename"),
+    ("must string, _weir_piece string", "column '_weir_piece' .* has a name that Weir keeps"),
 ]
 
 
@@ -104,7 +112,8 @@ def columns(weir: Installation, test_database: TestDatabase) -> list[Column]:
     name = make(
         test_database,
         """n bigint, small smallint, money numeric(10, 2), at timestamptz, must text NOT NULL,
-        made bigint GENERATED ALWAYS AS IDENTITY""",
+        made bigint GENERATED ALWAYS AS IDENTITY, pad char(5), low timestamptz(3),
+        _weir_piece text""",
     )
     return weir.database.transaction(lambda c: read_table(c, name))
 
@@ -157,3 +166,53 @@ def test_tasks_without_rows_copy_nothing(weir: Installation, test_database: Test
     report = weir.consumer("readers", nothing, "table:public.results").run()
     assert report["batches"][0]["tables"] == [{"table": "public.results", "rows": 0}]
     assert [n for (n,) in weir.query("SELECT n FROM public.results")] == [1]
+
+
+def test_times_and_nulls_within_values_and_blanks_at_their_end_arrive_unchanged(
+    weir: Installation, test_database: TestDatabase
+) -> None:
+    make(test_database, "o jsonb, a json, v varchar(3)")
+    stream = weir.create(key="v")
+    moment = "2024-01-02 03:04:05.123456"
+    weir.append(
+        stream,
+        weir.spark.sql(
+            f"""SELECT 'ab ' AS v, named_struct('t', timestamp'{moment} Europe/Berlin',
+            'l', timestamp_ntz'{moment}', 'gone', CAST(NULL AS int)) AS o,
+            array(timestamp'{moment}Z', NULL) AS a"""
+        ),
+    )
+    weir.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        select: Any = lambda events: events.select("o", "a", "v")  # noqa: E731 - short
+        weir.consumer(weir.group(stream), select, "table:public.results").run()
+        rejecting = weir.consumer(
+            weir.group(stream, name="other"), refuse, "parquet:out", on_error="quarantine"
+        )
+        assert rejecting.run()["rejected"] == 1
+    finally:
+        weir.spark.conf.set("spark.sql.session.timeZone", "UTC")
+    [row] = weir.query("SELECT o, a, v FROM public.results")
+    wanted = {"t": "2024-01-02T02:04:05.123456Z", "l": "2024-01-02T03:04:05.123456", "gone": None}
+    assert row == (wanted, ["2024-01-02T03:04:05.123456Z", None], "ab ")
+    [rejected] = weir.facts(stream.rejected)["row"]
+    assert json.loads(rejected)["o"] == wanted
+
+
+def refuse(events: Any) -> Any:
+    raise ValueError("none of them")
+
+
+def test_blanks_that_do_not_fit_are_refused_and_not_cut_off(
+    weir: Installation, test_database: TestDatabase
+) -> None:
+    make(test_database, "k varchar(3), n bigint")
+    stream = weir.create()
+    weir.append(stream, [("abc", 1), ("abc ", 2)])
+    report = weir.consumer(
+        weir.group(stream), lambda e: e.select("k", "n"), "table:public.results",
+        on_error="quarantine",
+    ).run()  # fmt: skip
+    assert report["rejected"] == 1
+    [reason] = weir.facts(stream.rejected)["reason"]
+    assert 'value too long for type character varying(3) (column k: "abc ")' in reason

@@ -11,6 +11,19 @@ from pyspark.sql import functions as F
 # (Its option against that, __globPaths__, reads all files several times: tried.)
 _PATTERN = re.compile(r"[\\*?{}\[\]]")
 
+# What JSON must not lose: microseconds, fields that are null; in whatever time zone a session is.
+_EXACT = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "timeZone": "UTC",
+    "ignoreNullFields": "false",
+}
+
+
+def as_json(column: Column) -> Column:
+    """A struct, array or map as JSON text."""
+    return F.to_json(column, _EXACT)
+
 
 def quoted(names: Sequence[str]) -> list[Column]:
     """Columns by their exact names, whatever characters they have."""

@@ -47,7 +47,7 @@ from weir.spark.outputs import Output
 from weir.spark.progress import watched
 from weir.spark.read import frame_of
 from weir.spark.rejected import failed_events, make_rejected_stream
-from weir.spark.table_output import copy_rows, matched
+from weir.spark.table_output import copy_rows, longest, matched
 from weir.storage import KeepAlive
 from weir.warehouse import spark_path
 
@@ -332,7 +332,7 @@ class OpenBatch:
         staging, copy = make_staging(database, self._batch, len(self._tables), columns)
         self._tables.append(StagedTable(table, staging, (), 0))  # to be dropped, whatever happens
         with watched(self._app.spark, f"writing {table}", self._app.say):
-            pieces, rows = copy_rows(frame, table, copy, self._app.settings)
+            pieces, rows = copy_rows(frame, table, copy, self._app.settings, longest(columns))
         self._tables[-1] = StagedTable(table, staging, pieces, rows)
 
     def commit(self, rejected: int = 0) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from weir.controller.transactions import Attempt, Committed, begin, check_attemp
 from weir.errors import BadRows, Conflict, InvariantViolation
 from weir.names import StreamName, stream_name
 from weir.settings import Settings
-from weir.spark.frames import exact, quoted
+from weir.spark.frames import as_json, exact, quoted
 from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS, ROW_MASK
 from weir.spark.read import PLACES
 from weir.spark.routing import SEQ
@@ -104,7 +104,7 @@ def failed_events(frame: DataFrame, group: str, reason: str) -> DataFrame:
     number = F.col("_segment").bitwiseAND(F.lit(0xFFFFFFFF)).cast("string")
     segment = F.concat(number, F.lit("."), F.shiftright("_segment", 32).cast("string"))
     return frame.select(
-        F.to_json(F.struct(*user)).alias("row"),
+        as_json(F.struct(*user)).alias("row"),
         F.concat(F.lit(f"group {group}, segment "), segment).alias("source"),
         F.col("_offset").alias("place"),
         F.lit(reason).alias("reason"),
@@ -120,7 +120,7 @@ def _read(spark: SparkSession, settings: Settings, staged: Staged) -> DataFrame:
     paths = [exact(spark_path(settings.warehouse, file.path)) for file in staged.rejected_files]
     frame = spark.read.parquet(*paths)
     user = quoted([name for name in frame.columns if name not in (SEQ, MALFORMED)])
-    row = F.to_json(F.struct(*user))
+    row = as_json(F.struct(*user))
     if MALFORMED in frame.columns:
         malformed = F.col(MALFORMED).isNotNull()
         row = F.when(malformed, F.col(MALFORMED)).otherwise(row)

@@ -6,9 +6,10 @@ neither driver nor executor has more than a few thousand rows in memory.
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -27,7 +28,7 @@ from weir.errors import BadRows, InvalidInput, Unavailable
 from weir.reader_groups.refusals import of_rows
 from weir.reader_groups.table_outputs import Column
 from weir.settings import Settings
-from weir.spark.frames import quoted
+from weir.spark.frames import as_json, quoted
 from weir.spark.session import moved, private_session
 from weir.storage import Database, copy_in, sqlstate
 
@@ -41,7 +42,7 @@ _FITS = {
     "float": {"float4", "float8"},
     "double": {"float8"},
     "decimal": {"numeric"},
-    "string": {"text", "varchar", "bpchar", "uuid", "json", "jsonb"},
+    "string": {"text", "varchar", "uuid", "json", "jsonb"},
     "binary": {"bytea"},
     "date": {"date"},
     "timestamp": {"timestamptz"},
@@ -50,6 +51,7 @@ _FITS = {
     "map": {"json", "jsonb"},
     "struct": {"json", "jsonb"},
 }
+_MICROSECONDS = {"timestamp", "timestamptz"}
 _CSV = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid")
 _ANSWER = "piece string, rows long, state string, error string"
 
@@ -57,8 +59,19 @@ _ANSWER = "piece string, rows long, state string, error string"
 def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[Column]:
     """The table's columns for those of a result, in its order, matched by name.
 
-    Raises InvalidInput for a column that the table has not, that does not fit, or that is missing.
+    Raises InvalidInput for a column that the table has not, that does not fit, that is there twice,
+    or that is missing.
     """
+    names = [field.name for field in schema.fields]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InvalidInput(
+            f"the result for table {table} has column {twice[0]!r} twice; rename or drop one."
+        )
+    if ours := [name for name in names if name.lower().startswith("_weir")]:
+        raise InvalidInput(
+            f"column {ours[0]!r} of the result for table {table} has a name that Weir keeps for "
+            "itself (_weir...); rename it."
+        )
     known = {column.name: column for column in columns}
     found = []
     for field in schema.fields:
@@ -74,9 +87,14 @@ def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[C
                 "the result."
             )
         if not _fits(field.dataType, column):
+            what = "cast it to what that column holds"
+            if column.kind == "bpchar":
+                what = "that pads values with blanks: make the column text or varchar"
+            if column.kind in _MICROSECONDS:
+                what += ", with all six digits of a second"
             raise InvalidInput(
                 f"column {field.name!r} is {field.dataType.simpleString()}, but {column.shown} in "
-                f"table {table}; cast it to what that column holds."
+                f"table {table}; {what}."
             )
         found.append(column)
     missing = [c.name for c in columns if c.required and c not in found and not c.generated]
@@ -95,14 +113,29 @@ def _fits(kind: DataType, column: Column) -> bool:
         return isinstance(kind, StringType)
     if isinstance(kind, DecimalType) and column.scale is not None and kind.scale > column.scale:
         return False  # Postgres would round
+    if column.kind in _MICROSECONDS and 0 <= column.modifier < 6:
+        return False  # here, too
     return column.kind in _FITS.get(re.split(r"\W", kind.simpleString())[0], ())
 
 
+def longest(columns: Sequence[Column]) -> dict[int, tuple[str, int]]:
+    """Name and length of each column, by its index, that holds strings up to a length only."""
+    return {
+        i: (column.name, column.modifier - 4)
+        for i, column in enumerate(columns)
+        if column.kind == "varchar" and column.modifier >= 0
+    }
+
+
 def copy_rows(
-    frame: DataFrame, table: str, statement: str, settings: Settings
+    frame: DataFrame,
+    table: str,
+    statement: str,
+    settings: Settings,
+    limits: Mapping[int, tuple[str, int]] | None = None,
 ) -> tuple[tuple[str, ...], int]:
     """Send the rows of a DataFrame to a COPY, each task by itself; returns the copies that count,
-    by their transactions, and the number of rows.
+    by their transactions, and the number of rows. `limits`: of `longest`.
 
     Raises BadRows for a row that Postgres refuses, Unavailable when Postgres is away.
     """
@@ -110,7 +143,7 @@ def copy_rows(
     columns = quoted([field.name for field in fields])
 
     def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _copy(settings, statement, batches)
+        return _copy(settings, statement, batches, dict(limits or {}))
 
     texts = [
         _text(column, field.dataType).alias(f"_{i}")
@@ -134,17 +167,33 @@ def _text(column: SparkColumn, kind: DataType) -> SparkColumn:
     if isinstance(kind, TimestampType):
         return F.concat(column.cast("string"), F.lit("+00"))
     if re.split(r"\W", kind.simpleString())[0] in ("array", "map", "struct"):
-        return F.to_json(column)
+        return as_json(column)
     return column.cast("string")
 
 
+def _too_long(batch: pa.RecordBatch, limits: Mapping[int, tuple[str, int]]) -> str | None:
+    """What Postgres would say, but where only blanks are too many: those it cuts off in silence."""
+    for i, (name, limit) in limits.items():
+        found = pc.index(pc.greater(pc.utf8_length(batch.column(i)), limit), True).as_py()
+        if found >= 0:
+            value = batch.column(i)[found].as_py()
+            return f'value too long for type character varying({limit}) (column {name}: "{value}")'
+    return None
+
+
 def _copy(
-    settings: Settings, statement: str, batches: Iterable[pa.RecordBatch]
+    settings: Settings,
+    statement: str,
+    batches: Iterable[pa.RecordBatch],
+    limits: Mapping[int, tuple[str, int]],
 ) -> Iterator[pa.RecordBatch]:
     """In a task: copy its rows, in one transaction; at most one answer."""
     with tempfile.TemporaryFile() as rows:
         count = 0
         for batch in batches:
+            if said := _too_long(batch, limits):
+                yield _answer(None, 0, "22001", said)
+                return
             count += batch.num_rows
             pyarrow.csv.write_csv(batch, rows, _CSV)
         if count == 0:
@@ -162,9 +211,12 @@ def _copy(
             state, error = "", str(away)
         finally:
             database.dispose()
-        answer = {"piece": [piece], "rows": [count], "state": [state], "error": [error]}
-        yield pa.RecordBatch.from_pydict(
-            answer,
-            pa.schema([("piece", pa.string()), ("rows", pa.int64()), ("state", pa.string()),
-                       ("error", pa.string())]),
-        )  # fmt: skip
+        yield _answer(piece, count, state, error)
+
+
+def _answer(piece: str | None, rows: int, state: str | None, error: str | None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {"piece": [piece], "rows": [rows], "state": [state], "error": [error]},
+        pa.schema([("piece", pa.string()), ("rows", pa.int64()), ("state", pa.string()),
+                   ("error", pa.string())]),
+    )  # fmt: skip
