@@ -59,7 +59,10 @@ def tell(database: Database) -> None:
     )
     if batch is None:
         raise InvariantViolation("there is nothing to read in the story")
-    output = {"kind": "parquet", "output": "delays", "path": "delays/batch=1/attempt=1/"}
+    output = {
+        "kind": "parquet", "output": "delays", "root": "s3a://lake/output",
+        "path": "delays/batch=1/attempt=1/",
+    }  # fmt: skip
     commit_batch(database, batch, lease=LEASE, outputs=[output])
     checkpoint(database, "delays", name="after winter", request_id="weir_checkpoint/1/checkpoint")
 

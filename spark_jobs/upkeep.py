@@ -9,6 +9,7 @@ from weir.errors import Incomplete
 from weir.garbage import check_warehouse_ownership, sweep
 from weir.job import Job, forget_runs, main
 from weir.reader_groups.checkpoints import forget_old
+from weir.reader_groups.history import prune_batches
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.retention.prune import prune
 
@@ -30,6 +31,7 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         "deleted": deleted,
         "pruned": pruned,
         "forgotten_checkpoints": forget_old(job.database, job.settings.checkpoint_history),
+        "forgotten_batches": prune_batches(job.database, job.settings.metadata_history),
         "forgotten_runs": forget_runs(job.database, job.settings.job_history),
         "dropped": dropped,
     }

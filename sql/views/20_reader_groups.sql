@@ -181,7 +181,7 @@ SELECT g.name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, b.atte
        b.bytes, b.opened_at, b.committed_at, b.committed_at AS ended_at, b.outputs, b.bounds, b.rest,
        b.rejected, b.error
 FROM weir.reader_batch b JOIN weir.reader_group g USING (group_id);
-COMMENT ON VIEW weir.batches IS 'What was read at once, and what became of it.';
+COMMENT ON VIEW weir.batches IS 'What was read at once, and what became of it; that of the past is kept for metadata_history.';
 COMMENT ON COLUMN weir.batches.ended_at IS 'When it was committed: the same as committed_at, by the name that other views have.';
 
 CREATE VIEW weir.open_batches AS
@@ -200,15 +200,12 @@ COMMENT ON COLUMN weir.open_batches.segments IS 'How many it reads.';
 COMMENT ON COLUMN weir.open_batches.lapsed IS 'Whether its reader''s lease has run out, so that another may take it over now.';
 
 CREATE VIEW weir.parquet_outputs AS
-SELECT g.name AS reader_group, b.batch_id, b.committed_at, o.value ->> 'output' AS output,
-       o.value ->> 'path' AS path
-FROM weir.reader_batch b
-JOIN weir.reader_group g USING (group_id)
-CROSS JOIN LATERAL jsonb_array_elements(b.outputs) o
-WHERE b.state = 'committed' AND o.value ->> 'kind' = 'parquet';
+SELECT g.name AS reader_group, o.batch_id, o.committed_at, o.output,
+       o.root || '/' || o.path AS path
+FROM weir.parquet_output o JOIN weir.reader_group g USING (group_id);
 COMMENT ON VIEW weir.parquet_outputs IS 'The Parquet folders that count: exactly one attempt per batch and output.';
 COMMENT ON COLUMN weir.parquet_outputs.output IS 'What the job calls it.';
-COMMENT ON COLUMN weir.parquet_outputs.path IS 'The folder, below its output root.';
+COMMENT ON COLUMN weir.parquet_outputs.path IS 'The folder, as Spark opens it.';
 
 CREATE VIEW weir.checkpoints AS
 SELECT g.name AS reader_group, c.name AS checkpoint, c.kind, c.state, c.created_at, c.expires_at,

@@ -30,6 +30,7 @@ from weir.reader_groups import (
     changes,
     checkpoints,
     groups,
+    history,
     outputs,
     readers,
     splits,
@@ -54,7 +55,7 @@ OWNER = {
     ),
     **dict.fromkeys(
         """reader_group reader_group_stream reader reader_batch reader_group_segment
-        reader_group_pin checkpoint""".split(),
+        reader_group_pin checkpoint parquet_output""".split(),
         "reader_group",
     ),
     # To the two lists of what is to be looked at rows are only added, by whoever knows.
@@ -71,6 +72,7 @@ EXCEPTIONS = {
     "groups.create_reader_group": "the same, and its streams are locked",
     "capture.capture": "adds what it read in the same statement, and that stays true",
     "checkpoints.forget_old": "those that a newer one follows; a reset to one of them fails",
+    "history.prune_batches": "those that are over, which nobody changes; none that is waited for",
     "transactions.ping": "one row, as long as this attempt holds it; it asks for no other lock",
     "transactions.ping_all": "the same for each, in the order in which they are committed",
     "readers.renew": "one row, as long as this reader holds it, before those of its appends",
@@ -261,6 +263,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     watch(checkpoints.settle_group, "third")
     watch(checkpoints.settle_all)
     watch(checkpoints.forget_old, 0.0)
+    watch(history.prune_batches, 0.0)
     both = [lane.name, other.name]
     pins = [Pin.parse(f"{lane.name} 0..0.5 big")]
     changed = {"streams": both, "subscriber": False, "pins": pins}

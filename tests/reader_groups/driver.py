@@ -343,7 +343,7 @@ class GroupDriver:
     def check_outputs(self) -> None:
         """The attempts that count are those that committed; all others are known to be garbage."""
         found = committed_folders(self.database, self.group.name, OUTPUT)
-        assert found == [folder for _, folder in sorted(self.folders.items())]
+        assert found == [*self.folders.values()], "in the order of the commits"
         fenced = self.group.rows(
             "SELECT path FROM garbage WHERE root = :root AND path LIKE 'x/batch=' || :g || '.%'",
             root=ROOT,

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, at_once, rows, staged
+from tests.controller.support import Lane, at_once, rows, run, staged
 from tests.reader_groups.support import Group
 from weir.controller.transactions import abort
 from weir.errors import Fenced
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.changes import delete_reader_group, reset_reader_group
-from weir.reader_groups.outputs import committed_folders, record_output, write_manifest
+from weir.reader_groups.history import prune_batches
+from weir.reader_groups.outputs import PART, committed_folders, record_output, write_manifest
 from weir.reader_groups.readers import reader_offline
 from weir.reader_groups.splits import split_batch
 from weir.segment import segment_name
@@ -174,6 +175,72 @@ def test_the_manifest_lists_what_counts_for_readers_without_the_database(
         write_manifest(group.database, group.name, "delays", root, "delays")
         folders = [parquet(group, i, 1)["path"] for i in range(1, batch_id + 1)]
         assert json.loads(manifest.read_text())["folders"] == folders
+
+
+def listed(folder: Path) -> list[str]:
+    """The folders of a manifest, as a reader without the database finds them."""
+    manifest = json.loads((folder / "_manifest.json").read_text())
+    parts = [json.loads((folder / name).read_text())["folders"] for name in manifest["older"]]
+    return [path for part in [*parts, manifest["folders"]] for path in part]
+
+
+def test_the_manifest_lists_thousands_of_batches_at_the_price_of_the_newest(
+    group: Group, tmp_path: Path
+) -> None:
+    root, reader = str(tmp_path), group.reader()
+    folder = tmp_path / "delays" / f"group={group.name}"
+    folder.mkdir(parents=True)
+    write = partial(write_manifest, group.database, group.name, "delays", root, "delays")
+    for before in (0, PART - 1, PART, 3 * PART + 7):  # what was committed in between, unlisted
+        run(
+            group.database,
+            """INSERT INTO parquet_output
+            SELECT :g, 'delays', n, n, :root, 'delays/' || n, clock_timestamp()
+            FROM generate_series(coalesce((SELECT 1 + max(number) FROM parquet_output
+                                           WHERE group_id = :g), 0), :last) n""",
+            g=group.group_id, root=root, last=before - 1,
+        )  # fmt: skip
+        group.lanes[0].append({"0.0": 1})
+        batch = reader.must_open()
+        reader.commit(batch, outputs=[parquet(group, batch.batch_id, 1, root)])
+        write()
+        assert listed(folder) == committed_folders(group.database, group.name, "delays")
+        assert len(listed(folder)) == before + 1
+    newest = json.loads((folder / "_manifest.json").read_text())["folders"]
+    assert len(newest) == 8
+    times = {path: path.stat().st_mtime_ns for path in folder.glob("_manifest-*")}
+    assert len(times) == 3
+    (folder / f"_manifest-{group.group_id}-2.json").unlink()  # of a run that was killed before it
+    write()
+    assert listed(folder) == committed_folders(group.database, group.name, "delays")
+    again = [path for path in times if path.stat().st_mtime_ns != times[path]]
+    assert [path.name for path in again] == [f"_manifest-{group.group_id}-2.json"]
+
+
+def test_old_batches_are_pruned_and_what_they_wrote_counts_on(group: Group) -> None:
+    reader = group.reader()
+    for _ in range(3):
+        group.lanes[0].append({"0.0": 1})
+        batch = reader.must_open()
+        reader.commit(batch, outputs=[parquet(group, batch.batch_id, 1)])
+    group.lanes[0].append({"0.0": 1})
+    still_open = reader.must_open()
+    run(
+        group.database,
+        """UPDATE reader_batch SET committed_at = committed_at - interval '8 days',
+            opened_at = opened_at - interval '8 days'
+        WHERE group_id = :g AND batch_id <> 3""",
+        g=group.group_id,
+    )
+    before = committed_folders(group.database, group.name, "delays")
+    prune_batches(group.database, 7 * 86400.0)
+    assert [b.batch_id for b in group.batches()] == [3, still_open.batch_id]
+    assert committed_folders(group.database, group.name, "delays") == before
+    assert len(before) == 3
+    prune_batches(group.database, 0.0)
+    assert [b.batch_id for b in group.batches()] == [3, still_open.batch_id], "a day is kept"
+    reader.commit(still_open)
+    assert group.cut() == {"0.0": 14, "1.0": 10}
 
 
 def test_readers_that_write_the_manifest_at_once_leave_it_whole_and_up_to_date(

@@ -44,7 +44,7 @@ def parquet_rows(weir: Installation, group: str, output: str) -> list[int]:
     root = Path(weir.settings.output_roots[0])
     folders = committed_folders(weir.database, group, output)
     manifest = json.loads((root / output / f"group={group}/_manifest.json").read_text())
-    assert manifest == {"group": group, "output": output, "folders": folders}
+    assert manifest == {"group": group, "output": output, "folders": folders, "older": []}
     frame = weir.spark.read.parquet(*[str(root / folder) for folder in folders])
     return sorted(row.n for row in frame.collect())
 
@@ -408,3 +408,33 @@ def test_after_a_restore_a_consumer_opens_no_batch_and_writes_nothing(
     assert list(Path(weir.settings.output_roots[0]).iterdir()) == []
     recover(weir.database, weir.settings.warehouse, unknown_files="keep", request_id="recover")
     assert weir.consumer(group, note, "parquet:out").run()["events"] == 90
+
+
+def test_a_manifest_that_cannot_be_written_keeps_nobody_from_committing_and_reading(
+    weir: Installation, stream: StreamName
+) -> None:
+    group = weir.group(stream)
+    root = Path(weir.settings.output_roots[0])
+    in_the_way = root / f"out/group={group}/_manifest.json"
+    (in_the_way / "folder").mkdir(parents=True)
+    for unread in (90, 1):
+        assert weir.value("SELECT unread_events FROM lag") == unread
+        with pytest.raises(BatchFailed, match=r"is committed, but _manifest.json of parquet:out"):
+            weir.consumer(group, plain, "parquet:out").run()
+        assert [state for _, state, _ in batches(weir)].count("open") == 0
+        assert weir.value("SELECT unread_events FROM lag") == 0
+        weir.append(stream, [("more", 90)])
+    assert any("_manifest.json of parquet:out" in said for said in weir.said)
+    (in_the_way / "folder").rmdir()
+    in_the_way.rmdir()
+    weir.consumer(group, plain, "parquet:out").run()
+    assert parquet_rows(weir, group, "out") == [*range(90), 90, 90]
+
+
+def test_what_a_group_reads_is_no_output_of_its_consumer(
+    weir: Installation, stream: StreamName
+) -> None:
+    group = weir.group(stream)
+    with pytest.raises(InvalidInput, match=r"group readers reads s/events, so stream:s/events"):
+        weir.consumer(group, plain, f"stream:{stream}").run()
+    assert weir.value("SELECT unread_events FROM lag") == 90

@@ -38,9 +38,8 @@ def weir(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Installation:
 
 
 def parquet(weir: Installation, output: str) -> list[Any]:
-    root = Path(weir.settings.output_roots[0])
     found = weir.query("SELECT path FROM parquet_outputs WHERE output = :o", o=output)
-    return weir.spark.read.parquet(*[str(root / row.path) for row in found]).collect()
+    return weir.spark.read.parquet(*[row.path for row in found]).collect()
 
 
 def test_every_example_of_the_page_does_what_it_says(

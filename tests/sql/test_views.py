@@ -94,7 +94,9 @@ def test_views_say_who_has_read_what(told: dict[str, list[dict[str, Any]]]) -> N
     assert [(b["batch_id"], b["state"], b["events"], b["bytes"]) for b in told["batches"]] == [
         (1, "committed", 18, 180)
     ]
-    assert [p["path"] for p in told["parquet_outputs"]] == ["d/attempt=1/"]
+    [folder] = told["parquet_outputs"]
+    assert folder["path"].startswith("/")
+    assert folder["path"].endswith("/d/attempt=1/")
     [noon] = told["checkpoints"]
     assert (noon["checkpoint"], noon["kind"], noon["published"]) == ("noon", "manual", True)
     positions = [p for p in told["positions"] if p["reader_group"] == reading]

@@ -158,6 +158,15 @@ def commit_batch(
                     UPDATE reader_batch SET state = 'committed', outputs = CAST(:out AS jsonb),
                         committed_at = clock_timestamp(), rejected = :rejected
                     WHERE group_id = :g AND batch_id = :b
+                ), listed AS (
+                    INSERT INTO parquet_output (group_id, output, number, batch_id, root, path,
+                                                committed_at)
+                    SELECT :g, o ->> 'output', coalesce(1 + (
+                        SELECT max(p.number) FROM parquet_output p
+                        WHERE p.group_id = :g AND p.output = o ->> 'output'), 0),
+                        :b, o ->> 'root', o ->> 'path', clock_timestamp()
+                    FROM jsonb_array_elements(CAST(:out AS jsonb)) o
+                    WHERE o ->> 'kind' = 'parquet'
                 ), renewed AS (
                     UPDATE reader SET lease_until =
                         clock_timestamp() + :lease * interval '1 second'

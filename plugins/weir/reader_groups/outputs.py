@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from pyarrow import fs
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import lock_group
@@ -13,6 +14,8 @@ from weir.reader_groups.held import check_held
 from weir.reader_groups.new_batch import Batch
 from weir.storage import Database
 from weir.warehouse import filesystem
+
+PART = 1000  # folders of which a manifest names the newest, and a file each the older ones
 
 
 def record_output(database: Database, batch: Batch, output: dict[str, Any]) -> None:
@@ -59,32 +62,58 @@ def discard_outputs(
 
 
 def committed_folders(database: Database, group: str, output: str) -> list[str]:
-    """The folders that count, below the output root, in the order of the batches."""
-    rows = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT path FROM parquet_outputs WHERE reader_group = :group
-                AND output = :output ORDER BY batch_id"""
-            ),
-            {"group": group, "output": output},
-        ).all()
-    )
-    return [row.path for row in rows]
+    """The folders that count, below the output root, in the order of the commits."""
+    return [path for _, _, path in _listed(database, group, output, 0)]
 
 
 def write_manifest(database: Database, group: str, output: str, root: str, path: str) -> None:
     """Write `_manifest.json` beside a group's batches: the record again, for other readers.
 
-    Derived and rewritten whole, so a run that was killed before it is mended by the next. Readers
-    may write it at the same time: whoever writes last has seen all that was committed by then.
+    It names the newest folders itself. The older ones are in files of so many each, `older`, which
+    are written once: what a commit costs does not grow with those before it. Derived, so a run that
+    was killed before it is mended by the next. Readers may write it at the same time: whoever
+    writes last has seen all that was committed by then.
     """
     system, base = filesystem(root)
-    target = f"{base}/{path}/group={group}/_manifest.json"
-    folders = committed_folders(database, group, output)
-    written: list[str] = []
-    while folders != written:
-        new = f"{target}.{uuid.uuid4().hex}"
-        with system.open_output_stream(new) as out:
-            out.write(json.dumps({"group": group, "output": output, "folders": folders}).encode())
-        system.move(new, target)
-        written, folders = folders, committed_folders(database, group, output)
+    place = f"{base}/{path}/group={group}"
+    written: Sequence[Any] = []
+    while (rows := _listed(database, group, output)) != written:
+        full, group_id = rows[0].number // PART, rows[0].group_id
+        older = [f"_manifest-{group_id}-{part}.json" for part in range(full)]
+        for part in reversed(range(full)):  # the last first: before it are those before it
+            if system.get_file_info(f"{place}/{older[part]}").type != fs.FileType.NotFound:
+                break
+        else:
+            part = -1
+        for missing in range(part + 1, full):
+            folders = _listed(database, group, output, missing * PART)[:PART]
+            _replace(system, f"{place}/{older[missing]}", {"folders": [f.path for f in folders]})
+        named = [row.path for row in rows]
+        content = {"group": group, "output": output, "folders": named, "older": older}
+        _replace(system, f"{place}/_manifest.json", content)
+        written = rows
+
+
+def _listed(database: Database, group: str, output: str, start: int | None = None) -> Sequence[Any]:
+    """Group id, number and path of the folders from a number on; by default of the newest part, of
+    which there is always one."""
+    return database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT o.group_id, o.number, o.path FROM parquet_output o
+                JOIN reader_group g USING (group_id)
+                WHERE g.name = :group AND o.output = :output AND o.number >= coalesce(:start, (
+                    SELECT max(n.number) / :part * :part FROM parquet_output n
+                    WHERE n.group_id = g.group_id AND n.output = :output))
+                ORDER BY o.number"""
+            ),
+            {"group": group, "output": output, "start": start, "part": PART},
+        ).all()
+    )
+
+
+def _replace(system: fs.FileSystem, target: str, content: dict[str, Any]) -> None:
+    new = f"{target}.{uuid.uuid4().hex}"
+    with system.open_output_stream(new) as out:
+        out.write(json.dumps(content).encode())
+    system.move(new, target)

@@ -11,11 +11,10 @@ from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError
 from weir.names import stream_name
 from weir.reader_groups.batches import rejected_of
 from weir.reader_groups.groups import group_streams
-from weir.reader_groups.outputs import write_manifest
 from weir.spark.append import Appender
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
 from weir.spark.outputs import Output
-from weir.spark.reader import OpenBatch, Reader
+from weir.spark.reader import OpenBatch, Reader, list_folders
 
 Function = Callable[[Any], "DataFrame | dict[str, DataFrame]"]
 ON_ERROR = ("stop", "split", "quarantine")
@@ -54,6 +53,7 @@ class Consumer:
         Raises BatchFailed with the batch and the cause.
         """
         self.appender.database.transaction(self._check)
+        behind = self._list_folders()  # of a run that was killed after its last commit, too
         done: list[dict[str, Any]] = []
         failed: set[int] = set()  # batches of one event that failed here
         reader = Reader(
@@ -63,13 +63,20 @@ class Consumer:
         for key, value in WHOLE_TRACEBACKS.items():  # the session is the job's
             self.appender.spark.conf.set(key, value)
         with reader:
-            self._write_manifests()
             for batch in reader:
                 try:
                     done.append(self._process(batch))
                 except Exception as error:
                     if self._give_up(batch, error, failed):
                         done.append(batch.reject(error))
+        behind += [name for one in done for name in one["unlisted"]]
+        if behind and (unlisted := self._list_folders()):
+            raise BatchFailed(
+                f"all that group {self.group} had to read is committed, but _manifest.json of "
+                f"{'; '.join(unlisted)}: whoever reads it lacks what came since; the next run "
+                "writes it again.",
+                retryable=True,
+            )
         return {
             "reader_group": self.group,
             "batches": done,
@@ -81,17 +88,23 @@ class Consumer:
         """Raises NotFound or InvalidInput for an output, before a batch is opened for it."""
         for output in self.outputs:
             output.check(connection)
+        streams = [name for _, name in group_streams(connection, self.group)]
+        for output in self.outputs:
+            if output.kind == "stream" and output.name in streams:
+                raise InvalidInput(
+                    f"group {self.group} reads {output.name}, so {output} would be read again by "
+                    "the next run, and again; name another stream, or write to it with a Reader of "
+                    "your own."
+                )
         if self.on_error == "quarantine":
-            for _, name in group_streams(connection, self.group):
+            for name in streams:
                 stream_name(name, reserved=False)  # rejected rows have no stream for rejected rows
 
-    def _write_manifests(self) -> None:
-        """Also those of a run that was killed after its last commit."""
-        for output in self.outputs:
-            if output.kind == "parquet":
-                write_manifest(
-                    self.appender.database, self.group, output.name, output.root, output.path
-                )
+    def _list_folders(self) -> list[str]:
+        """Write each `_manifest.json`; returns which could not be written, and why."""
+        parquet = [output for output in self.outputs if output.kind == "parquet"]
+        tried = [(one, list_folders(self.appender, self.group, one)) for one in parquet]
+        return [f"{one} could not be written ({why})" for one, why in tried if why]
 
     def _process(self, batch: OpenBatch) -> dict[str, Any]:
         kept: list[DataFrame] = []

@@ -176,6 +176,21 @@ class Reader:
                 ping(connection, attempt, settings.transaction_lease, settings.transaction_max)
 
 
+def list_folders(app: Appender, group: str, output: Output) -> str:
+    """Write the `_manifest.json` of a Parquet output; returns why it could not be, or nothing. What
+    is committed is committed without it: the next commit or run writes it again, whole."""
+    try:
+        write_manifest(app.database, group, output.name, output.root, output.path)
+    except Exception as error:  # whatever it was, a commit is over and can't fail any more
+        why = sentence(error)
+        app.say(
+            f"_manifest.json of {output} and group {group} could not be written ({why}): until it "
+            "is, it lacks what was committed since; the view weir.parquet_outputs has it"
+        )
+        return why
+    return ""
+
+
 class OpenBatch:
     """What a reader reads at once. Nothing that is written counts before `commit`, and then all."""
 
@@ -350,9 +365,8 @@ class OpenBatch:
             rejected=rejected,
         )  # fmt: skip
         self._end()
-        for output, _ in self._parquet:
-            write_manifest(app.database, self._batch.group, output.name, output.root, output.path)
         app.say(f"batch {self.batch_id} of {self._batch.group} committed")
+        unlisted = [o.name for o, _ in self._parquet if list_folders(app, self._batch.group, o)]
         return {
             "batch": self.batch_id,
             "attempt": self.attempt,
@@ -360,6 +374,7 @@ class OpenBatch:
             "rejected": rejected,
             "streams": [one.report() for one in committed],
             "parquet": [one["path"] for _, one in self._parquet],
+            "unlisted": unlisted,
             "tables": [{"table": one.table, "rows": one.rows} for one in self._tables],
         }
 
