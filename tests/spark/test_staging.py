@@ -146,3 +146,11 @@ def test_a_folder_in_which_something_lies_is_not_written_to(weir: Installation) 
     with pytest.raises(InvariantViolation, match="run weir_recover"):
         weir.append(stream, rows(weir, 10, tasks=1))
     assert [path.name for path in folder.iterdir()] == ["forgotten.parquet"]
+
+
+def test_an_append_without_rows_leaves_no_folder(weir: Installation) -> None:
+    stream = weir.create()
+    weir.append(stream, rows(weir, 0, tasks=2))
+    weir.append(stream, rows(weir, 5, tasks=1))
+    left = {path.name for path in Path(weir.settings.warehouse).rglob("_weir_tx=*")}
+    assert left == {"_weir_tx=2"}

@@ -21,6 +21,7 @@ from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, InvariantViolation
 from weir.names import check_user_columns
+from weir.removal import delete_here
 from weir.schema import Field, merge
 from weir.segment import segment_name
 from weir.spark.expressions import Expression, check_expression, with_expression
@@ -95,6 +96,8 @@ def stage(
     _check_folders(attempt, files)
     if not key.plain:
         _check_sample(resolving, warehouse, attempt, key, fields, files)
+    if not files:  # no row of the metadata will ever lead to what Spark leaves beside no events
+        delete_here([(warehouse, attempt.folder)])
     return Staged(
         attempt,
         tuple(file for file in files if file.segment_id != REJECTED_SEGMENT),
