@@ -4,7 +4,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0017"
+revision = "0013"
 down_revision = "0012"
 
 
