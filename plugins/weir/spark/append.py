@@ -1,7 +1,9 @@
 """Append rows to a stream: files first, pointer last (PDP-24 on Parquet and Postgres)."""
 
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +12,7 @@ from sqlalchemy import Connection
 from weir.controller.commit import commit
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
-from weir.errors import Unavailable, WeirError
+from weir.errors import Unavailable
 from weir.garbage import check_warehouse_ownership
 from weir.names import StreamName, stream_name
 from weir.settings import Settings, load
@@ -103,7 +105,7 @@ class Appender:
         """Write an attempt, and its rejected rows if there are any; whatever fails aborts it."""
         opened = [attempt]
         lease, longest = self.settings.transaction_lease, self.settings.transaction_max
-        try:
+        with self.aborting(opened):
             check_warehouse_ownership(self.database, self.settings.warehouse)
             with self.database.keep_alive(
                 lambda c: ping_all(c, opened, lease, longest), every=lease / 3
@@ -113,20 +115,27 @@ class Appender:
                     return [staged]
                 check_rejected(self.spark, self.settings, staged, place)
                 return [staged, stage_rejected(self, staged, place, opened)]
-        except Exception:
-            for one in opened:
-                abort(self.database, one)
+
+    @contextmanager
+    def aborting(self, opened: list[Attempt], *, committing: bool = False) -> Iterator[None]:
+        """A block after which the attempts are aborted if it raises, whatever it raises.
+
+        `committing`: unless Postgres was away, because then nobody knows whether it committed.
+        """
+        try:
+            yield
+        except Exception as error:
+            if not (committing and isinstance(error, Unavailable)):
+                for one in opened:
+                    # The block's error is the one to hear of; a lease runs out by itself.
+                    with contextlib.suppress(Exception):
+                        abort(self.database, one)
             raise
 
     def commit(self, staged: list[Staged]) -> Committed:
         """Commit staged appends as one change; returns the first. What is refused is aborted."""
-        try:
+        with self.aborting([one.attempt for one in staged], committing=True):
             committed = commit(self.database, *staged)[0]
-        except WeirError as error:
-            if not isinstance(error, Unavailable):  # then nobody knows whether it was committed
-                for one in staged:
-                    abort(self.database, one.attempt)
-            raise
         self.say(
             f"committed {committed.events:,} events in {committed.files} files "
             f"({committed.bytes:,} bytes) to {committed.stream}"

@@ -8,8 +8,7 @@ from pyspark.sql import DataFrame
 
 from weir.controller.commit import commit
 from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt, Committed, abort, ping_all
-from weir.errors import Unavailable
+from weir.controller.transactions import Attempt, Committed, ping_all
 from weir.names import StreamName
 from weir.spark.append import Appender
 
@@ -54,18 +53,13 @@ def transaction(appender: Appender, *, writer_id: str, batch_id: str) -> Iterato
     """
     whole = Transaction(appender, writer_id, batch_id)
     lease, longest = appender.settings.transaction_lease, appender.settings.transaction_max
-    try:
+    with appender.aborting(whole._opened, committing=True):
         with appender.database.keep_alive(
             lambda c: ping_all(c, whole._opened, lease, longest), every=lease / 3
         ):
             yield whole
         if whole._staged:
             whole.committed += commit(appender.database, *whole._staged)
-    except Exception as error:
-        if not isinstance(error, Unavailable):  # then nobody knows whether it was committed
-            for attempt in whole._opened:
-                abort(appender.database, attempt)
-        raise
     appender.say(
         f"committed {sum(one.events for one in whole.committed):,} events to "
         + ", ".join(sorted({one.stream for one in whole.committed}))
