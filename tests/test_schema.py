@@ -129,4 +129,4 @@ def test_a_schema_only_grows(current: list[Field], given_: list[Field]) -> None:
 
 def test_a_type_is_shown_as_a_person_reads_it() -> None:
     assert show("decimal(10,2)") == "decimal(10,2)"
-    assert show(struct(column("x"))) == "struct"
+    assert show(struct(column("x"))) == "struct<x: string>"

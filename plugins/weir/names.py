@@ -1,6 +1,7 @@
 """Names of streams, reader groups and columns: validated before they become paths or SQL."""
 
 import re
+from collections import Counter
 from typing import NamedTuple
 
 from weir.errors import InvalidInput
@@ -65,15 +66,42 @@ def reader_label(text: str) -> str:
     return text
 
 
+def unstorable(text: str) -> str:
+    """What keeps Postgres from storing a text, as a refusal says it; empty if nothing does."""
+    if "\0" in text:
+        return "has a NUL character (\\x00)"
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"has {text[error.start]!r}, which is half a character: it is not UTF-8"
+    return ""
+
+
+def check_text(what: str, text: str) -> str:
+    """A text that Postgres can store, unchanged. Raises InvalidInput naming it and its value."""
+    if why := unstorable(text):
+        raise InvalidInput(f"{what} {shortened(text)} {why}; leave that out.")
+    return text
+
+
+def shortened(value: object, most: int = 200) -> str:
+    """A value as a refusal repeats it: its beginning, if it is long."""
+    shown = repr(value)
+    return shown if len(shown) <= most else f"{shown[:most]}... ({len(shown):,} characters)"
+
+
 def check_user_columns(columns: list[str]) -> None:
-    """Refuse columns whose names Weir keeps for itself, in any case of letters."""
+    """Refuse columns whose names Weir keeps for itself, in any case of letters, that occur twice,
+    or that can't be stored."""
     for column in columns:
+        check_text("column", column)
         lower = column.lower()
         if lower.startswith("_weir") or lower in _RESERVED_COLUMNS:
             raise InvalidInput(
                 f"column {column!r} has a reserved name: columns may not begin with _weir nor be "
                 f"called {', '.join(sorted(_RESERVED_COLUMNS))}; rename it."
             )
-    duplicates = {c for c in columns if [d.lower() for d in columns].count(c.lower()) > 1}
+    counted = Counter(column.lower() for column in columns)
+    duplicates = {c for c in columns if counted[c.lower()] > 1}
     if duplicates:
         raise InvalidInput(f"column {sorted(duplicates)[0]!r} occurs twice; rename one of them.")

@@ -12,6 +12,8 @@ from weir.names import (
     READER_GROUP_PATTERN,
     RULE,
     STREAM_PATTERN,
+    check_text,
+    shortened,
 )
 
 A = TypeVar("A")
@@ -24,6 +26,12 @@ FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 OUTPUT_PATTERN = r"^(stream|parquet|table):\S+$"
 NUMBER_PATTERN = r"0?\.\d*[1-9]\d*"  # between 0 and 1, as a line of a list
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
+TAG_PATTERN = r"^([^\s-]|\S[^\n\r\t]{0,98}\S)$"
+TAGS: dict[str, Any] = {
+    "items": {"type": "string", "pattern": TAG_PATTERN}, "maxItems": 100, "uniqueItems": True,
+}  # fmt: skip
+# The longest texts that people write: cuts of 10,000 segments, 10,000 columns.
+LONGEST_CUT, LONGEST_COLUMNS = 500_000, 500_000
 # What a text must be, as refusals say it.
 _TEXTS = {
     AGE_PATTERN: AGE,
@@ -38,6 +46,7 @@ _TEXTS = {
     "with a letter or digit",
     LABEL_PATTERN: "a label of at most 63 letters, digits and . _ -, beginning with a letter "
     "or digit",
+    TAG_PATTERN: "a tag of at most 100 characters without blanks at its ends",
 }
 
 
@@ -171,8 +180,11 @@ def _refusal(name: str, value: Any, schema: dict[str, Any]) -> str:
                     "entry a line, without brackets, quotes and commas."
                 )
             if not _fits(part, schema["items"]):
-                return f"{name} holds {part!r}, which is not {_wanted(schema['items'])}."
-    return f"{name} is {value!r}, which is not {_wanted(schema)}."
+                return f"{name} holds {shortened(part)}, which is not {_wanted(schema['items'])}."
+        if schema.get("uniqueItems") and len(set(value)) < len(value):
+            twice = next(part for part in value if value.count(part) > 1)
+            return f"{name} holds {shortened(twice)} {value.count(twice)} times; give it once."
+    return f"{name} is {shortened(value)}, which is not {_wanted(schema)}."
 
 
 def _holds_quotes(value: Any) -> bool:
@@ -193,7 +205,8 @@ def _wanted(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
     if "pattern" in schema:
-        return _TEXTS[schema["pattern"]]
+        longest = f" and at most {schema['maxLength']:,} long" if "maxLength" in schema else ""
+        return _TEXTS[schema["pattern"]] + longest
     what = {
         "string": "a text", "boolean": "true or false", "integer": "a whole number",
         "number": "a number", "array": "a list",
@@ -204,6 +217,7 @@ def _wanted(schema: dict[str, Any]) -> str:
             ("minimum", "at least"), ("maximum", "at most"), ("exclusiveMinimum", "more than"),
             ("exclusiveMaximum", "less than"), ("minLength", "with a length of at least"),
             ("maxLength", "with a length of at most"), ("minItems", "with a length of at least"),
+            ("maxItems", "with a length of at most"),
         )
         if keyword in schema
     ]  # fmt: skip
@@ -218,8 +232,10 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
     if isinstance(value, bool):
         return bool(schema["type"] == "boolean")
     if isinstance(value, list):
-        return len(value) >= schema.get("minItems", 0) and all(
-            _fits(part, schema["items"]) for part in value
+        return (
+            schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value))
+            and all(_fits(part, schema["items"]) for part in value)
+            and not (schema.get("uniqueItems") and len(set(value)) < len(value))
         )
     if isinstance(value, str):
         return (

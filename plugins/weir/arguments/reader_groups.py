@@ -6,12 +6,15 @@ from typing import Any
 from weir.amounts import AGE_PATTERN
 from weir.arguments.form import (
     CHECKPOINT_PATTERN,
+    LONGEST_CUT,
     PLACE,
     argument,
     reader_group_argument,
 )
 from weir.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
 
+MOST_STREAMS = 1_000
+WRITTEN: dict[str, Any] = {"minLength": 1, "maxLength": LONGEST_CUT}
 _SUBSCRIBER = (
     "Whether events are kept until this group has released them or a maximum deletes them; in a "
     "stream with Truncate what is consumed off nothing is kept for a group."
@@ -47,11 +50,13 @@ class CreateReaderGroup:
     streams: list[str] = argument(
         "Streams", "The streams it reads, as scope/stream.",
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, minItems=1,
+        maxItems=MOST_STREAMS, uniqueItems=True,
     )  # fmt: skip
-    start: str = argument("Start", f"Where it begins: {PLACE}.", "head", minLength=1)
+    start: str = argument("Start", f"Where it begins: {PLACE}.", "head", **WRITTEN)
     end: str = argument(
-        "End", f"Where it stops for good: {PLACE}. Empty: it reads on for ever.", ""
-    )
+        "End", f"Where it stops for good: {PLACE}. Empty: it reads on for ever.", "",
+        maxLength=LONGEST_CUT,
+    )  # fmt: skip
     subscriber: bool = argument("Subscriber", _SUBSCRIBER, True)
     on_gap: str = argument(
         "When events were truncated before it read them",
@@ -80,22 +85,23 @@ class UpdateReaderGroup:
     time_out: str = _time_out()
     max_outstanding: int = argument(
         "Waiting checkpoints", "How many may wait for batches at a time. 0: unchanged.", 0,
-        minimum=0,
+        minimum=0, maximum=10_000,
     )  # fmt: skip
     streams: list[str] = argument(
         "Streams", "All streams it reads from now on. Empty: unchanged.", [],
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
+        maxItems=MOST_STREAMS, uniqueItems=True,
     )  # fmt: skip
-    start: str = argument("Start", f"Where it begins in new streams: {PLACE}.", "head", minLength=1)
+    start: str = argument("Start", f"Where it begins in new streams: {PLACE}.", "head", **WRITTEN)
     pins: list[str] = argument(
         "Pins",
         "Ranges of keys that readers of one label read, such as nyc/flights 0.25..0.5 big, in "
         "place of those there are; a single - removes them. Empty: unchanged.",
-        [], items={"type": "string", "minLength": 1},
+        [], items={"type": "string", "minLength": 1, "maxLength": 300}, maxItems=10_000,
     )  # fmt: skip
     generation: int = argument(
         "Generation", "Refuse the change if the group is not of this generation. -1: whichever.",
-        -1, minimum=-1,
+        -1, minimum=-1, maximum=2**31 - 1,
     )  # fmt: skip
 
 
@@ -105,7 +111,7 @@ class ResetReaderGroup:
 
     reader_group: str = reader_group_argument()
     to: str = argument(
-        "To", f"Where it goes: start (where it began), checkpoint NAME, {PLACE}.", minLength=1
+        "To", f"Where it goes: start (where it began), checkpoint NAME, {PLACE}.", **WRITTEN
     )
     allow_repeat: bool = argument(
         "Repeat", "Go back although events that were read and committed are read again.", False
@@ -121,8 +127,9 @@ class ForkReaderGroup:
         "New reader group", "The name of the new group.", pattern=READER_GROUP_PATTERN
     )
     at: str = argument(
-        "At", f"checkpoint NAME (of the first group), {PLACE}. Empty: where it stands now.", ""
-    )
+        "At", f"checkpoint NAME (of the first group), {PLACE}. Empty: where it stands now.", "",
+        maxLength=LONGEST_CUT,
+    )  # fmt: skip
     subscriber: bool = argument("Subscriber", _SUBSCRIBER, True)
 
 
@@ -133,11 +140,11 @@ class ReleaseReaderGroup:
     reader_group: str = reader_group_argument()
     at: str = argument(
         "At", f"Before where: position (where it stands), checkpoint NAME, {PLACE}.", "position",
-        minLength=1,
+        **WRITTEN,
     )  # fmt: skip
     generation: int = argument(
         "Generation", "Refuse it if the group is not of this generation. -1: whichever.",
-        -1, minimum=-1,
+        -1, minimum=-1, maximum=2**31 - 1,
     )  # fmt: skip
 
 
@@ -153,14 +160,17 @@ class ReaderOffline:
     """Take a reader out of a group by hand."""
 
     reader_group: str = reader_group_argument()
-    reader: str = argument("Reader", "The reader's id (see the view weir.readers).", minLength=1)
+    reader: str = argument(
+        "Reader", "The reader's id (see the view weir.readers).", minLength=1,
+        maxLength=1_000,
+    )  # fmt: skip
     position: str = argument(
         "Position",
         "How far it has read of its open batch, such as 0.0=12, 1.0=7 (of several streams "
         '{"nyc/flights": {"0.0": 12}}). Empty: others go on at the last committed position, and '
         "take an open batch over whole.",
-        "",
-    )
+        "", maxLength=LONGEST_CUT,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,24 @@
 """What the jobs take that make, change and end streams."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from weir.amounts import AGE_PATTERN, SIZE_PATTERN, parse_age, parse_size
 from weir.arguments.form import (
+    LONGEST_COLUMNS,
+    LONGEST_CUT,
     SEGMENT_PATTERN,
+    TAG_PATTERN,
+    TAGS,
     argument,
     stream_argument,
 )
+from weir.errors import InvalidInput
 from weir.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
 
+MOST_SEGMENTS = 10_000
+MOST_RATE = 10**12  # a terabyte a second, for one segment
 # The settings of retention, in the forms of a stream: title and description.
 _RETENTION = {
     "retain_min_age": (
@@ -69,6 +77,7 @@ class CreateStream:
         "Routing key",
         "A column such as customer, or a SQL expression over columns, whose value decides the "
         "segment. Events of one key are read in the order they were written.",
+        maxLength=1_000,
     )
     segments: int = argument(
         "Segments",
@@ -102,14 +111,12 @@ class CreateStream:
         "Minimum number of segments", "A scale that would leave fewer is refused.", 1, minimum=1,
         maximum=10_000,
     )  # fmt: skip
-    tags: list[str] = argument(
-        "Tags", "Words to find the stream by.", [], items={"type": "string", "minLength": 1}
-    )
+    tags: list[str] = argument("Tags", "Words to find the stream by.", [], **TAGS)
     schema: str = argument(
         "Columns",
         "The columns as SQL, such as: id BIGINT, name STRING. Empty: as in the first append.",
-        "",
-    )
+        "", maxLength=LONGEST_COLUMNS,
+    )  # fmt: skip
 
     @property
     def retention(self) -> dict[str, int | None]:
@@ -126,7 +133,8 @@ class ScaleStream:
         "Segments to replace",
         "Active ones, as number.epoch (see the view weir.segments): one to split it, neighbours to "
         "merge or divide them anew. Several that are no neighbours are scaled at once.",
-        items={"type": "string", "pattern": SEGMENT_PATTERN}, minItems=1,
+        items={"type": "string", "pattern": SEGMENT_PATTERN, "maxLength": 40}, minItems=1,
+        maxItems=10_000,
     )  # fmt: skip
     parts: int = argument(
         "Equal parts",
@@ -140,6 +148,7 @@ class ScaleStream:
         "Boundaries",
         "Instead of equal parts: where the new segments divide the key space, between 0 and 1.",
         [], items={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        maxItems=9_999, uniqueItems=True,
     )  # fmt: skip
     reason: str = argument(
         "Reason", "Why, for those who ask later (see the view weir.epoch_transition).", "",
@@ -166,11 +175,13 @@ class UpdateStream:
         0, minimum=0, maximum=10_000,
     )  # fmt: skip
     target_rate: int = argument(
-        "Target rate", "Events or bytes per second and segment. 0: unchanged.", 0, minimum=0
-    )
+        "Target rate", "Events or bytes per second and segment. 0: unchanged.", 0, minimum=0,
+        maximum=MOST_RATE,
+    )  # fmt: skip
     scale_factor: int = argument(
-        "Scale factor", "Into how many segments one is split at most. 0: unchanged.", 0, minimum=0
-    )
+        "Scale factor", "Into how many segments one is split at most. 0: unchanged.", 0, minimum=0,
+        maximum=MOST_SEGMENTS,
+    )  # fmt: skip
     retain_by_consumption: str = argument(
         "Truncate what is consumed", "Whether what all subscribers have consumed is deleted.",
         "unchanged", enum=["unchanged", "yes", "no"],
@@ -191,13 +202,13 @@ class UpdateStream:
     )  # fmt: skip
     tags: list[str] = argument(
         "Tags", "Words to find the stream by, in place of those it has; a single - removes them.",
-        [], items={"type": "string", "minLength": 1},
+        [], **{**TAGS, "items": {"type": "string", "minLength": 1, "maxLength": 100}},
     )  # fmt: skip
     more_columns: str = argument(
         "More columns",
         "Columns to add, as SQL, such as: gate STRING. They are null in the events there are.",
-        "",
-    )
+        "", maxLength=LONGEST_COLUMNS,
+    )  # fmt: skip
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -217,6 +228,12 @@ class UpdateStream:
             changes["retain_by_consumption"] = self.retain_by_consumption == "yes"
         if self.tags:
             changes["tags"] = () if self.tags == ["-"] else tuple(self.tags)
+            for tag in changes["tags"]:
+                if re.fullmatch(TAG_PATTERN, tag) is None:
+                    raise InvalidInput(
+                        f"tags holds {tag!r}, which is not a tag without blanks at its ends (- "
+                        "alone removes the tags)."
+                    )
         return changes | _retention_of(self)
 
 
@@ -250,6 +267,7 @@ class TruncateStream:
         "time 2026-01-01T00:00:00Z: what was appended before; position, or checkpoint NAME: what "
         "the reader group below has read by then; or an offset for each segment, 0.0=12, 1.0=7.",
         minLength=1,
+        maxLength=LONGEST_CUT,
     )
     reader_group: str = argument(
         "Reader group", "Whose position or checkpoint is meant. Empty for any other place.",

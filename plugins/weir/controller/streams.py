@@ -12,8 +12,8 @@ from weir.controller.locks import LockedStream, read_stream
 from weir.controller.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.key_space import even_split
-from weir.names import StreamName, check_user_columns
-from weir.schema import Field
+from weir.names import StreamName
+from weir.schema import Field, plain
 from weir.storage import Database
 
 
@@ -69,7 +69,7 @@ def create_in(
             f"segments is {segments}, fewer than min_segments, {configuration.min_segments}."
         )
     if fields is not None:
-        check_user_columns([field["name"] for field in fields])
+        fields = plain(fields)
     ranges = even_split(segments)
     row = connection.execute(
         text(

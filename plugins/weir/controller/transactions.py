@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import lock_streams, no_such_stream, not_active
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, WeirError
-from weir.names import StreamName
+from weir.names import StreamName, check_text
 from weir.schema import Field
 from weir.segment import Segment
 from weir.storage import Database, wait_for_disk
@@ -104,6 +104,10 @@ def begin(
     transaction holds one of the files (unless `append_again`).
     """
 
+    for what, said in (("writer_id", writer_id), ("batch_id", batch_id), ("source", source)):
+        check_text(what, said)
+    for file in inputs:
+        check_text("the path", file.path)
     given = {
         "scope": name.scope,
         "name": name.name,

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from weir.controller.locks import LockedGroup, lock_group
 from weir.controller.requests import Request
 from weir.errors import Fenced, InvalidInput, NotFound, WeirError
-from weir.names import reader_label
+from weir.names import check_text, reader_label
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.places import by_stream
 from weir.reader_groups.plan import Bound
@@ -35,6 +35,7 @@ def join(database: Database, group: str, reader_id: str, lease: float, *, label:
     segments and its open batch are this reader's. `label`: what pins name it by. Raises
     InvalidInput for a label that is none.
     """
+    check_text("reader_id", reader_id)
     if label:
         reader_label(label)
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from weir.controller.reads import FileSlice, plan_of_stream
 from weir.errors import InvalidInput
 from weir.names import StreamName
-from weir.schema import Field
+from weir.schema import Field, without_metadata
 from weir.settings import Settings
 from weir.spark.frames import exact, one_after_another, quoted
 from weir.spark.routing import SEGMENT, SEQ, TASK, constant_array
@@ -65,7 +65,7 @@ def frame_of(
     """The rows of the slices in the order asked for (see `read_stream_frame`)."""
     if order not in ORDERS:
         raise InvalidInput(f"order is {order!r}; use one of {', '.join(ORDERS)}.")
-    schema = StructType.fromJson({"type": "struct", "fields": fields})
+    schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
     if not slices:
         extra = [StructField(n, LongType()) for n in PLACES]
         return spark.createDataFrame([], StructType([*schema.fields, *extra]))

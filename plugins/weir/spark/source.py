@@ -37,6 +37,7 @@ from weir.controller.reads import FileSlice, schema_by_id
 from weir.errors import InvalidInput
 from weir.names import StreamName, stream_name
 from weir.reader_groups.groups import ON_GAP
+from weir.schema import without_metadata
 from weir.settings import Settings, load
 from weir.spark.read import PLACES, chains_of
 from weir.storage import Database
@@ -84,7 +85,7 @@ class WeirSource(DataSource):
             return schema_by_id(connection, read_stream(connection, self.stream).stream_id)
 
         known = _ask(self.settings, fields)
-        struct = StructType.fromJson({"type": "struct", "fields": known})
+        struct = StructType.fromJson({"type": "struct", "fields": without_metadata(known)})
         return StructType([*struct.fields, *(StructField(name, LongType()) for name in PLACES)])
 
     def reader(self, schema: StructType) -> "DataSourceReader":
