@@ -194,7 +194,8 @@ def _read(warehouse: str, part: FileSlice, schema: pa.Schema, wanted: Sequence[s
     """The same with the ranks; columns that the file has not are null."""
     system, base = filesystem(warehouse)
     with system.open_input_file(f"{base}/{part.path}") as source:
-        file = pq.ParquetFile(source)
+        # What Spark wrote when it still wrote INT96: nanoseconds would overflow.
+        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         there = set(file.schema_arrow.names)
         table = file.read(columns=[*(n for n in wanted if n in there), _SEQ])
     table = table.slice(part.first_row, part.end_row - part.first_row)

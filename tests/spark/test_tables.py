@@ -2,8 +2,10 @@
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import weir as api
@@ -153,3 +155,39 @@ def test_rows_without_a_key_are_spread_as_spark_spreads_them(weir: Installation)
     weir.append(two, frame.coalesce(1))
     segments = [weir.facts(s).set_index("n")["_segment"].to_dict() for s in (one, two)]
     assert segments[0] == segments[1]
+
+
+FAR = [
+    dt.datetime(1, 1, 1),
+    dt.datetime(1582, 10, 4),
+    dt.datetime(9999, 12, 31, 23, 59, 59, 999999),
+]
+
+
+def test_times_beyond_what_nanoseconds_hold_come_back_as_they_went_in(weir: Installation) -> None:
+    stream = weir.create(segments=1)
+    rows = pa.table({"k": ["a", "b", "c"], "at": pa.array(FAR, pa.timestamp("us"))})
+    pq.write_table(rows, f"{weir.input}/far.parquet")
+    weir.ingest(stream, ["far.parquet"])
+    assert api.read(str(stream), settings=weir.settings)["at"].to_pylist() == FAR
+    (path,) = weir.query("SELECT path FROM data_file")
+    kinds = pq.read_schema(f"{weir.settings.warehouse}/{path.path}")
+    assert kinds.field("at").type == pa.timestamp("us")
+
+
+def test_times_in_the_form_that_spark_wrote_before_are_read(weir: Installation) -> None:
+    stream = weir.create(segments=1)
+    frame = weir.spark.createDataFrame(
+        [("a", FAR[0]), ("b", FAR[2])], "k string, at timestamp"
+    ).coalesce(1)
+    weir.append(stream, frame)
+    (row,) = weir.query("SELECT path FROM data_file")
+    path = Path(weir.settings.warehouse, row.path)
+    before = weir.spark.newSession()
+    before.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+    before.read.parquet(str(path)).coalesce(1).write.parquet(f"{weir.input}/old")
+    (written,) = Path(weir.input, "old").glob("*.parquet")
+    path.write_bytes(written.read_bytes())
+    assert pq.ParquetFile(path).schema.column(1).physical_type == "INT96"
+    found = api.read(str(stream), settings=weir.settings)["at"].to_pylist()
+    assert [at.replace(tzinfo=None) for at in found] == [FAR[0], FAR[2]]

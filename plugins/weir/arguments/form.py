@@ -12,8 +12,8 @@ from weir.names import (
     READER_GROUP_PATTERN,
     RULE,
     STREAM_PATTERN,
-    check_text,
     shortened,
+    unstorable,
 )
 
 A = TypeVar("A")
