@@ -20,7 +20,8 @@ class Ingest:
     files: list[str] = argument(
         "Files",
         "Files or folders below an input root, in the order in which their rows are to be read.",
-        items={"type": "string", "minLength": 1}, minItems=1,
+        items={"type": "string", "minLength": 1, "maxLength": 4_096}, minItems=1,
+        maxItems=20_000,
     )  # fmt: skip
     format: str = argument(
         "Format",
@@ -28,10 +29,22 @@ class Ingest:
         "endings say (.parquet, .csv, .json, .jsonl, .ndjson; text also .gz, .bz2).",
         "auto", enum=["auto", "parquet", "csv", "json"],
     )  # fmt: skip
-    null_value: str = argument("Null (csv)", "What stands for null in a csv file.", "")
-    separator: str = argument(
-        "Separator (csv)", "What separates the columns of a csv file.", ",", minLength=1
+    null_value: str = argument(
+        "Null (csv)", "What stands for null in a csv file.", "", maxLength=100
     )
+    separator: str = argument(
+        "Separator (csv)",
+        "What separates the columns of a csv file.",
+        ",",
+        minLength=1,
+        maxLength=10,
+    )
+    infer: str = argument(
+        "Types (csv)",
+        "What the columns of csv files become in a stream that has none yet: types, guessed from "
+        "all values (numbers with leading zeros, such as 00501, are text), or strings.",
+        "types", enum=["types", "strings"],
+    )  # fmt: skip
     append_again: bool = argument(
         "Append again", "Append files that the stream holds already a second time.", False
     )
@@ -46,13 +59,14 @@ class Process:
         "Function",
         "module:function of a configured package; it takes the events as a DataFrame and returns "
         "one, or a dictionary from output to DataFrame.",
-        pattern=FUNCTION_PATTERN,
+        pattern=FUNCTION_PATTERN, maxLength=500,
     )  # fmt: skip
     outputs: list[str] = argument(
         "Outputs",
         "Where the result goes: stream:scope/stream, parquet:folder below the output root, or "
         "table:schema.table of Weir's database.",
-        items={"type": "string", "pattern": OUTPUT_PATTERN}, minItems=1,
+        items={"type": "string", "pattern": OUTPUT_PATTERN, "maxLength": 4_096}, minItems=1,
+        maxItems=100,
     )  # fmt: skip
     order: str = argument(
         "Order",
@@ -87,7 +101,7 @@ class Retention:
     )
     streams: list[str] = argument(
         "Streams", "Decide for these, as scope/stream. Empty: for all of which something changed.",
-        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
+        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
     )  # fmt: skip
 
 

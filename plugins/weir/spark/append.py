@@ -19,6 +19,7 @@ from weir.settings import Settings, load
 from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading_session
 from weir.spark.rejected import check_rejected, stage_rejected
 from weir.spark.stage import Say, ranked, stage
+from weir.spark.unreadable import naming_files
 from weir.storage import Database
 
 log = logging.getLogger("weir.append")
@@ -60,11 +61,14 @@ class Appender:
                 f"files already ({opened.events:,} events)"
             )
             return opened
-        staged = self.stage(
-            opened,
-            lambda: read_inputs(reading_session(self.spark, inputs), inputs, opened.fields),
-            inputs.place,
-        )
+        quarantine = opened.on_bad_rows == "quarantine"
+
+        def rows() -> DataFrame:
+            spark = reading_session(self.spark, inputs)
+            return read_inputs(spark, inputs, opened.fields, quarantine=quarantine, say=self.say)
+
+        with naming_files(inputs.root, [file.path for file in inputs.files], inputs.format):
+            staged = self.stage(opened, rows, inputs.place)
         return self.commit(staged)
 
     def append_frame(

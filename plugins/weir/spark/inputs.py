@@ -5,42 +5,44 @@ neighbouring small files are read by one task and sorted by rank, a large file i
 and the parts are put one after the other: every task holds one contiguous run of ranks.
 """
 
-import csv
+import errno
 import hashlib
 import json
+import logging
 import os
-import uuid
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet as pq
 from pyarrow import fs
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
 
 from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
-from weir.names import check_user_columns
-from weir.schema import Field, same_type, show
+from weir.names import check_text, shortened
+from weir.schema import Field
 from weir.spark.file_formats import AUTO, FORMATS, format_of
 from weir.spark.frames import exact, one_after_another, quoted
+from weir.spark.input_columns import (
+    MALFORMED as MALFORMED,
+)
+from weir.spark.input_columns import (
+    READING,
+    Columns,
+    columns_of,
+    file_names,
+    one_slash,
+)
 from weir.spark.routing import SEQ
-from weir.spark.session import COMPLETE, private_session
+from weir.spark.session import private_session
 from weir.warehouse import below_root, filesystem, spark_path
 
-MALFORMED = "_weir_malformed"  # the text of a row that could not be parsed, else null
 FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33  # of the rank: file, block of a split text file, row
 ROW_MASK = (1 << ROW_BITS) - 1
 _LEAST, _MOST = 4 << 20, 128 << 20  # bytes that one task reads, about
 _OPENING = 128 << 10  # bytes that a task could read while it opens a file
-# Times without a zone mean UTC, in every session; quotes in a csv file are doubled, as RFC 4180 has
-# it and all but Spark write it.
-_READING = {"timeZone": "UTC", "escape": '"', **COMPLETE}
+log = logging.getLogger("weir.inputs")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Inputs:
     format: str
     options: dict[str, str]
     modified: tuple[str, ...]
+    infer: str = "types"  # of csv files for a stream without columns; or "strings"
     prefix: str = ""  # what the paths are known by, for files below another root than the first
 
     @property
@@ -69,6 +72,15 @@ class Inputs:
         """A hash of sizes and times: changed files are another input."""
         seen = [[f.bytes for f in self.files], self.modified, self.format, self.options]
         return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def separator(self) -> str:
+        """The character between the columns of csv files. Raises InvalidInput for anything else."""
+        given = self.options.get("sep", self.options.get("delimiter", ","))
+        separator = "\t" if given == r"\t" else given
+        if len(separator) != 1 or separator in '"\r\n':
+            raise InvalidInput(rf"the separator is {given!r}; use one character, or \t for a tab.")
+        return separator
 
     @property
     def block_shift(self) -> int:
@@ -97,6 +109,7 @@ def find_inputs(
     found: list[tuple[str, int, str]] = []
     root = ""
     for given in paths:
+        check_text("the path", given)
         this_root, relative = below_root(given.strip(), roots, "input path")
         if root and this_root != root:
             raise InvalidInput("all files of one append must lie below the same input root.")
@@ -112,21 +125,34 @@ def find_inputs(
         format_of([path for path, _, _ in found]) if format_ == AUTO else format_,
         options,
         tuple(modified for _, _, modified in found),
-        "" if root in (roots[0].rstrip("/"), os.path.realpath(roots[0])) else root + "/",
+        prefix="" if root in (roots[0].rstrip("/"), os.path.realpath(roots[0])) else root + "/",
     )
 
 
 def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int, str]]:
     system, base = filesystem(root)
-    info = system.get_file_info(f"{base}/{relative}")
+    try:
+        info = system.get_file_info(f"{base}/{relative}")
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise InvalidInput(
+            f"the input path {shortened(relative)} is longer than a file's name may be."
+        ) from None
     if info.type == fs.FileType.NotFound:
-        raise InvalidInput(f"the input file {relative!r} does not exist below {root}.")
+        raise InvalidInput(f"the input file {shortened(relative)} does not exist below {root}.")
     infos = [info]
     if info.type == fs.FileType.Directory:
         listed = system.get_file_info(fs.FileSelector(info.path))
-        infos = sorted(
-            (i for i in listed if not i.base_name.startswith((".", "_"))), key=lambda i: i.path
-        )
+        try:
+            infos = sorted(
+                (i for i in listed if not i.base_name.startswith((".", "_"))), key=lambda i: i.path
+            )
+        except UnicodeDecodeError as error:
+            raise InvalidInput(
+                f"the input folder {relative!r} has a file whose name, {error.object!r}, is not "
+                "UTF-8; rename it."
+            ) from None
         for i in infos:
             if i.type != fs.FileType.File:
                 raise InvalidInput(
@@ -164,12 +190,21 @@ def reading_session(spark: SparkSession, inputs: Inputs) -> SparkSession:
     )
 
 
-def read_inputs(spark: SparkSession, inputs: Inputs, known: list[Field] | None) -> DataFrame:
+def read_inputs(
+    spark: SparkSession,
+    inputs: Inputs,
+    known: list[Field] | None,
+    *,
+    quarantine: bool = False,
+    say: Callable[[str], None] = log.info,
+) -> DataFrame:
     """The rows of the files with their rank (`_weir_seq`), one contiguous run of ranks per task.
 
     `known`: the stream's schema, if it has one. Text formats have `_weir_malformed`, too.
+    `quarantine`: rows that don't fit the schema are marked there where one could be refused before
+    anything is read. Raises InvalidInput naming a file that can't be read as it is.
     """
-    schema = _schema(spark, inputs, known)
+    columns = columns_of(spark, inputs, known, quarantine, say)
     weights = [file.bytes + _OPENING for file in inputs.files]
     target = max(_LEAST, min(_MOST, sum(weights) // spark.sparkContext.defaultParallelism))
     groups: list[list[int]] = []
@@ -180,39 +215,48 @@ def read_inputs(spark: SparkSession, inputs: Inputs, known: list[Field] | None) 
             size = 0
         groups[-1].append(i)
         size += weight
-    parts = [_read_group(spark, inputs, group, schema) for group in groups]
+    parts = [_read_group(spark, inputs, group, columns) for group in groups]
     return one_after_another(parts)
 
 
 def _read_group(
-    spark: SparkSession, inputs: Inputs, group: list[int], schema: StructType
+    spark: SparkSession, inputs: Inputs, group: list[int], columns: Columns
 ) -> DataFrame:
     paths = [spark_path(inputs.root, inputs.files[i].path) for i in group]
-    reader = spark.read.schema(schema).options(**{**_READING, **inputs.options})
-    if inputs.format == "csv":
-        reader = reader.option("header", True).option("enforceSchema", True)
-    if inputs.format != "parquet":
-        reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED)
-    frame = reader.format(inputs.format).load([exact(path) for path in paths])
-    columns = quoted(schema.fieldNames())
+    frame = _scan(spark, inputs, [exact(path) for path in paths], columns, group)
+    read = quoted(columns.read)
     if len(group) == 1:
-        return frame.select(*columns, _rank(inputs, F.lit(group[0])).alias(SEQ))
+        return columns.parsed(frame.select(*read, _rank(inputs, F.lit(group[0])).alias(SEQ)))
     # One task reads them all, in whatever order; sorting by rank restores the order given.
     index = spark.createDataFrame(
-        list(zip(_names(spark, inputs.root, paths), group, strict=True)),
+        list(zip(file_names(spark, inputs.root, paths), group, strict=True)),
         "_weir_path string, _weir_file long",
     )
-    frame = frame.select(*columns, F.col("_metadata.file_path").alias("_weir_file_path"),
+    frame = frame.select(*read, F.col("_metadata.file_path").alias("_weir_file_path"),
                          *_place_columns(inputs))  # fmt: skip
     joined = frame.join(
-        F.broadcast(index), _one_slash(F.col("_weir_file_path")) == F.col("_weir_path"), "left"
+        F.broadcast(index), one_slash(F.col("_weir_file_path")) == F.col("_weir_path"), "left"
     )
     file = F.coalesce(
         F.col("_weir_file"),
         F.raise_error(F.concat(F.lit("unknown input file "), "_weir_file_path")),
     ).cast("long")
-    ranked = joined.select(*columns, _rank_of(file, inputs).alias(SEQ))
-    return ranked.coalesce(1).sortWithinPartitions(SEQ)
+    ranked = joined.select(*read, _rank_of(file, inputs).alias(SEQ))
+    return columns.parsed(ranked.coalesce(1).sortWithinPartitions(SEQ))
+
+
+def _scan(
+    spark: SparkSession, inputs: Inputs, paths: list[str], columns: Columns, group: list[int]
+) -> DataFrame:
+    if inputs.format == "json":
+        return spark.read.text(paths)
+    reader = spark.read.schema(columns.schema).options(**{**READING, **inputs.options})
+    if inputs.format == "csv":
+        reader = reader.option("header", True).option("enforceSchema", True)
+        reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED)
+        if columns.several_lines.intersection(group):
+            reader = reader.option("multiLine", True)
+    return reader.format(inputs.format).load(paths)
 
 
 def _place_columns(inputs: Inputs) -> list[Column]:
@@ -246,117 +290,3 @@ def _text_row(inputs: Inputs, block_start: Column, running_id: Column) -> Column
     # The running number of a task goes up within each block; see `reading` for the blocks.
     block = F.shiftleft(F.shiftright(block_start, inputs.block_shift), ROW_BITS)
     return block + running_id.bitwiseAND(F.lit(ROW_MASK))
-
-
-def _names(spark: SparkSession, root: str, paths: list[str]) -> list[str]:
-    """The paths as Spark tells them with the rows: with the host, where the root leaves it out."""
-    context: Any = spark.sparkContext
-    path = context._jvm.org.apache.hadoop.fs.Path
-    system = path(spark_path(root)).getFileSystem(context._jsc.hadoopConfiguration())
-    names = [str(system.makeQualified(path(one)).toUri().toString()) for one in paths]
-    return ["file:/" + n[5:].lstrip("/") if n.startswith("file:") else n for n in names]
-
-
-def _one_slash(path: Column) -> Column:
-    # Spark writes file:/x or file:///x, depending on how the path was built.
-    return F.regexp_replace(path, "^file:/+", "file:/")
-
-
-def _schema(spark: SparkSession, inputs: Inputs, known: list[Field] | None) -> StructType:
-    """The columns of the files; those of text files have the types that the stream knows."""
-    reader = spark.read.options(**{**_READING, **inputs.options})
-    paths = [exact(spark_path(inputs.root, file.path)) for file in inputs.files]
-    types = {field["name"]: field for field in known or []}
-    if inputs.format == "parquet":
-        struct = _parquet_schema(reader, inputs, paths)
-    elif inputs.format == "csv":
-        names = _csv_header(inputs)
-        if known is None:
-            found = reader.option("header", True).option("inferSchema", True).csv(paths).schema
-            struct = StructType(
-                [StructField(n, f.dataType) for n, f in zip(names, found.fields, strict=True)]
-            )
-        else:
-            text = {"type": "string", "nullable": True, "metadata": {}}
-            struct = _struct([types.get(name, {**text, "name": name}) for name in names])
-    else:
-        unparsed = uuid.uuid4().hex  # no column of the user's
-        found = reader.option("columnNameOfCorruptRecord", unparsed).json(paths).schema
-        names = [name for name in found.fieldNames() if name != unparsed] or list(types)
-        struct = _struct([types.get(name) or found[name].jsonValue() for name in names])
-    check_user_columns(struct.fieldNames())
-    if inputs.format == "parquet":
-        return struct
-    return StructType([*struct.fields, StructField(MALFORMED, StringType())])
-
-
-def _struct(fields: list[Field]) -> StructType:
-    return StructType.fromJson({"type": "struct", "fields": fields})
-
-
-def _parquet_schema(reader: DataFrameReader, inputs: Inputs, paths: list[str]) -> StructType:
-    """The columns of all files; a file that lacks one has nulls there."""
-    system, base = filesystem(inputs.root)
-
-    def footer(path: str) -> pyarrow.Schema:
-        try:
-            with system.open_input_file(f"{base}/{path}") as source:
-                return pq.read_schema(source).remove_metadata()
-        except (pyarrow.ArrowInvalid, OSError) as error:
-            said = str(error).strip().rstrip(".")
-            raise InvalidInput(
-                f"the input file {path!r} is not a Parquet file: {said}; if it is another kind of "
-                "file, choose its format."
-            ) from None
-
-    with ThreadPoolExecutor(16) as pool:
-        footers = list(pool.map(footer, [file.path for file in inputs.files]))
-    fields: dict[str, tuple[StructField, str]] = {}
-    seen: list[pyarrow.Schema] = []
-    for i, schema in enumerate(footers):
-        if any(schema.equals(other) for other in seen):
-            continue
-        seen.append(schema)
-        check_user_columns(schema.names)
-        try:
-            found = reader.parquet(paths[i]).schema.fields
-        except AnalysisException as error:
-            raise InvalidInput(
-                f"Spark can't read {inputs.files[i].path!r}: {str(error).strip().splitlines()[0]}"
-            ) from None
-        for field in found:
-            before, origin = fields.setdefault(field.name, (field, inputs.files[i].path))
-            if not same_type(before.dataType.jsonValue(), field.dataType.jsonValue()):
-                raise InvalidInput(
-                    f"column {field.name!r} is {show(field.dataType.jsonValue())} in "
-                    f"{inputs.files[i].path!r} but {show(before.dataType.jsonValue())} in "
-                    f"{origin!r}; append files of different types after casting one of them."
-                )
-    return StructType([field for field, _ in fields.values()])
-
-
-def _csv_header(inputs: Inputs) -> list[str]:
-    """The columns of the files' first lines, which must be the same in all of them."""
-    system, base = filesystem(inputs.root)
-    given = inputs.options.get("sep", inputs.options.get("delimiter", ","))
-    separator = "\t" if given == r"\t" else given
-    if len(separator) != 1:
-        raise InvalidInput(rf"the separator is {given!r}; use one character, or \t for a tab.")
-
-    def first_line(path: str) -> list[str]:
-        with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
-            start = source.read(1 << 16).decode("utf-8-sig", errors="replace")
-        lines = start.splitlines()
-        return next(csv.reader(lines[:1], delimiter=separator), []) if lines else []
-
-    with ThreadPoolExecutor(16) as pool:
-        headers = list(pool.map(first_line, [file.path for file in inputs.files]))
-    for file, header in zip(inputs.files, headers, strict=True):
-        if not header:
-            raise InvalidInput(f"the file {file.path!r} has no header line.")
-        if header != headers[0]:
-            raise InvalidInput(
-                f"the first line of {file.path!r} ({', '.join(header[:5])}) is not the same header "
-                f"as in {inputs.files[0].path!r} ({', '.join(headers[0][:5])})."
-            )
-    return [name or f"_c{i}" for i, name in enumerate(headers[0])]

@@ -1,0 +1,401 @@
+"""The columns of input files, and how their text becomes rows: found, compared with the stream's,
+and checked for what Spark would change or lose in silence."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from weir.errors import InvalidInput
+from weir.names import check_user_columns, shortened
+from weir.schema import Field, plain, same_type, show, without_metadata
+from weir.spark.frames import exact, quoted
+from weir.spark.routing import SEQ
+from weir.spark.session import COMPLETE
+from weir.spark.text_files import (
+    LONGEST_LINE,
+    check_text_of,
+    columns_with,
+    either,
+    gained,
+    has_gained,
+    header,
+    is_rounded,
+    look,
+    numbers_as_text,
+    shows,
+    unclosed_quote,
+    unfit,
+)
+from weir.spark.unreadable import damage_of, damaged, first_cause, one_line
+from weir.warehouse import filesystem, spark_path
+
+if TYPE_CHECKING:
+    from weir.spark.inputs import Inputs
+
+MALFORMED = "_weir_malformed"  # the text of a row that could not be parsed, else null
+# Times without a zone mean UTC, in every session; quotes in a csv file are doubled, as RFC 4180 has
+# it and all but Spark write it.
+READING = {"timeZone": "UTC", "escape": '"', **COMPLETE}
+_CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"}  # that Spark brings along
+_TEXT: Field = {"type": "string", "nullable": True, "metadata": {}}
+_NUMBERS = {"integer", "long", "double"}
+_SHOWN = 40  # columns of which the log says what was inferred
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is read of the files, and how rows come of it."""
+
+    schema: StructType  # of the rows; of text formats with MALFORMED
+    several_lines: frozenset[int] = frozenset()  # the csv files in which rows have newlines
+    json: dict[str, str] | None = None  # the options of json files, which are read as lines
+    # Columns to parse once more in other types, and what says of them whether the row is malformed.
+    tests: list[tuple[StructType, Column]] = field(default_factory=list)
+
+    @property
+    def read(self) -> list[str]:
+        """The columns of a scan."""
+        return self.schema.fieldNames() if self.json is None else ["value"]
+
+    def parsed(self, frame: DataFrame) -> DataFrame:
+        """The rows of what was scanned."""
+        if self.json is None:
+            return frame
+        value = F.col("value")
+        options = {**self.json, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
+        fit = F.when(~unfit(value), value)
+        parsed = [
+            F.from_json(fit, schema, options).alias(name)
+            for name, schema in [
+                ("_weir_row", self.schema),
+                *((f"_weir_test{i}", schema) for i, (schema, _) in enumerate(self.tests)),
+            ]
+        ]
+        suspect = either(test for _, test in self.tests)
+        frame = frame.where(F.trim(value) != "").select("value", SEQ, *parsed)
+        row = F.col("_weir_row")
+        text = F.replace(
+            F.make_valid_utf8(F.left(value, F.lit(LONGEST_LINE))), F.lit("\0"), F.lit("\ufffd")
+        )
+        malformed = F.when(unfit(value), text).otherwise(row.getField(MALFORMED))
+        if suspect is not None:
+            malformed = F.coalesce(malformed, F.when(suspect, value))
+        user = [row.getField(n).alias(n) for n in self.schema.fieldNames() if n != MALFORMED]
+        return frame.select(*user, malformed.alias(MALFORMED), SEQ)
+
+
+def columns_of(
+    spark: SparkSession,
+    inputs: "Inputs",
+    known: list[Field] | None,
+    quarantine: bool,
+    say: Callable[[str], None],
+) -> Columns:
+    """The columns of the files; those of text files have the types that the stream knows.
+
+    Raises InvalidInput naming what can't be read, or read as it is.
+    """
+    reader = spark.read.options(**{**READING, **inputs.options})
+    paths = [exact(spark_path(inputs.root, file.path)) for file in inputs.files]
+    if inputs.format == "parquet":
+        return Columns(_parquet(reader, inputs, paths))
+    if inputs.format == "csv":
+        return _csv(spark, reader, inputs, paths, known, say)
+    return _json(spark, reader, inputs, paths, known, quarantine, say)
+
+
+def _struct(fields: Sequence[Field]) -> StructType:
+    return StructType.fromJson({"type": "struct", "fields": without_metadata(list(fields))})
+
+
+def _with_malformed(struct: StructType) -> StructType:
+    return StructType([*struct.fields, StructField(MALFORMED, StringType())])
+
+
+def _parquet(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> StructType:
+    """The columns of all files; a file that lacks one has nulls there."""
+    system, base = filesystem(inputs.root)
+
+    def footer(path: str) -> pyarrow.Schema:
+        try:
+            with system.open_input_file(f"{base}/{path}") as source:
+                file = pq.ParquetFile(source)
+                found = file.schema_arrow.remove_metadata()
+                groups = file.metadata.num_row_groups
+                first = file.metadata.row_group(0) if groups else None
+        except (pyarrow.ArrowException, OSError) as error:
+            raise InvalidInput(
+                f"the input file {path!r} is not a Parquet file: {one_line(str(error))}; if it "
+                "is another kind of file, choose its format."
+            ) from None
+        codecs = {first.column(i).compression for i in range(first.num_columns)} if first else set()
+        if unknown := codecs - _CODECS:
+            raise InvalidInput(
+                f"the input file {path!r} is compressed with {min(unknown)}, which Spark can't "
+                "read; write it with snappy, zstd or gzip."
+            )
+        return found
+
+    with ThreadPoolExecutor(16) as pool:
+        footers = list(pool.map(footer, [file.path for file in inputs.files]))
+    fields: dict[str, tuple[Field, str]] = {}
+    seen: list[pyarrow.Schema] = []
+    for i, schema in enumerate(footers):
+        if any(schema.equals(other) for other in seen):
+            continue
+        seen.append(schema)
+        check_user_columns(schema.names)
+        try:
+            found = reader.parquet(paths[i]).schema.jsonValue()["fields"]
+        except (PySparkException, Py4JJavaError) as error:
+            said = str(error) if isinstance(error, AnalysisException) else first_cause(error)
+            raise InvalidInput(
+                f"Spark can't read {inputs.files[i].path!r}: {one_line(said)}."
+            ) from None
+        for one in found:
+            before, origin = fields.setdefault(one["name"], (one, inputs.files[i].path))
+            if not same_type(before["type"], one["type"]):
+                raise InvalidInput(
+                    f"column {one['name']!r} is {show(one['type'])} in {inputs.files[i].path!r} "
+                    f"but {show(before['type'])} in {origin!r}; append files of different types "
+                    "after casting one of them."
+                )
+    return _struct([one for one, _ in fields.values()])
+
+
+def _csv(
+    spark: SparkSession,
+    reader: DataFrameReader,
+    inputs: "Inputs",
+    paths: list[str],
+    known: list[Field] | None,
+    say: Callable[[str], None],
+) -> Columns:
+    names = _csv_header(inputs)
+    check_user_columns(names)
+    _check_separator(inputs, names, known)
+    several_lines = _several_lines(spark, inputs, paths)
+    if known is not None:
+        types = {one["name"]: one for one in known}
+        fields = [types.get(name, {**_TEXT, "name": name}) for name in names]
+    else:
+        fields = _inferred(reader, inputs, paths, names, bool(several_lines), say)
+    return Columns(_with_malformed(_struct(fields)), several_lines)
+
+
+def _inferred(
+    reader: DataFrameReader,
+    inputs: "Inputs",
+    paths: list[str],
+    names: list[str],
+    several_lines: bool,
+    say: Callable[[str], None],
+) -> list[Field]:
+    """The columns of csv files with the types that their values fit."""
+    if inputs.infer == "strings":
+        return [{**_TEXT, "name": name} for name in names]
+    say(f"inferring the types of {len(names)} columns: reading {len(paths)} files once for that")
+    reader = reader.option("header", True).option("multiLine", several_lines)
+    found = reader.option("inferSchema", True).csv(paths).schema.jsonValue()["fields"]
+    if len(found) != len(names):
+        raise InvalidInput(
+            f"the header line of {inputs.files[0].path!r} has {len(names)} columns by RFC 4180, "
+            f"but {len(found)} as Spark reads it; quote the names that have a separator, a quote "
+            "or a control character in them."
+        )
+    fields = [{**one, "name": name} for one, name in zip(found, names, strict=True)]
+    codes = _codes(reader, paths, fields)
+    fields = [{**_TEXT, "name": f["name"]} if f["name"] in codes else f for f in fields]
+    shown = shows(fields[:_SHOWN]) + (", ..." if len(fields) > _SHOWN else "")
+    zeros = (
+        f"; strings for their leading zeros: {', '.join(sorted(codes)[:_SHOWN])}" if codes else ""
+    )
+    say(
+        f"inferred for good: {shown}{zeros} (for other types give Columns when the stream is "
+        "created, or choose to infer strings)"
+    )
+    return fields
+
+
+def _codes(reader: DataFrameReader, paths: list[str], fields: list[Field]) -> set[str]:
+    """The columns of numbers in which one has a leading zero, such as 00501: it is a code."""
+    numbers = [one["name"] for one in fields if one["type"] in _NUMBERS]
+    if not numbers:
+        return set()
+    texts = reader.schema(_struct([{**_TEXT, "name": one["name"]} for one in fields])).csv(paths)
+    zero = [
+        F.coalesce(F.bool_or(column.rlike(r"^\s*[+-]?0[0-9]")), F.lit(False))
+        for column in quoted(numbers)
+    ]
+    row = texts.agg(F.array(*zero)).collect()[0]
+    return {name for name, has in zip(numbers, row[0], strict=True) if has}
+
+
+def _csv_header(inputs: "Inputs") -> list[str]:
+    """The columns of the files' first records, which must be the same in all of them."""
+    system, base = filesystem(inputs.root)
+    separator = inputs.separator
+
+    def first(path: str) -> list[str]:
+        try:
+            with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
+                return header(source, path, separator)
+        except OSError:
+            if (damage := damage_of(inputs.root, path, "csv")) is not None:
+                raise damaged(path, damage) from None
+            raise
+
+    with ThreadPoolExecutor(16) as pool:
+        headers = list(pool.map(first, [file.path for file in inputs.files]))
+    for file, one in zip(inputs.files, headers, strict=True):
+        if not one:
+            raise InvalidInput(f"the file {file.path!r} has no header line.")
+        if one != headers[0]:
+            raise InvalidInput(
+                f"the first line of {file.path!r} ({', '.join(one[:5])}) is not the same header "
+                f"as in {inputs.files[0].path!r} ({', '.join(headers[0][:5])})."
+            )
+    return [name or f"_c{i}" for i, name in enumerate(headers[0])]
+
+
+def _check_separator(inputs: "Inputs", names: list[str], known: list[Field] | None) -> None:
+    """Raises InvalidInput for a single column whose name looks like several."""
+    if len(names) > 1 or names[0] in {one["name"] for one in known or []}:
+        return
+    for other in (";", "\t", "|", ","):
+        if other in names[0]:
+            raise InvalidInput(
+                f"the header line of {inputs.files[0].path!r} has one column, "
+                f"{shortened(names[0])}; is it separated by {other!r}? Then give that as the "
+                "separator, else rename the column."
+            )
+
+
+def _several_lines(spark: SparkSession, inputs: "Inputs", paths: list[str]) -> frozenset[int]:
+    """Which of the csv files have newlines within quotes. Raises InvalidInput for one in which
+    quotes are never closed, and for one that is not UTF-8."""
+    lines = spark.read.text(paths).select(
+        one_slash(F.col("_metadata.file_path")).alias("file"), "value"
+    )
+    found = look(lines, inputs.separator)
+    if not found:
+        return frozenset()
+    whole = [spark_path(inputs.root, file.path) for file in inputs.files]
+    several = []
+    for i, name in enumerate(file_names(spark, inputs.root, whole)):
+        if name not in found:
+            continue
+        path = inputs.files[i].path
+        check_text_of(path, found[name])
+        if line := unclosed_quote(inputs.root, path, inputs.separator):
+            raise InvalidInput(
+                f'in {path!r} the quotes that begin in line {line:,} are never closed; add the "'
+                "that is missing."
+            )
+        several.append(i)
+    return frozenset(several)
+
+
+def _json(
+    spark: SparkSession,
+    reader: DataFrameReader,
+    inputs: "Inputs",
+    paths: list[str],
+    known: list[Field] | None,
+    quarantine: bool,
+    say: Callable[[str], None],
+) -> Columns:
+    unparsed = uuid.uuid4().hex  # no column of the user's
+    try:
+        struct = reader.option("columnNameOfCorruptRecord", unparsed).json(paths).schema
+    except AnalysisException as error:
+        if error.getCondition() != "COLUMN_ALREADY_EXISTS":
+            raise
+        name = (error.getMessageParameters() or {}).get("columnName", "?").strip("`")
+        raise InvalidInput(
+            f"the files have an object that names {name!r} twice (small and capital letters are "
+            "the same); rename one of them."
+        ) from None
+    found = {one["name"]: one for one in struct.jsonValue()["fields"] if one["name"] != unparsed}
+    types = {one["name"]: one for one in known or []}
+    if not found and known is None:
+        raise InvalidInput(_nothing_found(spark, inputs, paths))
+    fields = plain([types.get(name) or found[name] for name in found or types])
+    tests: list[tuple[StructType, Column]] = []
+    more = {n: gained(types[n]["type"], found[n]["type"], n) for n in found if n in types}
+    if paths_gained := [path for some in more.values() for path in some]:
+        if not quarantine:
+            raise InvalidInput(
+                f"{paths_gained[0]!r} is not in column {paths_gained[0].split('.')[0]!r} of the "
+                "stream, whose type can't change; leave it out, or set on_bad_rows to quarantine "
+                "with weir_update_stream."
+            )
+        kinds = [found[f["name"]]["type"] if more.get(f["name"]) else None for f in fields]
+        tests += _test(fields, kinds, len(tests), lambda column, one: has_gained(
+            column, types[one["name"]]["type"], one["type"]))  # fmt: skip
+    kinds = [numbers_as_text(one["type"]) for one in fields]
+    if any(kinds):
+        tests += _test(
+            fields, kinds, len(tests), lambda column, one: is_rounded(column, one["type"])
+        )
+    options = {**READING, **inputs.options}
+    return Columns(_with_malformed(_struct(fields)), json=options, tests=tests)
+
+
+def _test(
+    fields: list[Field],
+    kinds: list[Any],
+    number: int,
+    test: Callable[[Column, Field], Column | None],
+) -> list[tuple[StructType, Column]]:
+    """Columns to parse in these types, and whether the test is true of one of them."""
+    some = columns_with(fields, kinds)
+    row = F.col(f"_weir_test{number}")
+    whole = either(test(row.getField(one["name"]), one) for one in some)
+    return [] if whole is None else [(_struct(some), whole)]
+
+
+def _nothing_found(spark: SparkSession, inputs: "Inputs", paths: list[str]) -> str:
+    """Why json files have no column."""
+    lines = spark.read.text(paths).select(
+        one_slash(F.col("_metadata.file_path")).alias("file"), "value"
+    )
+    for name, wrong in look(lines, None).items():
+        check_text_of(name.rpartition("/")[2], wrong)
+    longest = lines.select(F.max(F.octet_length("value"))).first()
+    if longest is not None and (longest[0] or 0) > LONGEST_LINE:
+        return (
+            f"a line of the files has {longest[0]:,} bytes, more than the {LONGEST_LINE:,} that an "
+            "event may have as json; write one object per line."
+        )
+    example = lines.where(F.trim("value") != "").select(F.left("value", F.lit(80))).first()
+    if example is None:
+        return f"there is nothing in {inputs.files[0].path!r}, not even an empty object."
+    return (
+        f"no line of {inputs.files[0].path!r} is a json object with a field, the first is "
+        f"{example[0]!r}; write one object per line."
+    )
+
+
+def file_names(spark: SparkSession, root: str, paths: list[str]) -> list[str]:
+    """The paths as Spark tells them with the rows: with the host, where the root leaves it out."""
+    context: Any = spark.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path
+    system = path(spark_path(root)).getFileSystem(context._jsc.hadoopConfiguration())
+    names = [str(system.makeQualified(path(one)).toUri().toString()) for one in paths]
+    return ["file:/" + n[5:].lstrip("/") if n.startswith("file:") else n for n in names]
+
+
+def one_slash(path: Column) -> Column:
+    # Spark writes file:/x or file:///x, depending on how the path was built.
+    return F.regexp_replace(path, "^file:/+", "file:/")

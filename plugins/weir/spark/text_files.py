@@ -1,0 +1,241 @@
+"""What csv and json files hold that Spark would change or lose in silence.
+
+Spark reads a byte that is not UTF-8 as U+FFFD, and a quoted newline of a csv file as the end of a
+row; a number of a json file that a double can't hold is rounded, and a field of an object that the
+stream's column has not is dropped.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from weir.errors import InvalidInput
+from weir.names import shortened, unstorable
+from weir.schema import Field, show
+from weir.warehouse import filesystem
+
+LONGEST_LINE = 16 << 20  # bytes
+LONGEST_HEADER = 1 << 20  # bytes
+_EXACT = 1 << 53  # from here on a double can't hold each whole number
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with the text of a file: how many lines, and the first of them."""
+
+    not_utf8: int
+    nul: int
+    open_quotes: int
+    example: str
+
+
+def look(lines: DataFrame, separator: str | None) -> dict[str, Finding]:
+    """What is wrong with lines (columns `file` and `value`), by file; nothing for most.
+
+    `separator`: of a csv file, in which a line may end within quotes.
+    """
+    value = F.col("value")
+    not_utf8 = ~F.is_valid_utf8(value)
+    nul = F.contains(value, F.lit("\0"))
+    quoted = F.lit(False)
+    if separator is not None:
+        quoted = F.contains(value, F.lit('"')) & ~value.rlike(_whole_line(separator))
+    found = (
+        lines.select("file", value, not_utf8.alias("a"), nul.alias("b"), quoted.alias("c"))
+        .where("a or b or c")
+        .groupBy("file")
+        .agg(
+            F.count_if("a"),
+            F.count_if("b"),
+            F.count_if("c"),
+            F.min(F.when(F.col("a") | F.col("b"), F.make_valid_utf8(F.left("value", F.lit(80))))),
+        )
+        .collect()
+    )
+    return {file: Finding(a, b, c, example or "") for file, a, b, c, example in found}
+
+
+def _whole_line(separator: str) -> str:
+    """A regular expression for lines that end outside of quotes, if they begin so.
+
+    As Spark's parser has it: quotes count at the beginning of a field only; a quote in quotes is
+    doubled; what follows the closing one belongs to the field.
+    """
+    sep = re.escape(separator)
+    field = rf'(?:"[^"]*+(?:""[^"]*+)*+"[^{sep}]*+|[^"{sep}][^{sep}]*+|)'
+    return rf"\A{field}(?:{sep}{field})*+\z"
+
+
+def unclosed_quote(root: str, path: str, separator: str) -> int:
+    """The line of a csv file in which quotes begin that never end; 0 if there is none."""
+    sep = re.escape(separator.encode())
+    field = rb'(?:"[^"]*+(?:""[^"]*+)*+"[^%s]*+|[^"%s][^%s]*+|)' % (sep, sep, sep)
+    whole = re.compile(rb"%s(?:%s%s)*+" % (field, sep, field))
+    ends = re.compile(rb'[^"]*+(?:""[^"]*+)*+"[^%s]*+(?:%s%s)*+' % (sep, sep, field))
+    began = 0
+    system, base = filesystem(root)
+    with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
+        for number, line in enumerate(io.BufferedReader(source, 1 << 20), 1):
+            if began == 0:
+                if b'"' in line and whole.fullmatch(line.rstrip(b"\r\n")) is None:
+                    began = number
+            elif b'"' in line and ends.fullmatch(line.rstrip(b"\r\n")) is not None:
+                began = 0
+    return began
+
+
+def header(source: IO[bytes], path: str, separator: str) -> list[str]:
+    """The columns that the first record of a csv file names; it may have newlines in quotes."""
+    start = source.read(LONGEST_HEADER)
+    text = start.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
+    records = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        found = next(records, [])
+    except csv.Error as error:
+        raise InvalidInput(f"the header line of {path!r} can't be read: {error}.") from None
+    if len(start) == LONGEST_HEADER and records.line_num > 0 and not _ends(text):
+        raise InvalidInput(
+            f"the header line of {path!r} is longer than {LONGEST_HEADER:,} bytes; is it a csv "
+            "file with a header line?"
+        )
+    for name in found:
+        if unstorable(name):
+            raise InvalidInput(
+                f"the header line of {path!r} is not text in UTF-8 (it has {shortened(name, 60)}); "
+                "convert the file, for example with iconv -f UTF-16 -t UTF-8."
+            )
+    return found
+
+
+def _ends(text: str) -> bool:
+    return "\n" in text or "\r" in text
+
+
+def check_text_of(path: str, found: Finding) -> None:
+    """Raises InvalidInput for a file with bytes that are not UTF-8, or NUL."""
+    if found.not_utf8:
+        raise InvalidInput(
+            f"{found.not_utf8:,} lines of {path!r} are not UTF-8, the first of them "
+            f"{shortened(found.example)}; convert it, for example with iconv -f latin1 -t UTF-8."
+        )
+    if found.nul:
+        raise InvalidInput(
+            f"{found.nul:,} lines of {path!r} have NUL characters (\\x00), the first of them "
+            f"{shortened(found.example)}; remove them, or convert it from UTF-16 to UTF-8."
+        )
+
+
+def unfit(value: Column) -> Column:
+    """Whether a line of a json file can't be read as it is.
+
+    Spark drops a field with an empty name.
+    """
+    nameless = F.contains(value, F.lit('""')) & value.rlike(r'[{,]\s*""\s*:')
+    return (
+        ~F.is_valid_utf8(value)
+        | F.contains(value, F.lit("\0"))
+        | (F.octet_length(value) > F.lit(LONGEST_LINE))
+        | nameless
+    )
+
+
+def gained(known: Any, found: Any, path: str) -> list[str]:
+    """The fields of objects, at any depth, that are in `found` but not in `known`."""
+    if not isinstance(known, dict) or not isinstance(found, dict) or known["type"] != found["type"]:
+        if isinstance(known, dict) and known["type"] == "map":
+            return []
+        return []
+    if known["type"] == "struct":
+        parts = {field["name"]: field["type"] for field in known["fields"]}
+        paths = []
+        for field in found["fields"]:
+            name = field["name"]
+            below = f"{path}.{name}"
+            paths += gained(parts[name], field["type"], below) if name in parts else [below]
+        return paths
+    if known["type"] == "array":
+        return gained(known["elementType"], found["elementType"], f"{path}[]")
+    return []
+
+
+def has_gained(value: Column, known: Any, found: Any) -> Column | None:
+    """Whether a value of type `found` has such a field; None if none can."""
+    if not isinstance(known, dict) or not isinstance(found, dict) or known["type"] != found["type"]:
+        return None
+    if known["type"] == "array":
+        inner = known["elementType"], found["elementType"]
+        return _any_of(value, lambda element: has_gained(element, *inner))
+    if known["type"] != "struct":
+        return None
+    parts = {field["name"]: field["type"] for field in known["fields"]}
+    tests = []
+    for field in found["fields"]:
+        part = value.getField(field["name"])
+        if field["name"] not in parts:
+            tests.append(part.isNotNull())
+        elif (test := has_gained(part, parts[field["name"]], field["type"])) is not None:
+            tests.append(test)
+    return either(tests)
+
+
+def numbers_as_text(kind: Any) -> Any | None:
+    """A type with text in place of doubles; None when it has no double."""
+    if kind == "double":
+        return "string"
+    if not isinstance(kind, dict):
+        return None
+    if kind["type"] == "struct":
+        fields = [(field, numbers_as_text(field["type"])) for field in kind["fields"]]
+        kept = [{**field, "type": text} for field, text in fields if text is not None]
+        return {**kind, "fields": kept} if kept else None
+    name = "elementType" if kind["type"] == "array" else "valueType"
+    text = numbers_as_text(kind[name])
+    return None if text is None else {**kind, name: text}
+
+
+def is_rounded(value: Column, kind: Any) -> Column | None:
+    """Whether a value of a type that `numbers_as_text` made has a whole number no double holds."""
+    if kind == "string":
+        digits = value.rlike("^-?[0-9]{16,}$")
+        exact = value.try_cast("decimal(38,0)")
+        held = value.try_cast("double").try_cast("decimal(38,0)")
+        return digits & ~F.coalesce(exact == held, F.lit(False))
+    if kind["type"] == "struct":
+        parts = [(field["name"], field["type"]) for field in kind["fields"]]
+        return either([is_rounded(value.getField(name), part) for name, part in parts])
+    if kind["type"] == "array":
+        return _any_of(value, lambda element: is_rounded(element, kind["elementType"]))
+    return _any_of(F.map_values(value), lambda one: is_rounded(one, kind["valueType"]))
+
+
+def either(tests: Iterable[Column | None]) -> Column | None:
+    """Whether any of them is true; what is null is not."""
+    whole: Column | None = None
+    for test in tests:
+        if test is not None:
+            one = F.coalesce(test, F.lit(False))
+            whole = one if whole is None else whole | one
+    return whole
+
+
+def _any_of(values: Column, test: Any) -> Column | None:
+    if test(F.lit(None)) is None:
+        return None
+    return F.exists(values, test)
+
+
+def columns_with(fields: Sequence[Field], kinds: Sequence[Any | None]) -> list[Field]:
+    """The columns for which there is a type, with that type."""
+    pairs = zip(fields, kinds, strict=True)
+    return [{**field, "type": kind} for field, kind in pairs if kind is not None]
+
+
+def shows(fields: Sequence[Field]) -> str:
+    """Columns and types as a person reads them."""
+    return ", ".join(f"{field['name']} {show(field['type'])}" for field in fields)
