@@ -1,10 +1,12 @@
 """What is known of jobs, and for how long."""
 
+import json
+
 import pytest
 from sqlalchemy import text
 
 from tests.conftest import TestDatabase
-from weir.job import RunId, forget_runs, main, read_outcome
+from weir.job import RunId, forget_runs, hand_over, main, read_outcome
 from weir.storage import Database
 
 
@@ -40,3 +42,25 @@ def test_what_jobs_did_is_forgotten_after_a_while_but_not_of_those_that_still_sa
     assert read_outcome(database, old)[0] == "unknown"
     for kept in (long, new):
         assert read_outcome(database, kept)[:2] == ("succeeded", {"done": kept.task_id})
+
+
+def test_arguments_longer_than_a_command_line_are_handed_over_to_the_run_that_was_submitted(
+    database: Database,
+) -> None:
+    run = RunId("weir_ingest", "manual", "ingest")
+    paths = [f"days/{'x' * 200}{i}.csv" for i in range(4000)]
+    hand_over(database, run, "ingest", {"stream": "s/events", "paths": paths, "format": "csv"})
+    assert read_outcome(database, run)[0] == "submitted"
+    words = ["--run", json.dumps(run.__dict__)]
+    assert max(map(len, words)) < 1000
+    assert main("ingest", lambda job, given: {"paths": len(given.paths)}, words) == 0
+    assert read_outcome(database, run)[:2] == ("succeeded", {"paths": 4000})
+
+
+def test_what_was_handed_over_to_one_run_is_not_what_another_gets(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_over(database, RunId("weir", "a", "t"), "seal_stream", {"stream": "s/events"})
+    words = ["--run", json.dumps(RunId("weir", "b", "t").__dict__)]
+    assert main("seal_stream", lambda job, given: {}, words) == 2
+    assert "'stream' is missing" in capsys.readouterr().out

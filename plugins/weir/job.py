@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +20,16 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, text
 
 from weir.arguments import JOBS, parse
-from weir.errors import BatchFailed, WeirError, is_mistake
+from weir.errors import BatchFailed, InvalidInput, WeirError, is_mistake
+from weir.names import check_text, shortened
 from weir.settings import Settings, load
 from weir.storage import Database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_THIS = """dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
+    AND map_index = :map_index AND try_number = :try_number"""
 PROGRESS_EVERY = 5.0  # seconds between two writes of the progress
 
 
@@ -112,19 +115,24 @@ class Job:
             },
         )  # fmt: skip
 
-    def _start(self, connection: Connection, arguments: dict[str, Any]) -> None:
+    def _start(
+        self, connection: Connection, arguments: dict[str, Any], state: str = "running"
+    ) -> None:
         connection.execute(
             text(
                 """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
                                         arguments, state)
                 VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job,
-                        CAST(:arguments AS jsonb), 'running')
+                        CAST(:arguments AS jsonb), :state)
                 ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
-                    state = 'running', started_at = clock_timestamp(), error = NULL,
+                    state = excluded.state, started_at = clock_timestamp(), error = NULL,
                     arguments = excluded.arguments, report = NULL"""
             ),
-            {**self.run.__dict__, "job": self.name, "arguments": json.dumps(arguments)},
-        )
+            {
+                **self.run.__dict__, "job": self.name, "arguments": json.dumps(arguments),
+                "state": state,
+            },
+        )  # fmt: skip
 
 
 def job_path(job: str) -> str:
@@ -144,16 +152,20 @@ def main(
     logging.getLogger("py4j").setLevel(logging.WARNING)
     parser = argparse.ArgumentParser(prog=f"{name}.py", description=JOBS[name].__doc__)
     parser.add_argument("--run", default="{}", help="dag_id, run_id, task_id ... as JSON")
-    parser.add_argument("--arguments", default="{}", help="the job's arguments as JSON")
+    parser.add_argument(
+        "--arguments", default="",
+        help="the job's arguments as JSON; without it, what was handed over to this run",
+    )  # fmt: skip
     given = parser.parse_args(argv)
-    by_hand = {"dag_id": "by hand", "run_id": f"{time.time():.6f}", "task_id": name}
     job: Job | None = None
     try:
         settings = load()
-        arguments = json.loads(given.arguments)
+        starting = Job(name, _run_id(given.run, name), settings, Database.of(settings))
+        if given.arguments:
+            arguments = _object(given.arguments, "the arguments")
+        else:
+            arguments = handed_over(starting.database, starting.run)
         parsed = parse(JOBS[name], arguments)
-        starting = Job(name, RunId(**{**by_hand, **json.loads(given.run)}), settings,
-                       Database.of(settings))  # fmt: skip
         starting.database.transaction(lambda c: starting._start(c, arguments))
         job = starting
         report = work(job, parsed)
@@ -164,7 +176,7 @@ def main(
         return 0
     except Exception as error:
         known = isinstance(error, WeirError)
-        sentence = str(error) if known else f"{type(error).__name__}: {error}".splitlines()[0]
+        sentence = str(error) if known else _sentence(error)
         retryable = bool(getattr(error, "retryable", not is_mistake(error)))
         done = getattr(error, "report", None)
         if not known or isinstance(error, BatchFailed):
@@ -172,6 +184,60 @@ def main(
         print(f"weir: {name} failed: {sentence}", flush=True)
         _record_failure(job, sentence, retryable, done)
         return 1 if retryable else 2
+
+
+def _object(written: str, what: str) -> dict[str, Any]:
+    """A JSON object from the command line. Raises InvalidInput for anything else."""
+    try:
+        found = json.loads(written)
+    except (ValueError, RecursionError) as error:
+        said = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise InvalidInput(
+            f"{what} {shortened(written)} can't be read as JSON ({said}); give one JSON object."
+        ) from None
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{what} are {shortened(found)}, which is not a JSON object.")
+    return found
+
+
+def _run_id(written: str, name: str) -> RunId:
+    by_hand = {"dag_id": "by hand", "run_id": f"{time.time():.6f}", "task_id": name}
+    try:
+        run = RunId(**{**by_hand, **_object(written, "the names of the run")})
+    except TypeError:
+        known = ", ".join(one.name for one in fields(RunId))
+        raise InvalidInput(f"--run is {shortened(written)}; it takes {known}.") from None
+    check_text("--run", str(run))
+    return run
+
+
+def _sentence(error: Exception) -> str:
+    """What an error that nobody expected says first; of one of Java's, its cause."""
+    if "py4j" in sys.modules and type(error).__module__.startswith(("py4j", "pyspark")):
+        from weir.spark.unreadable import first_cause
+
+        return first_cause(error)
+    return (f"{type(error).__name__}: {error}".splitlines() or [type(error).__name__])[0]
+
+
+def hand_over(database: Database, run: RunId, job: str, arguments: dict[str, Any]) -> None:
+    """Leave the arguments of a job that is about to be submitted where it looks for them: a command
+    line holds 128 KiB of them, and is in the log."""
+    starting = Job(job, run, load(), database)
+    database.transaction(lambda c: starting._start(c, arguments, "submitted"))
+
+
+def handed_over(database: Database, run: RunId) -> dict[str, Any]:
+    """What `hand_over` left for a run; nothing for one that was started by hand."""
+    if run.dag_id == "by hand":
+        return {}
+    row = database.transaction(
+        lambda c: c.execute(
+            text(f"SELECT arguments FROM job_run WHERE {_THIS}"),  # noqa: S608 - constant
+            run.__dict__,
+        ).one_or_none()
+    )
+    return {} if row is None else dict(row.arguments)
 
 
 def _record_failure(

@@ -15,7 +15,7 @@ from weir.airflow.forms import RETRIES
 from weir.airflow.readers import ReaderTask
 from weir.arguments import JOBS, parse
 from weir.errors import InvalidInput, Unavailable, WeirError
-from weir.job import RunId, job_path, read_outcome
+from weir.job import RunId, hand_over, job_path, read_outcome
 from weir.names import stream_name
 from weir.settings import load
 from weir.storage import Database
@@ -63,9 +63,8 @@ class WeirJobOperator(SparkSubmitOperator):
         self._check_connection()
         map_index = -1 if ti.map_index is None else ti.map_index
         run = RunId(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number)
-        self.application_args = [
-            "--run", json.dumps(run.__dict__), "--arguments", json.dumps(arguments),
-        ]  # fmt: skip
+        self.application_args = ["--run", json.dumps(run.__dict__)]
+        self._hand_over(run, arguments)
         failed: Exception | None = None
         with contextlib.ExitStack() as meanwhile:
             if self.job == "process":
@@ -79,6 +78,16 @@ class WeirJobOperator(SparkSubmitOperator):
         report = self._outcome(run, failed)
         self._tell_assets(context, parsed)
         return report
+
+    def _hand_over(self, run: RunId, arguments: dict[str, Any]) -> None:
+        database = Database.of(load())
+        try:
+            hand_over(database, run, self.job, arguments)
+        except WeirError as error:
+            kind = AirflowException if error.retryable else AirflowFailException
+            raise kind(str(error)) from None
+        finally:
+            database.dispose()
 
     def on_kill(self) -> None:
         """Airflow ends the task: so ends the job, and the lease of its reader."""
