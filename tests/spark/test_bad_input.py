@@ -14,8 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.crash.jobs import write_config
-from tests.spark.installation import Installation
+from tests.spark.bad_inputs.made import GENERATORS, expand
+from tests.spark.installation import PLACE, Installation
 from weir.job import job_path, main
+from weir.names import stream_name
+from weir.tables import read
 
 UNKNOWN = "there is no stream s/nowhere"
 # The job, its arguments, what the sentence must say.
@@ -135,6 +138,7 @@ def installed(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Installati
     }
     for name, columns in tables.items():
         pq.write_table(pa.table(columns), root / f"{name}.parquet")
+    (root / "good.csv").write_text("k,n\na,1\n")
     (root / "no.parquet").write_text("not at all")
     (root / "plain").write_text("k,n\na,1\n")
     (root / "rows.csv").write_text("k,n\na,1\n")
@@ -198,6 +202,132 @@ def test_bad_input_fails_each_job_with_one_sentence_and_leaves_nothing_behind(
         )
     recorded = weir.query("SELECT error, retryable FROM job_run WHERE state = 'failed'")
     assert all(row.error and row.retryable is False for row in recorded)
+
+
+KINDS = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "bad_inputs/kinds.jsonl").read_text().splitlines()
+]
+# What a person must never see of what is below.
+RAW = re.compile(r"Py4J|psycopg2|Exception|Traceback|org\.apache")
+
+
+def made(weir: Installation, file: list[Any]) -> str:
+    """Make a file below the input root; returns its path there."""
+    name, generator, arguments = file
+    path = Path(weir.input, name)
+    path.parent.mkdir(exist_ok=True)
+    GENERATORS[generator](path, **expand(arguments))
+    return str(name)
+
+
+def prepared(weir: Installation, kind: dict[str, Any], number: int) -> dict[str, Any]:
+    """The arguments of a kind, whose stream and files are made."""
+    given: dict[str, Any] = expand(kind.get("arguments", {}))
+    if kind["job"] == "create_stream":
+        return {"stream": f"s/new{number}", "routing_key": "id", **given}
+    if kind["job"] != "ingest" or "stream" in given:
+        return given
+    stream = weir.create(
+        f"s/kind{number}", **{"key": "id", "segments": 1, **kind.get("stream", {})}
+    )
+    paths = []
+    if "before" in kind:
+        weir.ingest(stream, [made(weir, kind["before"])])
+    if "beside" in kind:
+        paths.append(made(weir, kind["beside"]))
+    paths.append(made(weir, kind["file"]))
+    return {"stream": str(stream), "paths": paths, **given}
+
+
+def ran(
+    kind: dict[str, Any], given: dict[str, Any], printed: pytest.CaptureFixture[str]
+) -> tuple[int, str]:
+    """Run a job as its file does; its exit status and what it printed."""
+    printed.readouterr()
+    run = import_module(f"spark_jobs.{kind['job']}").run
+    words = expand(kind["raw"]) if "raw" in kind else json.dumps(given)
+    status = main(kind["job"], run, ["--arguments", words])
+    return status, printed.readouterr().out
+
+
+def check_kind(
+    weir: Installation, kind: dict[str, Any], number: int, printed: pytest.CaptureFixture[str]
+) -> None:
+    """What must hold of a job that was given this."""
+    given = prepared(weir, kind, number)
+    before = state(weir)
+    status, out = ran(kind, given, printed)
+    allowed = kind["status"] if isinstance(kind["status"], list) else [kind["status"]]
+    assert status in allowed, f"exit status {status}: {out[-600:]}"
+    assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+    if status == 0:
+        check_accepted(weir, kind, given)
+        return
+    (line,) = [line for line in out.splitlines() if " failed: " in line]
+    sentence = line.split(" failed: ", 1)[1]
+    assert out.rstrip("\n").endswith(sentence), "the sentence has more than one line"
+    assert not RAW.search(out), out[-600:]
+    assert len(sentence) < 1500, "the sentence repeats too much of the input"
+    assert re.search(kind["says"], sentence), sentence
+    assert state(weir) == before, "something was left behind"
+
+
+def check_accepted(weir: Installation, kind: dict[str, Any], given: dict[str, Any]) -> None:
+    """What was appended is what the file holds."""
+    if kind["job"] != "ingest":
+        return
+    stream = stream_name(given["stream"])
+    frame = weir.frame(stream, "stream").drop(*PLACE)
+    if "rows" in kind:
+        kept = [[shown(value) for value in row] for row in frame.collect()]
+        assert kept == kind["rows"]
+        assert read(str(stream), settings=weir.settings).num_rows == len(kept)
+    if "events" in kind:
+        assert frame.count() == kind["events"]
+    rejected = weir.value(
+        "SELECT coalesce(sum(rejected), 0)::int FROM transactions WHERE stream = :s", s=str(stream)
+    )
+    assert rejected == kind.get("rejected", 0)
+
+
+def shown(value: Any) -> Any:
+    """A value as the data file writes it."""
+    return value if isinstance(value, (str, int, float, list)) or value is None else str(value)
+
+
+def check_kinds(
+    weir: Installation, kinds: list[dict[str, Any]], printed: pytest.CaptureFixture[str]
+) -> None:
+    wrong = []
+    for number, kind in enumerate(kinds):
+        try:
+            check_kind(weir, kind, number, printed)
+        except Exception as error:  # all kinds are tried, and all that are wrong are shown
+            wrong.append(f"{kind['kind']}: {type(error).__name__}: {str(error)[:700]}")
+    assert not wrong, f"{len(wrong)} of {len(kinds)}:\n" + "\n".join(wrong)
+    # What was written before it failed is known to be garbage.
+    folders = {row.path for row in weir.query("SELECT path FROM garbage")}
+    for path in Path(weir.settings.warehouse).rglob("_weir_attempt=*"):
+        relative = str(path.relative_to(weir.settings.warehouse)) + "/"
+        if any(path.rglob("*.parquet")):
+            assert relative in folders or weir.query(
+                "SELECT FROM data_file WHERE path LIKE :p", p=relative + "%"
+            )
+
+
+def test_a_kind_of_bad_input_of_each_class_is_answered_with_one_final_sentence(
+    installed: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_kinds(installed, [kind for kind in KINDS if kind.get("ci")], capsys)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_every_kind_of_bad_input_is_answered_with_one_final_sentence(
+    installed: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_kinds(installed, KINDS, capsys)
 
 
 def test_unreachable_database_is_named_without_its_password_and_may_be_tried_again(
