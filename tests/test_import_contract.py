@@ -28,6 +28,7 @@ LAYERS = {
 ALLOWED = {
     # Most jobs need no Spark session: the one that asks for it gets it, and imports it then.
     ("weir/job.py", "weir.spark.session"),
+    ("weir/job.py", "weir.spark.unreadable"),
     ("weir/job.py", "pyspark.sql"),  # a type, for the type checker only
     # A file system that pyarrow does not know, in a process that has a JVM already.
     ("weir/warehouse.py", "weir.spark.hadoop"),

@@ -47,7 +47,7 @@ VALUES: list[Any] = [
     "1.0", "1.0\n", "1", "-1.0", "1.0.0", "csv", "CSV", "parquet", "fail", "spread", "head",
     "before-the-migration", "segment", "split",
     "manual", "7 d", "500 MB", "7 weeks", "none", "report",
-    "unchanged", "fixed", ".hidden", "a" * 200, "a" * 201, "a/b",
+    "unchanged", "fixed", "strings", ".hidden", "a" * 200, "a" * 201, "a/b",
     "tailnum", "x\ny", "3", "true", "None", ",", ";", "\t",
     0, 1, 2, -1, 10_000, 10_001, 1000, 1001, 2**70, 1.5, 0.5, 0.0, 1.0, -0.5, 1e300,
     True, False, None,
@@ -111,7 +111,7 @@ SIZE_UNITS = "a size such as 500 MB or 2 GB, or none; the units are B, kB, MB, G
         ("create_stream", "segments", 10_001,
          "is 10001, which is not a whole number at least 1 and at most 10,000."),
         ("update_reader_group", "generation", -2,
-         "is -2, which is not a whole number at least -1."),
+         "is -2, which is not a whole number at least -1 and at most 2,147,483,647."),
         ("update_reader_group", "on_gap", "x",
          "is 'x', which is not one of unchanged, fail, skip."),
         ("scale_stream", "segments", ["1.0", "x"],
@@ -136,7 +136,10 @@ def test_every_refusal_names_the_argument_and_the_value(job: str, name: str) -> 
     for value in VALUES:
         given = {**GOOD[job], name: value}
         if not job_accepts(job, given):
-            with pytest.raises(InvalidInput, match=rf"^{name} (is|holds) .*, which is not .*\.$"):
+            with pytest.raises(
+                InvalidInput,
+                match=rf"^{name} (is|holds) .*(, which is not .*| times; give it once)\.$",
+            ):
                 parse(JOBS[job], given)
 
 

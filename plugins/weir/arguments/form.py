@@ -26,6 +26,7 @@ FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 OUTPUT_PATTERN = r"^(stream|parquet|table):\S+$"
 NUMBER_PATTERN = r"0?\.\d*[1-9]\d*"  # between 0 and 1, as a line of a list
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
+TEXT_PATTERN = r"^[^\x00]*$"
 TAG_PATTERN = r"^([^\s-]|\S[^\n\r\t]{0,98}\S)$"
 TAGS: dict[str, Any] = {
     "items": {"type": "string", "pattern": TAG_PATTERN}, "maxItems": 100, "uniqueItems": True,
@@ -78,7 +79,17 @@ def json_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
     """The JSON schema of one argument."""
     kind = get_type_hints(form)[known.name]
     types = {str: "string", int: "integer", bool: "boolean", float: "number"}
-    return {"type": types.get(kind, "array"), **known.metadata["schema"]}
+    schema = {"type": types.get(kind, "array"), **known.metadata["schema"]}
+    if "items" in schema:
+        schema["items"] = _storable(schema["items"])
+    return _storable(schema)
+
+
+def _storable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a text without NUL, which Postgres does not store."""
+    if schema["type"] != "string" or "pattern" in schema or "enum" in schema:
+        return schema
+    return {**schema, "pattern": TEXT_PATTERN}
 
 
 def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
@@ -89,7 +100,9 @@ def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
     a line, so that its entries come as texts, some of them blank.
     """
     schema = json_schema(form, known)
-    if "pattern" in schema:  # a refusal of Airflow's shows the schema, so it shows the words, too
+    schema.pop("uniqueItems", None)  # of lines, of which several may be blank
+    if schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
+        # A refusal of Airflow's shows the schema, so it shows the words, too.
         schema["allowed"] = _TEXTS[schema["pattern"]]
         schema["pattern"] = _with_blanks(schema["pattern"], is_required(known))
     if schema["type"] == "array":
@@ -109,7 +122,7 @@ def _line(items: dict[str, Any]) -> dict[str, Any]:
     """The schema of a line of a list's field."""
     if items["type"] == "number":  # without a type of its own a list has no field for lines
         return {"anyOf": [items, {"type": "string", "pattern": rf"^\s*({NUMBER_PATTERN})?\s*$"}]}
-    if "pattern" in items:
+    if items.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
         allowed = _TEXTS[items["pattern"]]
         return {**items, "pattern": _with_blanks(items["pattern"], False), "allowed": allowed}
     return {key: value for key, value in items.items() if key != "minLength"}
@@ -140,6 +153,13 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
                 raise InvalidInput(f"{name!r} is missing: {one.metadata['description']}")
         elif value is None or (_is_text(schema) and value == ""):  # an emptied field
             continue
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, str) and (why := unstorable(part)):
+                holds = "holds" if isinstance(value, list) else "is"
+                raise InvalidInput(
+                    f"{name} {holds} {shortened(part)}, which is not a text that can be kept: it "
+                    f"{why}."
+                )
         if not _fits(value, schema) or _holds_quotes(value):
             raise InvalidInput(_refusal(name, value, schema))
         values[name] = value
@@ -154,7 +174,7 @@ def _is_text(schema: dict[str, Any]) -> bool:
 def _typed(value: Any, schema: dict[str, Any]) -> Any:
     """What a person means by what the field holds: without the blanks around it, of a list without
     blank lines, and numbers where a line is one."""
-    if isinstance(value, str) and "pattern" in schema:
+    if isinstance(value, str) and schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
         return value.strip()
     if isinstance(value, list) and schema["type"] == "array":
         lines = [one.strip() if isinstance(one, str) else one for one in value]
@@ -180,11 +200,12 @@ def _refusal(name: str, value: Any, schema: dict[str, Any]) -> str:
                     "entry a line, without brackets, quotes and commas."
                 )
             if not _fits(part, schema["items"]):
-                return f"{name} holds {shortened(part)}, which is not {_wanted(schema['items'])}."
+                wanted = _wanted(schema["items"], part)
+                return f"{name} holds {shortened(part)}, which is not {wanted}."
         if schema.get("uniqueItems") and len(set(value)) < len(value):
             twice = next(part for part in value if value.count(part) > 1)
             return f"{name} holds {shortened(twice)} {value.count(twice)} times; give it once."
-    return f"{name} is {shortened(value)}, which is not {_wanted(schema)}."
+    return f"{name} is {shortened(value)}, which is not {_wanted(schema, value)}."
 
 
 def _holds_quotes(value: Any) -> bool:
@@ -200,11 +221,15 @@ def _within_quotes(line: Any) -> str | None:
     return found[2] if found else None
 
 
-def _wanted(schema: dict[str, Any]) -> str:
-    """What fits a schema, in words."""
+def _wanted(schema: dict[str, Any], value: Any) -> str:
+    """What fits a schema, in words; how long at most, if the value is longer."""
+    if not isinstance(value, (str, list)) or len(value) <= schema.get(
+        "maxLength", schema.get("maxItems", len(value))
+    ):
+        schema = {k: v for k, v in schema.items() if k not in ("maxLength", "maxItems")}
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
-    if "pattern" in schema:
+    if schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
         longest = f" and at most {schema['maxLength']:,} long" if "maxLength" in schema else ""
         return _TEXTS[schema["pattern"]] + longest
     what = {

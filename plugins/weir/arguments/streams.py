@@ -8,7 +8,6 @@ from weir.amounts import AGE_PATTERN, SIZE_PATTERN, parse_age, parse_size
 from weir.arguments.form import (
     LONGEST_COLUMNS,
     LONGEST_CUT,
-    PLACE,
     SEGMENT_PATTERN,
     TAG_PATTERN,
     TAGS,
