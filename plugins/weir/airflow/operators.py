@@ -5,6 +5,7 @@ The same DAG runs on local[*], a standalone cluster, YARN or Kubernetes by chang
 
 import contextlib
 import json
+import logging
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -20,9 +21,16 @@ from weir.names import stream_name
 from weir.settings import load
 from weir.storage import Database
 
+log = logging.getLogger("weir.airflow")
 MOVES_DATA = {"ingest", "process"}
 # A job that only changes metadata is over before the optimising compiler pays: a second saved.
 SHORT_JOB = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
+
+
+def say_last(context: Any) -> None:
+    """Log why a task failed, after Airflow has logged where: the last line is the one to read."""
+    if (error := context.get("exception")) is not None:
+        log.error("%s", error)
 
 
 class WeirJobOperator(SparkSubmitOperator):
@@ -47,6 +55,9 @@ class WeirJobOperator(SparkSubmitOperator):
             kwargs.update({name: value for name, value in RETRIES.items() if name not in chosen})
         if job not in MOVES_DATA:
             kwargs["env_vars"] = {**SHORT_JOB, **(kwargs.get("env_vars") or {})}
+        for ending in ("on_failure_callback", "on_retry_callback"):
+            given = kwargs.get(ending) or []
+            kwargs[ending] = [*(given if isinstance(given, (list, tuple)) else [given]), say_last]
         super().__init__(application=job_path(job), **kwargs)
         self.job = job
         self.arguments = arguments
