@@ -59,8 +59,9 @@ class Columns:
     schema: StructType  # of the rows; of text formats with MALFORMED
     several_lines: frozenset[int] = frozenset()  # the csv files in which rows have newlines
     json: dict[str, str] | None = None  # the options of json files, which are read as lines
-    # Columns to parse once more in other types, and what says of them whether the row is malformed.
-    tests: list[tuple[StructType, Column]] = field(default_factory=list)
+    # Columns to parse once more in other types, of which lines (a regular expression), and what says
+    # of them whether the row is malformed.
+    tests: list[tuple[StructType, str, Column]] = field(default_factory=list)
 
     @property
     def read(self) -> list[str]:
@@ -74,14 +75,11 @@ class Columns:
         value = F.col("value")
         options = {**self.json, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
         fit = F.when(~unfit(value), value)
-        parsed = [
-            F.from_json(fit, schema, options).alias(name)
-            for name, schema in [
-                ("_weir_row", self.schema),
-                *((f"_weir_test{i}", schema) for i, (schema, _) in enumerate(self.tests)),
-            ]
-        ]
-        suspect = either(test for _, test in self.tests)
+        parsed = [F.from_json(fit, self.schema, options).alias("_weir_row")]
+        for i, (schema, lines, _) in enumerate(self.tests):
+            again = F.when(value.rlike(lines), fit)
+            parsed.append(F.from_json(again, schema, options).alias(f"_weir_test{i}"))
+        suspect = either(test for *_, test in self.tests)
         frame = frame.where(F.trim(value) != "").select("value", SEQ, *parsed)
         row = F.col("_weir_row")
         text = F.replace(
@@ -331,7 +329,7 @@ def _json(
     if not found and known is None:
         raise InvalidInput(_nothing_found(spark, inputs, paths))
     fields = plain([types.get(name) or found[name] for name in found or types])
-    tests: list[tuple[StructType, Column]] = []
+    tests: list[tuple[StructType, str, Column]] = []
     more = {n: gained(types[n]["type"], found[n]["type"], n) for n in found if n in types}
     if paths_gained := [path for some in more.values() for path in some]:
         if not quarantine:
@@ -341,12 +339,16 @@ def _json(
                 "with weir_update_stream."
             )
         kinds = [found[f["name"]]["type"] if more.get(f["name"]) else None for f in fields]
-        tests += _test(fields, kinds, len(tests), lambda column, one: has_gained(
+        tests += _test(fields, kinds, len(tests), "", lambda column, one: has_gained(
             column, types[one["name"]]["type"], one["type"]))  # fmt: skip
     kinds = [numbers_as_text(one["type"]) for one in fields]
     if any(kinds):
         tests += _test(
-            fields, kinds, len(tests), lambda column, one: is_rounded(column, one["type"])
+            fields,
+            kinds,
+            len(tests),
+            "[0-9]{16}",
+            lambda column, one: is_rounded(column, one["type"]),
         )
     options = {**READING, **inputs.options}
     return Columns(_with_malformed(_struct(fields)), json=options, tests=tests)
@@ -356,13 +358,14 @@ def _test(
     fields: list[Field],
     kinds: list[Any],
     number: int,
+    lines: str,
     test: Callable[[Column, Field], Column | None],
-) -> list[tuple[StructType, Column]]:
-    """Columns to parse in these types, and whether the test is true of one of them."""
+) -> list[tuple[StructType, str, Column]]:
+    """Columns to parse in these types, of which lines, and whether the test is true of one."""
     some = columns_with(fields, kinds)
     row = F.col(f"_weir_test{number}")
     whole = either(test(row.getField(one["name"]), one) for one in some)
-    return [] if whole is None else [(_struct(some), whole)]
+    return [] if whole is None else [(_struct(some), lines, whole)]
 
 
 def _nothing_found(spark: SparkSession, inputs: "Inputs", paths: list[str]) -> str:
