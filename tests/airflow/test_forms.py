@@ -86,6 +86,11 @@ def whole_float(value: Any) -> bool:
     return isinstance(value, float) and value.is_integer()
 
 
+def twice(value: Any) -> bool:
+    """The same entry twice, which is seen once the blanks around it are gone."""
+    return isinstance(value, list) and len({str(one).strip() for one in value}) < len(value)
+
+
 @pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in JOBS for f in fields(JOBS[j])])
 def test_job_and_form_agree_on_every_value(job: str, name: str) -> None:
     accepted = 0
@@ -95,7 +100,8 @@ def test_job_and_form_agree_on_every_value(job: str, name: str) -> None:
         accepted += by_job
         assert by_form or not by_job, f"the job accepts {value!r}, which the form refuses"
         if by_form and not by_job:
-            assert whole_float(value), f"the form accepts {value!r}, which the job refuses"
+            known = whole_float(value) or twice(value)
+            assert known, f"the form accepts {value!r}, which the job refuses"
     assert 0 < accepted < len(VALUES)
 
 

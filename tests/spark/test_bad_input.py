@@ -237,7 +237,7 @@ def prepared(weir: Installation, kind: dict[str, Any], number: int) -> dict[str,
     if "beside" in kind:
         paths.append(made(weir, kind["beside"]))
     paths.append(made(weir, kind["file"]))
-    return {"stream": str(stream), "paths": paths, **given}
+    return {"stream": str(stream), "files": paths, **given}
 
 
 def ran(

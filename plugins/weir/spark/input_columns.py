@@ -59,7 +59,7 @@ class Columns:
     schema: StructType  # of the rows; of text formats with MALFORMED
     several_lines: frozenset[int] = frozenset()  # the csv files in which rows have newlines
     json: dict[str, str] | None = None  # the options of json files, which are read as lines
-    # Columns to parse once more in other types, of which lines (a regular expression), and what says
+    # Columns to parse once more in other types, of which lines (a pattern), and what says
     # of them whether the row is malformed.
     tests: list[tuple[StructType, str, Column]] = field(default_factory=list)
 

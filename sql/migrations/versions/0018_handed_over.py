@@ -5,7 +5,7 @@ from pathlib import Path
 from alembic import op
 
 revision = "0018"
-down_revision = "0012"
+down_revision = "0017"
 
 
 def upgrade() -> None:
