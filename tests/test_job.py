@@ -49,11 +49,11 @@ def test_arguments_longer_than_a_command_line_are_handed_over_to_the_run_that_wa
 ) -> None:
     run = RunId("weir_ingest", "manual", "ingest")
     paths = [f"days/{'x' * 200}{i}.csv" for i in range(4000)]
-    hand_over(database, run, "ingest", {"stream": "s/events", "paths": paths, "format": "csv"})
+    hand_over(database, run, "ingest", {"stream": "s/events", "files": paths, "format": "csv"})
     assert read_outcome(database, run)[0] == "submitted"
     words = ["--run", json.dumps(run.__dict__)]
     assert max(map(len, words)) < 1000
-    assert main("ingest", lambda job, given: {"paths": len(given.paths)}, words) == 0
+    assert main("ingest", lambda job, given: {"paths": len(given.files)}, words) == 0
     assert read_outcome(database, run)[:2] == ("succeeded", {"paths": 4000})
 
 
