@@ -4,8 +4,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0018"
-down_revision = "0017"
+revision = "0015"
+down_revision = "0014"
 
 
 def upgrade() -> None:
