@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
+from weir.names import check_user_columns
 from weir.spark.session import active, moved
 
 MOST_CHARACTERS = 1_000  # of an expression: Spark's parser is slow beyond
@@ -100,6 +101,7 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
     _walk(tree, text, what, columns)
     if not columns:
         raise InvalidInput(f"the {what} {text!r} uses no column; every event would be the same.")
+    check_user_columns(list({column.lower(): column for column in columns}.values()))
     return Expression(text, columns, tree)
 
 
