@@ -152,6 +152,7 @@ def spark() -> "Iterator[SparkSession]":
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.executor.heartbeatInterval", "1s")  # progress is said soon
         .config("spark.driver.memory", "2g")
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .getOrCreate()

@@ -1,4 +1,4 @@
-"""Progress of a running Spark action, said every few seconds: events and bytes so far, or that the
+"""Progress of a running Spark action, said every few seconds: rows and bytes so far, or that the
 cluster has no cores for it yet."""
 
 import threading
@@ -6,19 +6,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pyarrow import fs
 from pyspark.sql import SparkSession
 
-EVERY = 10.0  # seconds
+from weir.warehouse import filesystem
+
+EVERY = 10.0  # seconds, as often as Spark's executors tell the driver about tasks that run
+_ROWS = "number of output rows"  # Spark's name for it, in each step of a plan
 
 
 @contextmanager
-def watched(spark: SparkSession, what: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Say how far the stages of this application are while the block runs."""
+def watched(
+    spark: SparkSession,
+    what: str,
+    say: Callable[[str], None],
+    written: tuple[str, str] | None = None,
+) -> Iterator[None]:
+    """Say how far the queries of this application are while the block runs.
+
+    `written`: a root and the folder below it into which they write; the bytes there are said, too.
+    """
     done = threading.Event()
 
     def watch() -> None:
         while not done.wait(EVERY):
-            say(f"{what}: {_so_far(spark)}")
+            say(f"{what}: {_so_far(spark, written)}")
 
     thread = threading.Thread(target=watch, name="weir-progress", daemon=True)
     thread.start()
@@ -43,17 +55,52 @@ def _is_local(spark: SparkSession) -> bool:
     return str(spark.sparkContext.master).startswith("local")
 
 
-def _so_far(spark: SparkSession) -> str:
+def _so_far(spark: SparkSession, written: tuple[str, str] | None) -> str:
     jsc: Any = spark.sparkContext._jsc
     # The driver is listed, too; on one machine it does the work.
     if not _is_local(spark) and len(jsc.sc().statusTracker().getExecutorInfos()) < 2:
         return "waiting for cores of the cluster"
     stages = jsc.sc().statusStore().activeStages()
-    events = bytes_ = tasks = total = 0
+    tasks = total = 0
     for i in range(stages.length()):
-        stage = stages.apply(i)
-        events += max(stage.outputRecords(), stage.inputRecords())
-        bytes_ += max(stage.outputBytes(), stage.inputBytes())
-        tasks += stage.numCompleteTasks()
-        total += stage.numTasks()
-    return f"{events:,} events, {bytes_:,} bytes, {tasks} of {total} tasks so far"
+        tasks += stages.apply(i).numCompleteTasks()
+        total += stages.apply(i).numTasks()
+    said = [f"{_rows(spark):,} rows read"]
+    if written is not None:
+        said.append(f"{_bytes(*written):,} bytes written")
+    return f"{', '.join(said)}, {tasks} of {total} tasks done"
+
+
+def _rows(spark: SparkSession) -> int:
+    """How many rows the running queries have seen: of each, its step with the most.
+
+    The counts of a stage are those of finished tasks only; those of a query are of all.
+    """
+    store: Any = spark._jsparkSession.sharedState().statusStore()
+    queries = store.executionsList()
+    rows = 0
+    for i in range(queries.length()):
+        query = queries.apply(i)
+        if query.completionTime().isDefined():
+            continue
+        counts = store.executionMetrics(query.executionId())
+        steps = query.metrics()
+        seen = [0]
+        for k in range(steps.length()):
+            count = counts.get(steps.apply(k).accumulatorId())
+            if steps.apply(k).name() == _ROWS and count.isDefined():
+                seen.append(int(str(count.get()).replace(",", "")))
+        rows += max(seen)
+    return rows
+
+
+def _bytes(root: str, folder: str) -> int:
+    """The size of the Parquet files below a folder; 0 where they can't be listed at present, as
+    Spark moves and deletes some meanwhile."""
+    system, base = filesystem(root)
+    below = fs.FileSelector(f"{base}/{folder}".rstrip("/"), allow_not_found=True, recursive=True)
+    try:
+        found = system.get_file_info(below)
+    except OSError:
+        return 0
+    return sum(info.size or 0 for info in found if info.path.endswith(".parquet"))

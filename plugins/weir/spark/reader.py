@@ -337,7 +337,8 @@ class OpenBatch:
         )
         one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
         record_output(self._app.database, self._batch, one)
-        with watched(self._app.spark, f"writing {output.name}", self._app.say):
+        what, where = f"writing {output.name}", (output.root, folder)
+        with watched(self._app.spark, what, self._app.say, where):
             frame.write.mode("overwrite").parquet(spark_path(output.root, folder))
         self._parquet.append((output, one))
 

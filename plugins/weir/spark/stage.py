@@ -82,10 +82,9 @@ def stage(
     resolving = private_session(spark)
     key = _checked_key(attempt, [field["name"] for field in given], resolving)
     check_unused(warehouse, attempt.folder)
-    path = spark_path(warehouse, attempt.folder)
     writing, frame = writing_session(frame, say)
     routed = _route(attempt, with_expression(frame, key, KEY, _what(attempt), resolving))
-    rows = _write(moved(routed, writing), path, attempt, say)
+    rows = _write(moved(routed, writing), warehouse, attempt, say)
     files = read_footers(warehouse, attempt.folder)
     found = sum(file.events for file in files)
     if found != rows:
@@ -142,7 +141,7 @@ def _route(attempt: Attempt, frame: DataFrame) -> DataFrame:
     return frame.withColumn(STEPS, steps).select(*kept, SEQ, ordinal.alias(ORDINAL))
 
 
-def _write(routed: DataFrame, path: str, attempt: Attempt, say: Say) -> int:
+def _write(routed: DataFrame, warehouse: str, attempt: Attempt, say: Say) -> int:
     """Write the files; returns how many rows Spark counted on the way."""
     ids = _ids(attempt)
     kept = quoted([name for name in routed.columns if name not in (SEQ, ORDINAL)])
@@ -158,14 +157,15 @@ def _write(routed: DataFrame, path: str, attempt: Attempt, say: Say) -> int:
         constant_array(ids)[F.col(ORDINAL)].alias(SEGMENT),
         task.alias(TASK),
     )
-    with watched(routed.sparkSession, f"appending to {attempt.stream}", say):
+    what, where = f"appending to {attempt.stream}", (warehouse, attempt.folder)
+    with watched(routed.sparkSession, what, say, where):
         (
             # One file is open at a time, and Spark finds what it would have sorted by itself.
             out.sortWithinPartitions(SEGMENT, TASK, SEQ)
             .write.options(**PARQUET)
             .option("maxRecordsPerFile", ROWS_PER_FILE)
             .partitionBy(SEGMENT, TASK)
-            .parquet(path)
+            .parquet(spark_path(warehouse, attempt.folder))
         )
     return int(counted.get["rows"])
 
