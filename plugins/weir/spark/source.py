@@ -5,11 +5,12 @@ A Python data source: rows pass through Python workers, several times slower tha
 from retention; a reader group does.
 """
 
+import functools
 import json
 import os
 import re
-from collections.abc import Iterator, MutableMapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -34,7 +35,7 @@ from weir.controller.cuts import load_cuts
 from weir.controller.locks import read_stream
 from weir.controller.queries import Cut
 from weir.controller.reads import FileSlice, schema_by_id
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, WeirError
 from weir.names import StreamName, stream_name
 from weir.reader_groups.groups import ON_GAP
 from weir.schema import without_metadata
@@ -50,6 +51,24 @@ _BETWEEN = text(
     """SELECT b.events - a.events FROM size_till(CAST(:s AS bigint), CAST(:cut AS jsonb)) a,
         size_till(CAST(:s AS bigint), CAST(:further AS jsonb)) b"""
 )
+_Called = TypeVar("_Called", bound=Callable[..., Any])
+
+
+def _says_why(called: _Called) -> _Called:
+    """Let Spark show what Weir refuses without the traceback of its Python worker.
+
+    For what Spark calls in a worker, which ends with the error: nothing later is hidden.
+    """
+
+    @functools.wraps(called)
+    def saying(*given: Any, **named: Any) -> Any:
+        try:
+            return called(*given, **named)
+        except WeirError:
+            os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # PySpark's own, asked when an error is sent
+            raise
+
+    return saying  # type: ignore[return-value]  # of the same signature
 
 
 def register(spark: SparkSession) -> None:
@@ -63,6 +82,7 @@ class WeirSource(DataSource):
     `skip` what was truncated before it was read; `maxEvents` per micro-batch; `config`, the path
     of a weir.toml, where WEIR_CONFIG does not name it for Spark's workers."""
 
+    @_says_why
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         given = options.get("path") or options.get("stream") or ""
@@ -80,6 +100,7 @@ class WeirSource(DataSource):
     def name(cls) -> str:
         return "weir"
 
+    @_says_why
     def schema(self) -> StructType:
         def fields(connection: Connection) -> list[dict[str, Any]]:
             return schema_by_id(connection, read_stream(connection, self.stream).stream_id)
@@ -107,6 +128,7 @@ class _Reader(DataSourceReader):
     def __init__(self, source: WeirSource, schema: StructType) -> None:
         self._source, self._schema = source, schema.jsonValue()["fields"]
 
+    @_says_why
     def partitions(self) -> Sequence[InputPartition]:
         options = self._source.options
         start = _cut(options.get("start", "head"), "head")
@@ -124,6 +146,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._source, self._schema = source, schema.jsonValue()["fields"]
         self._last: Cut | None = None  # where the query ends; None: it goes on for ever
 
+    @_says_why
     def prepareForTriggerAvailableNow(self) -> None:
         """The query ends at the tail as it is now."""
         self._last = self._ends("tail")
@@ -132,6 +155,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         info = _ask(self._source.settings, lambda c: queries.stream_info(c, self._source.stream))
         return dict(getattr(info, which))
 
+    @_says_why
     def initialOffset(self) -> dict[str, Any]:
         start = self._source.options.get("start", "head")
         if start in ("head", "tail"):
@@ -141,6 +165,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(int(self._source.most)) if self._source.most else ReadAllAvailable()
 
+    @_says_why
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         if not isinstance(limit, ReadMaxRows):
             return self._last or self._ends("tail")
@@ -168,6 +193,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         return dict(_ask(self._source.settings, next_))
 
+    @_says_why
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         return _parts(self._source, start, end)
 
