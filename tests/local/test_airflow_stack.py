@@ -62,6 +62,22 @@ def test_every_variable_of_airflow_is_a_setting_of_airflow(stack: AirflowStack) 
             assert key in known[section], name
 
 
+def test_a_tasks_log_does_not_begin_with_a_warning_of_airflows_own(
+    stack: AirflowStack, tmp_path: Path
+) -> None:
+    (tmp_path / ".airflowignore").write_text("nothing\n")
+    (tmp_path / "a_dag.py").touch()
+    code = (  # as a task does to find its DAG
+        "import sys; import airflow.configuration;"
+        "from airflow.sdk._shared.module_loading import find_path_from_directory as files;"
+        "print(list(files(sys.argv[1], '.airflowignore', 'glob')))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    told = subprocess.run(command, env=stack.environment(), capture_output=True, text=True)
+    assert "a_dag.py" in told.stdout
+    assert "deprecated" not in told.stdout + told.stderr
+
+
 def test_all_components_get_the_same_secrets_and_no_password(stack: AirflowStack) -> None:
     first, second = stack.environment(), stack.environment()
     assert first == second

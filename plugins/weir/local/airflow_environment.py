@@ -9,6 +9,8 @@ from weir import settings
 from weir.local.state_folder import StateFolder
 
 REPOSITORY = Path(__file__).parents[3]
+# Airflow itself calls what this says about, and each task's log would begin with it.
+_QUIET = "ignore:GitWildMatchPattern:DeprecationWarning"
 _SPARK = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
 
 
@@ -51,6 +53,7 @@ def airflow_environment(
         **weir_environment(state),
         "WEIR_STACK_ID": stack_id,
         "SPT_NOENV": "1",  # setproctitle would overwrite the environment that we are found by
+        "PYTHONWARNINGS": ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _QUIET])),
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
