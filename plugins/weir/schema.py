@@ -41,9 +41,8 @@ def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[
             )
         else:
             added.append({**field, "nullable": True})
-    missing = [
-        n for n, f in known.items() if not f["nullable"] and n not in {g["name"] for g in given}
-    ]
+    names = {field["name"] for field in given}
+    missing = [n for n, f in known.items() if not f["nullable"] and n not in names]
     if missing:
         raise InvalidInput(f"column {missing[0]!r} of stream {stream} is missing and may not be.")
     if len(added) == len(given):

@@ -122,9 +122,7 @@ def with_expression(
             f"the {what} {expression.text!r} can't be computed of these rows: "
             f"{str(error).strip().splitlines()[0]}"
         ) from None
-    _check_moments(
-        _each(found._jdf.queryExecution().analyzed().expressions())[-1], expression, what
-    )
+    _check_moments(found._jdf.queryExecution().analyzed().expressions().last(), expression, what)
     return found
 
 

@@ -63,11 +63,6 @@ class Columns:
     # of them whether the row is malformed.
     tests: list[tuple[StructType, str, Column]] = field(default_factory=list)
 
-    @property
-    def read(self) -> list[str]:
-        """The columns of a scan."""
-        return self.schema.fieldNames() if self.json is None else ["value"]
-
     def parsed(self, frame: DataFrame) -> DataFrame:
         """The rows of what was scanned."""
         if self.json is None:
@@ -88,8 +83,8 @@ class Columns:
         malformed = F.when(unfit(value), text).otherwise(row.getField(MALFORMED))
         if suspect is not None:
             malformed = F.coalesce(malformed, F.when(suspect, value))
-        user = [row.getField(n).alias(n) for n in self.schema.fieldNames() if n != MALFORMED]
-        return frame.select(*user, malformed.alias(MALFORMED), SEQ)
+        rows = frame.select("_weir_row.*", malformed.alias("_weir_why"), SEQ).drop(MALFORMED)
+        return rows.withColumnRenamed("_weir_why", MALFORMED)
 
 
 def columns_of(

@@ -23,7 +23,7 @@ from weir.errors import InvalidInput
 from weir.names import check_text, shortened
 from weir.schema import Field
 from weir.spark.file_formats import AUTO, FORMATS, format_of
-from weir.spark.frames import exact, one_after_another, quoted
+from weir.spark.frames import exact, one_after_another
 from weir.spark.input_columns import (
     MALFORMED as MALFORMED,
 )
@@ -42,6 +42,11 @@ FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33  # of the rank: file, block of a sp
 ROW_MASK = (1 << ROW_BITS) - 1
 _LEAST, _MOST = 4 << 20, 128 << 20  # bytes that one task reads, about
 _OPENING = 128 << 10  # bytes that a task could read while it opens a file
+# Columns from which the rank is made, where one task reads several files.
+_ON_THE_WAY = (
+    *("_weir_file_path", "_weir_path", "_weir_file"),
+    *("_weir_row", "_weir_block", "_weir_id"),
+)
 log = logging.getLogger("weir.inputs")
 
 
@@ -224,16 +229,15 @@ def _read_group(
 ) -> DataFrame:
     paths = [spark_path(inputs.root, inputs.files[i].path) for i in group]
     frame = _scan(spark, inputs, [exact(path) for path in paths], columns, group)
-    read = quoted(columns.read)
     if len(group) == 1:
-        return columns.parsed(frame.select(*read, _rank(inputs, F.lit(group[0])).alias(SEQ)))
+        return columns.parsed(frame.select("*", _rank(inputs, F.lit(group[0])).alias(SEQ)))
     # One task reads them all, in whatever order; sorting by rank restores the order given.
     index = spark.createDataFrame(
         list(zip(file_names(spark, inputs.root, paths), group, strict=True)),
         "_weir_path string, _weir_file long",
     )
-    frame = frame.select(*read, F.col("_metadata.file_path").alias("_weir_file_path"),
-                         *_place_columns(inputs))  # fmt: skip
+    place = [F.col("_metadata.file_path").alias("_weir_file_path"), *_place_columns(inputs)]
+    frame = frame.select("*", *place)
     joined = frame.join(
         F.broadcast(index), one_slash(F.col("_weir_file_path")) == F.col("_weir_path"), "left"
     )
@@ -241,7 +245,7 @@ def _read_group(
         F.col("_weir_file"),
         F.raise_error(F.concat(F.lit("unknown input file "), "_weir_file_path")),
     ).cast("long")
-    ranked = joined.select(*read, _rank_of(file, inputs).alias(SEQ))
+    ranked = joined.select("*", _rank_of(file, inputs).alias(SEQ)).drop(*_ON_THE_WAY)
     return columns.parsed(ranked.coalesce(1).sortWithinPartitions(SEQ))
 
 

@@ -25,7 +25,7 @@ from weir.removal import delete_here
 from weir.schema import Field, merge
 from weir.segment import segment_name
 from weir.spark.expressions import Expression, check_expression, with_expression
-from weir.spark.frames import exact, one_after_another, quoted
+from weir.spark.frames import exact, one_after_another
 from weir.spark.inputs import MALFORMED
 from weir.spark.progress import watched
 from weir.spark.routing import (
@@ -76,8 +76,8 @@ def stage(
     `rejected`. Raises InvalidInput for columns that don't fit, InvariantViolation when the files
     don't hold what Spark wrote.
     """
-    user = [name for name in frame.columns if name not in (SEQ, MALFORMED)]
-    given: list[Field] = frame.select(*quoted(user)).schema.jsonValue()["fields"]
+    columns: list[Field] = frame.schema.jsonValue()["fields"]
+    given = [field for field in columns if field["name"] not in (SEQ, MALFORMED)]
     fields = merge(str(attempt.stream), attempt.fields, given)
     resolving = private_session(spark)
     key = _checked_key(attempt, [field["name"] for field in given], resolving)
@@ -126,7 +126,6 @@ def _ids(attempt: Attempt) -> list[int]:
 
 def _route(attempt: Attempt, frame: DataFrame) -> DataFrame:
     """The rows, their ranks and the ordinal in `_ids` of where they go, by their keys (`KEY`)."""
-    kept = quoted([name for name in frame.columns if name not in (SEQ, KEY)])
     missing = F.col(KEY).isNull()
     steps = routing_steps(F.col(KEY))
     rejected: Column = F.lit(False)
@@ -138,13 +137,12 @@ def _route(attempt: Attempt, frame: DataFrame) -> DataFrame:
         rejected = rejected | F.col(MALFORMED).isNotNull()
     segments = sorted(attempt.segments, key=lambda s: s.key_low)
     ordinal = F.when(rejected, F.lit(len(segments))).otherwise(segment_ordinal(STEPS, segments))
-    return frame.withColumn(STEPS, steps).select(*kept, SEQ, ordinal.alias(ORDINAL))
+    return frame.withColumn(STEPS, steps).withColumn(ORDINAL, ordinal).drop(KEY, STEPS)
 
 
 def _write(routed: DataFrame, warehouse: str, attempt: Attempt, say: Say) -> int:
     """Write the files; returns how many rows Spark counted on the way."""
     ids = _ids(attempt)
-    kept = quoted([name for name in routed.columns if name not in (SEQ, ORDINAL)])
     routed = _in_fewer_tasks(routed, len(ids))
     # One number per (task, segment), so that it alone names the folder in its transaction. Counted
     # first: over rows that are in the plan itself (of a pandas DataFrame, say) Spark would compute
@@ -152,16 +150,14 @@ def _write(routed: DataFrame, warehouse: str, attempt: Attempt, say: Say) -> int
     task = F.spark_partition_id() * F.lit(len(ids)) + F.col(ORDINAL)
     counted = Observation()
     out = routed.observe(counted, F.count(F.lit(1)).alias("rows")).select(
-        *kept,
-        F.col(SEQ),
-        constant_array(ids)[F.col(ORDINAL)].alias(SEGMENT),
-        task.alias(TASK),
+        "*", constant_array(ids)[F.col(ORDINAL)].alias(SEGMENT), task.alias(TASK)
     )
     what, where = f"appending to {attempt.stream}", (warehouse, attempt.folder)
     with watched(routed.sparkSession, what, say, where):
         (
             # One file is open at a time, and Spark finds what it would have sorted by itself.
-            out.sortWithinPartitions(SEGMENT, TASK, SEQ)
+            out.drop(ORDINAL)
+            .sortWithinPartitions(SEGMENT, TASK, SEQ)
             .write.options(**PARQUET)
             .option("maxRecordsPerFile", ROWS_PER_FILE)
             .partitionBy(SEGMENT, TASK)
@@ -214,7 +210,9 @@ def _check_sample(
     Raises InvariantViolation where a row lies in another segment than its key: something that Weir
     doesn't know changes what the key means.
     """
-    struct = StructType.fromJson({"type": "struct", "fields": list(fields)})
+    used = {name.lower() for name in key.columns}
+    read = [field for field in fields if field["name"].lower() in used]
+    struct = StructType.fromJson({"type": "struct", "fields": read})
     ranges = {segment.segment_id: segment for segment in attempt.segments}
     parts = []
     for file in [f for f in files if f.segment_id in ranges][:: max(1, len(files) // _SAMPLED)]:
