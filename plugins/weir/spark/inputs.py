@@ -41,7 +41,7 @@ from weir.warehouse import below_root, filesystem, spark_path
 FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33  # of the rank: file, block of a split text file, row
 ROW_MASK = (1 << ROW_BITS) - 1
 _LEAST, _MOST = 4 << 20, 128 << 20  # bytes that one task reads, about
-_OPENING = 128 << 10  # bytes that a task could read while it opens a file
+_OPENING = 8 << 10  # bytes that opening a file counts as
 # Columns from which the rank is made, where one task reads several files.
 _ON_THE_WAY = (
     *("_weir_file_path", "_weir_path", "_weir_file"),
