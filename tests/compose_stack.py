@@ -46,8 +46,8 @@ pq.write_table(table, "/srv/weir/input/orders.parquet")
 TABLE = """
 CREATE SCHEMA reports;
 CREATE TABLE reports.totals (customer text, amount bigint);
-GRANT USAGE ON SCHEMA reports TO weir_jobs;
-GRANT INSERT ON reports.totals TO weir_jobs;
+GRANT USAGE ON SCHEMA reports TO weir_publisher;
+GRANT INSERT ON reports.totals TO weir_publisher;
 """
 
 
@@ -192,7 +192,7 @@ def run(stack: Stack) -> None:
     stream = "shop/orders"
     for dag, form in (
         ("weir_create_stream", {"stream": stream, "routing_key": "customer", "segments": 2}),
-        ("weir_ingest", {"stream": stream, "paths": ["orders.parquet"]}),
+        ("weir_ingest", {"stream": stream, "files": ["orders.parquet"]}),
         ("weir_create_reader_group", {"reader_group": "totals", "streams": [stream]}),
         (
             "weir_process",

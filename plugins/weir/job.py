@@ -90,12 +90,13 @@ class Job:
             self.database.transaction(lambda c: self._progress(c, line))
 
     def _progress(self, connection: Connection, line: str) -> None:
-        # From a thread that an outage held up it may come late: an end is not undone.
+        # From a thread that an outage held up it may come late: an end is not undone. Whoever looks
+        # at the row and locks it does not hold up the job.
         connection.execute(
             text(
-                """UPDATE job_run SET updated_at = clock_timestamp(), progress = :line
-                WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
-                  AND map_index = :map_index AND try_number = :try_number AND state = 'running'"""
+                f"""UPDATE job_run SET updated_at = clock_timestamp(), progress = :line
+                WHERE ctid = ANY(ARRAY(SELECT ctid FROM job_run
+                    WHERE {_THIS} AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED))"""  # noqa: S608 - constant
             ),
             {"line": line, **self.run.__dict__},
         )

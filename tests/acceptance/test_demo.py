@@ -119,7 +119,7 @@ REFUSED = {
         r"1 of the rows have no routing key for stream nyc/delays .*nothing was appended"),
     "function that is not allowed": Refused(
         "weir_process", PROCESS | {"function": "os:system"},
-        r"'os:system' is not in a package that functions may come from \(flights, slowly\)"),
+        r"'os:system' is not in a package that functions may come from \(flights, slowly, shop\)"),
     "expression that runs code": Refused(
         "weir_create_stream",
         {"stream": "nyc/evil", "routing_key": "java_method('java.lang.System', 'getenv')"},

@@ -1,5 +1,6 @@
 """What a local installation shows to other machines and to other users of this one: nothing."""
 
+import contextlib
 import json
 import os
 import stat
@@ -21,12 +22,14 @@ def _processes(installation: Installation) -> list[psutil.Process]:
 
 
 def test_every_process_listens_on_localhost_only(installation: Installation) -> None:
-    listening = {
-        connection.laddr
-        for process in _processes(installation)
-        for connection in process.net_connections()
-        if connection.status == psutil.CONN_LISTEN
-    }
+    listening = set()
+    for process in _processes(installation):
+        with contextlib.suppress(psutil.NoSuchProcess):  # a worker that has ended meanwhile
+            listening |= {
+                connection.laddr
+                for connection in process.net_connections()
+                if connection.status == psutil.CONN_LISTEN
+            }
     ports = installation.airflow._stack()["ports"]
     assert {address.port for address in listening} >= {*ports.values(), installation.postgres.port}
     assert {address.ip for address in listening} == {"127.0.0.1"}

@@ -6,7 +6,7 @@ from airflow.sdk import DAG
 
 from weir.airflow.operators import WeirJobOperator
 
-ARGUMENTS = {"stream": "shop/orders", "paths": ["orders.parquet"]}
+ARGUMENTS = {"stream": "shop/orders", "files": ["orders.parquet"]}
 
 
 def test_a_job_of_ones_own_dag_is_retried() -> None:

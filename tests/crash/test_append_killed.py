@@ -76,7 +76,7 @@ def test_append_killed_after_its_commit_is_not_repeated_by_its_retry(
 ) -> None:
     with job("ingest", ARGUMENTS, config) as killed:
         wait_for("the append to begin", opened(weir))
-        with holding(weir.settings.database, "LOCK TABLE job_run IN EXCLUSIVE MODE"):
+        with holding(weir.settings.database, "SELECT FROM job_run FOR UPDATE"):
             wait_for(
                 "its commit", lambda: weir.query("SELECT FROM transaction WHERE clock IS NOT NULL")
             )

@@ -166,10 +166,10 @@ MOMENTS = {
     update: 11,
     seal: 9,
     seal_with_an_append_that_waits: 24,
-    delete: 8,
-    retain_what_is_consumed: 14,
+    delete: 7,
+    retain_what_is_consumed: 13,
     capture_what_moved: 4,
-    prune_what_is_truncated: 12,
+    prune_what_is_truncated: 11,
     release_by_hand: 14,
 }
 

@@ -250,7 +250,7 @@ def orders(submit: Submitter, settings: Settings, database: Database, group: str
     pq.write_table(amounts, Path(settings.input_roots[0]) / "orders.parquet")
     done = submit("create_stream", stream="shop/orders", routing_key="customer", segments=4)
     assert done.returncode == 0, done.stdout
-    done = submit("ingest", stream="shop/orders", paths=["orders.parquet"])
+    done = submit("ingest", stream="shop/orders", files=["orders.parquet"])
     assert done.returncode == 0, done.stdout
     create_reader_group(database, group, [stream_name("shop/orders")], request_id=group)
 
@@ -263,8 +263,8 @@ def test_executors_write_into_a_table_with_the_secrets_of_a_worker(
     for statement in (
         "CREATE SCHEMA reports",
         "CREATE TABLE reports.doubled (customer text, amount bigint)",
-        "GRANT USAGE ON SCHEMA reports TO weir_jobs",
-        "GRANT INSERT ON reports.doubled TO weir_jobs",
+        "GRANT USAGE ON SCHEMA reports TO weir_publisher",
+        "GRANT INSERT ON reports.doubled TO weir_publisher",
     ):
         owner.transaction(lambda c, s=statement: c.execute(text(s)))  # type: ignore[misc]
     done = submit(
