@@ -44,9 +44,14 @@ _MOMENTS = frozenset(
     """current_catalog current_database current_date current_schema current_time current_timestamp
     current_user localtime localtimestamp session_user""".split()
 )
-_MOMENT_LITERAL = re.compile(r"['\"]\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+_MOMENT_LITERAL = re.compile(
+    r"['\"]\s*(now|today|tomorrow|yesterday)\b"
+    # What may spell such a word: an escape, a control character, texts that Spark puts together.
+    r"|\\|[\x00-\x08\x0e-\x1f]|['\"]\s+r?['\"]",
+    re.IGNORECASE,
+)
 # Texts that Spark takes for the present moment when it casts a constant to a date or a time.
-_MOMENT = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
+_MOMENT = re.compile(r"[\s\x00-\x20]*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
 _TIMES = ("DateType", "TimestampType", "TimestampNTZType")
 _TO_TIME = frozenset("date timestamp to_date to_timestamp".split())
 
@@ -132,16 +137,20 @@ def _check_moments(node: Any, expression: Expression, what: str) -> None:
     Spark adds such casts itself, as in `a < 'today'` where `a` is a date.
     """
     children = _each(node.children())
+    to_time = node.getClass().getSimpleName() == "Cast" and str(node.dataType()) in _TIMES
+    # By its columns: what Spark calls foldable leaves out functions that it has yet to replace.
     if (
-        node.getClass().getSimpleName() == "Cast"
-        and str(node.dataType()) in _TIMES
-        and children[0].foldable()
-        and _MOMENT.fullmatch(str(children[0].eval(None)))
+        to_time
+        and str(children[0].dataType()).startswith("StringType")
+        and node.references().isEmpty()
     ):
-        raise InvalidInput(
-            f"the {what} {expression.text!r} has a constant that is another moment each time "
-            f"({str(children[0].eval(None)).strip()!r}); write the date."
-        )
+        literal = children[0].getClass().getSimpleName() == "Literal"
+        value = str(children[0].eval(None)) if literal else ""
+        if not literal or _MOMENT.fullmatch(value):
+            raise InvalidInput(
+                f"the {what} {expression.text!r} has a constant that may be another moment each "
+                f"time ({value.strip() if literal else children[0].sql()!r}); write the date."
+            )
     for child in children:
         _check_moments(child, expression, what)
 
