@@ -1,12 +1,13 @@
 """What is known of jobs, and for how long."""
 
 import json
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from tests.conftest import TestDatabase
-from weir.job import RunId, forget_runs, hand_over, main, read_outcome
+from weir.job import Job, RunId, forget_runs, hand_over, main, read_outcome
 from weir.storage import Database
 
 
@@ -19,7 +20,8 @@ def database(test_database: TestDatabase, monkeypatch: pytest.MonkeyPatch) -> Da
 def run_job(task: str) -> RunId:
     """A job that succeeds."""
     run = f'{{"dag_id": "weir", "run_id": "r", "task_id": "{task}"}}'
-    assert main("upkeep", lambda job, arguments: {"done": task}, ["--run", run]) == 0
+    words = ["--run", run, "--arguments", "{}"]
+    assert main("upkeep", lambda job, arguments: {"done": task}, words) == 0
     return RunId("weir", "r", task)
 
 
@@ -63,4 +65,29 @@ def test_what_was_handed_over_to_one_run_is_not_what_another_gets(
     hand_over(database, RunId("weir", "a", "t"), "seal_stream", {"stream": "s/events"})
     words = ["--run", json.dumps(RunId("weir", "b", "t").__dict__)]
     assert main("seal_stream", lambda job, given: {}, words) == 2
-    assert "'stream' is missing" in capsys.readouterr().out
+    assert "no arguments were handed over to job seal_stream" in capsys.readouterr().out
+
+
+def test_a_run_without_what_was_handed_over_to_it_does_not_do_what_the_defaults_say(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hand_over(database, RunId("weir", "a", "t"), "checkpoints", {})
+    words = ["--run", json.dumps(RunId("weir", "a", "t").__dict__)]
+    done: list[str] = []
+
+    def work(job: Job, arguments: Any) -> dict[str, Any]:
+        done.append(job.name)
+        return {}
+
+    assert main("retention", work, words) == 2
+    assert not done
+    assert "job retention of run weir/a/t" in capsys.readouterr().out
+
+
+def test_a_job_whose_arguments_are_wrong_is_recorded_as_failed(database: Database) -> None:
+    run = RunId("weir", "a", "t")
+    hand_over(database, run, "seal_stream", {"stream": "nowhere"})
+    assert main("seal_stream", lambda job, given: {}, ["--run", json.dumps(run.__dict__)]) == 2
+    state, _, sentence, retryable = read_outcome(database, run)
+    assert (state, retryable) == ("failed", False)
+    assert "stream is 'nowhere'" in sentence

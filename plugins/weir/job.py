@@ -165,7 +165,8 @@ def main(
         if given.arguments:
             arguments = _object(given.arguments, "the arguments")
         else:
-            arguments = handed_over(starting.database, starting.run)
+            arguments = handed_over(starting.database, starting.run, name)
+            job = starting  # whose row is there, so that its failure is recorded
         parsed = parse(JOBS[name], arguments)
         starting.database.transaction(lambda c: starting._start(c, arguments))
         job = starting
@@ -228,17 +229,26 @@ def hand_over(database: Database, run: RunId, job: str, arguments: dict[str, Any
     database.transaction(lambda c: starting._start(c, arguments, "submitted"))
 
 
-def handed_over(database: Database, run: RunId) -> dict[str, Any]:
-    """What `hand_over` left for a run; nothing for one that was started by hand."""
+def handed_over(database: Database, run: RunId, job: str) -> dict[str, Any]:
+    """Return what `hand_over` left for a run of a job; nothing for one that was started by hand.
+
+    Raises InvalidInput where nothing was left: without its arguments a job would do what its
+    defaults say.
+    """
     if run.dag_id == "by hand":
         return {}
     row = database.transaction(
         lambda c: c.execute(
-            text(f"SELECT arguments FROM job_run WHERE {_THIS}"),  # noqa: S608 - constant
-            run.__dict__,
+            text(f"SELECT arguments FROM job_run WHERE {_THIS} AND job = :job"),  # noqa: S608 - constant
+            {**run.__dict__, "job": job},
         ).one_or_none()
     )
-    return {} if row is None else dict(row.arguments)
+    if row is None:
+        raise InvalidInput(
+            f"no arguments were handed over to job {job} of run {run}, try {run.try_number}, in "
+            "the database that this machine's weir.toml names; give them with --arguments."
+        )
+    return dict(row.arguments)
 
 
 def _record_failure(

@@ -5,7 +5,7 @@
 
 CREATE FUNCTION weir.make_staging(in_name text, in_columns text[], in_types oid[], in_modifiers integer[])
 RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     definitions text;
@@ -47,7 +47,7 @@ COMMENT ON FUNCTION weir.owner_path(text) IS 'For jobs: the search path that the
 -- of that role, and in a function like this one they can't take another. in_path is for them.
 CREATE FUNCTION weir.publish_staging(in_name text, in_table text, in_pieces text[], in_path text)
 RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     staging CONSTANT regclass := format('weir_staging.%I', in_name)::regclass;
@@ -106,7 +106,7 @@ COMMENT ON FUNCTION weir.publish_staging(text, text, text[], text) IS 'For jobs:
 -- would be done with its rights. Postgres 18 keeps the role with what is put off; before, a trigger may
 -- put something off again, and nobody can see whether it did: so none of others may be able to.
 CREATE FUNCTION weir.settle_constraints(in_tables text[], in_paths text[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     names text;
@@ -120,7 +120,7 @@ BEGIN
         IF names IS NOT NULL THEN
             EXECUTE format('SET CONSTRAINTS %s IMMEDIATE', names);
         END IF;
-        PERFORM pg_catalog.set_config('search_path', 'pg_catalog', true);
+        PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     END LOOP;
     SET CONSTRAINTS ALL IMMEDIATE;
     IF current_setting('server_version_num')::integer < 180000 THEN
@@ -142,7 +142,7 @@ END $$;
 COMMENT ON FUNCTION weir.settle_constraints(text[], text[]) IS 'For jobs: checks what the constraints of tables put off until the commit.';
 
 CREATE FUNCTION weir.drop_staging(in_name text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     EXECUTE format('DROP TABLE IF EXISTS weir_staging.%I', in_name);

@@ -291,7 +291,7 @@ def test_a_stream_that_can_not_be_pruned_stops_nothing_else(
         monkeypatch.setenv(f"WEIR_{name}", value)
     (tmp_path / MARK).write_text(installation(lane.database)[0])
     who = RunId("weir_upkeep", "r", "t")
-    assert main("upkeep", upkeep, ["--run", json.dumps(who.__dict__)]) == 1
+    assert main("upkeep", upkeep, ["--run", json.dumps(who.__dict__), "--arguments", "{}"]) == 1
     state, report, sentence, retryable = read_outcome(lane.database, who)
     assert (state, retryable) == ("failed", True)
     assert broken["error"] in sentence

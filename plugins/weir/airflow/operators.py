@@ -91,14 +91,15 @@ class WeirJobOperator(SparkSubmitOperator):
         return report
 
     def _hand_over(self, run: RunId, arguments: dict[str, Any]) -> None:
-        database = Database.of(load())
         try:
-            hand_over(database, run, self.job, arguments)
+            database = Database.of(load())
+            try:
+                hand_over(database, run, self.job, arguments)
+            finally:
+                database.dispose()
         except WeirError as error:
             kind = AirflowException if error.retryable else AirflowFailException
             raise kind(str(error)) from None
-        finally:
-            database.dispose()
 
     def on_kill(self) -> None:
         """Airflow ends the task: so ends the job, and the lease of its reader."""
