@@ -31,6 +31,15 @@ def test_a_listener_on_all_interfaces_takes_the_port_too() -> None:
         assert not ports.is_free(listener.getsockname()[1])
 
 
+def test_installations_that_start_together_choose_different_ports() -> None:
+    wanted = ports.free_port()
+    with ports.reserving() as first, ports.reserving() as second:
+        assert first(wanted) == wanted
+        assert second(wanted) != wanted
+    with ports.reserving() as later:
+        assert later(wanted) == wanted
+
+
 @pytest.fixture
 def family() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A process that ignores SIGTERM, with a child in another session."""

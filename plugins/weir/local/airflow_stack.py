@@ -11,6 +11,7 @@ import secrets
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -50,13 +51,13 @@ class AirflowStack:
 
     def start(self) -> None:
         """Start what does not run, and wait until all of it works. Needs Postgres."""
-        with self._state.lock("airflow"):
+        with self._state.lock("airflow"), ports.reserving() as reserve:
             missing = [name for name in COMPONENTS if not self._main(name)]
             try:
                 if missing:
                     self._end_remains(missing)
                     self._write_logins()
-                    missing = self._choose_ports(missing)
+                    missing = self._choose_ports(missing, reserve)
                     self._migrate()
                     log.info("starting Airflow: %s", ", ".join(missing))
                     for name in missing:
@@ -141,11 +142,11 @@ class AirflowStack:
             passwords = {name: secrets.token_urlsafe(12) for name in ("admin", "viewer")}
             self._state.write("airflow/passwords.json", passwords)
 
-    def _choose_ports(self, missing: list[str]) -> list[str]:
-        """Free ports for what is to be started; returns what that is."""
+    def _choose_ports(self, missing: list[str], reserve: Callable[[int], int]) -> list[str]:
+        """Choose free ports for what is to be started; return what that is."""
         known: dict[str, int] = self._stack()["ports"]
         chosen = {
-            name: ports.free_port(port) if _PORTS[name][0] in missing else port
+            name: reserve(port) if _PORTS[name][0] in missing else port
             for name, port in known.items()
         }
         if chosen == known:

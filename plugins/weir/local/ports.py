@@ -1,7 +1,13 @@
 """Free TCP ports of this machine."""
 
+import fcntl
+import os
 import random
 import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 
 def is_free(port: int) -> bool:
@@ -23,3 +29,36 @@ def free_port(preferred: int | None = None) -> int:
     while not is_free(port):
         port = random.randint(20_000, 32_000)
     return port
+
+
+@contextmanager
+def reserving() -> Iterator[Callable[[int], int]]:
+    """Yield `free_port`, with a promise: no other block, in whichever process, gets its ports.
+
+    A server listens only seconds after its port was chosen; two installations that start together
+    would choose the same one.
+    """
+    with ExitStack() as reserved:
+
+        def reserve(preferred: int) -> int:
+            port = free_port(preferred)
+            while not _locked(port, reserved):
+                port = free_port()
+            return port
+
+        yield reserve
+
+
+def _locked(port: int, until: ExitStack) -> bool:
+    """Lock the port's file until the stack is closed, unless another process holds the lock."""
+    path = Path(tempfile.gettempdir()) / f"weir-port-{port}.lock"
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    except PermissionError:  # another user made it
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    until.callback(os.close, file)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
