@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _THIS = """dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
     AND map_index = :map_index AND try_number = :try_number"""
+BY_HAND = "by hand"  # the dag_id of a job that a person starts
 PROGRESS_EVERY = 5.0  # seconds between two writes of the progress
 
 
@@ -166,7 +167,8 @@ def main(
             arguments = _object(given.arguments, "the arguments")
         else:
             arguments = handed_over(starting.database, starting.run, name)
-            job = starting  # whose row is there, so that its failure is recorded
+            if starting.run.dag_id != BY_HAND:
+                job = starting  # whose row is there, so that its failure is recorded
         parsed = parse(JOBS[name], arguments)
         starting.database.transaction(lambda c: starting._start(c, arguments))
         job = starting
@@ -203,7 +205,7 @@ def _object(written: str, what: str) -> dict[str, Any]:
 
 
 def _run_id(written: str, name: str) -> RunId:
-    by_hand = {"dag_id": "by hand", "run_id": f"{time.time():.6f}", "task_id": name}
+    by_hand = {"dag_id": BY_HAND, "run_id": f"{time.time():.6f}", "task_id": name}
     try:
         run = RunId(**{**by_hand, **_object(written, "the names of the run")})
     except TypeError:
@@ -235,7 +237,7 @@ def handed_over(database: Database, run: RunId, job: str) -> dict[str, Any]:
     Raises InvalidInput where nothing was left: without its arguments a job would do what its
     defaults say.
     """
-    if run.dag_id == "by hand":
+    if run.dag_id == BY_HAND:
         return {}
     row = database.transaction(
         lambda c: c.execute(
