@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg2
 import pytest
-from sqlalchemy import exc
+from sqlalchemy import Connection, exc, text
 
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
@@ -26,6 +26,7 @@ from weir.reader_groups.table_outputs import (
     StagedTable,
     drop_staging,
     make_staging,
+    publish_tables,
     read_table,
     sweep_staging,
 )
@@ -362,6 +363,40 @@ def test_a_tables_owner_gets_no_rights_of_the_jobs_by_a_trigger(
         reader.commit(batch, tables=[stage(group, batch, table)])
     assert rows(group.database, "SELECT count(*) FROM request") == before
     assert (numbers(group, table), group.cut()) == ([], {"0.0": 0, "1.0": 0})
+
+
+@pytest.mark.parametrize("timing", ["AFTER INSERT", "AFTER INSERT DEFERRABLE INITIALLY DEFERRED"])
+def test_a_trigger_can_not_drop_what_other_groups_publish_with(
+    group: Group, table: str, as_owner: Execute, timing: str
+) -> None:
+    as_owner(*trigger(table, "DROP OWNED BY weir_publisher;", timing))
+    reader = group.reader()
+    batch = reader.must_open()
+    with pytest.raises((WeirError, exc.DBAPIError)):
+        reader.commit(batch, tables=[stage(group, batch, table)])
+    as_owner(f"DROP TRIGGER t ON {table}")
+    again = group.reader().must_open()
+    assert again
+
+
+def test_what_a_trigger_sets_does_not_make_the_commit_wait_less_for_the_disk(
+    group: Group, table: str, as_owner: Execute
+) -> None:
+    as_owner(*trigger(table, "SET synchronous_commit = local;", "AFTER INSERT"))
+    reader = group.reader()
+    batch = reader.must_open()
+    ready = stage(group, batch, table)
+
+    def work(connection: Connection) -> tuple[str, str]:
+        def setting() -> str:
+            return str(connection.execute(text("SHOW synchronous_commit")).scalar_one())
+
+        before = setting()
+        publish_tables(connection, [ready])
+        return before, setting()
+
+    before, after = group.database.transaction(work)
+    assert before == after  # a server of tests is set to off
 
 
 def test_what_a_trigger_leaves_in_its_session_meets_no_later_statement(

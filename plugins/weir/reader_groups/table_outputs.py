@@ -13,11 +13,11 @@ from typing import Any
 from sqlalchemy import Connection, exc, text
 
 from weir.controller.locks import lock_group
-from weir.errors import InvalidInput, NotFound, Unavailable
+from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
 from weir.reader_groups.held import check_held
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.refusals import refused
-from weir.storage import Database
+from weir.storage import Database, wait_for_disk
 
 _NAME = re.compile(r"([a-z_][a-z0-9_]{0,62})\.([a-z_][a-z0-9_]{0,62})")
 _OURS = re.compile(r"weir|weir_staging|information_schema|pg_.*")
@@ -160,10 +160,29 @@ def publish_tables(connection: Connection, tables: Sequence[StagedTable]) -> Non
         )
         for one in tables:
             connection.execute(text("SELECT weir.drop_staging(:name)"), {"name": one.staging})
+        _check_publisher(connection, table)
+        wait_for_disk(connection)  # whatever a trigger has set
     except exc.DBAPIError as error:
         if (meant := refused(table, error)) is None:
             raise
         raise meant from error
+
+
+def _check_publisher(connection: Connection, tables: str) -> None:
+    """Raise Conflict if a trigger dropped what the role owns with whose rights it ran."""
+    left = connection.execute(
+        text(
+            """SELECT count(*) FROM pg_catalog.pg_proc p
+            JOIN pg_catalog.pg_roles r ON r.oid = p.proowner
+            WHERE r.rolname = 'weir_publisher' AND p.prosecdef
+              AND p.pronamespace = 'weir'::pg_catalog.regnamespace"""
+        )
+    ).scalar_one()
+    if left < 2:
+        raise Conflict(
+            f"a trigger of table {tables} dropped the functions by which Weir publishes rows; "
+            "nothing was committed. Take the DROP out of the trigger."
+        )
 
 
 def make_staging(
