@@ -35,7 +35,7 @@ BY_A_GROUP = {
     "reader-group-metrics-config", "SU2-03", "QK-03",
 }  # fmt: skip
 
-# Questions that have no meaning here, with the reason from the table at the top of semantics.md.
+# Questions that have no meaning here, with the reason from the table in semantics 17.
 NEVER = {
     "SW-05": "a scale can be seen in progress: never, it is one transaction",
     "SW-07": "a scale can be seen in progress: never, it is one transaction",

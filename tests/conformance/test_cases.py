@@ -31,7 +31,7 @@ from weir.stream_cut import (
     meet,
 )
 
-# Weir's answer is the one the case recommends, with the reason from semantics.md.
+# Weir's answer is the one the case recommends, with the reason from semantics 17.
 DIFFERENT = {
     "QK-01": "validity is exact: future segments must cover the whole of a gap",
     "QK-04": "validity is exact: a cut of future segments alone is refused, not a crash",

@@ -20,7 +20,7 @@ from weir.retention.run import retain
 from weir.retention.subscribers import release
 from weir.storage import Database
 
-# Weir's answer, with the reason from the table at the top of semantics.md.
+# Weir's answer, with the reason from the table in semantics 17.
 DIFFERENT: dict[str, tuple[str, list[Any]]] = {
     "CB-03": ("minimum and bound overlap: their meet", [{"0@0": 9, "1@0": 8}]),
     "CB-13": ("a subscriber is protected from its start cut", [None, None]),

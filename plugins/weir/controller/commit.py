@@ -1,7 +1,7 @@
 """Commit: staged files get their offsets and become visible, in one Postgres transaction.
 
 Where a segment that was written to no longer lies inside one active segment (it was split), the
-commit rolls (PDP-24, PDP-32): it duplicates the transaction's epoch, puts the files there, seals
+commit rolls (semantics 12.2): it duplicates the transaction's epoch, puts the files there, seals
 it, and duplicates the current epoch after it. No data is rewritten, and for every key what was
 committed before the roll comes first, then the transaction's events, then what follows.
 

@@ -71,7 +71,7 @@ def segments_between(
 
 
 def span(connection: Connection, stream: StreamName, cut: Cut) -> dict[str, int]:
-    """Per segment of a cut the last epoch it lived in, up to that of the newest (PDP-32)."""
+    """Per segment of a cut the last epoch it lived in, up to that of the newest (semantics 8.6)."""
     rows = _rows(connection, "span(:stream, CAST(:cut AS jsonb))", stream, cut=_json(cut))
     return {row.segment: row.epoch for row in rows}
 

@@ -1,4 +1,4 @@
-"""Scale: seal some active segments and create new ones over the same ranges (PDP-32, 6.1)."""
+"""Scale: seal some active segments and create new ones over the same ranges (semantics 6)."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -46,9 +46,9 @@ def fit(connection: Connection, wanted: Sequence[Bound], budget: Budget) -> Fit:
     """How much of what could be read a budget allows.
 
     Commit after commit, and of each file after file of all its segments, until one doesn't fit: so
-    no part of the key space gets ahead (PDP-28), what came before a segment is read before it, and
-    no file is read twice for a part of it. The commits are walked in the order of their clocks and
-    no further than the budget; not at all if everything fits.
+    no part of the key space gets ahead (semantics 16.2), what came before a segment is read before
+    it, and no file is read twice for a part of it. The commits are walked in the order of their
+    clocks and no further than the budget; not at all if everything fits.
     """
     rows = connection.execute(
         _FIT,
