@@ -11,7 +11,8 @@ from sqlalchemy import Engine, event
 
 import weir
 from tests.controller.support import Lane
-from weir.errors import Truncated
+from weir import tables
+from weir.errors import InvalidInput, Truncated
 from weir.garbage import installation
 from weir.settings import Settings
 from weir.storage import Database
@@ -63,3 +64,29 @@ def test_what_is_truncated_while_a_read_is_planned_is_read_or_missed(
     assert read.num_rows == 20, "the events that were there when the read began"
     with pytest.raises(Truncated, match="were truncated; begin at the head"):
         weir.read(str(lane.name), start=start, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("start", "wrong"),
+    [
+        ({"0.0": 5}, "no segment of the stream cut holds the keys"),
+        ({"0.0": 99, "1.0": 0}, "offset 99 does not exist in segment 0.0"),
+        ({"0.0": 1, "1.0": 1, "2.1": 3}, "segment 2.1 has an offset but overlaps 0.0"),
+        ({"0.0": 1, "1.0": 1, "9.0": 3}, "segment 9.0"),
+    ],
+)
+def test_a_start_below_the_head_is_checked_where_the_gap_is_skipped(
+    lane: Lane, start: dict[str, int | str], wrong: str
+) -> None:
+    lane.append({"0.0": 10, "1.0": 10})
+    assert lane.scale("0.0", parts=1) == ["2.1"]
+    lane.append({"2.1": 10})
+    lane.truncate("1.0=8, 2.1=7")
+
+    def plan(start: Any) -> int:
+        slices, _ = lane.database.snapshot(lambda c: tables.plan(c, lane.name, start, None, "skip"))
+        return sum(one.end_row - one.first_row for one in slices)
+
+    assert plan({"0.0": 1, "1.0": 9}) == 4
+    with pytest.raises(InvalidInput, match=wrong):
+        plan(start)

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, text
 from weir.arrow_schema import from_arrow, to_arrow
 from weir.controller.commit import commit
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import read_stream
+from weir.controller.locks import LockedStream, read_stream
 from weir.controller.queries import Cut, segments_between
 from weir.controller.reads import FileSlice, plan_of_bounds
 from weir.controller.staged import Staged, StagedFile
@@ -142,10 +142,8 @@ def plan(
     """
     stream = read_stream(connection, name)
     asked = 0
-    if start is not None and on_gap == "fail":
-        load_cuts(connection, stream.stream_id, *(cut for cut in (start, end) if cut is not None))
-        between = segments_between(connection, name, start, end)
-        asked = sum(row.to_offset - row.from_offset for row in between)
+    if start is not None:
+        asked = _asked(connection, stream, start, end, on_gap)
     # Of a file that lies partly below the head, what is below it is truncated like other files.
     first, last = readable(connection, stream.stream_id, start, end)
     rows = segments_between(connection, name, first, last)
@@ -158,6 +156,25 @@ def plan(
             f"begin at the head, {json.dumps(stream.head)}, or later."
         )
     return slices, fields
+
+
+def _asked(
+    connection: Connection, stream: LockedStream, start: Cut, end: Cut | None, on_gap: str
+) -> int:
+    """Return how many events between two cuts must be there: none that `on_gap` may skip.
+
+    Raises InvalidInput for a cut that is not one, and Truncated where metadata was pruned.
+    """
+    try:
+        load_cuts(connection, stream.stream_id, start, *([] if end is None else [end]))
+        between = segments_between(connection, stream.name, start, end)
+    except Truncated:
+        if on_gap == "fail":
+            raise
+        return 0
+    if on_gap == "skip":
+        return 0
+    return sum(row.to_offset - row.from_offset for row in between)
 
 
 def readable(
