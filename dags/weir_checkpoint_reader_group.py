@@ -1,10 +1,10 @@
-"""### Record where a reader group stands, under a name.
+"""### Record the position of a reader group under a name.
 
-**Parameters.** The group and a name for the checkpoint. A subscriber's checkpoint releases what it has consumed.
-With *Barrier* the checkpoint waits for the batches that are open now, and the report names them: the task itself does
-not wait, and `weir.checkpoints` says when it is complete. *Cancel* gives one up that waits.
+**Parameters.** The group, and a name for the checkpoint. If the group is a subscriber, the checkpoint releases the
+events before it. A *Barrier* waits for the batches that are open now; the report names them. The task itself does
+not wait: `weir.checkpoints` says when the checkpoint is complete. *Cancel* gives up a checkpoint that waits.
 
-**On failure.** Without a barrier it is a snapshot in one transaction and waits for nobody.
+**On failure.** Nothing is recorded. Retry it.
 """
 
 from airflow.sdk import DAG

@@ -1,10 +1,10 @@
-"""### Checkpoint every reader group that has moved.
+"""### Make a checkpoint of each reader group that has moved.
 
-Releases the segments of readers whose lease has run out, publishes what subscribers have
-consumed, and reports the lag of the groups that moved (of all: the view `weir.lag`).
+The run also frees the segments of readers whose lease has expired, releases what subscribers have consumed, and
+reports the lag of the groups that have moved (the view `weir.lag` has the lag of all groups).
 
-**On failure.** Whatever was done stays done; the next run does the rest. One stream or group that
-fails does not stop the others; it is named, and fails the task at its end.
+**On failure.** Everything done so far is kept, and the next run does the rest. If one stream or group fails, the
+run continues with the others, names it, and fails at its end.
 """
 
 from airflow.sdk import DAG

@@ -1,9 +1,9 @@
 """### Create a reader group.
 
-**Parameters.** Its name, the streams it reads, where it starts, and whether it is a subscriber: events are kept
-until all subscribers have consumed them, from this moment on.
+**Parameters.** Its name, the streams that it reads, where it begins, and whether it is a subscriber: from this
+moment on, retention keeps events until all subscribers have consumed them.
 
-**On failure.** Nothing is created unless everything is valid.
+**On failure.** If anything is invalid, nothing is created.
 """
 
 from airflow.sdk import DAG

@@ -1,11 +1,11 @@
 """### Create a stream.
 
-**Parameters.** The stream's name, its routing key, how many segments to begin with, and what to do with
-rows that have no key or do not fit. Defaults: one segment, refuse such rows, truncate what all
-subscribers have consumed.
+**Parameters.** The name of the stream, its routing key, the number of segments to begin with, and what to do with
+rows that have no key or do not fit. Defaults: one segment, refuse such rows, truncate what all subscribers have
+consumed.
 
-**On failure.** Nothing is created unless everything is valid. A run that is retried or cleared finds what it
-did and returns it.
+**On failure.** If anything is invalid, nothing is created. A run that is retried or cleared returns what it did
+before.
 """
 
 from airflow.sdk import DAG

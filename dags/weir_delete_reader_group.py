@@ -1,8 +1,8 @@
 """### Delete a reader group with its positions, batches and checkpoints.
 
-**Parameters.** The group. What it has written stays; it holds nothing back any more. It can't be undone.
+**Parameters.** The group. Its results are kept. It no longer holds any events back. You cannot undo this.
 
-**On failure.** One transaction: all there or not at all.
+**On failure.** One transaction: everything or nothing.
 """
 
 from airflow.sdk import DAG

@@ -1,10 +1,10 @@
-"""### Delete a sealed stream with everything it owned.
+"""### Delete a sealed stream with everything that it owns.
 
-**Parameters.** The stream, which must be sealed. While a subscriber has unread events it is refused, unless you
-say that they may go too. Its files are deleted by `weir_upkeep` after the grace period. A stream of the same name
-may then be created anew; its readers are told that theirs is gone.
+**Parameters.** The stream, which must be sealed. While a subscriber has unread events, the run refuses, unless you
+allow it to delete unread events. `weir_upkeep` deletes the files after the grace period. You may then create a
+stream of the same name; readers of the old one are told that it was deleted. You cannot undo this.
 
-**On failure.** One transaction: all there or not at all. It can't be undone.
+**On failure.** One transaction: everything or nothing.
 """
 
 from airflow.sdk import DAG

@@ -1,9 +1,9 @@
-"""### Create a reader group that stands where another does, or did.
+"""### Create a reader group that begins where another one is or was.
 
-**Parameters.** The first group, the new name, and where to begin: where it stands now, one of its checkpoints, or
-any other place. To replay or to debug; the first group is left alone.
+**Parameters.** The existing group, the new name, and where to begin: at the group's position, at one of its
+checkpoints, or at any other place. Use it to replay or to debug; the existing group does not change.
 
-**On failure.** One transaction. A place below the head is refused, with how many events are gone.
+**On failure.** One transaction. A place whose events were truncated is refused, with the number of missing events.
 """
 
 from airflow.sdk import DAG

@@ -1,10 +1,10 @@
 """### Append files to a stream, as one transaction.
 
 **Parameters.** The stream, and files or folders below an input root, in the order in which their rows are to be
-read; parquet, csv or json.
+read; Parquet, CSV or JSON.
 
-**On failure.** The same files again append nothing. A file that another transaction holds is refused by name.
-A run that is killed anywhere can be retried or cleared: nothing is lost, nothing comes twice.
+**On failure.** Retry or clear the run: no row is lost, and none is appended twice. The same files again append
+nothing. A file that another transaction has appended is refused by name.
 """
 
 from airflow.sdk import DAG

@@ -1,10 +1,10 @@
-"""### Run a function over what a reader group has not read yet, exactly once.
+"""### Call a function with what a reader group has not read yet, exactly once.
 
-**Parameters.** The group, `module:function` of a configured package, where its result goes, and how many tasks
-share the work. They read batch after batch up to the tail as it is at the start.
+**Parameters.** The group, `module:function` of a configured package, where the result goes, and how many tasks
+share the work. They read batch after batch, up to the tail as it is at the start.
 
-**On failure.** Output and positions are published together. A batch that was open when a task failed or was
-killed is taken over, whole, by another reader at once, or by the next try or run.
+**On failure.** Results and positions are published together. If a task fails or is killed, another reader takes
+over its open batch at once, or the next try or run does.
 """
 
 from airflow.sdk import DAG

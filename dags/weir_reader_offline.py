@@ -1,9 +1,9 @@
-"""### Take a reader out of a group by hand.
+"""### Take a reader out of its group by hand.
 
-**Parameters.** The reader, and how far it got in its open batch, if you know; else others go on at the last committed
-position and take the batch over whole. Leases do the same by themselves, only later.
+**Parameters.** The reader and, if you know it, how far it got in its open batch. Without that, other readers
+continue at the last committed position and take over the whole batch. Leases do the same by themselves, only later.
 
-**On failure.** One transaction. Whatever the reader still does is refused.
+**On failure.** One transaction. Everything that the reader still does is refused.
 """
 
 from airflow.sdk import DAG

@@ -1,10 +1,11 @@
-"""### Make a database that was restored, moved or failed over fit to be used with its warehouse again.
+"""### Reconcile a database that was restored, moved or failed over with its warehouse.
 
-**Parameters.** What becomes of the files that the database does not know, because they were written after the
-backup was taken. *report* changes nothing: run it first. With *keep* and *delete* every stream goes on in new
-segments, with transaction numbers and clocks beyond whatever was handed out before; open appends are aborted.
+**Parameters.** What to do with the files that the database does not know because they were written after the
+backup. *report* changes nothing: run it first. With *keep* and *delete*, every stream continues in new segments,
+with transaction numbers and clocks beyond everything that was given out before, and open appends are aborted.
 
-**On failure.** Whatever was done stays done; run it again. Until it has succeeded nothing is appended or deleted.
+**On failure.** Everything done so far is kept; run it again. Until it has succeeded, Weir appends and deletes
+nothing.
 """
 
 from airflow.sdk import DAG

@@ -1,9 +1,9 @@
 """### Let retention delete what a subscriber no longer needs.
 
-**Parameters.** A reader group whose release is manual, and a place: what lies before it need not be kept for
-this group any more. Default: where the group stands.
+**Parameters.** A reader group whose release is manual, and a place: retention no longer keeps the events before it
+for this group. Default: the position of the group.
 
-**On failure.** Nothing is released unless the place is valid and not behind what was released before.
+**On failure.** If the place is invalid, or behind what the group released before, nothing is released.
 """
 
 from airflow.sdk import DAG

@@ -1,9 +1,9 @@
-"""### Let a reader group stand at another place.
+"""### Move a reader group to another place.
 
-**Parameters.** Where it goes: a checkpoint, a time, a cut, the head, the tail, or its own start. Going back over
-what was read and committed repeats outputs, so it must be allowed. Open batches are abandoned.
+**Parameters.** The place: a checkpoint, a time, a cut, the head, the tail, or the group's own start. Going back
+over committed events repeats outputs, so you must allow it. Open batches are abandoned.
 
-**On failure.** One transaction. A place below the head is refused, with how many events are gone.
+**On failure.** One transaction. A place whose events were truncated is refused, with the number of missing events.
 """
 
 from airflow.sdk import DAG

@@ -1,12 +1,12 @@
-"""### Truncate what all subscribers have consumed, and delete dead files.
+"""### Truncate what all subscribers have consumed, and delete garbage files.
 
-Each stream is decided and truncated in one transaction; each decision and its reason is in
-`weir.retention_decisions`. Subscribers that have timed out, lost events or soon will are named in
-the log (of all streams: `weir.retention_alerts`). Files go after the grace period. `dry_run` only says
-what would be done.
+The run decides about each stream and truncates it in one transaction. `weir.retention_decisions` has each decision
+with its reason. The log names the subscribers that have timed out, have lost events, or soon will
+(`weir.retention_alerts` has those of all streams). Files are deleted after the grace period. With `dry_run`, the
+run only says what it would do.
 
-**On failure.** Whatever was done stays done; the next run does the rest. One stream or group that
-fails does not stop the others; it is named, and fails the task at its end.
+**On failure.** Everything done so far is kept, and the next run does the rest. If one stream or group fails, the
+run continues with the others, names it, and fails at its end.
 """
 
 from airflow.sdk import DAG

@@ -1,9 +1,9 @@
 """### Split or merge segments of a stream by hand.
 
-**Parameters.** The active segments to replace (see `SELECT * FROM weir.segments WHERE active`), and how many
-equal parts, or at which boundaries. Example: `["1.0"]` and 2 parts split segment 1.0.
+**Parameters.** The active segments to replace (see `SELECT * FROM weir.segments WHERE active`), and the number of
+equal parts, or the boundaries of the parts. Example: `["1.0"]` and 2 parts split segment 1.0.
 
-**On failure.** One transaction: all there or not at all. Appends that run meanwhile lose nothing.
+**On failure.** One transaction: everything or nothing. Appends that run at the same time lose nothing.
 """
 
 from airflow.sdk import DAG

@@ -1,9 +1,9 @@
-"""### Make a stream read only for ever.
+"""### Make a stream read-only for ever.
 
-**Parameters.** The stream. Appends that are being written are aborted; readers read on to its end and are told
-that it is the end. It can't be undone.
+**Parameters.** The stream. Appends that are being written are aborted. Readers read to the end of the stream, and
+are told that it is the end. You cannot undo this.
 
-**On failure.** One transaction. Sealing a sealed stream again does nothing.
+**On failure.** One transaction. Sealing a sealed stream again changes nothing.
 """
 
 from airflow.sdk import DAG

@@ -1,8 +1,8 @@
-"""### Record the tail of every stream that has moved.
+"""### Record the tail of each stream that has moved.
 
-The recorded cuts are the retention set. One statement for all streams.
+The recorded cuts are the retention set. One statement records all streams.
 
-**On failure.** Whatever was done stays done; the next run does the rest.
+**On failure.** Everything done so far is kept, and the next run does the rest.
 """
 
 from airflow.sdk import DAG

@@ -1,10 +1,11 @@
 """### Change the configuration of a reader group.
 
-**Parameters.** Only what is filled in changes: whether it is a subscriber (protected from where it stands), what it
-does about a gap, which streams it reads (new ones from *Start*), how many checkpoints may wait, which keys are pinned
-to which readers.
+**Parameters.** Fields left empty are not changed. You can change whether the group is a subscriber (then it is
+protected from its position on), what it does about a gap, which streams it reads (new ones from *Start*), how many
+checkpoints may wait, and which keys are pinned to which readers.
 
-**On failure.** One transaction: all there or not at all. Give the generation to refuse what has changed meanwhile.
+**On failure.** One transaction: everything or nothing. Give the generation to refuse the change if somebody else
+has changed the group in the meantime.
 """
 
 from airflow.sdk import DAG

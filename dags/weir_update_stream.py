@@ -1,10 +1,10 @@
 """### Change the configuration of a stream.
 
-**Parameters.** Only what is filled in changes: how it scales and how many segments it has, what happens to rows
-without a key or with other columns, whether what is consumed is deleted, tags, more columns. The routing key
-can't change.
+**Parameters.** Fields left empty are not changed. You can change how the stream scales and how many segments it
+has, what happens to rows without a key or with other columns, whether consumed events are deleted, and tags, and
+you can add columns. The routing key cannot change.
 
-**On failure.** One transaction: all there or not at all. Appends that run meanwhile lose nothing.
+**On failure.** One transaction: everything or nothing. Appends that run at the same time lose nothing.
 """
 
 from airflow.sdk import DAG

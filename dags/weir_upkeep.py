@@ -1,10 +1,10 @@
-"""### Abort transactions whose lease has run out, delete dead files, and prune old metadata.
+"""### Abort transactions whose lease has expired, delete garbage files, and prune old metadata.
 
-What a killed append left behind is cleaned up here, and what lies wholly below the head and below everybody's
-positions leaves the database, as do old automatic checkpoints (`checkpoint_history`) and what jobs did long ago
+The run cleans up what a killed append left behind. It deletes the metadata of what lies wholly below the head and
+below the positions of all groups, old automatic checkpoints (`checkpoint_history`), and old rows of `weir.job_runs`
 (`job_history`).
 
-**On failure.** Whatever was done stays done; the next run does the rest.
+**On failure.** Everything done so far is kept, and the next run does the rest.
 """
 
 from airflow.sdk import DAG
