@@ -210,11 +210,44 @@ def test_the_manifest_lists_thousands_of_batches_at_the_price_of_the_newest(
     assert len(newest) == 8
     times = {path: path.stat().st_mtime_ns for path in folder.glob("_manifest-*")}
     assert len(times) == 3
-    (folder / f"_manifest-{group.group_id}-2.json").unlink()  # of a run that was killed before it
+    [last] = folder.glob(f"_manifest-{group.group_id}-2-*.json")
+    last.unlink()  # of a run that was killed before it
     write()
     assert listed(folder) == committed_folders(group.database, group.name, "delays")
-    again = [path for path in times if path.stat().st_mtime_ns != times[path]]
-    assert [path.name for path in again] == [f"_manifest-{group.group_id}-2.json"]
+    assert [path for path in times if path.stat().st_mtime_ns != times[path]] == [last]
+
+
+def test_after_a_restore_the_manifest_lists_no_folder_of_the_history_that_was_lost(
+    group: Group, tmp_path: Path
+) -> None:
+    root = str(tmp_path)
+    folder = tmp_path / "delays" / f"group={group.name}"
+    folder.mkdir(parents=True)
+    number = 0
+
+    def commit(batches: int, history: str) -> None:
+        nonlocal number
+        run(
+            group.database,
+            """INSERT INTO parquet_output
+            SELECT :g, 'delays', n, n, :root, 'delays/' || :history || n, clock_timestamp()
+            FROM generate_series(CAST(:first AS bigint), :first + :batches - 1) n""",
+            g=group.group_id, root=root, history=history, first=number, batches=batches,
+        )  # fmt: skip
+        number += batches
+        write_manifest(group.database, group.name, "delays", root, "delays")
+        assert listed(folder) == committed_folders(group.database, group.name, "delays")
+
+    commit(PART + 1, "known-")
+    commit(2 * PART, "lost-")
+    run(
+        group.database,
+        "DELETE FROM parquet_output WHERE group_id = :g AND path LIKE 'delays/lost-%'",
+        g=group.group_id,
+    )
+    number = PART + 1
+    commit(1, "new-")
+    commit(3 * PART, "new-")
 
 
 def test_old_batches_are_pruned_and_what_they_wrote_counts_on(group: Group) -> None:

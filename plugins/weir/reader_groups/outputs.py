@@ -1,6 +1,7 @@
 """What a batch writes: recorded before it is written, so that what never counts is known to be
 garbage; and which Parquet folders count, for readers without Postgres."""
 
+import hashlib
 import json
 import uuid
 from collections.abc import Sequence
@@ -70,16 +71,17 @@ def write_manifest(database: Database, group: str, output: str, root: str, path:
     """Write `_manifest.json` beside a group's batches: the record again, for other readers.
 
     It names the newest folders itself. The older ones are in files of so many each, `older`, which
-    are written once: what a commit costs does not grow with those before it. Derived, so a run that
-    was killed before it is mended by the next. Readers may write it at the same time: whoever
-    writes last has seen all that was committed by then.
+    are written once: what a commit costs does not grow with those before it. A part is named by its
+    last folder too, as a database that was restored from a backup fills it with other folders.
+    Derived, so a run that was killed before it is mended by the next. Readers may write it at the
+    same time: whoever writes last has seen all that was committed by then.
     """
     system, base = filesystem(root)
     place = f"{base}/{path}/group={group}"
     written: Sequence[Any] = []
     while (rows := _listed(database, group, output)) != written:
-        full, group_id = rows[0].number // PART, rows[0].group_id
-        older = [f"_manifest-{group_id}-{part}.json" for part in range(full)]
+        full = rows[0].number // PART
+        older = _parts(database, rows[0].group_id, output, full)
         for part in reversed(range(full)):  # the last first: before it are those before it
             if system.get_file_info(f"{place}/{older[part]}").type != fs.FileType.NotFound:
                 break
@@ -110,6 +112,28 @@ def _listed(database: Database, group: str, output: str, start: int | None = Non
             {"group": group, "output": output, "start": start, "part": PART},
         ).all()
     )
+
+
+def _parts(database: Database, group_id: int, output: str, full: int) -> list[str]:
+    """The names of the files for the parts that are full. No two histories of a group have the same
+    attempt at a batch in the same place unless they are the same up to there."""
+    rows = database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT p.part, o.path
+                FROM generate_series(0, CAST(:full AS bigint) - 1) AS p (part)
+                CROSS JOIN LATERAL (
+                    SELECT n.path FROM parquet_output n WHERE n.group_id = :g
+                    AND n.output = :output AND n.number = (p.part + 1) * :size - 1 OFFSET 0) o
+                ORDER BY p.part"""
+            ),
+            {"full": full, "g": group_id, "output": output, "size": PART},
+        ).all()
+    )
+    return [
+        f"_manifest-{group_id}-{row.part}-{hashlib.sha256(row.path.encode()).hexdigest()[:12]}.json"
+        for row in rows
+    ]
 
 
 def _replace(system: fs.FileSystem, target: str, content: dict[str, Any]) -> None:
