@@ -6,13 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tests.conftest import TestDatabase
 from tests.crash.jobs import slow_commits
-from tests.spark.installation import Installation
+from tests.spark.installation import Installation, setting
 from weir.controller.update import update_stream
 from weir.errors import BatchFailed, Fenced, InvalidInput, InvariantViolation, NotFound
 from weir.garbage import installation, sweep
@@ -285,6 +287,33 @@ def test_function_that_fails_moves_nothing_and_the_next_run_resumes_the_same_bat
     listed = {row.path for row in weir.query("SELECT path FROM data_file")}
     warehouse = Path(weir.settings.warehouse)
     assert {str(p.relative_to(warehouse)) for p in warehouse.rglob("*.parquet")} == listed
+
+
+def test_times_in_parquet_are_the_same_for_all_readers_whatever_the_session_writes(
+    weir: Installation, stream: StreamName
+) -> None:
+    group = weir.group(stream)
+
+    def timed(events: DataFrame) -> DataFrame:
+        # Nanoseconds, as INT96 is for other readers, end in 2262.
+        late = F.expr("timestamp_seconds(32503680000 + n)").alias("late")
+        early = F.expr("timestamp '1500-01-01 00:00:00'").alias("early")
+        return events.select("n", late, early)
+
+    theirs = {
+        "spark.sql.parquet.outputTimestampType": "INT96",
+        "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    }
+    with setting(weir.spark, theirs):
+        weir.consumer(group, timed, "parquet:out").run()
+    (folder,) = committed_folders(weir.database, group, "out")
+    read = pq.read_table(Path(weir.settings.output_roots[0]) / folder)
+    assert [read.schema.field(name).type for name in ("late", "early")] == [
+        pa.timestamp("us", tz="UTC")
+    ] * 2
+    late, early = read.sort_by("n").slice(0, 1).select(["late", "early"]).to_pylist()[0].values()
+    assert (late.year, late.month, early.year, early.month) == (3000, 1, 1500, 1)
 
 
 def test_result_that_does_not_fit_its_stream_is_refused_by_column_and_nothing_is_published(

@@ -47,6 +47,7 @@ from weir.spark.outputs import Output
 from weir.spark.progress import watched
 from weir.spark.read import frame_of
 from weir.spark.rejected import failed_events, make_rejected_stream
+from weir.spark.session import check_classic, moved, writing_session
 from weir.spark.table_output import copy_rows, longest, matched
 from weir.storage import KeepAlive
 from weir.warehouse import spark_path
@@ -296,6 +297,7 @@ class OpenBatch:
         over.
         """
         self._check_open()
+        check_classic(frame)
         if isinstance(output, str):
             output = Output.parse(output, self._app.settings.output_roots)
         if output.place in self._written:
@@ -338,8 +340,10 @@ class OpenBatch:
         one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
         record_output(self._app.database, self._batch, one)
         what, where = f"writing {output.name}", (output.root, folder)
+        writing, frame = writing_session(frame, self._app.say, {})  # no key is computed here
         with watched(self._app.spark, what, self._app.say, where):
-            frame.write.mode("overwrite").parquet(spark_path(output.root, folder))
+            rows = moved(frame, writing).write.mode("overwrite")
+            rows.parquet(spark_path(output.root, folder))
         self._parquet.append((output, one))
 
     def _copy(self, table: str, frame: DataFrame) -> None:

@@ -78,17 +78,20 @@ def private_session(spark: SparkSession, settings: Mapping[str, str] | None = No
     return _python(spark, made)
 
 
-def writing_session(frame: DataFrame, say: Callable[[str], None]) -> tuple[SparkSession, DataFrame]:
+def writing_session(
+    frame: DataFrame, say: Callable[[str], None], computing: Mapping[str, str] = COMPUTING
+) -> tuple[SparkSession, DataFrame]:
     """Make a session that computes the rows of a DataFrame as its own session does and writes them
     as Weir does (`WRITING`). Returns it, and the rows.
 
-    Where the session of the DataFrame differs in what a routing key needs when it is computed
-    (`COMPUTING`), or is to observe the rows, it computes them first, and Spark keeps them on disk.
+    Where the session of the DataFrame differs in what is to be computed beside them (`computing`:
+    what a routing key needs), or is to observe the rows, it computes them first, and Spark keeps
+    them on disk.
     """
     theirs = frame._jdf.sparkSession()
     trees: Any = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees  # type: ignore[union-attr]
     plan = frame._jdf.queryExecution().analyzed()
-    reasons = [f"has {key} = {theirs.conf().get(key)}" for key, value in COMPUTING.items()
+    reasons = [f"has {key} = {theirs.conf().get(key)}" for key, value in computing.items()
                if theirs.conf().get(key) != value]  # fmt: skip
     if plan.containsPattern(trees.TreePattern.COLLECT_METRICS()):
         reasons.append("observes them")
@@ -96,7 +99,7 @@ def writing_session(frame: DataFrame, say: Callable[[str], None]) -> tuple[Spark
         say(f"the rows are computed first and kept on disk, as their session {reasons[0]}")
         frame = frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
     made = theirs.cloneSession()
-    for key, value in {**COMPUTING, **WRITING}.items():
+    for key, value in {**computing, **WRITING}.items():
         made.conf().set(key, value)
     return _python(frame.sparkSession, made), frame
 
