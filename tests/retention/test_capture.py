@@ -36,7 +36,7 @@ def test_captured_cuts_are_tails_with_their_sizes(lane: Lane) -> None:
         if random.random() < 0.5:
             lane.scale(random.choice(active))
         [captured] = capture(lane.database)
-        assert captured["cut"] == lane.tail()
+        assert (captured["stream"], captured["cut"]) == (str(lane.name), lane.tail())
         assert captured["events"] == sum(lane.sizes().values())
         assert captured["bytes"] == 10 * captured["events"]
         seen.append(captured["cut"])

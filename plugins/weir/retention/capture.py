@@ -36,7 +36,8 @@ _CAPTURE = text(
         INSERT INTO retention_due (stream_id, due_at)
         SELECT stream_id, clock_timestamp() FROM made
     )
-    SELECT * FROM made ORDER BY stream_id"""
+    SELECT s.scope || '/' || s.name AS stream, made.* FROM made JOIN stream s USING (stream_id)
+    ORDER BY made.stream_id"""
 )
 
 
@@ -54,6 +55,6 @@ def capture(database: Database) -> list[dict[str, Any]]:
         return list(connection.execute(_CAPTURE))
 
     return [
-        {"stream_id": r.stream_id, "cut": r.cut, "events": r.events, "bytes": r.bytes}
+        {"stream": r.stream, "cut": r.cut, "events": r.events, "bytes": r.bytes}
         for r in database.transaction(work)
     ]

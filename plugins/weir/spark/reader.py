@@ -378,7 +378,7 @@ class OpenBatch:
             "events": self.size,
             "rejected": rejected,
             "streams": [one.report() for one in committed],
-            "parquet": [one["path"] for _, one in self._parquet],
+            "parquet": [f"{one['root']}/{one['path']}" for _, one in self._parquet],
             "unlisted": unlisted,
             "tables": [{"table": one.table, "rows": one.rows} for one in self._tables],
         }
