@@ -32,7 +32,7 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
     if not arguments.dry_run:
         deleted = sweep(
             job.database, job.settings.warehouse, job.settings.grace_period,
-            deleter(lambda: job.spark),
+            deleter(lambda: job.spark), again_after=job.settings.transaction_max,
         )  # fmt: skip
     report = {"decisions": decisions, "alerts": alerts, "deleted": deleted}
     failed = [d["error"] for d in decisions if "error" in d]

@@ -22,7 +22,7 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
     aborted = expire(job.database, job.settings.transaction_lease)
     deleted = sweep(
         job.database, job.settings.warehouse, job.settings.grace_period,
-        deleter(lambda: job.spark),
+        deleter(lambda: job.spark), again_after=job.settings.transaction_max,
     )  # fmt: skip
     pruned = prune(job.database, job.settings.metadata_history)
     dropped = sweep_staging(job.database)

@@ -51,6 +51,22 @@ def test_the_folder_of_an_aborted_attempt_goes_whole_and_no_other(
     assert left(lane) == []
 
 
+def test_what_a_frozen_writer_writes_into_its_folder_after_the_sweep_is_found(
+    lane: Lane, tmp_path: Path
+) -> None:
+    frozen = lane.opened()
+    abort(lane.database, frozen)
+    [folder] = left(lane)
+    swept = partial(sweep, lane.database, str(tmp_path), 0.0, again_after=3600.0)
+    assert swept()["deleted"] == 1
+    late = write(tmp_path, f"{frozen.folder}_weir_segment=0/_weir_task=0/late.parquet")
+    assert (swept()["deleted"], left(lane), late.exists()) == (0, [folder], True)
+    later = "UPDATE garbage SET dead_at = dead_at - interval '1 hour'"
+    run(lane.database, later)
+    assert swept()["deleted"] == 0, "it is counted once"
+    assert (left(lane), late.exists()) == ([], False)
+
+
 def test_of_a_truncated_append_only_the_files_below_the_head_go(lane: Lane, tmp_path: Path) -> None:
     lane.append({"0.0": [3, 4], "1.0": [5]})
     written = [write(tmp_path, file.path) for file in lane.files()]
