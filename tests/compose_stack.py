@@ -175,7 +175,7 @@ def started(compose: list[str]) -> Iterator[Stack]:
                 stack.set_up()
             stack.compose("up", "-d")
             yield stack
-        except BaseException:
+        except Exception:
             stack.compose("ps", check=False)
             stack.compose("logs", "--tail", "40", check=False)
             raise

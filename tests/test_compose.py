@@ -187,7 +187,7 @@ def test_a_heartbeat_that_the_api_server_calls_unhealthy_is() -> None:
             self.wfile.write(said)
 
         def log_message(self, format: str, *args: Any) -> None:
-            pass
+            """Say nothing of a request."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Health) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -196,7 +196,7 @@ def miscalled(n: int) -> int:
 
 def of_nobody_knows_what_kind(n: int) -> int:
     class LocalError(Exception):
-        pass
+        """That of a function, which nobody can import."""
 
     raise LocalError("known only there")
 

@@ -2,6 +2,7 @@
 becomes one sentence that names the file, and says whether to try again."""
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -90,21 +91,22 @@ def damage_of(root: str, path: str, format_: str) -> str | None:
     try:
         if format_ == "parquet":
             with system.open_input_file(f"{base}/{path}") as source:
-                for _ in pq.ParquetFile(source).iter_batches():
-                    pass
+                _exhaust(pq.ParquetFile(source).iter_batches())
         else:
             with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
-                while source.read(_PIECE):
-                    pass
+                _exhaust(iter(lambda: source.read(_PIECE), b""))
     except (OSError, ValueError, NotImplementedError) as error:  # those of pyarrow are among them
         try:
             with system.open_input_stream(f"{base}/{path}", compression=None) as source:
-                while source.read(_PIECE):
-                    pass
+                _exhaust(iter(lambda: source.read(_PIECE), b""))
         except OSError:  # the storage is away: that says nothing of the file
             return None
         return one_line(str(error)) or type(error).__name__
     return None
+
+
+def _exhaust(pieces: Iterator[Any]) -> None:
+    deque(pieces, maxlen=0)
 
 
 def damaged(path: str, damage: str) -> InvalidInput:
