@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from airflow.sdk import DAG
 
 from weir.airflow.operators import WeirJobOperator
@@ -29,3 +30,14 @@ def test_what_the_dag_says_counts() -> None:
         other = WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS)
     assert one.retries == 1
     assert (other.retries, other.retry_delay) == (3, timedelta(minutes=7))
+
+
+def test_the_sentence_why_a_task_failed_is_shown_below_what_is_folded(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with DAG("mine", schedule=None):
+        task = WeirJobOperator(task_id="t", job="ingest", arguments=ARGUMENTS)
+    with caplog.at_level("INFO", "weir.airflow"):
+        for told in (*task.on_failure_callback, *task.on_retry_callback):
+            told({"exception": ValueError("what is wrong")})
+    assert caplog.messages == ["::endgroup::", "what is wrong"] * 2

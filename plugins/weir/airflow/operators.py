@@ -30,6 +30,7 @@ SHORT_JOB = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
 def say_last(context: Any) -> None:
     """Log why a task failed, after Airflow has logged where: the last line is the one to read."""
     if (error := context.get("exception")) is not None:
+        log.info("::endgroup::")  # of Airflow's "Post Execute", which its UI shows folded
         log.error("%s", error)
 
 

@@ -34,7 +34,7 @@ class Ingest:
     )
     separator: str = argument(
         "Separator (csv)",
-        "What separates the columns of a csv file.",
+        r"What separates the columns of a csv file: one character, or \t for a tab.",
         ",",
         minLength=1,
         maxLength=10,
