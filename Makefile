@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTHON := .venv/bin/python
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
-.PHONY: help demo test test-compose up down status login psql lock lint docs bench soak clean setup
+.PHONY: help demo test test-compose up down status login psql lock lint docs sentences bench soak clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -50,6 +50,9 @@ lint: setup ## format, lint and type checks
 
 docs: setup ## docs/sql.md from the database's catalogue
 	@$(PYTHON) -m docs.generate_sql
+
+sentences: setup ## tests/errors/sentences.txt from what the code says when it refuses
+	@$(PYTHON) -m tests.errors.sentences
 
 bench: setup ## measure (FIGURE= one of them, SIZE=)
 	@$(WEIR) -m benchmarks $(if $(FIGURE),--figure $(FIGURE)) $(if $(SIZE),--size $(SIZE)) $(ARGS)

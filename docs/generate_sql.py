@@ -39,7 +39,8 @@ files as first committed. Times are `timestamptz`; what is called a clock elsewh
 the views.
 
 The functions raise SQLSTATE `WEIR1` for what is not there, `WEIR2` for an argument that is
-wrong and `WEIR4` for what was truncated, with a sentence that says what to do.
+wrong and `WEIR4` for what was truncated, with a sentence that says what to do, and as DETAIL the
+code of the error, such as `stream_not_found`.
 """
 
 ABOUT_EXAMPLES = """\

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from weir.arguments import Nothing
-from weir.errors import Incomplete
+from weir.errors import incomplete
 from weir.job import Job, main
 from weir.reader_groups.checkpoints import checkpoint_all, read_lag
 from weir.reader_groups.readers import expire
@@ -20,7 +20,7 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         "lag": read_lag(job.database, [one["reader_group"] for one in made]),
     }
     if failed := [one["error"] for one in expired if "error" in one] + failed:
-        raise Incomplete(len(made), failed, report)
+        raise incomplete(len(made), failed, report)
     return report
 
 

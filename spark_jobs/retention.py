@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from weir.arguments import Retention
-from weir.errors import Incomplete
+from weir.errors import incomplete
 from weir.garbage import check_warehouse_ownership, sweep
 from weir.job import Job, main
 from weir.names import stream_name
@@ -39,7 +39,7 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
     done = len(decisions) - len(failed)
     failed += (deleted or {}).get("failed", [])
     if failed:
-        raise Incomplete(done, failed, report)
+        raise incomplete(done, failed, report)
     return report
 
 

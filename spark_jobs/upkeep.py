@@ -5,7 +5,7 @@ from typing import Any
 
 from weir.arguments import Nothing
 from weir.controller.transactions import expire
-from weir.errors import Incomplete
+from weir.errors import incomplete
 from weir.garbage import check_warehouse_ownership, sweep
 from weir.job import Job, forget_runs, main
 from weir.reader_groups.checkpoints import forget_old
@@ -39,7 +39,7 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
     failed = [one["error"] for one in tried if "error" in one]
     done = len(tried) - len(failed) + deleted["deleted"]
     if failed := failed + deleted["failed"]:
-        raise Incomplete(done, failed, report)
+        raise incomplete(done, failed, report)
     return report
 
 

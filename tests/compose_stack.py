@@ -99,7 +99,9 @@ class Stack:
         command = [*self._compose, *arguments]
         done = subprocess.run(command, cwd=self._folder, env=environ, **how)
         if check and done.returncode != 0:
-            raise WeirError(f"`{' '.join(command)}` failed with status {done.returncode}.")
+            raise WeirError(
+                "stack_failed", f"`{' '.join(command)}` failed with status {done.returncode}."
+            )
 
     def set_up(self) -> None:
         """Do what podman-compose does not: mount the configs, and wait for what others wait for."""
@@ -140,7 +142,7 @@ class Stack:
                 if all(health[part]["status"] == "healthy" for part in parts):
                     return api
             if time.monotonic() > end:
-                raise WeirError(f"Airflow does not work after {PATIENCE} s.")
+                raise WeirError("stack_failed", f"Airflow does not work after {PATIENCE} s.")
             time.sleep(2)
 
     def sql(
@@ -205,11 +207,14 @@ def run(stack: Stack) -> None:
     ):
         state = api.wait(dag, api.trigger(dag, form), timeout=PATIENCE)
         if state != "success":
-            raise WeirError(f"{dag} ended as {state}.")
+            raise WeirError("stack_failed", f"{dag} ended as {state}.")
         say(f"{dag}: {state}")
     found = stack.sql("SELECT count(DISTINCT customer), sum(amount) FROM reports.totals")
     if found != [(7, sum(range(1000)))]:
-        raise WeirError(f"reports.totals should hold 7 customers and {sum(range(1000))}: {found}.")
+        raise WeirError(
+            "stack_failed",
+            f"reports.totals should hold 7 customers and {sum(range(1000))}: {found}.",
+        )
 
 
 def say(line: str) -> None:

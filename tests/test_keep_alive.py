@@ -27,7 +27,7 @@ def test_a_lease_that_is_lost_is_told_and_what_passes_is_borne(database: Databas
         if len(calls) == 1:
             raise RuntimeError("this passes")
         if len(calls) == 3:
-            raise Fenced("another has it")
+            raise Fenced("attempt_fenced", "another has it")
 
     with database.keep_alive(renew, every=0.05) as alive:
         time.sleep(0.5)

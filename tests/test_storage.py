@@ -277,7 +277,7 @@ def test_what_the_work_raises_undoes_it(database: Database) -> None:
 
     def refused(connection: Connection) -> None:
         note(connection, request)
-        raise Conflict("no")
+        raise Conflict("stream_exists", "no")
 
     with pytest.raises(Conflict, match="no"):
         database.transaction(refused)

@@ -296,8 +296,9 @@ def begun_anew(state: Path) -> Iterator[Installation]:
     made_before = (state / LOCK).is_file()
     if not made_before and state.exists() and any(state.iterdir()):
         raise Conflict(
+            "folder_not_of_demo",
             f"{state} was not made by the demo, which would remove all that is in it: choose "
-            "another folder with STATE=."
+            "another folder with STATE=.",
         )
     with StateFolder(state).lock(LOCK.removesuffix(".lock")):
         if made_before:

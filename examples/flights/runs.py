@@ -69,7 +69,9 @@ class Runs:
                     ended[run_id] = self._end(run, run_id, state, time.monotonic() - begun)
             if waiting and time.monotonic() - begun > PATIENCE:
                 run, run_id = waiting[0]
-                raise Unavailable(f"{run.dag} {run_id} has not ended after {PATIENCE:.0f} s.")
+                raise Unavailable(
+                    "run_not_over", f"{run.dag} {run_id} has not ended after {PATIENCE:.0f} s."
+                )
             time.sleep(0.2)
         return [ended[run_id] for run_id in order]
 
@@ -116,7 +118,9 @@ class Runs:
         ended = Ended(run, run_id, state, report, (job.error or "") if job else "", seconds)
         if (state == "failed") != run.fails:
             why = self._api.failure(run.dag, run_id) if state == "failed" else "it did not fail"
-            raise WeirError(f"{run.dag} ({run.about}) ended with {state}: {ended.error}\n{why}")
+            raise WeirError(
+                "run_failed", f"{run.dag} ({run.about}) ended with {state}: {ended.error}\n{why}"
+            )
         outcome = "refused, as it should be:" if run.fails else run.outcome(report)
         name = run.dag.removeprefix("weir_")
         self._say(f"      {seconds:5.1f} s  {name:19}  {run.about}: {outcome}")

@@ -41,11 +41,13 @@ def _parse(text: str, units: dict[str, int], what: str) -> int | None:
         return None
     match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?) ?([A-Za-z]+)", text.strip())
     if match is None or match[2] not in units:
-        raise InvalidInput(f"{text!r} is not {what}.")
+        raise InvalidInput("amount_invalid", f"{text!r} is not {what}.")
     amount = round(float(match[1]) * units[match[2]])
     if amount == 0 < float(match[1]):
         least = next(iter(units))
-        raise InvalidInput(f"{text!r} is less than 1 {least}; give 1 {least} or more, or none.")
+        raise InvalidInput(
+            "amount_invalid", f"{text!r} is less than 1 {least}; give 1 {least} or more, or none."
+        )
     return amount
 
 

@@ -42,7 +42,9 @@ def from_arrow(schema: pa.Schema) -> list[Field]:
         try:
             kind = _from_arrow(field.type)
         except InvalidInput as error:
-            raise InvalidInput(f"column {field.name!r} {error}") from None
+            raise InvalidInput(
+                "column_type_unsupported", f"column {field.name!r} {error.sentence}"
+            ) from None
         found.append({"name": field.name, "type": kind, "nullable": True, "metadata": {}})
     return found
 
@@ -59,7 +61,9 @@ def _to_arrow(kind: Any) -> pa.DataType:
         return pa.map_(_to_arrow(kind["keyType"]), _to_arrow(kind["valueType"]))
     elif kind["type"] == "struct":
         return pa.struct([pa.field(f["name"], _to_arrow(f["type"])) for f in kind["fields"]])
-    raise InvalidInput(f"has the type {kind}, which can only be read with Spark.")
+    raise InvalidInput(
+        "column_type_unsupported", f"has the type {kind}, which can only be read with Spark."
+    )
 
 
 def _from_arrow(kind: pa.DataType) -> Any:
@@ -93,4 +97,6 @@ def _from_arrow(kind: pa.DataType) -> Any:
                 for p in parts
             ],
         }
-    raise InvalidInput(f"is {kind}, which Spark does not have; cast it first.")
+    raise InvalidInput(
+        "column_type_unsupported", f"is {kind}, which Spark does not have; cast it first."
+    )

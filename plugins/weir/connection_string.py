@@ -27,17 +27,27 @@ def check(dsn: str, setting: str) -> dict[str, str]:
     """
     url = _URL.match(dsn)
     if url and url[1] not in ("postgresql", "postgres"):
-        raise InvalidInput(f"{setting} is not a URL of Postgres: begin it with postgresql://.")
+        raise InvalidInput(
+            "connection_string_invalid",
+            f"{setting} is not a URL of Postgres: begin it with postgresql://.",
+        )
     try:
         parts: dict[str, str] = psycopg2.extensions.parse_dsn(dsn)
     except psycopg2.Error:
         how = _ENCODE if url else "write it as service=name, key='value' pairs, or postgresql://"
-        raise InvalidInput(f"{setting} can't be read as a connection string: {how}.") from None
+        raise InvalidInput(
+            "connection_string_invalid", f"{setting} can't be read as a connection string: {how}."
+        ) from None
     user, at, rest = dsn[url.end() :].partition("@") if url else ("", "", "")
     if at and ("/" in user or "@" in rest):
-        raise InvalidInput(f"{setting} is a URL that can be read in two ways: {_ENCODE}.")
+        raise InvalidInput(
+            "connection_string_invalid",
+            f"{setting} is a URL that can be read in two ways: {_ENCODE}.",
+        )
     if not re.fullmatch(r"[0-9, ]*", parts.get("port", "")):
-        raise InvalidInput(f"{setting} has a port that is no number: {_ENCODE}.")
+        raise InvalidInput(
+            "connection_string_invalid", f"{setting} has a port that is no number: {_ENCODE}."
+        )
     return parts
 
 

@@ -1,5 +1,9 @@
-"""Everything Weir raises on purpose. The message is one sentence for the person who reads it:
-what is wrong, with which value, what to do.
+"""Everything Weir raises on purpose: a class for programs that decide whether to go on, a code that
+names the kind of trouble, and one sentence for the person who reads it: what is wrong, with which
+value, what to do.
+
+A code is a stable promise, a sentence is not: match `error.code`. Each code has one class.
+`tests/errors/sentences.txt` lists them all.
 
 WeirError
 ├── InvalidInput (ValueError)    the caller's arguments; the same call will fail again
@@ -19,12 +23,20 @@ from typing import Any
 
 
 class WeirError(Exception):
-    """Base of all. `retryable`: whether the same call may succeed later without a change."""
+    """Base of all. `retryable`: whether the same call may succeed later without a change.
+
+    As a text, the sentence is followed by its code: logs, Airflow and Spark show both.
+    """
 
     retryable = False
 
+    def __init__(self, code: str, sentence: str) -> None:
+        super().__init__(code, sentence)
+        self.code = code
+        self.sentence = sentence
+
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else type(self).__name__
+        return f"{self.sentence} [{self.code}]"
 
 
 class InvalidInput(WeirError, ValueError):
@@ -59,8 +71,8 @@ class Truncated(WeirError):
 class BatchFailed(WeirError):
     """A consumer failed on a batch, which stays open; the message says which, and the cause."""
 
-    def __init__(self, message: str, *, retryable: bool) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, sentence: str, *, retryable: bool) -> None:
+        super().__init__(code, sentence)
         self.retryable = retryable
 
 
@@ -79,13 +91,22 @@ class Incomplete(WeirError):
 
     retryable = True
 
-    def __init__(self, done: int, failed: list[str], report: dict[str, Any]) -> None:
-        super().__init__(f"{len(failed)} of {done + len(failed)} failed; the first: {failed[0]}")
+    def __init__(self, code: str, sentence: str, *, report: dict[str, Any]) -> None:
+        super().__init__(code, sentence)
         self.report = report
 
 
 class InvariantViolation(WeirError):
     """Something that must always hold does not; nothing was changed."""
+
+
+def incomplete(done: int, failed: list[str], report: dict[str, Any]) -> Incomplete:
+    """Return the error for a job that did `done` things and failed at others, for these reasons."""
+    return Incomplete(
+        "some_failed",
+        f"{len(failed)} of {done + len(failed)} failed; the first: {failed[0]}",
+        report=report,
+    )
 
 
 def is_mistake(error: Exception | type) -> bool:

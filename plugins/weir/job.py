@@ -197,10 +197,13 @@ def _object(written: str, what: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         said = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
         raise InvalidInput(
-            f"{what} {shortened(written)} can't be read as JSON ({said}); give one JSON object."
+            "json_invalid",
+            f"{what} {shortened(written)} can't be read as JSON ({said}); give one JSON object.",
         ) from None
     if not isinstance(found, dict):
-        raise InvalidInput(f"{what} are {shortened(found)}, which is not a JSON object.")
+        raise InvalidInput(
+            "json_invalid", f"{what} are {shortened(found)}, which is not a JSON object."
+        )
     return found
 
 
@@ -210,7 +213,9 @@ def _run_id(written: str, name: str) -> RunId:
         run = RunId(**{**by_hand, **_object(written, "the names of the run")})
     except TypeError:
         known = ", ".join(one.name for one in fields(RunId))
-        raise InvalidInput(f"--run is {shortened(written)}; it takes {known}.") from None
+        raise InvalidInput(
+            "argument_invalid", f"--run is {shortened(written)}; it takes {known}."
+        ) from None
     check_text("--run", str(run))
     return run
 
@@ -247,8 +252,9 @@ def handed_over(database: Database, run: RunId, job: str) -> dict[str, Any]:
     )
     if row is None:
         raise InvalidInput(
+            "arguments_not_handed_over",
             f"no arguments were handed over to job {job} of run {run}, try {run.try_number}, in "
-            "the database that this machine's weir.toml names; give them with --arguments."
+            "the database that this machine's weir.toml names; give them with --arguments.",
         )
     return dict(row.arguments)
 

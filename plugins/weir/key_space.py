@@ -34,13 +34,17 @@ def even_split(count: int, within: KeyRange = KEY_SPACE) -> list[KeyRange]:
     """
     check_range(within)
     if count < 1:
-        raise InvalidInput(f"{within} cannot be split into {count} ranges: give at least 1.")
+        raise InvalidInput(
+            "argument_invalid", f"{within} cannot be split into {count} ranges: give at least 1."
+        )
     width = (within.high - within.low) / count
     # Adding up would not reach the end: 49 times 1/49 is below 1.0.
     bounds = [within.low + i * width for i in range(count)] + [within.high]
     ranges = [KeyRange(low, high) for low, high in pairwise(bounds)]
     if any(low >= high for low, high in ranges):
-        raise InvalidInput(f"{within} is too narrow for {count} ranges: give fewer.")
+        raise InvalidInput(
+            "key_range_too_narrow", f"{within} is too narrow for {count} ranges: give fewer."
+        )
     return ranges
 
 
@@ -97,18 +101,21 @@ def check_scale(
     for segment_id in seal:
         if segment_id not in ranges:
             raise Conflict(
+                "segment_not_active",
                 f"segment {segment_name(segment_id)} is not active: it was sealed or never "
-                "existed; choose among the active segments of the stream."
+                "existed; choose among the active segments of the stream.",
             )
     for segment_id, times in Counter(seal).items():
         if times > 1:
             raise InvalidInput(
-                f"segment {segment_name(segment_id)} is to be sealed {times} times; name it once."
+                "segment_named_twice",
+                f"segment {segment_name(segment_id)} is to be sealed {times} times; name it once.",
             )
     if not seal or not new:
         raise InvalidInput(
+            "scale_empty",
             f"a scale of {len(seal)} segments into {len(new)} ranges is none: name the segments "
-            "to seal and the ranges that take their place."
+            "to seal and the ranges that take their place.",
         )
     for key_range in new:
         check_range(key_range)
@@ -116,8 +123,9 @@ def check_scale(
     left = len(active) - len(seal) + len(new)
     if minimum is not None and left < minimum:
         raise Conflict(
+            "too_few_segments",
             f"the scale would leave {left} segments and the stream's minimum is {minimum}; seal "
-            "fewer, or lower the minimum first."
+            "fewer, or lower the minimum first.",
         )
 
 
@@ -132,8 +140,9 @@ def check_range(key_range: KeyRange) -> None:
     # Written so that a NaN fails as well.
     if not 0.0 <= key_range.low < key_range.high <= 1.0:
         raise InvalidInput(
+            "key_range_invalid",
             f"{key_range} is not a range of the key space: write two numbers between 0 and 1, "
-            "the lower first."
+            "the lower first.",
         )
 
 
@@ -142,12 +151,16 @@ def _check_same_keys(sealed: Sequence[KeyRange], new: Sequence[KeyRange]) -> Non
     in_order = sorted(new)
     for first, second in pairwise(in_order):
         if second.low < first.high:
-            raise InvalidInput(f"the new ranges {first} and {second} overlap; make them disjoint.")
+            raise InvalidInput(
+                "ranges_overlap",
+                f"the new ranges {first} and {second} overlap; make them disjoint.",
+            )
     before, after = merge_blocks(sealed), merge_blocks(new)
     if before != after:
         raise InvalidInput(
+            "ranges_differ",
             f"the new ranges cover {_list(after)}, the segments to seal {_list(before)}; both "
-            "must cover the same keys, to the last digit."
+            "must cover the same keys, to the last digit.",
         )
 
 

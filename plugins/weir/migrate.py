@@ -48,7 +48,9 @@ def upgrade(dsn: str) -> None:
     except sqlalchemy.exc.DBAPIError as error:
         reason = str(error.orig).strip().splitlines()[0]
         reason = connection_string.masked(reason, dsn)
-        raise Unavailable(f"the database can't be migrated: {reason}") from None
+        raise Unavailable(
+            "database_not_migrated", f"the database can't be migrated: {reason}"
+        ) from None
 
 
 def _apply(connection: Connection) -> None:

@@ -43,16 +43,24 @@ def stream_name(text: str, *, reserved: bool = True) -> StreamName:
     """
     match = _STREAM.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise InvalidInput(f"{text!r} is not a stream name: write scope/stream, each part {RULE}.")
+        raise InvalidInput(
+            "stream_name_invalid",
+            f"{text!r} is not a stream name: write scope/stream, each part {RULE}.",
+        )
     if match[2].endswith(REJECTED) and not reserved:
-        raise InvalidInput(f"{text!r} is reserved for rejected rows; choose a name without a dot.")
+        raise InvalidInput(
+            "stream_name_reserved",
+            f"{text!r} is reserved for rejected rows; choose a name without a dot.",
+        )
     return StreamName(match[1], match[2])
 
 
 def reader_group_name(text: str) -> str:
     """The name of a reader group, unchanged. Raises InvalidInput with the rule."""
     if not isinstance(text, str) or _GROUP.fullmatch(text) is None:
-        raise InvalidInput(f"{text!r} is not a reader group's name: use {RULE} characters.")
+        raise InvalidInput(
+            "group_name_invalid", f"{text!r} is not a reader group's name: use {RULE} characters."
+        )
     return text
 
 
@@ -60,8 +68,9 @@ def reader_label(text: str) -> str:
     """The label of a reader, unchanged. Raises InvalidInput with the rule."""
     if _LABEL.fullmatch(text) is None:
         raise InvalidInput(
+            "label_invalid",
             f"{text!r} is no label of a reader: use letters, digits, '.', '_' and '-', at most 63, "
-            "beginning with a letter or digit."
+            "beginning with a letter or digit.",
         )
     return text
 
@@ -80,7 +89,7 @@ def unstorable(text: str) -> str:
 def check_text(what: str, text: str) -> str:
     """A text that Postgres can store, unchanged. Raises InvalidInput naming it and its value."""
     if why := unstorable(text):
-        raise InvalidInput(f"{what} {shortened(text)} {why}; leave that out.")
+        raise InvalidInput("text_invalid", f"{what} {shortened(text)} {why}; leave that out.")
     return text
 
 
@@ -98,10 +107,14 @@ def check_user_columns(columns: list[str]) -> None:
         lower = column.lower()
         if lower.startswith("_weir") or lower in _RESERVED_COLUMNS:
             raise InvalidInput(
+                "column_name_reserved",
                 f"column {column!r} has a reserved name: columns may not begin with _weir nor be "
-                f"called {', '.join(sorted(_RESERVED_COLUMNS))}; rename it."
+                f"called {', '.join(sorted(_RESERVED_COLUMNS))}; rename it.",
             )
     counted = Counter(column.lower() for column in columns)
     duplicates = {c for c in columns if counted[c.lower()] > 1}
     if duplicates:
-        raise InvalidInput(f"column {sorted(duplicates)[0]!r} occurs twice; rename one of them.")
+        raise InvalidInput(
+            "column_named_twice",
+            f"column {sorted(duplicates)[0]!r} occurs twice; rename one of them.",
+        )

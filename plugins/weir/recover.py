@@ -53,7 +53,9 @@ def recover(
     installation's.
     """
     if unknown_files not in UNKNOWN_FILES:
-        raise InvalidInput(f"unknown_files is {unknown_files!r}; use one of {UNKNOWN_FILES}.")
+        raise InvalidInput(
+            "argument_invalid", f"unknown_files is {unknown_files!r}; use one of {UNKNOWN_FILES}."
+        )
     found_id, swept = read_mark(warehouse)  # first: see check_warehouse_ownership
     installation_id, new, tide, moved = installation(database)
     incarnation = database.transaction(
@@ -61,8 +63,9 @@ def recover(
     )
     if found_id != installation_id and not (new and not found_id):
         raise InvariantViolation(
+            "warehouse_not_owned",
             f"the warehouse {warehouse} is of installation {found_id or 'none'}, but this database "
-            f"is installation {installation_id}; recovery is for a database and its own warehouse."
+            f"is installation {installation_id}; recovery is for a database and its own warehouse.",
         )
     # Both before and after, as others may append and delete meanwhile: what is missing was known
     # before and still is, what is unknown was not known afterwards, either.

@@ -19,7 +19,7 @@ def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[
     """
     given = plain(given)
     if not given:
-        raise InvalidInput(f"the rows for stream {stream} have no column.")
+        raise InvalidInput("no_columns", f"the rows for stream {stream} have no column.")
     if current is None:
         return [{**field, "nullable": True} for field in given]
     known = {field["name"]: field for field in current}
@@ -30,25 +30,30 @@ def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[
         if name in known:
             if not same_type(known[name]["type"], field["type"]):
                 raise InvalidInput(
+                    "column_type_differs",
                     f"column {name!r} is {show(field['type'])}, but {show(known[name]['type'])} in "
                     f"stream {stream}; cast it before appending (columns may be added, their "
-                    "types can't change)."
+                    "types can't change).",
                 )
         elif name.lower() in by_lower:
             raise InvalidInput(
+                "column_case_differs",
                 f"column {name!r} differs from {by_lower[name.lower()]!r} of stream {stream} only "
-                "in the case of its letters; rename it."
+                "in the case of its letters; rename it.",
             )
         else:
             added.append({**field, "nullable": True})
     names = {field["name"] for field in given}
     missing = [n for n, f in known.items() if not f["nullable"] and n not in names]
     if missing:
-        raise InvalidInput(f"column {missing[0]!r} of stream {stream} is missing and may not be.")
+        raise InvalidInput(
+            "column_missing", f"column {missing[0]!r} of stream {stream} is missing and may not be."
+        )
     if len(added) == len(given):
         raise InvalidInput(
+            "columns_unknown",
             f"none of the columns {', '.join(f['name'] for f in given[:5])} is in stream {stream} "
-            f"(it has {', '.join(list(known)[:5])}); check that this is the right file."
+            f"(it has {', '.join(list(known)[:5])}); check that this is the right file.",
         )
     return [*current, *added] if added else current
 
@@ -58,7 +63,9 @@ def combine(stream: str, current: list[Field] | None, planned: list[Field]) -> l
     try:
         return merge(stream, current, planned)
     except InvalidInput as error:
-        raise Conflict(f"another append changed the schema meanwhile: {error}") from None
+        raise Conflict(
+            "schema_changed", f"another append changed the schema meanwhile: {error.sentence}"
+        ) from None
 
 
 def plain(fields: list[Field]) -> list[Field]:
@@ -71,8 +78,9 @@ def plain(fields: list[Field]) -> list[Field]:
     check_user_columns([field["name"] for field in fields])
     if len(fields) > MOST_COLUMNS:
         raise InvalidInput(
+            "too_many_columns",
             f"{len(fields):,} columns are more than the {MOST_COLUMNS:,} that a stream may have; "
-            "put some of them into a map."
+            "put some of them into a map.",
         )
     for field in fields:
         _check_names(field)
@@ -96,8 +104,9 @@ def _check_names(field: Field, above: tuple[str, ...] = ()) -> Field:
     check_text("the comment", str((field.get("metadata") or {}).get("comment", "")))
     if len(path) > DEEPEST:
         raise InvalidInput(
+            "nested_too_deep",
             f"column {path[0]!r} is nested more than {DEEPEST} deep, which readers of Parquet "
-            "refuse; append its inner part as a text."
+            "refuse; append its inner part as a text.",
         )
     _each(field["type"], lambda part: _check_names(part, path))
     return field

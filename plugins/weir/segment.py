@@ -45,8 +45,9 @@ def segment_id(number: int, epoch: int) -> int:
     """`epoch << 32 | number`. Raises InvalidInput for what does not fit."""
     if not (0 <= number < _NUMBERS and 0 <= epoch < _EPOCHS):
         raise InvalidInput(
+            "segment_name_invalid",
             f"there is no segment number {number} of epoch {epoch}: a number lies between 0 and "
-            f"{_NUMBERS - 1}, an epoch between 0 and {_EPOCHS - 1}."
+            f"{_NUMBERS - 1}, an epoch between 0 and {_EPOCHS - 1}.",
         )
     return epoch * _NUMBERS + number
 
@@ -60,5 +61,7 @@ def parse_segment_name(text: str) -> int:
     """The id of `number.epoch`. Raises InvalidInput."""
     match = _NAME.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise InvalidInput(f"{text!r} is not a segment: write number.epoch, such as 5.1.")
+        raise InvalidInput(
+            "segment_name_invalid", f"{text!r} is not a segment: write number.epoch, such as 5.1."
+        )
     return segment_id(int(match[1]), int(match[2]))

@@ -59,16 +59,18 @@ def load(environ: dict[str, str] | None = None) -> Settings:
     environ = dict(os.environ) if environ is None else environ
     path = Path(environ.get("WEIR_CONFIG", "weir.toml")).resolve()
     if "WEIR_CONFIG" in environ and not path.is_file():
-        raise InvalidInput(f"WEIR_CONFIG names {path}, which is not a file.")
+        raise InvalidInput("config_invalid", f"WEIR_CONFIG names {path}, which is not a file.")
     values: dict[str, Any] = {}
     if path.is_file():
         try:
             values = tomllib.loads(path.read_text())
         except tomllib.TOMLDecodeError as error:
-            raise InvalidInput(f"{path} is not valid TOML: {error}.") from error
+            raise InvalidInput("config_invalid", f"{path} is not valid TOML: {error}.") from error
     known = {field.name: field for field in fields(Settings)}
     for name in sorted(set(values) - set(known)):
-        raise InvalidInput(f"{path} has an unknown setting {name!r}{_meant(name, known)}.")
+        raise InvalidInput(
+            "setting_unknown", f"{path} has an unknown setting {name!r}{_meant(name, known)}."
+        )
     converted = {name: _from_file(name, known[name].default, values[name]) for name in values}
     variables = {f"WEIR_{name.upper()}": name for name in known}
     for variable in sorted(name for name in environ if name.startswith("WEIR_")):
@@ -76,14 +78,15 @@ def load(environ: dict[str, str] | None = None) -> Settings:
             name = variables[variable]
             converted[name] = _from_text(variable, known[name].default, environ[variable])
         elif variable not in _OTHERS and (meant := _meant(variable, variables)):
-            raise InvalidInput(f"the variable {variable} is no setting{meant}.")
+            raise InvalidInput("setting_unknown", f"the variable {variable} is no setting{meant}.")
     base = path.parent
     state = (base / converted.pop("state", ".weir")).absolute()
     settings = Settings(**{**{n: f.default for n, f in known.items()}, **converted, "state": state})
     if settings.transaction_lease > settings.transaction_max:
         raise InvalidInput(
+            "setting_invalid",
             f"setting 'transaction_lease' is {settings.transaction_lease:g} s, longer than "
-            f"'transaction_max', {settings.transaction_max:g} s; shorten it, or raise the maximum."
+            f"'transaction_max', {settings.transaction_max:g} s; shorten it, or raise the maximum.",
         )
     placed = {
         name: _place(getattr(settings, name), state, base)
@@ -146,7 +149,7 @@ def _wrong(name: str, default: Any, value: Any) -> InvalidInput:
     }
     said = "wrong" if "database" in name.lower() else repr(value)  # it may hold a password
     kind = kinds.get(type(default), "a text")
-    return InvalidInput(f"setting {name!r} is {said}; it must be {kind}.")
+    return InvalidInput("setting_invalid", f"setting {name!r} is {said}; it must be {kind}.")
 
 
 def _place(value: Any, state: Path, base: Path) -> Any:

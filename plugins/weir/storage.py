@@ -50,8 +50,8 @@ _OPTIONS = " ".join(
 )
 _LOCKED = "55P03"  # lock not available
 _SOON = {"40001", "40P01", _LOCKED}  # serialization failure, deadlock
-# What Weir's own SQL functions raise, with a sentence for the person who reads it.
-_SAID: dict[str | None, type[WeirError]] = {
+# What Weir's own SQL functions raise: a sentence for the person who reads it, its code as DETAIL.
+RAISED_BY_SQL: dict[str | None, type[WeirError]] = {
     "WEIR1": NotFound, "WEIR2": InvalidInput, "WEIR4": Truncated,
 }  # fmt: skip
 # A refused login has no SQLSTATE in libpq's answer, so here, and only here, the text must do; in
@@ -200,8 +200,8 @@ class Database:
                 return result
             except exc.DBAPIError as error:
                 state = getattr(error.orig, "pgcode", None)
-                if state in _SAID:
-                    raise _SAID[state](_said(error)) from None
+                if state in RAISED_BY_SQL:
+                    raise RAISED_BY_SQL[state](_detail(error), _said(error)) from None
                 if state in _SOON:
                     log.info("retrying after SQLSTATE %s", state)
                 elif not _is_outage(error, state):
@@ -213,14 +213,16 @@ class Database:
                 reason = connection_string.masked(_said(error), self._dsn)
                 if state in _SOON and over:
                     raise Busy(
+                        "lock_held",
                         f"another session has held a lock for {now - begun:.0f} s ({reason})"
-                        f"{self._oldest()}: end it if it is stuck, or try again."
+                        f"{self._oldest()}: end it if it is stuck, or try again.",
                     ) from None
                 if "unsupported startup parameter" in reason:
                     reason += "; behind a pooler in transaction mode, set pooler = true"
                 if _PERMANENT.search(reason) or over:
                     raise Unavailable(
-                        f"the database ({self.describe()}) can't be reached: {reason}"
+                        "database_unavailable",
+                        f"the database ({self.describe()}) can't be reached: {reason}",
                     ) from None
                 log.warning("waiting for Postgres (%.0f s): %s", now - waiting_since, reason)
                 if state not in _SOON:
@@ -363,15 +365,21 @@ def _check_session(connection: Any) -> None:
         if is_ != wanted:
             connection.close()
             raise InvalidInput(
+                "login_settings_wrong",
                 f"with the setting pooler the login {login} must have {name} = {wanted!r}, but it "
                 f"has {is_!r}: ALTER ROLE {login} SET {name} = '{wanted}', and let the pooler "
-                "reconnect."
+                "reconnect.",
             )
 
 
 def _said(error: exc.DBAPIError) -> str:
     """The first line of what Postgres said."""
     return str(error.orig).strip().splitlines()[0]
+
+
+def _detail(error: exc.DBAPIError) -> str:
+    """What Postgres said as DETAIL."""
+    return str(getattr(error.orig, "diag").message_detail)  # noqa: B009 - only a driver's error has it
 
 
 def _is_outage(error: exc.DBAPIError, state: str | None) -> bool:

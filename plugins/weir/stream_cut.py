@@ -211,7 +211,9 @@ def meet(cuts: Iterable[StreamCut]) -> StreamCut:
     """
     cuts = list(cuts)
     if not cuts:
-        raise InvalidInput("there is no lower bound of no stream cuts; give at least one.")
+        raise InvalidInput(
+            "cut_invalid", "there is no lower bound of no stream cuts; give at least one."
+        )
     front = _Front.of({segment for cut in cuts for segment in cut.offsets})
     # A segment that is whole here waits for nothing in any cut, so those that list it read it.
     return StreamCut(
@@ -251,13 +253,14 @@ def check_valid(cut: StreamCut, later: Iterable[Segment], ends: Mapping[int, int
     the older one. `ends` has the tail or final size of each present segment, by id.
     """
     if not cut.offsets:
-        raise InvalidInput("the stream cut is empty; list the segments to read next.")
+        raise InvalidInput("cut_empty", "the stream cut is empty; list the segments to read next.")
     for segment, offset in cut.present.items():
         end = ends[segment.segment_id]
         if not 0 <= offset <= end:
             raise InvalidInput(
+                "offset_invalid",
                 f"offset {offset} does not exist in segment {segment.name}: choose one between 0 "
-                f"and its end, {end}."
+                f"and its end, {end}.",
             )
     _check_states(cut)
     _check_covers(cut)
@@ -270,7 +273,9 @@ def read_entries(value: object) -> dict[int, Offset]:
     Raises InvalidInput.
     """
     if not isinstance(value, Mapping):
-        raise InvalidInput(f'{value!r} is not a stream cut: write {{"0.0": 12, "5.1": "future"}}.')
+        raise InvalidInput(
+            "cut_invalid", f'{value!r} is not a stream cut: write {{"0.0": 12, "5.1": "future"}}.'
+        )
     return {parse_segment_name(name): _offset(name, offset) for name, offset in value.items()}
 
 
@@ -283,15 +288,18 @@ def read_text(text: str) -> dict[int, Offset]:
             raise
         # Nesting without end is a RecursionError, a number without end a ValueError.
         except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"the stream cut is not valid JSON: {error}.") from error
+            raise InvalidInput(
+                "cut_invalid", f"the stream cut is not valid JSON: {error}."
+            ) from error
         return read_entries(value)
     entries: list[tuple[str, object]] = []
     for part in text.split(","):
         match = _ENTRY.fullmatch(part.strip())
         if match is None:
             raise InvalidInput(
+                "cut_invalid",
                 f"{part.strip()!r} is not an entry of a stream cut: write segment=offset, such as "
-                "0.0=12 or 5.1=future, with commas between them."
+                "0.0=12 or 5.1=future, with commas between them.",
             )
         entries.append((match[1], int(match[2]) if _COUNT.fullmatch(match[2]) else match[2]))
     return read_entries(_unique(entries))
@@ -308,8 +316,9 @@ def _look_up(
     for segment_id in entries:
         if segment_id not in segments:
             raise InvalidInput(
+                "cut_segment_unknown",
                 f"the stream has no segment {segment_name(segment_id)}: it never existed or was "
-                "deleted; choose a cut at or after the head."
+                "deleted; choose a cut at or after the head.",
             )
     return {segments[segment_id]: offset for segment_id, offset in entries.items()}
 
@@ -320,8 +329,9 @@ def _offset(name: str, value: object) -> Offset:
     # A bool is an int to Python, not to the person who wrote it.
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidInput(
+            "offset_invalid",
             f"segment {name} has offset {value!r}: write a whole number, 0 or more, or "
-            f"{FUTURE.value!r}."
+            f"{FUTURE.value!r}.",
         )
     return value
 
@@ -330,7 +340,9 @@ def _unique(entries: Iterable[tuple[str, object]]) -> dict[str, object]:
     unique: dict[str, object] = {}
     for name, value in entries:
         if name in unique:
-            raise InvalidInput(f"the stream cut lists {name!r} twice; write it once.")
+            raise InvalidInput(
+                "segment_named_twice", f"the stream cut lists {name!r} twice; write it once."
+            )
         unique[name] = value
     return unique
 
@@ -341,14 +353,16 @@ def _check_states(cut: StreamCut) -> None:
     for segment, offset in cut.offsets.items():
         if offset is FUTURE and whole[segment]:
             raise InvalidInput(
+                "cut_begins_with_future",
                 f"segment {segment.name} is listed as future but no listed segment comes before "
-                "it: give it an offset, or list the segment that is read first."
+                "it: give it an offset, or list the segment that is read first.",
             )
         if offset is not FUTURE and not whole.get(segment, False):
             older = next(s for s in cut.offsets if s < segment and s.overlaps(segment))
             raise InvalidInput(
+                "cut_overlaps",
                 f"segment {segment.name} has an offset but overlaps {older.name}, which comes "
-                f"before it and is not yet passed: list {segment.name} as future or leave it out."
+                f"before it and is not yet passed: list {segment.name} as future or leave it out.",
             )
 
 
@@ -358,8 +372,9 @@ def _check_covers(cut: StreamCut) -> None:
     gaps = merge_blocks(KeyRange(*keys) for keys, owner in slots if owner is None)
     if gaps:
         raise InvalidInput(
+            "cut_has_gap",
             f"no segment of the stream cut holds the keys {gaps[0]}: add the one that is read next "
-            "there, as future if one of its predecessors is listed."
+            "there, as future if one of its predecessors is listed.",
         )
 
 
@@ -373,7 +388,8 @@ def _check_nothing_left_out(cut: StreamCut, later: Iterable[Segment]) -> None:
             if seam.older_id < segment.segment_id < seam.newer_id:
                 older, newer = segment_name(seam.older_id), segment_name(seam.newer_id)
                 raise InvalidInput(
+                    "cut_unreachable",
                     f"segment {segment.name} comes after {older}, which is unread, and before "
                     f"{newer}, which therefore cannot be reached: list {segment.name} as future "
-                    f"in place of {newer}."
+                    f"in place of {newer}.",
                 )

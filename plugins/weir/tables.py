@@ -102,7 +102,9 @@ def read(
     Truncated when events after `start` are not there any more.
     """
     if order not in ORDERS:
-        raise InvalidInput(f"order is {order!r}; use one of {', '.join(ORDERS)}.")
+        raise InvalidInput(
+            "argument_invalid", f"order is {order!r}; use one of {', '.join(ORDERS)}."
+        )
     settings = settings or load()
     database = Database.of(settings)
     name = stream_name(stream)
@@ -115,7 +117,8 @@ def read(
     for column in wanted:
         if column not in schema.names:
             raise InvalidInput(
-                f"stream {stream} has no column {column!r} (it has {', '.join(schema.names)})."
+                "column_unknown",
+                f"stream {stream} has no column {column!r} (it has {', '.join(schema.names)}).",
             )
     parts = [_read(settings.warehouse, s, schema, wanted) for s in slices]
     empty = pa.schema(
@@ -152,8 +155,9 @@ def plan(
     lost = asked - sum(s.end_row - s.first_row for s in slices)
     if lost > 0:
         raise Truncated(
+            "events_truncated",
             f"{lost} events of stream {name} after the cut {json.dumps(start)} were truncated; "
-            f"begin at the head, {json.dumps(stream.head)}, or later."
+            f"begin at the head, {json.dumps(stream.head)}, or later.",
         )
     return slices, fields
 
@@ -284,21 +288,24 @@ def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
     column = match and (match[1] or match[2])
     if column is None:
         raise InvalidInput(
+            "routing_key_needs_spark",
             f"the routing key of stream {attempt.stream} is the expression "
-            f"{attempt.routing_key!r}; append to it with Spark."
+            f"{attempt.routing_key!r}; append to it with Spark.",
         )
     names = {name.lower(): name for name in table.schema.names}
     if column.lower() not in names:
-        raise BadRows(
+        raise InvalidInput(
+            "routing_key_column_missing",
             f"the routing key of stream {attempt.stream} is {column!r}, but the rows have no such "
-            f"column (they have {', '.join(list(table.schema.names)[:8])})."
+            f"column (they have {', '.join(list(table.schema.names)[:8])}).",
         )
     keys = table[names[column.lower()]]
     if keys.null_count and attempt.on_missing_key != "spread":
         raise BadRows(
+            "bad_rows",
             f"{keys.null_count:,} of {len(keys):,} rows have no routing key ({column}); fill it "
             "in, or set on_missing_key to spread with weir_update_stream, or append with Spark to "
-            "quarantine them."
+            "quarantine them.",
         )
     lows = [segment.key_low for segment in _by_range(attempt)]
 
@@ -324,8 +331,9 @@ def _texts(keys: pa.ChunkedArray) -> list[str | None]:
         or pa.types.is_date32(kind)
     ):
         raise InvalidInput(
+            "routing_key_needs_spark",
             f"the routing key is {kind}, which Spark writes as text in its own way; append with "
-            "Spark, or make it a string."
+            "Spark, or make it a string.",
         )
     texts: list[str | None] = keys.cast(pa.string()).to_pylist()
     return texts

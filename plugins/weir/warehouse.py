@@ -49,9 +49,10 @@ def filesystem(root: str) -> tuple[fs.FileSystem, str]:
             by = "pyarrow" if way is _by_pyarrow else "Hadoop"
             reasons.append(f"by {by}: " + str(error).partition("\n")[0])
     raise InvalidInput(
+        "location_not_usable",
         f"{root!r} can't be opened ({'; '.join(reasons)}): use a folder or a URI with file, s3a, "
         "gs or abfss; what only Hadoop knows needs a job under spark-submit, or a program with a "
-        "Spark session, that has its jars and settings."
+        "Spark session, that has its jars and settings.",
     )
 
 
@@ -83,7 +84,9 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
     """
     roots = list(roots)
     if not given or not roots or "\0" in given:
-        raise InvalidInput(f"the {what} {given!r} is not a path below a configured root.")
+        raise InvalidInput(
+            "path_not_allowed", f"the {what} {given!r} is not a path below a configured root."
+        )
     base = next((root for root in roots if "://" not in root), "")
     if not base and "://" not in given and not given.startswith("/"):
         given = f"{roots[0]}/{given}"
@@ -99,8 +102,9 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
         if real.startswith(real_root + os.sep):
             return real_root, os.path.relpath(real, real_root)
     raise InvalidInput(
+        "path_not_allowed",
         f"the {what} {given!r} is outside the configured roots ({', '.join(roots)}); move it below "
-        "one of them, or add its folder to weir.toml."
+        "one of them, or add its folder to weir.toml.",
     )
 
 
@@ -128,20 +132,23 @@ def claim(
     if found != installation_id and not (moved and new and not found):
         belongs = f"belongs to installation {found}" if found else f"has no file {MARK}"
         raise InvariantViolation(
+            "warehouse_not_owned",
             f"the warehouse {root} {belongs}, but this database is installation {installation_id}: "
-            "check the settings warehouse and database, and its mount; nothing was touched."
+            "check the settings warehouse and database, and its mount; nothing was touched.",
         )
     if swept > tide:
         raise InvariantViolation(
+            "database_restored",
             f"this database is older than its warehouse {root} (swept {tide} times here, {swept} "
             "times there): it was restored from a backup; run weir_recover before anything else. "
-            "Nothing was touched."
+            "Nothing was touched.",
         )
     if moved:
         raise InvariantViolation(
+            "incarnation_changed",
             "this database was restored from a backup, moved, or taken over by a standby since it "
             f"last fitted its warehouse {root}, and may have forgotten what was committed there; "
-            "run weir_recover before anything else. Nothing was touched."
+            "run weir_recover before anything else. Nothing was touched.",
         )
 
 
@@ -157,9 +164,10 @@ def check_unused(root: str, folder: str) -> None:
     installation_id, swept = read_mark(root)
     mark(root, installation_id, swept + SKIPPED)
     raise InvariantViolation(
+        "unknown_files_found",
         f"files lie below {folder} of the warehouse {root} already, although nothing was written "
         "there by this database: it was restored from a backup; run weir_recover before anything "
-        "else. Nothing was touched."
+        "else. Nothing was touched.",
     )
 
 

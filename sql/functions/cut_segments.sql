@@ -15,7 +15,7 @@ DECLARE
 BEGIN
     IF jsonb_typeof(cut) <> 'object' OR cut = '{}' THEN
         RAISE EXCEPTION '% is no stream cut: list the segments to read next, such as {"0.0": 12, "5.1": "future"}.', cut
-            USING ERRCODE = 'WEIR2';
+            USING ERRCODE = 'WEIR2', DETAIL = 'cut_invalid';
     END IF;
     SELECT entry.key || ': ' || entry.value INTO wrong FROM jsonb_each(cut) entry
     WHERE weir.segment_id(entry.key) IS NULL
@@ -23,7 +23,7 @@ BEGIN
     LIMIT 1;
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'the stream cut has %: write a segment as number.epoch, such as 5.1, and its offset as a whole number, 0 or more, or "future".', wrong
-            USING ERRCODE = 'WEIR2';
+            USING ERRCODE = 'WEIR2', DETAIL = 'cut_invalid';
     END IF;
     RETURN QUERY
     SELECT c.segment_id, c.event_offset, s.key_low, s.key_high, s.creation_epoch, s.sealed_epoch,
@@ -39,7 +39,7 @@ BEGIN
                           AND s.segment_id = c.segment_id)
         ORDER BY c.segment_id LIMIT 1;
         RAISE EXCEPTION 'the stream has no segment %: it never existed or was deleted; choose a cut at or after the head.', missing
-            USING ERRCODE = 'WEIR2';
+            USING ERRCODE = 'WEIR2', DETAIL = 'cut_segment_unknown';
     END IF;
 END $$;
 COMMENT ON FUNCTION weir.cut_segments(bigint, jsonb) IS 'The entries of a stream cut with their segments.';

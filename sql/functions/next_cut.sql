@@ -70,13 +70,13 @@ DECLARE
 BEGIN
     IF distance IS NULL OR distance < 1 THEN
         RAISE EXCEPTION 'the distance is %; give the number of events to go on by, 1 or more.', coalesce(distance::text, 'NULL')
-            USING ERRCODE = 'WEIR2';
+            USING ERRCODE = 'WEIR2', DETAIL = 'argument_invalid';
     END IF;
     PERFORM weir.valid_cut(sid, cut);
     behind := weir.first_behind(sid, head, cut);
     IF behind IS NOT NULL THEN
         RAISE EXCEPTION 'what follows the cut was truncated in segment %; begin at the head, %, or later.', weir.segment_name(behind), head
-            USING ERRCODE = 'WEIR4';
+            USING ERRCODE = 'WEIR4', DETAIL = 'events_truncated';
     END IF;
     RETURN weir.next_cut(sid, cut, distance);
 END $$;

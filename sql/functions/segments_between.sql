@@ -20,7 +20,7 @@ DECLARE
 BEGIN
     IF ahead IS NOT NULL THEN
         RAISE EXCEPTION 'the first cut lies after the second in segment %; give the earlier cut first.', ahead
-            USING ERRCODE = 'WEIR2';
+            USING ERRCODE = 'WEIR2', DETAIL = 'cuts_out_of_order';
     END IF;
     SELECT keys, owners INTO b_keys, b_owners FROM weir.front(sid, b);
     SELECT keys, owners INTO a_keys, a_owners FROM weir.front(sid, a);

@@ -135,7 +135,7 @@ BEGIN
         IF found.tgname IS NOT NULL THEN
             RAISE EXCEPTION 'trigger % of table % is deferrable, and before version 18 Postgres would '
                 'run it with the rights of Weir''s jobs; make it not deferrable, or drop it.',
-                quote_literal(found.tgname), found.relation USING ERRCODE = 'WEIR2';
+                quote_literal(found.tgname), found.relation USING ERRCODE = 'WEIR2', DETAIL = 'trigger_deferrable';
         END IF;
     END IF;
 END $$;

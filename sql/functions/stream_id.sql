@@ -7,14 +7,14 @@ DECLARE
     found bigint;
 BEGIN
     IF stream IS NULL THEN
-        RAISE EXCEPTION 'which stream is not said: name it, as in nyc/flights.' USING ERRCODE = 'WEIR2';
+        RAISE EXCEPTION 'which stream is not said: name it, as in nyc/flights.' USING ERRCODE = 'WEIR2', DETAIL = 'argument_missing';
     END IF;
     SELECT s.stream_id INTO found FROM weir.stream s
     WHERE s.scope = split_part(stream, '/', 1) AND s.name = substring(stream FROM '/(.*)')
       AND s.state <> 'deleted';
     IF found IS NULL THEN
         RAISE EXCEPTION 'there is no stream %; create it with weir_create_stream, or check the name.', stream
-            USING ERRCODE = 'WEIR1';
+            USING ERRCODE = 'WEIR1', DETAIL = 'stream_not_found';
     END IF;
     RETURN found;
 END $$;
@@ -29,13 +29,13 @@ DECLARE
 BEGIN
     IF weir.segment_id(segment) IS NULL THEN
         RAISE EXCEPTION '''%'' is not a segment: write number.epoch, such as 5.1.', segment
-            USING ERRCODE = 'WEIR2';
+            USING ERRCODE = 'WEIR2', DETAIL = 'segment_name_invalid';
     END IF;
     SELECT s.* INTO found FROM weir.segment s
     WHERE s.stream_id = in_stream_id AND s.segment_id = weir.segment_id(segment);
     IF found.segment_id IS NULL THEN
         RAISE EXCEPTION 'the stream has no segment %: it never existed or was deleted.', segment
-            USING ERRCODE = 'WEIR1';
+            USING ERRCODE = 'WEIR1', DETAIL = 'segment_not_found';
     END IF;
     RETURN found;
 END $$;

@@ -20,7 +20,7 @@ BEGIN
     WHERE c.event_offset > e.past ORDER BY c.segment_id LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'offset % does not exist in segment %: choose one between 0 and its end, %.',
-            wrong.event_offset, weir.segment_name(wrong.segment_id), wrong.past USING ERRCODE = 'WEIR2';
+            wrong.event_offset, weir.segment_name(wrong.segment_id), wrong.past USING ERRCODE = 'WEIR2', DETAIL = 'offset_invalid';
     END IF;
     SELECT f.keys, f.owners INTO k, o FROM weir.front(in_stream_id, cut) f;
     SELECT c.segment_id, c.event_offset, min(p.owner) AS older INTO wrong
@@ -34,16 +34,16 @@ BEGIN
     IF wrong.event_offset IS NOT NULL THEN
         RAISE EXCEPTION 'segment % has an offset but overlaps %, which comes before it and is not yet passed: list % as future or leave it out.',
             weir.segment_name(wrong.segment_id), weir.segment_name(wrong.older),
-            weir.segment_name(wrong.segment_id) USING ERRCODE = 'WEIR2';
+            weir.segment_name(wrong.segment_id) USING ERRCODE = 'WEIR2', DETAIL = 'cut_overlaps';
     ELSIF wrong.segment_id IS NOT NULL THEN
         RAISE EXCEPTION 'segment % is listed as future but no listed segment comes before it: give it an offset, or list the segment that is read first.',
-            weir.segment_name(wrong.segment_id) USING ERRCODE = 'WEIR2';
+            weir.segment_name(wrong.segment_id) USING ERRCODE = 'WEIR2', DETAIL = 'cut_begins_with_future';
     END IF;
     SELECT k[i] AS low, coalesce(k[i + 1], 1.0) AS high INTO wrong
     FROM generate_subscripts(k, 1) i WHERE o[i] = nobody AND k[i] < 1.0 ORDER BY i LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'no segment of the stream cut holds the keys [%, %): add the one that is read next there, as future if one of its predecessors is listed.',
-            wrong.low, wrong.high USING ERRCODE = 'WEIR2';
+            wrong.low, wrong.high USING ERRCODE = 'WEIR2', DETAIL = 'cut_has_gap';
     END IF;
     -- What lies between two segments of a cut was created when the older was sealed, or later.
     WITH listed AS MATERIALIZED (
@@ -65,7 +65,7 @@ BEGIN
         RAISE EXCEPTION 'segment % comes after %, which is unread, and before %, which therefore cannot be reached: list % as future in place of %.',
             weir.segment_name(wrong.segment_id), weir.segment_name(wrong.older),
             weir.segment_name(wrong.newer), weir.segment_name(wrong.segment_id),
-            weir.segment_name(wrong.newer) USING ERRCODE = 'WEIR2';
+            weir.segment_name(wrong.newer) USING ERRCODE = 'WEIR2', DETAIL = 'cut_unreachable';
     END IF;
     RETURN cut;
 END $$;

@@ -134,7 +134,7 @@ def test_what_is_refused_is_said_in_one_sentence(
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse(JOBS[job], {**GOOD[job], name: value})
-    assert str(refused.value) == f"{name} {said}"
+    assert str(refused.value) == f"{name} {said} [argument_invalid]"
 
 
 @pytest.mark.parametrize(("job", "name"), [(j, f.name) for j in JOBS for f in fields(JOBS[j])])
@@ -144,7 +144,7 @@ def test_every_refusal_names_the_argument_and_the_value(job: str, name: str) -> 
         if not job_accepts(job, given):
             with pytest.raises(
                 InvalidInput,
-                match=rf"^{name} (is|holds) .*(, which is not .*| times; give it once)\.$",
+                match=rf"^{name} (is|holds) .*(, which is not .*| times; give it once)\. \[arg",
             ):
                 parse(JOBS[job], given)
 
@@ -235,7 +235,7 @@ def test_blank_lines_and_blanks_around_an_entry_mean_nothing(
 def test_an_entry_written_as_programs_write_lists_is_refused(line: str, meant: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse(JOBS["ingest"], {"stream": "shop/orders", "files": ["x.csv", line]})
-    assert str(refused.value) == (
+    assert refused.value.sentence == (
         f"files holds {line!r}, which is not one entry; write {meant} by itself: one entry a line, "
         "without brackets, quotes and commas."
     )

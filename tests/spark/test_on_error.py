@@ -193,7 +193,7 @@ def away_on_the_executors(events: DataFrame) -> DataFrame:
 
 
 def says_it_is_away(events: DataFrame) -> DataFrame:
-    raise Unavailable("the service does not answer")
+    raise Unavailable("service_unavailable", "the service does not answer")
 
 
 def mistaken(events: DataFrame) -> DataFrame:

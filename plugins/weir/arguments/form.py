@@ -142,7 +142,8 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
     for name in given:
         if name not in known:
             raise InvalidInput(
-                f"{name!r} is not an argument of this job; it takes {', '.join(known) or 'none'}."
+                "argument_unknown",
+                f"{name!r} is not an argument of this job; it takes {', '.join(known) or 'none'}.",
             )
     values = {}
     for name, one in known.items():
@@ -150,18 +151,21 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
         value = _typed(given.get(name), schema)
         if is_required(one):
             if name not in given:
-                raise InvalidInput(f"{name!r} is missing: {one.metadata['description']}")
+                raise InvalidInput(
+                    "argument_missing", f"{name!r} is missing: {one.metadata['description']}"
+                )
         elif value is None or (_is_text(schema) and value == ""):  # an emptied field
             continue
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, str) and (why := unstorable(part)):
                 holds = "holds" if isinstance(value, list) else "is"
                 raise InvalidInput(
+                    "argument_invalid",
                     f"{name} {holds} {shortened(part)}, which is not a text that can be kept: it "
-                    f"{why}."
+                    f"{why}.",
                 )
         if not _fits(value, schema) or _holds_quotes(value):
-            raise InvalidInput(_refusal(name, value, schema))
+            raise _refusal(name, value, schema)
         values[name] = value
     return form(**values)
 
@@ -191,21 +195,30 @@ def _number(line: Any) -> Any:
     return line
 
 
-def _refusal(name: str, value: Any, schema: dict[str, Any]) -> str:
+def _refusal(name: str, value: Any, schema: dict[str, Any]) -> InvalidInput:
+    """Return the error for a value that does not fit."""
     if isinstance(value, list) and schema["type"] == "array":
         for part in value:
             if (meant := _within_quotes(part)) is not None:
-                return (
+                return InvalidInput(
+                    "argument_invalid",
                     f"{name} holds {part!r}, which is not one entry; write {meant} by itself: one "
-                    "entry a line, without brackets, quotes and commas."
+                    "entry a line, without brackets, quotes and commas.",
                 )
             if not _fits(part, schema["items"]):
                 wanted = _wanted(schema["items"], part)
-                return f"{name} holds {shortened(part)}, which is not {wanted}."
+                return InvalidInput(
+                    "argument_invalid", f"{name} holds {shortened(part)}, which is not {wanted}."
+                )
         if schema.get("uniqueItems") and len(set(value)) < len(value):
             twice = next(part for part in value if value.count(part) > 1)
-            return f"{name} holds {shortened(twice)} {value.count(twice)} times; give it once."
-    return f"{name} is {shortened(value)}, which is not {_wanted(schema, value)}."
+            return InvalidInput(
+                "argument_invalid",
+                f"{name} holds {shortened(twice)} {value.count(twice)} times; give it once.",
+            )
+    return InvalidInput(
+        "argument_invalid", f"{name} is {shortened(value)}, which is not {_wanted(schema, value)}."
+    )
 
 
 def _holds_quotes(value: Any) -> bool:

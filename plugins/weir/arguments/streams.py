@@ -231,8 +231,9 @@ class UpdateStream:
             for tag in changes["tags"]:
                 if re.fullmatch(TAG_PATTERN, tag) is None:
                     raise InvalidInput(
+                        "argument_invalid",
                         f"tags holds {tag!r}, which is not a tag without blanks at its ends (- "
-                        "alone removes the tags)."
+                        "alone removes the tags).",
                     )
         return changes | _retention_of(self)
 

@@ -248,18 +248,19 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
             rolled=ready if repeated else rolled, repeated=repeated and not ready,
         )  # fmt: skip
     if found.outcome == "no stream":
-        raise NotFound(f"stream number {attempt.stream_id} was deleted.")
+        raise NotFound("stream_deleted", f"stream number {attempt.stream_id} was deleted.")
     if found.outcome == "unknown":
-        raise NotFound(f"stream {name} has no transaction {number}.")
+        raise NotFound("transaction_not_found", f"stream {name} has no transaction {number}.")
     if found.outcome == "fenced":
         now = "aborted" if found.state == "aborted" else f"held by attempt {found.attempt}"
         raise Fenced(
+            "attempt_fenced",
             f"transaction {number} of stream {name} is {now}; attempt {attempt.attempt} may not "
-            "commit it, and what it wrote will be deleted."
+            "commit it, and what it wrote will be deleted.",
         )
     if found.outcome == "held":
         raise held_by_another(name, found.held)
-    raise Conflict(not_active(name, found.outcome))
+    raise not_active(name, found.outcome)
 
 
 def _ranges(segments: Sequence[Segment]) -> list[KeyRange]:

@@ -60,30 +60,36 @@ class Configuration:
         if self.scaling == "fixed":
             if self.target_rate is not None or self.scale_factor is not None:
                 raise InvalidInput(
+                    "arguments_conflict",
                     "target_rate and scale_factor have no meaning while scaling is 'fixed'; leave "
-                    "them out, or choose event_rate or byte_rate."
+                    "them out, or choose event_rate or byte_rate.",
                 )
             return
         if self.target_rate is None or self.target_rate < 1:
             raise InvalidInput(
+                "argument_invalid",
                 f"target_rate is {self.target_rate}; scaling by {self.scaling} needs a whole "
-                "number per second and segment, 1 or more."
+                "number per second and segment, 1 or more.",
             )
         if self.scale_factor is None or self.scale_factor < 2:
             raise InvalidInput(
-                f"scale_factor is {self.scale_factor}; a segment is split into 2 or more."
+                "argument_invalid",
+                f"scale_factor is {self.scale_factor}; a segment is split into 2 or more.",
             )
 
     def changed(self, changes: dict[str, Any]) -> "Configuration":
         """With other settings. Raises InvalidInput for one that can't change or is not right."""
         if changes.get("routing_key", self.routing_key) != self.routing_key:
             raise InvalidInput(
+                "routing_key_fixed",
                 "the routing key of a stream can't change, because the order of its events rests "
-                "on it; create another stream."
+                "on it; create another stream.",
             )
         unknown = set(changes) - {one.name for one in fields(self)}
         if unknown:
-            raise InvalidInput(f"{min(unknown)!r} is not a setting of a stream.")
+            raise InvalidInput(
+                "argument_unknown", f"{min(unknown)!r} is not a setting of a stream."
+            )
         if changes.get("scaling") == "fixed":
             changes = {"target_rate": None, "scale_factor": None, **changes}
         elif "scaling" in changes and self.scale_factor is None:
@@ -96,9 +102,11 @@ class Configuration:
 def check_count(setting: str, count: int) -> None:
     """Raises InvalidInput for a number of segments that no stream can have."""
     if not 1 <= count <= MOST_SEGMENTS:
-        raise InvalidInput(f"{setting} is {count}; it must be between 1 and {MOST_SEGMENTS}.")
+        raise InvalidInput(
+            "argument_invalid", f"{setting} is {count}; it must be between 1 and {MOST_SEGMENTS}."
+        )
 
 
 def _one_of(setting: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise InvalidInput(f"{setting} is {value!r}; use one of {choices}.")
+        raise InvalidInput("argument_invalid", f"{setting} is {value!r}; use one of {choices}.")

@@ -51,9 +51,10 @@ def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int])
     for segment in sorted(Segment(segment_id, 0.0, 1.0) for segment_id in unknown):
         if segment.number < row.next_segment_number and segment.epoch < (row.first_epoch or 0):
             raise Truncated(
+                "metadata_pruned",
                 f"segment {segment.name} of stream {row.stream} was truncated and its metadata is "
                 "pruned, so that nobody can say how many events are lost after this place; begin "
-                f"at the head, {json.dumps(row.head)}, or later."
+                f"at the head, {json.dumps(row.head)}, or later.",
             )
 
 

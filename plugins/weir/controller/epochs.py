@@ -69,7 +69,8 @@ def close(connection: Connection, streams: Sequence[LockedStream], clock: int) -
     ).scalar_one_or_none()  # fmt: skip
     if early is not None:
         raise InvalidInput(
-            f"{early:%Y-%m-%d %H:%M:%S.%f} UTC has not come yet; give an earlier time."
+            "time_in_future",
+            f"{early:%Y-%m-%d %H:%M:%S.%f} UTC has not come yet; give an earlier time.",
         )
     connection.execute(
         text(

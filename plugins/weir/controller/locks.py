@@ -33,7 +33,7 @@ class LockedStream:
     def must_be_active(self) -> None:
         """Raises Conflict when the stream is sealed."""
         if self.state != "active":
-            raise Conflict(not_active(self.name, self.state))
+            raise not_active(self.name, self.state)
 
 
 _CONFIGURATION = tuple(one.name for one in fields(Configuration))
@@ -75,10 +75,10 @@ def _locked(
     found = [stream_of(dict(row)) for row in rows]
     missing = [n for n in names if n not in {s.name for s in found}]
     if missing:
-        raise NotFound(no_such_stream(missing[0]))
+        raise no_such_stream(missing[0])
     gone = set(ids) - {s.stream_id for s in found}
     if gone:
-        raise NotFound(f"stream number {min(gone)} was deleted.")
+        raise NotFound("stream_deleted", f"stream number {min(gone)} was deleted.")
     return found
 
 
@@ -101,7 +101,7 @@ def read_stream(connection: Connection, name: StreamName) -> LockedStream:
         .one_or_none()
     )
     if row is None:
-        raise NotFound(no_such_stream(name))
+        raise no_such_stream(name)
     return stream_of(dict(row))
 
 
@@ -113,14 +113,17 @@ def stream_of(row: dict[str, Any]) -> LockedStream:
     return LockedStream(name=name, configuration=configuration, **row)
 
 
-def no_such_stream(name: StreamName) -> str:
-    """The sentence for a stream that is not there."""
-    return f"there is no stream {name}; create it with weir_create_stream, or check the name."
+def no_such_stream(name: StreamName) -> NotFound:
+    """Return the error for a stream that does not exist."""
+    return NotFound(
+        "stream_not_found",
+        f"there is no stream {name}; create it with weir_create_stream, or check the name.",
+    )
 
 
-def not_active(name: StreamName, state: str) -> str:
-    """The sentence for a stream that can't be changed any more."""
-    return f"stream {name} is {state}; nothing can be changed in it."
+def not_active(name: StreamName, state: str) -> Conflict:
+    """Return the error for a change of a stream that is sealed."""
+    return Conflict("stream_not_active", f"stream {name} is {state}; it can't be changed any more.")
 
 
 @dataclass(frozen=True)
@@ -146,8 +149,9 @@ class LockedGroup:
         """Raises Conflict when somebody meant another generation of it."""
         if generation is not None and generation != self.generation:
             raise Conflict(
+                "group_changed",
                 f"group {self.name} is of generation {self.generation}, not {generation}: it was "
-                "changed meanwhile; look at it again."
+                "changed meanwhile; look at it again.",
             )
 
 
@@ -187,8 +191,9 @@ def _group(connection: Connection, statement: TextClause, name: str) -> LockedGr
     row = connection.execute(statement, {"name": name}).mappings().one_or_none()
     if row is None:
         raise NotFound(
+            "group_not_found",
             f"there is no reader group {name}; create it with weir_create_reader_group, "
-            "or check the name."
+            "or check the name.",
         )
     return LockedGroup(**row)
 

@@ -14,7 +14,6 @@ from sqlalchemy import Connection, Row, text
 
 from weir.controller.epochs import close
 from weir.controller.locks import lock_stream, no_such_stream
-from weir.errors import NotFound
 from weir.names import StreamName
 from weir.storage import Database
 
@@ -143,7 +142,7 @@ def stream_info(connection: Connection, stream: StreamName) -> Row[Any]:
         {"stream": str(stream)},
     ).one_or_none()
     if row is None:
-        raise NotFound(no_such_stream(stream))
+        raise no_such_stream(stream)
     return row
 
 

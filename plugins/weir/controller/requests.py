@@ -43,8 +43,9 @@ class Request:
             return None
         if row.arguments != self._hash:
             raise Conflict(
+                "request_reused",
                 f"request {self.request_id!r} has already done {self.operation} on {self.object} "
-                "with other arguments; use another request id for a new request."
+                "with other arguments; use another request id for a new request.",
             )
         return dict(row.result)
 

@@ -134,7 +134,9 @@ def _ranges(active: Sequence[Segment], sealed: Sequence[int]) -> list[KeyRange]:
 
 def _equal_parts(blocks: Sequence[KeyRange], parts: int) -> list[KeyRange]:
     if parts < 1:
-        raise InvalidInput(f"parts is {parts}; give at least 1, or give boundaries.")
+        raise InvalidInput(
+            "argument_invalid", f"parts is {parts}; give at least 1, or give boundaries."
+        )
     return [part for block in blocks for part in even_split(parts, block)]
 
 
@@ -143,8 +145,9 @@ def _divide(blocks: Sequence[KeyRange], boundaries: Sequence[float]) -> list[Key
     for boundary in boundaries:
         if not any(block.low < boundary < block.high for block in blocks):
             raise InvalidInput(
+                "boundary_outside_segments",
                 f"boundary {boundary} does not lie inside the segments to replace "
-                f"({', '.join(map(str, blocks))})."
+                f"({', '.join(map(str, blocks))}).",
             )
     ranges = []
     for block in blocks:

@@ -72,7 +72,10 @@ def delete_stream(
             return before
         stream = lock_stream_and_groups(connection, name)
         if stream.state != "sealed":
-            raise Conflict(f"stream {name} is {stream.state}; seal it first (weir_seal_stream).")
+            raise Conflict(
+                "stream_not_sealed",
+                f"stream {name} is {stream.state}; seal it first (weir_seal_stream).",
+            )
         _check_unread(connection, stream, unread_too)
         return request.done(
             connection, {"stream": str(name), "files": _delete(connection, stream.stream_id)}
@@ -96,13 +99,15 @@ def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool
     for row in held:
         if row.reading:
             raise Conflict(
+                "batch_open",
                 f"reader group {row.name} has an open batch on stream {stream.name}; let it be "
-                "committed first."
+                "committed first.",
             )
         if row.subscriber and row.unread and not unread_too:
             raise Conflict(
+                "events_unread",
                 f"subscriber {row.name} has {row.unread:,} unread events in stream {stream.name}; "
-                "let it read them, or say that unread events may be deleted."
+                "let it read them, or say that unread events may be deleted.",
             )
 
 

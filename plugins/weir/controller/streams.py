@@ -66,7 +66,8 @@ def create_in(
     check_count("segments", segments)
     if segments < configuration.min_segments:
         raise InvalidInput(
-            f"segments is {segments}, fewer than min_segments, {configuration.min_segments}."
+            "arguments_conflict",
+            f"segments is {segments}, fewer than min_segments, {configuration.min_segments}.",
         )
     if fields is not None:
         fields = plain(fields)
@@ -132,7 +133,7 @@ def create_in(
         },
     ).one_or_none()
     if row is None:
-        raise Conflict(f"stream {name} exists already; choose another name.")
+        raise Conflict("stream_exists", f"stream {name} exists already; choose another name.")
     return int(row.stream_id)
 
 

@@ -138,16 +138,17 @@ def begin(
             found.bytes, found.files, repeated=True,
         )  # fmt: skip
     if found.outcome == "no stream":
-        raise NotFound(no_such_stream(name))
+        raise no_such_stream(name)
     if found.outcome == "other input":
         raise Conflict(
+            "input_changed",
             f"batch {batch_id!r} of writer {writer_id!r} is {found.state} in stream {name} "
             "with another input (the same paths, but other sizes, times or options); append "
-            "changed data under other file names, or set append_again."
+            "changed data under other file names, or set append_again.",
         )
     if found.outcome == "held":
         raise held_by_another(name, found.held)
-    raise Conflict(not_active(name, found.outcome))
+    raise not_active(name, found.outcome)
 
 
 def _guarded(
@@ -163,10 +164,11 @@ def _guarded(
 def held_by_another(name: StreamName, held: dict[str, Any]) -> Conflict:
     """The refusal of an append of which another, committed one holds a file."""
     return Conflict(
+        "file_already_appended",
         f"file {held['path']!r} is in stream {name} already: transaction "
         f"{held['transaction_number']} of {held['source']} appended it at "
         f"{datetime.fromisoformat(held['ended_at']):%Y-%m-%d %H:%M:%S} UTC; leave it out, or set "
-        "append_again to append its rows a second time."
+        "append_again to append its rows a second time.",
     )
 
 
@@ -180,8 +182,9 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
     """
     if lease > longest:
         raise InvalidInput(
+            "lease_too_long",
             f"a lease of {lease:g} s is longer than a transaction may take, {longest:g} s "
-            "(transaction_max); ask for a shorter one."
+            "(transaction_max); ask for a shorter one.",
         )
     parameters = {
         "stream_id": attempt.stream_id,
@@ -215,9 +218,10 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
     held = found is not None and (found.state, found.attempt) == ("open", attempt.attempt)
     if found is not None and held and found.in_time:
         raise Conflict(
+            "transaction_too_long",
             f"the lease of transaction {attempt.transaction_number} of stream {attempt.stream} "
             f"cannot be renewed by {lease:g} s: it may take no longer than {longest:g} s "
-            "(transaction_max); commit it before its lease runs out."
+            "(transaction_max); commit it before its lease runs out.",
         )
     if found is None:
         why = "is gone, with its stream"
@@ -228,8 +232,9 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
     else:
         why = f"ran longer than {longest:.0f} s (transaction_max)"
     raise Fenced(
+        "attempt_fenced",
         f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
-        f"{attempt.stream} {why}."
+        f"{attempt.stream} {why}.",
     )
 
 
@@ -244,8 +249,9 @@ def check_attempt(connection: Connection, attempt: Attempt) -> None:
     ).first()
     if held is None:
         raise Fenced(
+            "attempt_fenced",
             f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
-            f"{attempt.stream} was taken over or aborted."
+            f"{attempt.stream} was taken over or aborted.",
         )
 
 

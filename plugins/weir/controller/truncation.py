@@ -80,9 +80,10 @@ def _truncate(
     if (behind := first_behind(head, wanted)) is not None:
         began = head.offsets.get(behind, "after it")
         raise InvalidInput(
+            "cut_before_head",
             f"the cut lies behind the head of stream {stream.name} in segment {behind.name}: it "
             f"has {wanted.offsets[behind]} there, and the head is at {began}; the head only moves "
-            "forward."
+            "forward.",
         )
     lost = lost_to(connection, stream, wanted)
     others = lost_to(connection, stream, wanted, subscribers=False)

@@ -85,7 +85,8 @@ def _passwords(installation: Installation) -> dict[str, str]:
         found: dict[str, str] = json.loads(installation.airflow.passwords_file.read_text())
     except FileNotFoundError:
         raise Conflict(
-            f"there is no Airflow in {installation.state} yet: `{_make('up')}` makes it."
+            "not_started",
+            f"there is no Airflow in {installation.state} yet: `{_make('up')}` makes it.",
         ) from None
     return found
 
@@ -132,11 +133,15 @@ def clean(installation: Installation, yes: bool) -> int:
         print(f"There is no {state}.")
         return 0
     if not (state / "postgres.lock").is_file():
-        raise InvalidInput(f"{state} is no state folder of Weir: nothing was removed.")
+        raise InvalidInput(
+            "not_a_state_folder", f"{state} is no state folder of Weir: nothing was removed."
+        )
     named = " and ".join(map(str, installation.folders()))
     if not yes:
         if not sys.stdin.isatty():
-            raise InvalidInput(f"YES=1 (or --yes) is needed to remove {named}.")
+            raise InvalidInput(
+                "confirmation_missing", f"YES=1 (or --yes) is needed to remove {named}."
+            )
         if input(f"Remove {named} with all streams in it? [y/N] ").strip().lower() != "y":
             print("Nothing was removed.")
             return 0
@@ -180,7 +185,9 @@ def main() -> int:
     except WeirError as error:
         print(f"weir: {error}", file=sys.stderr)
     except PermissionError as error:
-        owner = Conflict(f"{error.filename} belongs to another user: run this as that user.")
+        owner = Conflict(
+            "wrong_user", f"{error.filename} belongs to another user: run this as that user."
+        )
         print(f"weir: {owner}", file=sys.stderr)
     except KeyboardInterrupt:
         print("weir: interrupted", file=sys.stderr)

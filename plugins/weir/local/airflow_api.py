@@ -9,14 +9,13 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
-from weir.errors import Conflict, InvalidInput, NotFound, Unavailable, WeirError
+from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
 
 log = logging.getLogger("weir.local")
 
 _DONE = {"success", "failed"}
 # A proxy of the user's has no business with 127.0.0.1.
 _open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
-_ERRORS: dict[int, type[WeirError]] = {404: NotFound, 409: Conflict}
 
 
 class AirflowApi:
@@ -64,7 +63,9 @@ class AirflowApi:
                 return run_id
             except NotFound:
                 if time.monotonic() > end:
-                    raise NotFound(f"Airflow knows no DAG {dag_id!r}.{self._imports()}") from None
+                    raise NotFound(
+                        "dag_not_found", f"Airflow knows no DAG {dag_id!r}.{self._imports()}"
+                    ) from None
                 time.sleep(0.5)
 
     def wait(self, dag_id: str, run_id: str, timeout: float = 600) -> str:
@@ -72,7 +73,9 @@ class AirflowApi:
         end = time.monotonic() + timeout
         while (state := self.get(_run(dag_id, run_id))["state"]) not in _DONE:
             if time.monotonic() > end:
-                raise Unavailable(f"{dag_id} {run_id} is still {state} after {timeout:.0f} s.")
+                raise Unavailable(
+                    "run_not_over", f"{dag_id} {run_id} is still {state} after {timeout:.0f} s."
+                )
             time.sleep(0.3)
         if state == "failed":
             log.error("%s %s failed:\n%s", dag_id, run_id, self.failure(dag_id, run_id))
@@ -148,10 +151,18 @@ class AirflowApi:
                 return json.loads(text) if text else None
         except urllib.error.HTTPError as error:
             said = error.read().decode(errors="replace")[:2000]
-            kind = _ERRORS.get(error.code, InvalidInput if error.code < 500 else Unavailable)
-            raise kind(f"Airflow answers {error.code} to {method} {path}: {said}") from None
+            sentence = f"Airflow answers {error.code} to {method} {path}: {said}"
+            if error.code == 404:
+                raise NotFound("airflow_not_found", sentence) from None
+            if error.code == 409:
+                raise Conflict("airflow_conflict", sentence) from None
+            if error.code < 500:
+                raise InvalidInput("airflow_refused", sentence) from None
+            raise Unavailable("airflow_unavailable", sentence) from None
         except (OSError, ValueError, http.client.HTTPException) as error:  # refused, or cut off
-            raise Unavailable(f"Airflow does not answer at {self.url}: {error}.") from None
+            raise Unavailable(
+                "airflow_unavailable", f"Airflow does not answer at {self.url}: {error}."
+            ) from None
 
 
 def _run(dag_id: str, run_id: str) -> str:

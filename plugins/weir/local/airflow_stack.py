@@ -176,7 +176,10 @@ class AirflowStack:
             text=True,
         )
         if done.returncode != 0:
-            raise WeirError(f"`airflow db migrate` failed:\n{_tail(done.stdout + done.stderr)}")
+            raise WeirError(
+                "airflow_migration_failed",
+                f"`airflow db migrate` failed:\n{_tail(done.stdout + done.stderr)}",
+            )
         self._remember(migrated=version)
 
     def _launch(self, name: str) -> None:
@@ -215,7 +218,10 @@ class AirflowStack:
             waited = time.monotonic() - begun
             for name, main in mains.items():
                 if main is None:
-                    raise Unavailable(f"Airflow's {name} has ended. {self._last_words(name)}")
+                    raise Unavailable(
+                        "airflow_unavailable",
+                        f"Airflow's {name} has ended. {self._last_words(name)}",
+                    )
             unhealthy = _unhealthy(api, {name: main.create_time() for name, main in mains.items()})
             if not unhealthy:
                 log.info("Airflow works (%.0f s)", waited)
@@ -223,7 +229,9 @@ class AirflowStack:
             if waited > _PATIENCE:
                 name = unhealthy[0]
                 raise Unavailable(
-                    f"Airflow's {name} does not work after {waited:.0f} s. {self._last_words(name)}"
+                    "airflow_unavailable",
+                    f"Airflow's {name} does not work after {waited:.0f} s. "
+                    f"{self._last_words(name)}",
                 )
             if waited > next_word:
                 log.info("  waiting for %s (%.0f s)", ", ".join(unhealthy), waited)

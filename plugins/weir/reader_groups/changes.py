@@ -70,7 +70,9 @@ def update_reader_group(
         }
         check_settings(settings["on_gap"], settings["release"], settings["time_out"])
         if max_outstanding is not None and max_outstanding < 1:
-            raise InvalidInput(f"max_outstanding is {max_outstanding}; it must be 1 or more.")
+            raise InvalidInput(
+                "argument_invalid", f"max_outstanding is {max_outstanding}; it must be 1 or more."
+            )
         connection.execute(
             text(
                 """UPDATE reader_group SET generation = generation + 1, subscriber = :subscriber,
@@ -143,8 +145,9 @@ def reset_reader_group(
         ]
         if back and not allow_repeat:
             raise Conflict(
+                "events_would_repeat",
                 f"group {name} has read further than that in {', '.join(back)}: going back would "
-                "repeat what was committed; set allow_repeat if that is wanted."
+                "repeat what was committed; set allow_repeat if that is wanted.",
             )
         _move(connection, group, cuts)
         soon(connection, cuts)
@@ -241,7 +244,7 @@ def lock_group_and_streams(
         connection, name, names=more, ids=[s for s, alive in before if alive]
     )
     if _streams_of(connection, name) != before:
-        raise Conflict(f"group {name} was changed at this moment; try again.")
+        raise Conflict("group_changed", f"group {name} was changed at this moment; try again.")
     return locked, group
 
 
@@ -281,7 +284,10 @@ def _change_streams(
     start: str,
 ) -> None:
     if not named:
-        raise InvalidInput(f"reader group {group.name} would have no stream to read; delete it.")
+        raise InvalidInput(
+            "group_without_streams",
+            f"reader group {group.name} would have no stream to read; delete it.",
+        )
     known = {s for s, _ in _streams_of(connection, group.name)}
     wanted = {stream.stream_id for stream in locked if stream.name in named}
     held = connection.execute(
@@ -301,8 +307,9 @@ def _change_streams(
     ).scalar_one()
     if held:
         raise Conflict(
+            "batch_open",
             f"an open batch of group {group.name} reads a stream that it should leave; let it be "
-            "committed first."
+            "committed first.",
         )
     connection.execute(
         text("DELETE FROM reader_group_stream WHERE group_id = :g AND NOT stream_id = ANY(:ids)"),

@@ -44,7 +44,10 @@ def checkpoint(
     """
     reader_group_name(group)
     if name is not None and not (0 < len(name) <= 200 and name.isprintable()):
-        raise InvalidInput(f"{name!r} is not a checkpoint's name: use up to 200 characters.")
+        raise InvalidInput(
+            "checkpoint_name_invalid",
+            f"{name!r} is not a checkpoint's name: use up to 200 characters.",
+        )
     request = Request(request_id or "", "checkpoint", group, {"name": name, "barrier": barrier})
 
     def work(connection: Connection) -> dict[str, Any] | None:
@@ -99,9 +102,12 @@ def cancel_checkpoint(
             {"g": locked.group_id, "name": name},
         ).scalar_one_or_none()
         if state is None:
-            raise NotFound(f"group {group} has no checkpoint {name!r}.")
+            raise NotFound("checkpoint_not_found", f"group {group} has no checkpoint {name!r}.")
         if state != "waiting":
-            raise Conflict(f"checkpoint {name!r} of group {group} is {state}; nothing to cancel.")
+            raise Conflict(
+                "checkpoint_not_waiting",
+                f"checkpoint {name!r} of group {group} is {state}; nothing to cancel.",
+            )
         _end(connection, locked, [name], "cancelled")
         return request.done(connection, {"reader_group": group, "checkpoint": name})
 
@@ -326,8 +332,9 @@ def _check_outstanding(connection: Connection, group: LockedGroup) -> None:
     ).one()
     if row.waiting >= row.most:
         raise Conflict(
+            "too_many_checkpoints",
             f"{row.waiting} checkpoints of group {group.name} are waiting already (such as "
-            f"{row.name!r}); wait for them, or cancel one."
+            f"{row.name!r}); wait for them, or cancel one.",
         )
 
 
@@ -363,7 +370,8 @@ def _record(
     ).one_or_none()
     if made is None:
         raise InvalidInput(
-            f"group {group.name} has a checkpoint {name!r} already; choose another name."
+            "checkpoint_exists",
+            f"group {group.name} has a checkpoint {name!r} already; choose another name.",
         )
     if not waits_for:
         _publish(connection, group, name)

@@ -32,9 +32,10 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
     for row in rows:
         if row.state == "deleted":
             raise NotFound(
+                "stream_deleted",
                 f"stream {row.stream}, which group {group.name} reads, was deleted; one that was "
                 "created under this name since is another stream; let the group leave it "
-                "(weir_update_reader_group, streams), or delete the group."
+                "(weir_update_reader_group, streams), or delete the group.",
             )
         head, cut = load_cuts(connection, row.stream_id, row.head, row.cut)
         if at_or_before(head, cut):
@@ -43,9 +44,10 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
         # Between the end of a sealed segment and the start of its successors lies no event.
         if lost > 0 and group.on_gap == "fail":
             raise Truncated(
+                "events_truncated",
                 f"{lost} events of stream {row.stream} were truncated before group {group.name} "
                 f"read them (it stands at {cut.to_text()}, the head is {head.to_text()}); set its "
-                "on_gap to skip (weir_update_reader_group) to count them and go on at the head."
+                "on_gap to skip (weir_update_reader_group) to count them and go on at the head.",
             )
         connection.execute(
             text(

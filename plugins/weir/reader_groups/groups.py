@@ -42,7 +42,10 @@ def create_reader_group(
     reader_group_name(name)
     check_settings(on_gap, release, time_out)
     if not streams:
-        raise InvalidInput(f"reader group {name} has no stream to read; name at least one.")
+        raise InvalidInput(
+            "group_without_streams",
+            f"reader group {name} has no stream to read; name at least one.",
+        )
     request = Request(
         request_id,
         "create_reader_group",
@@ -85,7 +88,8 @@ def create_in(
         start, end = starts[stream.stream_id], ends.get(stream.stream_id)
         if end is not None and (behind := first_behind(start, end)) is not None:
             raise InvalidInput(
-                f"the end lies before the start in segment {behind.name} of stream {stream.name}."
+                "end_before_start",
+                f"the end lies before the start in segment {behind.name} of stream {stream.name}.",
             )
     made = connection.execute(
         text(
@@ -97,7 +101,7 @@ def create_in(
          "time_out": time_out},
     ).one_or_none()  # fmt: skip
     if made is None:
-        raise Conflict(f"reader group {name} exists already; choose another name.")
+        raise Conflict("group_exists", f"reader group {name} exists already; choose another name.")
     enter_streams(connection, made.group_id, subscriber, starts, ends)
     return {
         "reader_group": name,
@@ -149,13 +153,14 @@ def enter_streams(
 def check_settings(on_gap: str, release: str, time_out: int | None) -> None:
     """Raises InvalidInput for what a group can't do."""
     if on_gap not in ON_GAP:
-        raise InvalidInput(f"on_gap is {on_gap!r}; use one of {ON_GAP}.")
+        raise InvalidInput("argument_invalid", f"on_gap is {on_gap!r}; use one of {ON_GAP}.")
     if release not in RELEASE:
-        raise InvalidInput(f"release is {release!r}; use one of {RELEASE}.")
+        raise InvalidInput("argument_invalid", f"release is {release!r}; use one of {RELEASE}.")
     if time_out is not None and not 1 <= time_out <= LONGEST:
         raise InvalidInput(
+            "argument_invalid",
             f"the time-out of a subscriber is {time_out} s; give more than 0 and no more than "
-            f"{say_age(LONGEST)}, or none to have none."
+            f"{say_age(LONGEST)}, or none to have none.",
         )
 
 

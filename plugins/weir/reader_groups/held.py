@@ -20,7 +20,10 @@ def check_held(connection: Connection, batch: Batch) -> Held:
     """Raises Fenced when the batch was taken over, abandoned or split."""
     held = held_or_split(connection, batch)
     if held.state == "split":
-        raise Fenced(f"batch {batch.batch_id} of group {batch.group} was split; read its halves.")
+        raise Fenced(
+            "batch_split",
+            f"batch {batch.batch_id} of group {batch.group} was split; read its halves.",
+        )
     return held
 
 
@@ -32,12 +35,14 @@ def held_or_split(connection: Connection, batch: Batch) -> Held:
     ).one_or_none()
     if row is not None and row.state == "abandoned":
         raise Fenced(
+            "batch_abandoned",
             f"batch {batch.batch_id} was abandoned when group {batch.group} was reset; what this "
-            "attempt wrote will be deleted."
+            "attempt wrote will be deleted.",
         )
     if row is None or row.token != batch.token:
         raise Fenced(
+            "batch_taken_over",
             f"batch {batch.batch_id} of group {batch.group} was taken over from reader "
-            f"{batch.reader_id!r}; what this attempt wrote will be deleted."
+            f"{batch.reader_id!r}; what this attempt wrote will be deleted.",
         )
     return Held(row.state, [list(map(Bound.of, part)) for part in row.rest])

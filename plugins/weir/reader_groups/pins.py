@@ -41,8 +41,9 @@ class Pin(NamedTuple):
             keys = None
         if match is None or keys is None:
             raise InvalidInput(
+                "pin_invalid",
                 f"{text!r} is no pin: write a stream, a range of its keys and the label of the "
-                "reader, such as nyc/flights 0.25..0.5 big."
+                "reader, such as nyc/flights 0.25..0.5 big.",
             )
         check_range(keys)
         return cls(stream_name(match[1]), keys, reader_label(match[4]))
@@ -55,7 +56,9 @@ def check_disjoint(pins: Collection[Pin]) -> None:
     """Raises InvalidInput for keys that are pinned twice."""
     for first, second in pairwise(sorted(pins)):
         if first.stream == second.stream and second.keys.low < first.keys.high:
-            raise InvalidInput(f"the pins {first} and {second} overlap; pin each key once.")
+            raise InvalidInput(
+                "pins_overlap", f"the pins {first} and {second} overlap; pin each key once."
+            )
 
 
 def replace_pins(
@@ -71,8 +74,9 @@ def replace_pins(
     for pin in pins:
         if pin.stream not in streams:
             raise InvalidInput(
+                "stream_not_read",
                 f"reader group {group.name} does not read stream {pin.stream}; pin keys of "
-                f"{', '.join(map(str, streams))}."
+                f"{', '.join(map(str, streams))}.",
             )
     connection.execute(
         text("DELETE FROM reader_group_pin WHERE group_id = :g"), {"g": group.group_id}

@@ -37,7 +37,9 @@ def find_place(
         return _at(connection, streams, rest)
     if word == "checkpoint":
         if group_id is None:
-            raise InvalidInput("a checkpoint belongs to a group; name a group that has it.")
+            raise InvalidInput(
+                "position_needs_group", "a checkpoint belongs to a group; name a group that has it."
+            )
         return _at_checkpoint(connection, streams, rest.strip(), group_id)
     return _written(connection, streams, place)
 
@@ -88,8 +90,9 @@ def check_not_below_the_head(
         # Between the end of a sealed segment and the start of its successors lies no event.
         if lost > 0:
             raise Truncated(
+                "events_truncated",
                 f"{lost} events of stream {stream.name} after this place were truncated (segment "
-                f"{behind.name}; the head is {head.to_text()}); choose the head or a later place."
+                f"{behind.name}; the head is {head.to_text()}); choose the head or a later place.",
             )
 
 
@@ -109,8 +112,9 @@ def _at(connection: Connection, streams: Sequence[LockedStream], written: str) -
         at = datetime.fromisoformat(written.strip())
     except ValueError:
         raise InvalidInput(
+            "time_invalid",
             f"{written.strip()!r} is not a time: write 2013-06-01T00:00:00Z (UTC unless it says "
-            "otherwise)."
+            "otherwise).",
         ) from None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     clock = connection.execute(
@@ -131,13 +135,21 @@ def _at_checkpoint(
         {"g": group_id, "name": name},
     ).one_or_none()
     if row is None:
-        raise NotFound(f"the group has no checkpoint {name!r}; see the view weir.checkpoints.")
+        raise NotFound(
+            "checkpoint_not_found",
+            f"the group has no checkpoint {name!r}; see the view weir.checkpoints.",
+        )
     if row.state != "complete":
-        raise InvalidInput(f"checkpoint {name!r} is {row.state}; only a complete one is a place.")
+        raise InvalidInput(
+            "checkpoint_not_complete",
+            f"checkpoint {name!r} is {row.state}; only a complete one is a place.",
+        )
     cuts = {}
     for stream in streams:
         if str(stream.stream_id) not in row.cuts:
-            raise InvalidInput(f"checkpoint {name!r} has no cut of stream {stream.name}.")
+            raise InvalidInput(
+                "position_lacks_stream", f"checkpoint {name!r} has no cut of stream {stream.name}."
+            )
         (cuts[stream.stream_id],) = load_cuts(
             connection, stream.stream_id, row.cuts[str(stream.stream_id)]
         )
@@ -147,8 +159,9 @@ def _at_checkpoint(
 def _written(connection: Connection, streams: Sequence[LockedStream], place: str) -> Cuts:
     if "=" not in place and "{" not in place:
         raise InvalidInput(
+            "position_invalid",
             f"{place!r} is no place in a stream; write head, tail, time 2013-06-01T00:00:00Z, "
-            "checkpoint NAME, or a stream cut such as 0.0=12, 1.0=7."
+            "checkpoint NAME, or a stream cut such as 0.0=12, 1.0=7.",
         )
     names = [str(stream.name) for stream in streams]
     given = by_stream(names, place)
@@ -156,16 +169,18 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
     for stream in streams:
         if str(stream.name) not in given:
             raise InvalidInput(
+                "position_lacks_stream",
                 f"there is no cut of stream {stream.name} in {place!r}; write head, tail, a time "
-                'or, for several streams, {"scope/stream": {"0.0": 12}, ...}.'
+                'or, for several streams, {"scope/stream": {"0.0": 12}, ...}.',
             )
         cut = parse_cut(connection, stream, given[str(stream.name)])
         check_cut(connection, stream.stream_id, cut)
         cuts[stream.stream_id] = cut
     if others := sorted(given.keys() - set(names)):
         raise InvalidInput(
+            "position_has_extra_stream",
             f"{place!r} names {', '.join(others)}, but a place is wanted in {', '.join(names)} "
-            "only; leave the rest out."
+            "only; leave the rest out.",
         )
     return cuts
 

@@ -76,7 +76,7 @@ def renew(connection: Connection, group: str, reader_id: str, token: int, lease:
         {"group": group, "reader_id": reader_id, "token": token, "lease": lease},
     )
     if renewed.rowcount == 0:
-        raise Fenced(replaced(group, reader_id))
+        raise replaced(group, reader_id)
 
 
 def leave(database: Database, group: str, reader_id: str, token: int, lease: float) -> None:
@@ -128,7 +128,10 @@ def reader_offline(
             {"g": locked.group_id, "r": reader_id, "token": locked.next_token},
         ).one_or_none()
         if gone is None:
-            raise NotFound(f"group {group} has no reader {reader_id!r}; see the view weir.readers.")
+            raise NotFound(
+                "reader_not_found",
+                f"group {group} has no reader {reader_id!r}; see the view weir.readers.",
+            )
         if position.strip():
             _give_up(connection, locked, reader_id, position)
         release_lapsed(connection, locked, lease=0.0, alive=None, only=reader_id)
@@ -153,8 +156,9 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
     ).one_or_none()
     if row is None:
         raise InvalidInput(
+            "reader_has_no_batch",
             f"reader {reader_id!r} has no open batch, so its position is the committed one; leave "
-            "the position out."
+            "the position out.",
         )
     read = _read_until(connection, group, list(map(Bound.of, row.bounds)), position)
     discard_outputs(connection, group.group_id, row.batch_id)
@@ -190,8 +194,9 @@ def _read_until(
     }
     if not at:
         raise InvalidInput(
+            "position_lacks_stream",
             f"{position!r} names no position in {' and '.join(names)}; write "
-            f'{{"{next(iter(names))}": {{"0.0": 12}}}}.'
+            f'{{"{next(iter(names))}": {{"0.0": 12}}}}.',
         )
     read = []
     for key, offset in at.items():
@@ -201,8 +206,9 @@ def _read_until(
                 "is not in its batch" if bound is None else f"lies in {bound.start}..{bound.end}"
             )
             raise InvalidInput(
+                "position_outside_batch",
                 f"segment {segment_name(key[1])} {within}; the position must lie between the "
-                "committed one and the end of the batch."
+                "committed one and the end of the batch.",
             )
         if offset > bound.start or bound.completes:
             done = bound.completes and offset == bound.end
@@ -214,8 +220,9 @@ def _read_until(
         for (other, before_id), before in unfinished.items():
             if other == stream_id and before_id < segment_id and before.overlaps(mine):
                 raise InvalidInput(
+                    "position_skips_segment",
                     f"segment {mine.name} is read only after {before.name}, which the position "
-                    "does not give as read to its end."
+                    "does not give as read to its end.",
                 )
     return read
 
@@ -295,12 +302,13 @@ def check_token(connection: Connection, group: LockedGroup, reader_id: str, toke
         {"g": group.group_id, "r": reader_id},
     ).scalar_one_or_none()
     if found != token:
-        raise Fenced(replaced(group.name, reader_id))
+        raise replaced(group.name, reader_id)
 
 
-def replaced(group: str, reader_id: str) -> str:
-    """The sentence for a reader that was replaced."""
-    return (
-        f"reader {reader_id!r} of group {group} was replaced after its lease ran out; "
-        "what it read since its last commit belongs to another reader now."
+def replaced(group: str, reader_id: str) -> Fenced:
+    """Return the error for a reader that was replaced."""
+    return Fenced(
+        "reader_replaced",
+        f"reader {reader_id!r} of group {group} was replaced after its lease expired; what it read "
+        "since its last commit now belongs to another reader.",
     )

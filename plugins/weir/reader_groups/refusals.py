@@ -25,15 +25,18 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
     right is missing, BatchFailed when a column was changed meanwhile, None for anything else."""
     state, said = sqlstate(error), str(error.orig).strip().partition("\n")[0]
     if of_rows(state) and not _without_partition(error):
-        return BadRows(f"rows do not fit table {table}: {said}")
+        return BadRows("rows_refused", f"rows do not fit table {table}: {said}")
     if state == "42501":
         return InvalidInput(
+            "right_missing",
             f"rows can't be put into {table}: {said}; grant weir_publisher, with whose rights they "
             "are inserted, what is missing: USAGE on the table's schema and sequences, INSERT on "
-            "the table, and what its triggers need."
+            "the table, and what its triggers need.",
         )
     if state == "WEIR3":
-        return BatchFailed(f"{said}: the batch is read again by the next try.", retryable=True)
+        return BatchFailed(
+            "table_changed", f"{said}: the batch is read again by the next try.", retryable=True
+        )
     return None
 
 

@@ -29,11 +29,15 @@ def table_name(given: str) -> str:
     match = _NAME.fullmatch(given)
     if match is None:
         raise InvalidInput(
+            "table_name_invalid",
             f"{given!r} is not a table's name: write schema.table, in lower-case letters, digits "
-            "and _."
+            "and _.",
         )
     if _OURS.fullmatch(match[1]):
-        raise InvalidInput(f"{given!r} is not a table for results: its schema is not for users.")
+        raise InvalidInput(
+            "table_not_allowed",
+            f"{given!r} is not a table for results: its schema is not for users.",
+        )
     return given
 
 
@@ -69,14 +73,20 @@ def read_table(connection: Connection, name: str) -> list[Column]:
         {"schema": schema, "table": table},
     ).one_or_none()
     if found is None:
-        raise NotFound(f"there is no table {name} in Weir's database; create it first.")
+        raise NotFound(
+            "table_not_found", f"there is no table {name} in Weir's database; create it first."
+        )
     if not found.is_table:
-        raise InvalidInput(f"{name} is not a table of this database; results can only go to one.")
+        raise InvalidInput(
+            "table_not_allowed",
+            f"{name} is not a table of this database; results can only go to one.",
+        )
     if not found.allowed:
         raise InvalidInput(
+            "right_missing",
             f"weir_publisher, with whose rights Weir inserts, may not insert into {name}; run "
             f"GRANT USAGE ON SCHEMA {schema} TO weir_publisher; GRANT INSERT ON {name} TO "
-            "weir_publisher."
+            "weir_publisher.",
         )
     rows = connection.execute(
         text(
@@ -123,8 +133,9 @@ class StagedTable:
         ).scalar_one()  # fmt: skip
         if found != self.rows:
             raise Unavailable(
+                "staged_rows_lost",
                 f"Postgres has {found} of {self.rows} rows that were staged for {self.table}: it "
-                "crashed meanwhile; the batch is read again by the next try."
+                "crashed meanwhile; the batch is read again by the next try.",
             )
 
 

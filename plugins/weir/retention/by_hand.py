@@ -35,12 +35,16 @@ def truncate_before(
         wanted = place.strip()
         of_group = wanted == "position" or wanted.split(" ", 1)[0] == "checkpoint"
         if of_group and not group.strip():
-            raise InvalidInput(f"{wanted!r} is a place of a reader group; name the group, too.")
+            raise InvalidInput(
+                "position_needs_group",
+                f"{wanted!r} is a place of a reader group; name the group, too.",
+            )
         if not of_group:
             if group.strip():
                 raise InvalidInput(
+                    "position_not_for_group",
                     f"reader group {group.strip()} has no part in the place {wanted!r}; write "
-                    "position or checkpoint NAME, or leave the reader group empty."
+                    "position or checkpoint NAME, or leave the reader group empty.",
                 )
             return find_place(connection, [stream], wanted)[stream.stream_id]
         row = connection.execute(
@@ -53,8 +57,9 @@ def truncate_before(
         ).one_or_none()
         if row is None:
             raise NotFound(
+                "group_not_found",
                 f"there is no reader group {group.strip()} that reads stream {stream.name}; see "
-                "the view weir.lag."
+                "the view weir.lag.",
             )
         if wanted == "position":
             return load_cuts(connection, stream.stream_id, row.position)[0]

@@ -36,13 +36,15 @@ class Policy:
             for which, limit in (("minimum", low), ("maximum", high)):
                 if limit is not None and not 1 <= limit <= most:
                     raise InvalidInput(
+                        "argument_invalid",
                         f"the {which} {unit} of retention is {limit}; give more than 0 and no more "
-                        f"than {say(most)}, or none to have no such limit."
+                        f"than {say(most)}, or none to have no such limit.",
                     )
             if low is not None and high is not None and high < low:
                 raise InvalidInput(
+                    "arguments_conflict",
                     f"the maximum {unit} of retention, {say(high)}, is below the minimum, "
-                    f"{say(low)}; raise the maximum or lower the minimum."
+                    f"{say(low)}; raise the maximum or lower the minimum.",
                 )
 
 
@@ -50,6 +52,7 @@ def check_every(setting: str, seconds: int | None) -> None:
     """Raises InvalidInput for an interval that is none."""
     if seconds is not None and not 1 <= seconds <= LONGEST:
         raise InvalidInput(
+            "argument_invalid",
             f"{setting} is {seconds} s; give more than 0 and no more than {say_age(LONGEST)}, or "
-            "none for every run of its DAG."
+            "none for every run of its DAG.",
         )

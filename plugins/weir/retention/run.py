@@ -64,7 +64,7 @@ def _not_active(connection: Connection, names: Sequence[StreamName]) -> list[dic
     found = []
     for name in names:
         try:
-            error = not_active(name, read_stream(connection, name).state)
+            error = str(not_active(name, read_stream(connection, name).state))
         except NotFound as not_found:
             error = str(not_found)
         found.append({"stream": str(name), "error": error})

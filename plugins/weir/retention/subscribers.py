@@ -48,8 +48,9 @@ def release(
             (released,) = load_cuts(connection, row.stream_id, row.published_cut)
             if (behind := first_behind(released, cuts[row.stream_id])) is not None:
                 raise InvalidInput(
+                    "already_released",
                     f"group {group} has released more than that in segment {behind.name} "
-                    f"({released.to_text()}); what was released can't be taken back."
+                    f"({released.to_text()}); what was released can't be taken back.",
                 )
         connection.execute(
             text(
@@ -89,10 +90,12 @@ def read_alerts(database: Database, streams: Sequence[str]) -> list[str]:
 def _must_release_by_hand(group: LockedGroup) -> None:
     if not group.subscriber:
         raise Conflict(
-            f"group {group.name} is no subscriber, so it holds nothing back that it could release."
+            "not_a_subscriber",
+            f"group {group.name} is no subscriber, so it holds nothing back that it could release.",
         )
     if group.release != "manual":
         raise Conflict(
+            "release_not_manual",
             f"group {group.name} releases at its checkpoints; set its release to manual first "
-            "(weir_update_reader_group)."
+            "(weir_update_reader_group).",
         )

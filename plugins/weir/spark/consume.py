@@ -43,9 +43,15 @@ class Consumer:
         names = [output.name for output in self.outputs]
         places = {output.place for output in self.outputs}
         if len(set(names)) < len(names) or len(places) < len(names):
-            raise InvalidInput(f"an output is named twice ({', '.join(names)}); name each once.")
+            raise InvalidInput(
+                "output_named_twice",
+                f"an output is named twice ({', '.join(names)}); name each once.",
+            )
         if self.on_error not in ON_ERROR:
-            raise InvalidInput(f"on_error is {self.on_error!r}; use one of {', '.join(ON_ERROR)}.")
+            raise InvalidInput(
+                "argument_invalid",
+                f"on_error is {self.on_error!r}; use one of {', '.join(ON_ERROR)}.",
+            )
 
     def run(self) -> dict[str, Any]:
         """Read up to the tail as it is now, batch after batch; returns what was done.
@@ -72,6 +78,7 @@ class Consumer:
         behind += [name for one in done for name in one["unlisted"]]
         if behind and (unlisted := self._list_folders()):
             raise BatchFailed(
+                "manifest_not_written",
                 f"all that group {self.group} had to read is committed, but _manifest.json of "
                 f"{'; '.join(unlisted)}: whoever reads it lacks what came since; the next run "
                 "writes it again.",
@@ -92,9 +99,10 @@ class Consumer:
         for output in self.outputs:
             if output.kind == "stream" and output.name in streams:
                 raise InvalidInput(
+                    "output_is_input",
                     f"group {self.group} reads {output.name}, so {output} would be read again by "
                     "the next run, and again; name another stream, or write to it with a Reader of "
-                    "your own."
+                    "your own.",
                 )
         if self.on_error == "quarantine":
             for name in streams:
@@ -136,8 +144,9 @@ class Consumer:
             if isinstance(result, dict):
                 got = {str(name): type(frame).__name__ for name, frame in result.items()}
             raise InvalidInput(
+                "function_result_invalid",
                 f"the function returned {got}; it must return a DataFrame, or a dictionary with "
-                f"one for each of {sorted(names)}."
+                f"one for each of {sorted(names)}.",
             )
         return [(output, result[output.name]) for output in self.outputs]
 
@@ -148,8 +157,10 @@ class Consumer:
         if isinstance(error, WeirError) and not isinstance(error, BadRows):
             raise error
         if self.on_error == "stop" or not caused_by_events(error):
-            raise _failed(
-                f"{batch} failed and stays open{_unknown(batch, error)}", error
+            raise BatchFailed(
+                "batch_failed",
+                f"{batch} failed and stays open{_unknown(batch, error)}: {sentence(error)}",
+                retryable=_is_retryable(error),
             ) from error
         if batch.size > 1:
             batch.split(error)
@@ -159,8 +170,11 @@ class Consumer:
             batch.again()
             return False
         if self.on_error == "split":
-            raise _failed(
-                f"{batch} is the one event that fails; all before it are committed", error
+            raise BatchFailed(
+                "event_failed",
+                f"{batch} is the one event that fails; all before it are committed: "
+                f"{sentence(error)}",
+                retryable=_is_retryable(error),
             ) from error
         self._check_rejected(batch, error)
         return True
@@ -172,6 +186,7 @@ class Consumer:
         rejected = self.appender.database.transaction(lambda c: rejected_of(c, self.group))
         if rejected >= most:
             raise BatchFailed(
+                "too_many_rejected",
                 f"{batch} is an event that fails, and {rejected:,} of group {self.group} were "
                 "rejected in the last 24 hours already: the function probably fails for all; mend "
                 f"it, or set rejected_events (now {most:,}). The error: {sentence(error)}",
@@ -189,6 +204,5 @@ def _unknown(batch: OpenBatch, error: Exception) -> str:
     )
 
 
-def _failed(what: str, error: Exception) -> BatchFailed:
-    retryable = bool(getattr(error, "retryable", not is_programs(error)))
-    return BatchFailed(f"{what}: {sentence(error)}", retryable=retryable)
+def _is_retryable(error: Exception) -> bool:
+    return bool(getattr(error, "retryable", not is_programs(error)))

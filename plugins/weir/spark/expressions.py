@@ -79,15 +79,19 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
     Raises InvalidInput naming what is not allowed, or how it can't be parsed.
     """
     if not text.strip():
-        raise InvalidInput(f"the {what} is empty; name a column, or write a SQL expression.")
+        raise InvalidInput(
+            "expression_invalid", f"the {what} is empty; name a column, or write a SQL expression."
+        )
     if len(text) > MOST_CHARACTERS:
         raise InvalidInput(
-            f"the {what} has {len(text):,} characters; use at most {MOST_CHARACTERS:,}."
+            "expression_invalid",
+            f"the {what} has {len(text):,} characters; use at most {MOST_CHARACTERS:,}.",
         )
     if "${" in text:
         raise InvalidInput(
+            "expression_not_allowed",
             f"the {what} {text!r} contains '${{', which Spark may replace by a setting or a "
-            "variable of the machine; leave it out."
+            "variable of the machine; leave it out.",
         )
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
@@ -101,11 +105,16 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
     except (Py4JJavaError, ParseException) as error:  # the latter once there is a session
         java = getattr(error, "java_exception", None)
         first = str(java.getMessage() if java else error).strip().splitlines()[0]
-        raise InvalidInput(f"the {what} {text!r} is not a SQL expression: {first}") from None
+        raise InvalidInput(
+            "expression_invalid", f"the {what} {text!r} is not a SQL expression: {first}"
+        ) from None
     columns: list[str] = []
     _walk(tree, text, what, columns)
     if not columns:
-        raise InvalidInput(f"the {what} {text!r} uses no column; every event would be the same.")
+        raise InvalidInput(
+            "expression_constant",
+            f"the {what} {text!r} uses no column; every event would be the same.",
+        )
     check_user_columns(list({column.lower(): column for column in columns}.values()))
     return Expression(text, columns, tree)
 
@@ -124,8 +133,9 @@ def with_expression(
         found = rows.withColumn(name, column.cast("string"))
     except AnalysisException as error:
         raise InvalidInput(
+            "expression_not_computable",
             f"the {what} {expression.text!r} can't be computed of these rows: "
-            f"{str(error).strip().splitlines()[0]}"
+            f"{str(error).strip().splitlines()[0]}",
         ) from None
     _check_moments(found._jdf.queryExecution().analyzed().expressions().last(), expression, what)
     return found
@@ -148,8 +158,9 @@ def _check_moments(node: Any, expression: Expression, what: str) -> None:
         value = str(children[0].eval(None)) if literal else ""
         if not literal or _MOMENT.fullmatch(value):
             raise InvalidInput(
+                "expression_not_deterministic",
                 f"the {what} {expression.text!r} has a constant that may be another moment each "
-                f"time ({value.strip() if literal else children[0].sql()!r}); write the date."
+                f"time ({value.strip() if literal else children[0].sql()!r}); write the date.",
             )
     for child in children:
         _check_moments(child, expression, what)
@@ -159,28 +170,32 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
     kind = node.getClass().getSimpleName()
     if kind not in _NODES:
         raise InvalidInput(
+            "expression_not_allowed",
             f"the {what} {text!r} uses {kind}, which is not allowed: use columns, literals, "
-            "operators and plain functions."
+            "operators and plain functions.",
         )
     if kind == "UnresolvedAttribute":
         column = _each(node.nameParts())[0]
         if column.lower() in _MOMENTS:
             raise InvalidInput(
-                f"the {what} {text!r} uses {column}, which is another one each time; use a column."
+                "expression_not_deterministic",
+                f"the {what} {text!r} uses {column}, which is another one each time; use a column.",
             )
         columns.append(column)
     moment = kind == "Literal" and node.sql().startswith(("DATE", "TIME"))
     if moment and _MOMENT_LITERAL.search(text):
         raise InvalidInput(
-            f"the {what} {text!r} has a literal that is another moment each time; write the date."
+            "expression_not_deterministic",
+            f"the {what} {text!r} has a literal that is another moment each time; write the date.",
         )
     to_time = kind == "Cast" and str(node.dataType()) in _TIMES
     if kind == "UnresolvedFunction":
         name = ".".join(_each(node.nameParts())).lower()
         if name not in FUNCTIONS:
             raise InvalidInput(
+                "expression_not_allowed",
                 f"the {what} {text!r} calls {name}(), which is not among the functions that are "
-                "allowed (deterministic and built in)."
+                "allowed (deterministic and built in).",
             )
         to_time = name in _TO_TIME
         if name in ("lpad", "rpad"):
@@ -190,8 +205,9 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
         _walk(child, text, what, columns)
     if to_time and len(columns) == before:
         raise InvalidInput(
+            "expression_not_deterministic",
             f"the {what} {text!r} makes a date or a time of a constant, which may be another "
-            "moment each time; write it as DATE '2024-01-31' or TIMESTAMP '2024-01-31 12:00:00'."
+            "moment each time; write it as DATE '2024-01-31' or TIMESTAMP '2024-01-31 12:00:00'.",
         )
 
 
@@ -201,8 +217,9 @@ def _check_padding(node: Any, name: str, text: str, what: str) -> None:
     written = length.sql() if length and length.getClass().getSimpleName() == "Literal" else ""
     if not (written.isdigit() and int(written) <= MOST_PADDING):
         raise InvalidInput(
+            "expression_not_allowed",
             f"the {what} {text!r} calls {name}() with a length that is not a number up to "
-            f"{MOST_PADDING:,}; write such a number."
+            f"{MOST_PADDING:,}; write such a number.",
         )
 
 
@@ -213,22 +230,30 @@ def _each(sequence: Any) -> list[Any]:
 def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[str, Any]]:
     """The columns that a user wrote as SQL, in Spark's JSON form; `used` must be among them."""
     if "${" in ddl:
-        raise InvalidInput(f"the columns {ddl!r} contain '${{'; leave it out.")
+        raise InvalidInput("columns_invalid", f"the columns {ddl!r} contain '${{'; leave it out.")
     try:
         struct = StructType.fromDDL(ddl)
         if not isinstance(struct, StructType):
-            raise InvalidInput(f"{ddl!r} is one type; write columns: id BIGINT, name STRING.")
+            raise InvalidInput(
+                "columns_invalid", f"{ddl!r} is one type; write columns: id BIGINT, name STRING."
+            )
     except (ParseException, Py4JJavaError) as error:
         first = str(error).strip().splitlines()[0]
-        raise InvalidInput(f"the columns {ddl!r} can't be read: {first}") from None
+        raise InvalidInput(
+            "columns_invalid", f"the columns {ddl!r} can't be read: {first}"
+        ) from None
     for field in struct.fields:
         if not field.nullable:
             raise InvalidInput(
+                "columns_invalid",
                 f"column {field.name!r} is NOT NULL, which a stream does not check: leave that out "
-                "(rows without a routing key have on_missing_key)."
+                "(rows without a routing key have on_missing_key).",
             )
     names = {name.lower() for name in struct.fieldNames()}
     for name in used:
         if name.lower() not in names:
-            raise InvalidInput(f"the routing key uses {name!r}, which is not among the columns.")
+            raise InvalidInput(
+                "routing_key_column_missing",
+                f"the routing key uses {name!r}, which is not among the columns.",
+            )
     return list(struct.jsonValue()["fields"])

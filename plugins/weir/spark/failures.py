@@ -101,7 +101,7 @@ def sentence(error: Exception) -> str:
     if isinstance(error, PythonException):
         said = next(reversed(_raised(error)), "")
     else:
-        said = str(error).strip()
+        said = error.sentence if isinstance(error, WeirError) else str(error).strip()
         if not isinstance(error, (WeirError, PySparkException)):
             said = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return (said.splitlines() or [type(error).__name__])[0][:LONGEST]

@@ -29,14 +29,16 @@ def format_of(paths: Sequence[str]) -> str:
         format_ = _ENDINGS.get(inner.suffix)
         if format_ is None or (format_ == "parquet" and inner != name):
             raise InvalidInput(
+                "format_unknown",
                 f"the ending of the input file {path!r} does not say what it is; choose the format "
-                f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}."
+                f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
             )
         found.setdefault(format_, path)
     if len(found) > 1:
         named = " and ".join(f"{path!r} is {format_}" for format_, path in found.items())
         raise InvalidInput(
+            "formats_differ",
             f"the endings of the input files say several formats ({named}); choose the format that "
-            "all of them have, or append the files of each format by themselves."
+            "all of them have, or append the files of each format by themselves.",
         )
     return next(iter(found))

@@ -128,14 +128,16 @@ def _parquet(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> Str
                 first = file.metadata.row_group(0) if groups else None
         except (pyarrow.ArrowException, OSError) as error:
             raise InvalidInput(
+                "file_format_wrong",
                 f"the input file {path!r} is not a Parquet file: {one_line(str(error))}; if it "
-                "is another kind of file, choose its format."
+                "is another kind of file, choose its format.",
             ) from None
         codecs = {first.column(i).compression for i in range(first.num_columns)} if first else set()
         if unknown := codecs - _CODECS:
             raise InvalidInput(
+                "compression_unsupported",
                 f"the input file {path!r} is compressed with {min(unknown)}, which Spark can't "
-                "read; write it with snappy, zstd or gzip."
+                "read; write it with snappy, zstd or gzip.",
             )
         return found
 
@@ -153,15 +155,16 @@ def _parquet(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> Str
         except (PySparkException, Py4JJavaError) as error:
             said = str(error) if isinstance(error, AnalysisException) else first_cause(error)
             raise InvalidInput(
-                f"Spark can't read {inputs.files[i].path!r}: {one_line(said)}."
+                "file_invalid", f"Spark can't read {inputs.files[i].path!r}: {one_line(said)}."
             ) from None
         for one in found:
             before, origin = fields.setdefault(one["name"], (one, inputs.files[i].path))
             if not same_type(before["type"], one["type"]):
                 raise InvalidInput(
+                    "column_type_differs",
                     f"column {one['name']!r} is {show(one['type'])} in {inputs.files[i].path!r} "
                     f"but {show(before['type'])} in {origin!r}; append files of different types "
-                    "after casting one of them."
+                    "after casting one of them.",
                 )
     return _struct([one for one, _ in fields.values()])
 
@@ -202,9 +205,10 @@ def _inferred(
     found = reader.option("inferSchema", True).csv(paths).schema.jsonValue()["fields"]
     if len(found) != len(names):
         raise InvalidInput(
+            "header_invalid",
             f"the header line of {inputs.files[0].path!r} has {len(names)} columns by RFC 4180, "
             f"but {len(found)} as Spark reads it; quote the names that have a separator, a quote "
-            "or a control character in them."
+            "or a control character in them.",
         )
     fields = [{**one, "name": name} for one, name in zip(found, names, strict=True)]
     codes = _codes(reader, paths, fields)
@@ -252,11 +256,12 @@ def _csv_header(inputs: "Inputs") -> list[str]:
         headers = list(pool.map(first, [file.path for file in inputs.files]))
     for file, one in zip(inputs.files, headers, strict=True):
         if not one:
-            raise InvalidInput(f"the file {file.path!r} has no header line.")
+            raise InvalidInput("header_missing", f"the file {file.path!r} has no header line.")
         if one != headers[0]:
             raise InvalidInput(
+                "headers_differ",
                 f"the first line of {file.path!r} ({', '.join(one[:5])}) is not the same header "
-                f"as in {inputs.files[0].path!r} ({', '.join(headers[0][:5])})."
+                f"as in {inputs.files[0].path!r} ({', '.join(headers[0][:5])}).",
             )
     return [name or f"_c{i}" for i, name in enumerate(headers[0])]
 
@@ -268,9 +273,10 @@ def _check_separator(inputs: "Inputs", names: list[str], known: list[Field] | No
     for other in (";", "\t", "|", ","):
         if other in names[0]:
             raise InvalidInput(
+                "separator_wrong",
                 f"the header line of {inputs.files[0].path!r} has one column, "
                 f"{shortened(names[0])}; is it separated by {other!r}? Then give that as the "
-                "separator, else rename the column."
+                "separator, else rename the column.",
             )
 
 
@@ -292,8 +298,9 @@ def _several_lines(spark: SparkSession, inputs: "Inputs", paths: list[str]) -> f
         check_text_of(path, found[name])
         if line := unclosed_quote(inputs.root, path, inputs.separator):
             raise InvalidInput(
+                "quotes_not_closed",
                 f'in {path!r} the quotes that begin in line {line:,} are never closed; add the "'
-                "that is missing."
+                "that is missing.",
             )
         several.append(i)
     return frozenset(several)
@@ -316,22 +323,24 @@ def _json(
             raise
         name = (error.getMessageParameters() or {}).get("columnName", "?").strip("`")
         raise InvalidInput(
+            "column_named_twice",
             f"the files have an object that names {name!r} twice (small and capital letters are "
-            "the same); rename one of them."
+            "the same); rename one of them.",
         ) from None
     found = {one["name"]: one for one in struct.jsonValue()["fields"] if one["name"] != unparsed}
     types = {one["name"]: one for one in known or []}
     if not found and known is None:
-        raise InvalidInput(_nothing_found(spark, inputs, paths))
+        raise _nothing_found(spark, inputs, paths)
     fields = plain([types.get(name) or found[name] for name in found or types])
     tests: list[tuple[StructType, str, Column]] = []
     more = {n: gained(types[n]["type"], found[n]["type"], n) for n in found if n in types}
     if paths_gained := [path for some in more.values() for path in some]:
         if not quarantine:
             raise InvalidInput(
+                "column_unknown",
                 f"{paths_gained[0]!r} is not in column {paths_gained[0].split('.')[0]!r} of the "
                 "stream, whose type can't change; leave it out, or set on_bad_rows to quarantine "
-                "with weir_update_stream."
+                "with weir_update_stream.",
             )
         kinds = [found[f["name"]]["type"] if more.get(f["name"]) else None for f in fields]
         tests += _test(fields, kinds, len(tests), "", lambda column, one: has_gained(
@@ -363,8 +372,8 @@ def _test(
     return [] if whole is None else [(_struct(some), lines, whole)]
 
 
-def _nothing_found(spark: SparkSession, inputs: "Inputs", paths: list[str]) -> str:
-    """Why json files have no column."""
+def _nothing_found(spark: SparkSession, inputs: "Inputs", paths: list[str]) -> InvalidInput:
+    """Return the error for json files in which there is no column."""
     lines = spark.read.text(paths).select(
         one_slash(F.col("_metadata.file_path")).alias("file"), "value"
     )
@@ -372,16 +381,21 @@ def _nothing_found(spark: SparkSession, inputs: "Inputs", paths: list[str]) -> s
         check_text_of(name.rpartition("/")[2], wrong)
     longest = lines.select(F.max(F.octet_length("value"))).first()
     if longest is not None and (longest[0] or 0) > LONGEST_LINE:
-        return (
+        return InvalidInput(
+            "line_too_long",
             f"a line of the files has {longest[0]:,} bytes, more than the {LONGEST_LINE:,} that an "
-            "event may have as json; write one object per line."
+            "event may have as json; write one object per line.",
         )
     example = lines.where(F.trim("value") != "").select(F.left("value", F.lit(80))).first()
     if example is None:
-        return f"there is nothing in {inputs.files[0].path!r}, not even an empty object."
-    return (
+        return InvalidInput(
+            "file_empty",
+            f"there is nothing in {inputs.files[0].path!r}, not even an empty object.",
+        )
+    return InvalidInput(
+        "no_columns",
         f"no line of {inputs.files[0].path!r} is a json object with a field, the first is "
-        f"{example[0]!r}; write one object per line."
+        f"{example[0]!r}; write one object per line.",
     )
 
 

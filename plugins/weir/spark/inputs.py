@@ -84,7 +84,10 @@ class Inputs:
         given = self.options.get("sep", self.options.get("delimiter", ","))
         separator = "\t" if given == r"\t" else given
         if len(separator) != 1 or separator in '"\r\n':
-            raise InvalidInput(rf"the separator is {given!r}; use one character, or \t for a tab.")
+            raise InvalidInput(
+                "argument_invalid",
+                rf"the separator is {given!r}; use one character, or \t for a tab.",
+            )
         return separator
 
     @property
@@ -108,22 +111,30 @@ def find_inputs(
     not read, an empty list.
     """
     if format_ not in (AUTO, *FORMATS):
-        raise InvalidInput(f"the format is {format_!r}; use one of {AUTO}, {', '.join(FORMATS)}.")
+        raise InvalidInput(
+            "argument_invalid",
+            f"the format is {format_!r}; use one of {AUTO}, {', '.join(FORMATS)}.",
+        )
     if not paths:
-        raise InvalidInput("no input file is named; give at least one path.")
+        raise InvalidInput("no_input", "no input file is named; give at least one path.")
     found: list[tuple[str, int, str]] = []
     root = ""
     for given in paths:
         check_text("the path", given)
         this_root, relative = below_root(given.strip(), roots, "input path")
         if root and this_root != root:
-            raise InvalidInput("all files of one append must lie below the same input root.")
+            raise InvalidInput(
+                "input_roots_differ", "all files of one append must lie below the same input root."
+            )
         root = this_root
         found += _look(root, relative, roots)
     if len({path for path, _, _ in found}) < len(found):
-        raise InvalidInput("a file is named twice; name each file once.")
+        raise InvalidInput("file_named_twice", "a file is named twice; name each file once.")
     if len(found) >= 1 << FILE_BITS:
-        raise InvalidInput(f"{len(found)} files are too many for one append; use {1 << FILE_BITS}.")
+        raise InvalidInput(
+            "too_many_files",
+            f"{len(found)} files are too many for one append; use {1 << FILE_BITS}.",
+        )
     return Inputs(
         root,
         tuple(InputFile(path, size) for path, size, _ in found),
@@ -142,10 +153,13 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
         if error.errno != errno.ENAMETOOLONG:
             raise
         raise InvalidInput(
-            f"the input path {shortened(relative)} is longer than a file's name may be."
+            "file_name_invalid",
+            f"the input path {shortened(relative)} is longer than a file's name may be.",
         ) from None
     if info.type == fs.FileType.NotFound:
-        raise InvalidInput(f"the input file {shortened(relative)} does not exist below {root}.")
+        raise InvalidInput(
+            "file_not_found", f"the input file {shortened(relative)} does not exist below {root}."
+        )
     infos = [info]
     if info.type == fs.FileType.Directory:
         listed = system.get_file_info(fs.FileSelector(info.path))
@@ -155,17 +169,21 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
             )
         except UnicodeDecodeError as error:
             raise InvalidInput(
+                "file_name_invalid",
                 f"the input folder {relative!r} has a file whose name, {error.object!r}, is not "
-                "UTF-8; rename it."
+                "UTF-8; rename it.",
             ) from None
         for i in infos:
             if i.type != fs.FileType.File:
                 raise InvalidInput(
+                    "folder_in_folder",
                     f"the input folder {relative!r} has another folder {i.base_name!r} in it; "
-                    "name the folders one by one, in the order in which they are to be read."
+                    "name the folders one by one, in the order in which they are to be read.",
                 )
         if not infos:
-            raise InvalidInput(f"the input folder {relative!r} below {root} has no file in it.")
+            raise InvalidInput(
+                "folder_empty", f"the input folder {relative!r} below {root} has no file in it."
+            )
         for i in infos:  # a link in the folder must not lead out of the root
             below_root(f"{root}/{i.path[len(base) + 1 :]}", roots, "input path")
     for i in infos:
@@ -176,7 +194,9 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
             why = "Spark can't open a file with a colon in its name"
         else:
             continue
-        raise InvalidInput(f"the input file {i.base_name!r} can't be read: {why}; rename it.")
+        raise InvalidInput(
+            "file_name_invalid", f"the input file {i.base_name!r} can't be read: {why}; rename it."
+        )
     return [(i.path[len(base) + 1 :], i.size, str(i.mtime_ns)) for i in infos]
 
 

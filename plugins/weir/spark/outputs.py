@@ -41,7 +41,9 @@ class Output:
             return cls(kind, name, root, path)
         if kind == "table":
             return cls(kind, table_name(name))
-        raise InvalidInput(f"output {text!r} must begin with stream:, parquet: or table:.")
+        raise InvalidInput(
+            "output_invalid", f"output {text!r} must begin with stream:, parquet: or table:."
+        )
 
     def check(self, connection: Connection) -> None:
         """Raises NotFound, and InvalidInput for a table that can't be written to."""

@@ -64,7 +64,9 @@ def frame_of(
 ) -> DataFrame:
     """The rows of the slices in the order asked for (see `read_stream_frame`)."""
     if order not in ORDERS:
-        raise InvalidInput(f"order is {order!r}; use one of {', '.join(ORDERS)}.")
+        raise InvalidInput(
+            "argument_invalid", f"order is {order!r}; use one of {', '.join(ORDERS)}."
+        )
     schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
     if not slices:
         extra = [StructField(n, LongType()) for n in PLACES]
@@ -168,7 +170,7 @@ class _Constants:
         for s in slices:
             match = _FOLDERS.search(s.path)
             if match is None:
-                raise InvalidInput(f"{s.path} is not the path of a data file.")
+                raise InvalidInput("path_invalid", f"{s.path} is not the path of a data file.")
             found.append((int(match[1]), int(match[2]), int(match[3])))
         self._pieces = 1 + max(piece for _, _, piece in found)
         tasks: dict[int, list[int]] = {}

@@ -140,13 +140,17 @@ class Reader:
         """The next batch. Raises Conflict when the one before was not committed."""
         app = self.appender
         if self._alive is None:
-            raise InvalidInput("a Reader gives batches only inside its block: with Reader(...).")
+            raise InvalidInput(
+                "reader_not_entered",
+                "a Reader gives batches only inside its block: with Reader(...).",
+            )
         if isinstance(self._alive.lost, Fenced):
             raise self._alive.lost
         if self._batch is not None and not self._batch.ended:
             raise Conflict(
+                "batch_not_committed",
                 f"{self._batch} is not committed; call commit() before going on, or leave the "
-                "block of the Reader to have it read again."
+                "block of the Reader to have it read again.",
             )
         self._since = None
         batch = next_batch(
@@ -252,7 +256,8 @@ class OpenBatch:
             return next(iter(self.frames.values()))
         if stream not in self.frames:
             raise InvalidInput(
-                f"group {self._batch.group} reads {', '.join(self.frames)}; name one of them."
+                "stream_not_read",
+                f"group {self._batch.group} reads {', '.join(self.frames)}; name one of them.",
             )
         return self.frames[stream]
 
@@ -280,8 +285,9 @@ class OpenBatch:
             )
             if batch.on_gap == "fail":
                 raise Truncated(
+                    "events_truncated",
                     f"{gap}; set its on_gap to skip (weir_update_reader_group) to go on without "
-                    "them."
+                    "them.",
                 )
             app.say(gap)
         return frame_of(
@@ -302,7 +308,9 @@ class OpenBatch:
             output = Output.parse(output, self._app.settings.output_roots)
         if output.place in self._written:
             raise Conflict(
-                f"{output} is written in {self} already; write each output once, with all its rows."
+                "output_written_twice",
+                f"{output} is written in {self} already; write each output once, with all its "
+                "rows.",
             )
         if output.kind == "stream":
             self._append(stream_name(output.name), frame)
@@ -315,8 +323,9 @@ class OpenBatch:
     def _check_open(self) -> None:
         if self.ended:
             raise Conflict(
+                "batch_over",
                 f"{self} was committed, or left by its Reader's block; write and commit a batch "
-                "once, inside the block."
+                "once, inside the block.",
             )
 
     def _append(self, name: StreamName, frame: DataFrame) -> None:
@@ -326,7 +335,8 @@ class OpenBatch:
         )  # fmt: skip
         if isinstance(attempt, Committed):  # both are one transaction, so this can't be
             raise InvariantViolation(
-                f"the output of {self} to {name} is committed, but the batch is not."
+                "output_committed_alone",
+                f"the output of {self} to {name} is committed, but the batch is not.",
             )
         self._reader.opened.append(attempt)
         staged = self._app.stage_frame(attempt, frame)

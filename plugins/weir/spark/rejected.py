@@ -55,8 +55,9 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, plac
             what = "have no routing key" if bad == MISSING_KEY else "do not fit the schema"
             row = str(example["row"])[:200]
             raise BadRows(
+                "bad_rows",
                 f"{count} of the rows {what} for stream {attempt.stream} ({where}: {row}); nothing "
-                f"was appended; mend them, or set {option} to quarantine with weir_update_stream."
+                f"was appended; mend them, or set {option} to quarantine with weir_update_stream.",
             )
 
 
@@ -73,7 +74,10 @@ def stage_rejected(
         guard=lambda c: check_attempt(c, main),
     )  # fmt: skip
     if isinstance(attempt, Committed):  # it is committed with the events or not at all
-        raise InvariantViolation(f"the rejected rows of {main.stream} were committed without them.")
+        raise InvariantViolation(
+            "output_committed_alone",
+            f"the rejected rows of {main.stream} were committed without them.",
+        )
     opened.append(attempt)
     files = [place(i << (BLOCK_BITS + ROW_BITS))[0] for i in _files(staged)]
     rows = _read(appender.spark, appender.settings, staged)

@@ -131,9 +131,10 @@ def check_classic(frame: Any) -> None:
     """Raises InvalidInput for a DataFrame of Spark Connect, which has no plan on this side."""
     if not hasattr(frame, "_jdf"):
         raise InvalidInput(
+            "frame_unsupported",
             f"the rows are a {type(frame).__module__}.{type(frame).__name__}; Weir appends "
             "DataFrames of a Spark session in this process, and none of Spark Connect: use "
-            "spark-submit."
+            "spark-submit.",
         )
 
 

@@ -89,8 +89,9 @@ def stage(
     found = sum(file.events for file in files)
     if found != rows:
         raise InvariantViolation(
+            "row_count_differs",
             f"Spark wrote {rows} rows for {attempt.stream}, but the files below {attempt.folder} "
-            f"hold {found}; nothing was committed."
+            f"hold {found}; nothing was committed.",
         )
     _check_folders(attempt, files)
     if not key.plain:
@@ -110,7 +111,8 @@ def _check_folders(attempt: Attempt, files: Sequence[StagedFile]) -> None:
     places = Counter(_PLACE.sub(r"\1", file.path) for file in files)
     if places and (most := places.most_common(1)[0])[1] > 1:
         raise InvariantViolation(
-            f"two tasks wrote to {most[0]} of {attempt.stream}; nothing was committed."
+            "folder_written_twice",
+            f"two tasks wrote to {most[0]} of {attempt.stream}; nothing was committed.",
         )
 
 
@@ -226,9 +228,10 @@ def _check_sample(
         segment = ranges[segment_id]
         if not segment.key_low <= steps / (1 << 53) < segment.key_high:
             raise InvariantViolation(
+                "key_misplaced",
                 f"Spark placed key {value!r} of stream {attempt.stream} in segment "
                 f"{segment_name(segment_id)}, where it does not belong: a setting of this session "
-                "changes what the routing key means; nothing was committed."
+                "changes what the routing key means; nothing was committed.",
             )
 
 
@@ -274,7 +277,8 @@ def _checked_key(attempt: Attempt, columns: Sequence[str], resolving: SparkSessi
     for name in key.columns:
         if name.lower() not in known:
             raise InvalidInput(
+                "routing_key_column_missing",
                 f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the "
-                f"rows have no column {name!r} (they have {', '.join(list(columns)[:8])})."
+                f"rows have no column {name!r} (they have {', '.join(list(columns)[:8])}).",
             )
     return key

@@ -65,12 +65,14 @@ def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[C
     names = [field.name for field in schema.fields]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InvalidInput(
-            f"the result for table {table} has column {twice[0]!r} twice; rename or drop one."
+            "column_named_twice",
+            f"the result for table {table} has column {twice[0]!r} twice; rename or drop one.",
         )
     if ours := [name for name in names if name.lower().startswith("_weir")]:
         raise InvalidInput(
+            "column_name_reserved",
             f"column {ours[0]!r} of the result for table {table} has a name that Weir keeps for "
-            "itself (_weir...); rename it."
+            "itself (_weir...); rename it.",
         )
     known = {column.name: column for column in columns}
     found = []
@@ -78,13 +80,15 @@ def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[C
         column = known.get(field.name)
         if column is None:
             raise InvalidInput(
+                "column_unknown",
                 f"table {table} has no column {field.name!r} (it has {', '.join(list(known)[:8])});"
-                " leave it out of the result, or add it to the table."
+                " leave it out of the result, or add it to the table.",
             )
         if column.generated:
             raise InvalidInput(
+                "column_generated",
                 f"column {field.name!r} of table {table} is computed by Postgres; leave it out of "
-                "the result."
+                "the result.",
             )
         if not _fits(field.dataType, column):
             what = "cast it to what that column holds"
@@ -93,18 +97,20 @@ def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[C
             if column.kind in _MICROSECONDS:
                 what += ", with all six digits of a second"
             raise InvalidInput(
+                "column_type_differs",
                 f"column {field.name!r} is {field.dataType.simpleString()}, but {column.shown} in "
-                f"table {table}; {what}."
+                f"table {table}; {what}.",
             )
         found.append(column)
     missing = [c.name for c in columns if c.required and c not in found and not c.generated]
     if missing:
         raise InvalidInput(
+            "column_missing",
             f"column {missing[0]!r} of table {table} may not be null and has no default, and the "
-            "result does not have it."
+            "result does not have it.",
         )
     if not found:
-        raise InvalidInput(f"the result for table {table} has no column.")
+        raise InvalidInput("no_columns", f"the result for table {table} has no column.")
     return found
 
 
@@ -155,8 +161,10 @@ def copy_rows(
     for answer in answers:
         if answer.error is not None:
             if of_rows(answer.state):
-                raise BadRows(f"a row does not fit table {table}: {answer.error}")
-            raise Unavailable(f"rows could not be copied for table {table}: {answer.error}")
+                raise BadRows("rows_refused", f"a row does not fit table {table}: {answer.error}")
+            raise Unavailable(
+                "rows_not_copied", f"rows could not be copied for table {table}: {answer.error}"
+            )
     return tuple(answer.piece for answer in answers), sum(answer.rows for answer in answers)
 
 
@@ -208,7 +216,7 @@ def _copy(
             where = re.sub(r"^COPY \S+, line \d+,? ?", "", context.partition("\n")[0])
             error = str(refused.orig).partition("\n")[0] + (f" ({where})" if where else "")
         except Unavailable as away:
-            state, error = "", str(away)
+            state, error = "", away.sentence
         finally:
             database.dispose()
         yield _answer(piece, count, state, error)

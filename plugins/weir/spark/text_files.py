@@ -97,17 +97,21 @@ def header(source: IO[bytes], path: str, separator: str) -> list[str]:
     try:
         found = next(records, [])
     except csv.Error as error:
-        raise InvalidInput(f"the header line of {path!r} can't be read: {error}.") from None
+        raise InvalidInput(
+            "header_invalid", f"the header line of {path!r} can't be read: {error}."
+        ) from None
     if len(start) == LONGEST_HEADER and records.line_num > 0 and not _ends(text):
         raise InvalidInput(
+            "header_invalid",
             f"the header line of {path!r} is longer than {LONGEST_HEADER:,} bytes; is it a csv "
-            "file with a header line?"
+            "file with a header line?",
         )
     for name in found:
         if unstorable(name):
             raise InvalidInput(
+                "encoding_wrong",
                 f"the header line of {path!r} is not text in UTF-8 (it has {shortened(name, 60)}); "
-                "convert the file, for example with iconv -f UTF-16 -t UTF-8."
+                "convert the file, for example with iconv -f UTF-16 -t UTF-8.",
             )
     return found
 
@@ -120,13 +124,15 @@ def check_text_of(path: str, found: Finding) -> None:
     """Raises InvalidInput for a file with bytes that are not UTF-8, or NUL."""
     if found.not_utf8:
         raise InvalidInput(
+            "encoding_wrong",
             f"{found.not_utf8:,} lines of {path!r} are not UTF-8, the first of them "
-            f"{shortened(found.example)}; convert it, for example with iconv -f latin1 -t UTF-8."
+            f"{shortened(found.example)}; convert it, for example with iconv -f latin1 -t UTF-8.",
         )
     if found.nul:
         raise InvalidInput(
+            "nul_characters",
             f"{found.nul:,} lines of {path!r} have NUL characters (\\x00), the first of them "
-            f"{shortened(found.example)}; remove them, or convert it from UTF-16 to UTF-8."
+            f"{shortened(found.example)}; remove them, or convert it from UTF-16 to UTF-8.",
         )
 
 

@@ -56,7 +56,8 @@ def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
         if (damage := damage_of(root, path, format_)) is not None:
             raise damaged(path, damage) from None
         raise UnreadableFile(
-            f"the input file {path!r} can't be read: {first_cause(error)}; nothing was appended."
+            "file_unreadable",
+            f"the input file {path!r} can't be read: {first_cause(error)}; nothing was appended.",
         ) from None
 
 
@@ -112,6 +113,7 @@ def _exhaust(pieces: Iterator[Any]) -> None:
 def damaged(path: str, damage: str) -> InvalidInput:
     """The refusal of such a file."""
     return InvalidInput(
+        "file_damaged",
         f"the input file {path!r} is damaged: {damage}; nothing was appended. Write it anew, and "
-        "check that it was copied whole."
+        "check that it was copied whole.",
     )

@@ -1,0 +1,132 @@
+"""Every error that Weir raises on purpose, found in its source: code, class and sentence.
+
+`python -m tests.errors.sentences` writes them to `sentences.txt`.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir.errors import WeirError
+from weir.storage import RAISED_BY_SQL
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = Path(__file__).with_name("sentences.txt")
+_PYTHON = ("plugins/weir", "spark_jobs")
+_RAISE = re.compile(r"RAISE EXCEPTION (?P<text>(?:'(?:[^']|'')*'\s*)+)(?P<rest>[^;]*);")
+_USING = re.compile(r"USING ERRCODE = '(?P<state>\w+)'(?:, DETAIL = '(?P<code>\w+)')?")
+
+
+@dataclass(frozen=True, order=True)
+class Sentence:
+    """An error at one place; in its sentence `{}` stands for each value."""
+
+    code: str
+    kind: str
+    text: str
+    place: str
+
+
+def classes() -> dict[str, type[WeirError]]:
+    """All classes of errors by name."""
+    import weir.spark.unreadable  # noqa: F401  # has one of its own
+
+    found, todo = {}, [WeirError]
+    while todo:
+        one = todo.pop()
+        found[one.__name__] = one
+        todo += one.__subclasses__()
+    return found
+
+
+def in_python(source: str, place: str) -> Iterator[Sentence]:
+    """The errors that a module makes, whether it raises or returns them. Raises ValueError for one
+    whose code is not written there as a literal."""
+    known = classes()
+    tree = ast.parse(source)
+    for scope in ast.walk(tree):
+        if not isinstance(scope, (ast.FunctionDef, ast.Module)):
+            continue
+        local = {
+            target.id: node.value
+            for node in ast.walk(scope)
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in _own(scope):
+            if not isinstance(node, ast.Call) or (name := _name(node.func)) not in known:
+                continue
+            here = f"{place}:{node.lineno}"
+            code = node.args[0] if node.args else None
+            if not isinstance(code, ast.Constant) or not isinstance(code.value, str):
+                raise ValueError(f"{here}: the code of a {name} must be a literal")
+            yield Sentence(code.value, name, _template(node.args[1], local), here)
+
+
+def _own(scope: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, without those of functions in it."""
+    for node in ast.iter_child_nodes(scope):
+        if not isinstance(node, ast.FunctionDef):
+            yield node
+            yield from _own(node)
+
+
+def _name(called: ast.expr) -> str:
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
+def _template(text: ast.expr, local: dict[str, ast.expr]) -> str:
+    if isinstance(text, ast.Constant):
+        return str(text.value)
+    if isinstance(text, ast.JoinedStr):
+        parts = [str(p.value) if isinstance(p, ast.Constant) else "{}" for p in text.values]
+        return "".join(parts)
+    if isinstance(text, ast.Name) and text.id in local:
+        return _template(local[text.id], {})
+    return "{}"
+
+
+def in_sql(source: str, place: str) -> Iterator[Sentence]:
+    """The errors that a file of SQL functions raises for people."""
+    for found in _RAISE.finditer(source):
+        using = _USING.search(found["rest"])
+        kind = RAISED_BY_SQL.get(using["state"]) if using else None
+        if using is None or kind is None:  # between functions
+            continue
+        line = source.count("\n", 0, found.start()) + 1
+        text = "".join(re.findall(r"'((?:[^']|'')*)'", found["text"])).replace("''", "'")
+        here = f"{place}:{line}"
+        if using["code"] is None:
+            raise ValueError(f"{here}: an error must have its code as DETAIL")
+        yield Sentence(using["code"], kind.__name__, text.replace("%", "{}"), here)
+
+
+def sentences() -> list[Sentence]:
+    """All of them."""
+    found: list[Sentence] = []
+    for folder in _PYTHON:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            found += in_python(path.read_text(), str(path.relative_to(ROOT)))
+    for path in sorted((ROOT / "sql").rglob("*.sql")):
+        if "migrations" not in path.parts:
+            found += in_sql(path.read_text(), str(path.relative_to(ROOT)))
+    return sorted(found)
+
+
+def document(found: list[Sentence]) -> str:
+    """A block per code: its class, and the sentences that it comes with."""
+    blocks = []
+    for code in sorted({one.code for one in found}):
+        of_code = [one for one in found if one.code == code]
+        kinds = sorted({one.kind for one in of_code})
+        texts = sorted({one.text for one in of_code})
+        lines = [f"    {line}" for text in texts for line in text.split("\n")]
+        blocks.append("\n".join([f"{code} {' '.join(kinds)}", *lines]))
+    return "\n".join(blocks) + "\n"
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(document(sentences()))

@@ -1,0 +1,38 @@
+"""Codes are stable, and all that Weir says when it refuses is in one file."""
+
+import re
+
+import pytest
+
+from tests.errors.sentences import GOLDEN, classes, document, in_python, in_sql, sentences
+
+
+def test_the_golden_file_has_every_sentence_of_the_code() -> None:
+    assert GOLDEN.read_text() == document(sentences()), "make sentences"
+
+
+def test_a_code_is_lower_case_words_and_of_one_class() -> None:
+    kinds: dict[str, set[str]] = {}
+    for one in sentences():
+        assert re.fullmatch(r"[a-z]+(_[a-z]+)+", one.code), one
+        kinds.setdefault(one.code, set()).add(one.kind)
+    assert {code: kind for code, kind in kinds.items() if len(kind) > 1} == {}
+
+
+def test_a_sentence_is_written_where_its_error_is_made() -> None:
+    vague = [one for one in sentences() if len(re.findall(r"[a-z]+", one.text)) < 1]
+    assert vague == []
+
+
+def test_an_error_without_a_code_is_found() -> None:
+    with pytest.raises(ValueError, match="here:1: the code of a NotFound"):
+        list(in_python("raise NotFound(f'there is no stream {name}.')", "here"))
+    with pytest.raises(ValueError, match="here:1: an error must have its code"):
+        list(in_sql("RAISE EXCEPTION 'no %', x USING ERRCODE = 'WEIR1';", "here"))
+
+
+def test_an_error_says_its_sentence_and_its_code() -> None:
+    for kind in classes().values():
+        if kind.__name__ not in ("BatchFailed", "Incomplete"):
+            error = kind("some_code", "it is so.")
+            assert (str(error), error.code) == ("it is so. [some_code]", "some_code")
