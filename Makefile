@@ -6,14 +6,16 @@ FIGURE ?=
 ROLE ?=
 SIZE ?=
 ARGS ?=
-SEED ?= $(shell date +%s)
+SEED ?=
 
 export PYTHONPATH := $(CURDIR)/plugins:$(CURDIR)/examples
+export WEIR_TEST_SEED := $(SEED)
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest -n 2 --durations=30 --durations-min=1
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
-.PHONY: help demo test test-compose up down status login psql lock lint docs sentences bench soak clean setup
+.PHONY: help demo test test-fast test-release test-compose up down status login psql lock lint docs sentences bench soak clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -22,8 +24,15 @@ help: ## this list
 demo: setup ## a whole story on real flights, from nothing (in STATE=.weir-demo)
 	@WEIR_STATE="$(or $(STATE),.weir-demo)" $(PYTHON) -m flights.demo $(ARGS)
 
-test: lint ## all checks and tests, two files at a time (ARGS= for pytest)
-	@$(PYTHON) -m pytest -n 2 --dist loadfile $(ARGS)
+test: lint ## all checks and tests, as CI runs them (SEED= repeats random cases, ARGS= for pytest)
+	@$(PYTEST) $(ARGS)
+
+test-fast: setup ## the tests that need neither a JVM nor Airflow
+	@$(PYTEST) -m "not (jvm or airflow or release or soak)" \
+		--ignore=tests/airflow --ignore=tests/acceptance $(ARGS)
+
+test-release: setup ## what is tried before a release: packaging, compose, and more
+	@$(PYTEST) -m release $(ARGS)
 
 test-compose: setup ## start docker-compose.yaml's stack and use it, where there is a container engine
 	@$(PYTHON) -m tests.compose_stack
@@ -57,9 +66,8 @@ sentences: setup ## tests/errors/sentences.txt from what the code says when it r
 bench: setup ## measure (FIGURE= one of them, SIZE=)
 	@$(WEIR) -m benchmarks $(if $(FIGURE),--figure $(FIGURE)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
-soak: setup ## the long tests; they print their seeds
-	@echo "SEED=$(SEED)"
-	@WEIR_SOAK_SEED=$(SEED) $(PYTHON) -m pytest -m soak -s --hypothesis-seed=$(SEED) $(ARGS)
+soak: setup ## the long tests, and all random cases (SEED= repeats them)
+	@WEIR_TEST_BUDGET=full $(PYTHON) -m pytest -m "soak or random" -s $(ARGS)
 
 lock: setup ## requirements.in -> requirements.txt
 	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 requirements.in \

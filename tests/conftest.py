@@ -13,6 +13,9 @@ import hypothesis
 import psycopg2
 import pytest
 
+from tests.chance import SEED, cases
+from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
+from tests.tiers import mark
 from weir import migrate
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -27,13 +30,39 @@ for _area in ("controller", "crash", "reader_groups", "retention", "spark", "sql
     pytest.register_assert_rewrite(f"tests.{_area}")  # models and drivers say what differed, too
 
 # Deadlines say how busy the machine is, not whether the code is right.
-hypothesis.settings.register_profile("weir", deadline=None, print_blob=True)
+hypothesis.settings.register_profile(
+    "weir", deadline=None, print_blob=True, max_examples=cases(100)
+)
 hypothesis.settings.load_profile("weir")
 
 for _name in [name for name in os.environ if name.startswith("WEIR_")]:
-    if not _name.startswith("WEIR_SOAK_"):
+    if not _name.startswith(("WEIR_TEST_", "WEIR_SOAK_")):
         del os.environ[_name]  # an installation's settings must not leak into tests
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Let Hypothesis draw from the seed of this run."""
+    if config.getoption("--hypothesis-seed") is None:
+        config.option.hypothesis_seed = str(SEED)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what tests need before any are chosen by it."""
+    for item in items:
+        mark(item)
+
+
+def pytest_report_header() -> str:
+    """Name the seed."""
+    return f"seed: {SEED}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how to draw the same random cases again."""
+    terminalreporter.write_line(f"Random cases came from seed {SEED}; SEED={SEED} repeats them.")
 
 
 @pytest.fixture(scope="session")

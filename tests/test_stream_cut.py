@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.chance import cases
 from weir.errors import InvalidInput
 from weir.segment import Segment, segment_id
 from weir.stream_cut import (
@@ -227,7 +228,7 @@ def further(
 
 
 World = tuple[Stream, list[Remaining]]
-thoroughly = settings(max_examples=500, deadline=None)
+thoroughly = settings(max_examples=cases(500), deadline=None)
 seeds = st.integers(0, 2**32)
 streams = st.builds(random_stream, seeds, st.integers(1, 12))
 

@@ -14,6 +14,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.chance import cases
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, Model, as_json
 from tests.controller.support import Lane
@@ -285,8 +286,9 @@ def check(database: Database, examples: int, steps: int, *, shrink: bool = False
     )
 
 
+@pytest.mark.random
 def test_random_histories_are_those_of_the_model(shared_database: Database) -> None:
-    check(shared_database, examples=40, steps=30)
+    check(shared_database, examples=cases(40), steps=30)
 
 
 @pytest.mark.soak

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.chance import random_for
 from tests.conftest import TestDatabase
 from tests.controller.operations import Operation
 from tests.controller.support import Lane
@@ -38,10 +39,8 @@ READERS = 3
 
 @pytest.fixture
 def chance() -> random.Random:
-    """Random numbers; their seed is printed, and taken from WEIR_SOAK_SEED."""
-    seed = int(os.environ.get("WEIR_SOAK_SEED", time.time_ns() % 1_000_000))
-    print(f"WEIR_SOAK_SEED={seed}")
-    return random.Random(seed)
+    """Return random numbers that the run's seed repeats."""
+    return random_for("readers")
 
 
 @pytest.fixture

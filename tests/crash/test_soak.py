@@ -12,6 +12,7 @@ import pyarrow.csv
 import pytest
 
 from spark_jobs import ingest, process
+from tests.chance import random_for
 from tests.conftest import TestDatabase
 from tests.crash.functions import FOLDER, STREAM, TABLE
 from tests.crash.jobs import execute, job, wait_for
@@ -29,10 +30,8 @@ KEYS = 97
 
 @pytest.fixture
 def chance() -> random.Random:
-    """Random numbers; their seed is printed, and taken from WEIR_SOAK_SEED."""
-    seed = int(os.environ.get("WEIR_SOAK_SEED", time.time_ns() % 1_000_000))
-    print(f"WEIR_SOAK_SEED={seed}")
-    return random.Random(seed)
+    """Return random numbers that the run's seed repeats."""
+    return random_for("jobs")
 
 
 def write_input(weir: Installation, number: int) -> str:

@@ -7,6 +7,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.chance import cases
 from tests.test_stream_cut import Remaining, Stream, positions, seeds
 from weir.reader_groups.assignment import assign, unread_events
 from weir.reader_groups.plan import Graph, SegmentState
@@ -71,7 +72,7 @@ def worlds(draw: st.DrawFn) -> World:
     return World(loads, owners, readers, held, reserved)
 
 
-@settings(max_examples=400)
+@settings(max_examples=cases(400))
 @given(worlds())
 def test_every_segment_gets_one_of_its_readers_and_the_shares_are_fair(world: World) -> None:
     result = world.assign()
@@ -81,7 +82,7 @@ def test_every_segment_gets_one_of_its_readers_and_the_shares_are_fair(world: Wo
     assert world.is_fair(result)
 
 
-@settings(max_examples=400)
+@settings(max_examples=cases(400))
 @given(worlds())
 def test_shares_that_are_fair_stay_as_they_are(world: World) -> None:
     once = world.assign()
@@ -120,7 +121,7 @@ def test_of_a_reader_that_left_only_its_own_segments_move(count: int, readers: l
     assert all(after[s] == owner for s, owner in before.items() if owner != gone)
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(worlds(), st.integers())
 def test_the_answer_depends_on_nothing_but_the_arguments(world: World, seed: int) -> None:
     # Each reader reads the owners in an order of its own; loads and readers come sorted.
@@ -170,7 +171,7 @@ def every_share(loads: dict[int, int], readers: list[str]) -> list[dict[int, str
     return [way for way in ways if World(loads, {}, readers).is_fair(way)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(small_worlds)
 def test_no_move_is_in_vain(world: tuple[list[int], list[str]]) -> None:
     loads, readers = dict(enumerate(world[0])), ["a", "b", "c"]
@@ -210,7 +211,7 @@ def test_lag_moves_nothing() -> None:
     assert assign(dict.fromkeys(owners, 7), owners, ["a", "b"], lags={0: 99, 2: 99}) == owners
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(positions(1), seeds)
 def test_the_load_of_a_position_is_what_its_keys_have_to_the_tail(
     world: tuple[Stream, list[Remaining]], seed: int

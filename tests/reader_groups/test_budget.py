@@ -8,6 +8,7 @@ import psycopg2
 import pytest
 from sqlalchemy import Connection, text
 
+from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.controller.driver import Driver
 from tests.controller.support import BYTES_PER_EVENT, Lane, run
@@ -97,11 +98,12 @@ def compacted(lane: Lane, random: Random) -> None:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.random
+@pytest.mark.parametrize("case", range(cases(6, least=2)))
 def test_a_batch_reads_what_was_written_first_as_far_as_the_budget_goes(
-    shared_database: Database, seed: int
+    shared_database: Database, case: int
 ) -> None:
-    driver, random = Driver(shared_database, segments=2), Random(seed)
+    driver, random = Driver(shared_database, segments=2), random_for(case)
     for _ in range(12):
         if random.random() < 0.4:
             driver.open.append(driver.begin())
@@ -110,7 +112,7 @@ def test_a_batch_reads_what_was_written_first_as_far_as_the_budget_goes(
         if driver.open and random.random() < 0.4:
             driver.commit_some(random, 2)
         driver.append(random)
-    if seed % 2:
+    if case % 2:
         compacted(driver.lane, random)
     left = files_of(driver.lane)
     reader = Group.made(driver.lane).reader()

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.chance import cases
 from tests.controller.driver import Driver
 from tests.controller.model import as_json
 from tests.reader_groups.driver import GroupDriver, Out, group_of
@@ -214,11 +215,12 @@ def check(
     )
 
 
+@pytest.mark.random
 @pytest.mark.parametrize("truncating", [False, True])
 def test_each_event_is_delivered_once_and_in_order(
     shared_database: Database, truncating: bool
 ) -> None:
-    check(shared_database, truncating, examples=30, steps=40)
+    check(shared_database, truncating, examples=cases(30), steps=40)
 
 
 @pytest.mark.soak

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
+from tests.chance import cases
 from tests.test_stream_cut import Remaining, Stream, positions, seeds, streams
 from weir.reader_groups.plan import (
     Bound,
@@ -167,7 +168,7 @@ def possible(
     return read
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(positions(2), seeds)
 def test_a_batch_reads_all_that_the_barriers_allow_and_no_more(
     world: tuple[Stream, list[Remaining]], seed: int
@@ -194,7 +195,7 @@ def test_a_batch_reads_all_that_the_barriers_allow_and_no_more(
     assert [b.segment_id for b in bounds] == sorted(b.segment_id for b in bounds)
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(positions(1), seeds)
 def test_batch_after_batch_of_any_size_reads_every_event_once(
     world: tuple[Stream, list[Remaining]], seed: int

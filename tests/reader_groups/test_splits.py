@@ -1,12 +1,12 @@
 """A batch that is split: its halves are read in its place, by whoever holds it, in order."""
 
-from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.chance import cases, random_for
 from tests.controller.support import Lane
 from tests.reader_groups.support import Group, Reader, spans
 from weir.errors import Fenced
@@ -138,11 +138,12 @@ def test_a_batch_over_splits_and_merges_is_halved_down_to_single_events_in_order
     assert group.cut() == lane.tail()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.random
+@pytest.mark.parametrize("case", range(cases(4, least=2)))
 def test_readers_that_split_at_random_read_each_event_once_and_predecessors_first(
-    lane: Lane, seed: int
+    lane: Lane, case: int
 ) -> None:
-    random = Random(seed)
+    random = random_for(case)
     other = Lane.made(lane.database, segments=3)
     group = Group.made(lane, other)
     read: dict[int, list[tuple[str, int]]] = {lane.stream_id: [], other.stream_id: []}

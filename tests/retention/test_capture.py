@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.controller.interleave import COMMIT, Stepper
 from tests.controller.support import Lane, at_once, rows, run
@@ -144,11 +145,12 @@ def test_a_run_sends_as_many_statements_for_many_streams_as_for_none(lane: Lane)
     assert len(sent) == 2 * many <= 4
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.random
+@pytest.mark.parametrize("case", range(cases(8, least=2)))
 def test_the_records_that_stand_for_the_limits_are_those_of_a_search_through_all(
-    database: Database, seed: int
+    database: Database, case: int
 ) -> None:
-    random = Random(seed)
+    random = random_for(case)
     ages = sorted(random.sample(range(1, 60), 2))
     sizes = sorted(random.sample(range(1, 60), 2))
     given = {

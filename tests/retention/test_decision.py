@@ -8,6 +8,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.chance import cases
 from tests.test_stream_cut import Remaining, Stream, advance, cuts, positions, seeds, streams
 from weir.retention.decision import Decision, Limits, Record, Situation, Size, decide
 from weir.retention.policy import Policy
@@ -159,7 +160,7 @@ def worlds(draw: st.DrawFn, limited: bool = True) -> World:
     return World(stream, policy, head, released, records, 50 + random.randint(0, 20))
 
 
-@settings(max_examples=1000)
+@settings(max_examples=cases(1000))
 @given(worlds())
 def test_the_decision_is_that_of_the_tables(world: World) -> None:
     decision, left = world.decide(), world.expected()
@@ -174,7 +175,7 @@ def test_the_decision_is_that_of_the_tables(world: World) -> None:
         assert decision.frees == (freed, freed)
 
 
-@settings(max_examples=500)
+@settings(max_examples=cases(500))
 @given(worlds())
 def test_nothing_unread_goes_unless_a_maximum_says_so_and_nothing_that_a_minimum_keeps(
     world: World,
@@ -203,7 +204,7 @@ def test_nothing_unread_goes_unless_a_maximum_says_so_and_nothing_that_a_minimum
                 assert kept & world.head <= left
 
 
-@settings(max_examples=1000)
+@settings(max_examples=cases(1000))
 @given(worlds())
 def test_a_maximum_takes_nothing_unread_while_what_subscribers_hold_does_not_exceed_it(
     world: World,
@@ -240,7 +241,7 @@ def test_a_subscriber_that_is_nearly_caught_up_loses_nothing_where_the_limits_ar
         assert decision.overtaken == ()
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(worlds(limited=False))
 def test_without_limits_the_cut_is_what_all_subscribers_released_and_never_behind_the_head(
     world: World,
@@ -276,14 +277,14 @@ def test_nobody_is_said_to_hold_back_what_a_minimum_keeps(world: World) -> None:
     assert (decision.held_by != ()) <= (decision.bound is not None)
 
 
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 @given(worlds())
 def test_the_order_of_subscribers_does_not_matter(world: World) -> None:
     orders = [list(order) for order in permutations(world.released)]
     assert len({repr(decide(world.situation(order))) for order in orders}) == 1
 
 
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 @given(worlds())
 def test_what_was_freed_is_not_freed_again_and_the_second_decision_frees_the_rest(
     world: World,

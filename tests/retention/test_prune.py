@@ -2,12 +2,12 @@
 
 import json
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
 from spark_jobs.upkeep import run as upkeep
+from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
@@ -220,9 +220,10 @@ def by_hand(lane: Lane, cut: dict[str, Any]) -> None:
         lane.truncate(json.dumps(cut))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_nothing_that_can_be_asked_for_changes(database: Database, seed: int) -> None:
-    random = Random(seed)
+@pytest.mark.random
+@pytest.mark.parametrize("case", range(cases(12, least=3)))
+def test_nothing_that_can_be_asked_for_changes(database: Database, case: int) -> None:
+    random = random_for(case)
     lane = Lane.made(database, segments=random.randint(1, 3))
     groups = [Group.made(lane, on_gap="skip", subscriber=i < 2) for i in range(3)]
     pruned = 0
@@ -300,11 +301,12 @@ def test_a_stream_that_can_not_be_pruned_stops_nothing_else(
     assert report["forgotten_runs"] == 0
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.random
+@pytest.mark.parametrize("case", range(cases(8, least=2)))
 def test_recorded_cuts_that_the_head_has_passed_are_forgotten_and_no_others(
-    database: Database, seed: int
+    database: Database, case: int
 ) -> None:
-    random = Random(seed)
+    random = random_for(case)
     lane = Lane.made(database, segments=3)
     capture(database)
     for _ in range(random.randint(0, 12)):

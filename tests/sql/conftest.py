@@ -1,10 +1,10 @@
 """Random histories of streams, made once for all tests that only ask about them."""
 
 from collections.abc import Iterator
-from random import Random
 
 import pytest
 
+from tests.chance import cases, random_for
 from tests.controller.driver import Driver
 from tests.controller.support import database_for_many
 from tests.sql.history import History, live
@@ -19,14 +19,14 @@ def histories(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
         yield database
 
 
-@pytest.fixture(scope="package", params=range(6))
+@pytest.fixture(scope="package", params=range(cases(6, least=3)))
 def lived(histories: Database, request: pytest.FixtureRequest) -> tuple[Driver, int]:
-    """A stream with a history, and the seed it came from."""
+    """A stream with a history, and the number of its case."""
     return live(histories, request.param), request.param
 
 
 @pytest.fixture
 def history(lived: tuple[Driver, int]) -> History:
     """The same with chances of its own, so that tests don't depend on each other."""
-    driver, seed = lived
-    return History(driver, Random(seed))
+    driver, case = lived
+    return History(driver, random_for("history", case))

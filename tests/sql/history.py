@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
+from tests.chance import random_for
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, Model
 from tests.controller.support import Lane, run
@@ -18,9 +19,9 @@ from weir.stream_cut import StreamCut, check_valid
 TICK = timedelta(microseconds=1)
 
 
-def live(database: Database, seed: int) -> Driver:
+def live(database: Database, case: int) -> Driver:
     """A stream to which, for a while, all kinds of things happen."""
-    driver, random = Driver(database, segments=2), Random(seed)
+    driver, random = Driver(database, segments=2), random_for(case)
     for _ in range(20):
         if random.random() < 0.4:
             driver.open.append(driver.begin())

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.chance import cases, random_for
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, as_json
 from tests.controller.support import Lane, database_for_many
@@ -23,9 +24,9 @@ def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
         yield opened
 
 
-def history(database: Database, seed: int) -> tuple[Driver, Random]:
+def history(database: Database, case: int) -> tuple[Driver, Random]:
     """A stream after some appends, scales and rolls."""
-    driver, random = Driver(database, segments=2), Random(seed)
+    driver, random = Driver(database, segments=2), random_for(case)
     for _ in range(12):
         if random.random() < 0.3:
             driver.open.append(driver.begin())
@@ -52,9 +53,10 @@ def cut_of(driver: Driver, cut: Cut) -> StreamCut:
     )
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_join_cuts_is_the_join_of_the_cuts(database: Database, seed: int) -> None:
-    driver, random = history(database, seed)
+@pytest.mark.random
+@pytest.mark.parametrize("case", range(cases(6, least=2)))
+def test_join_cuts_is_the_join_of_the_cuts(database: Database, case: int) -> None:
+    driver, random = history(database, case)
     for _ in range(15):
         a, b = some_cuts(driver, random, 2)
         joined = driver.lane.value(
@@ -66,9 +68,10 @@ def test_join_cuts_is_the_join_of_the_cuts(database: Database, seed: int) -> Non
         assert StreamCut.from_json(joined, ids) == join(cut_of(driver, a), cut_of(driver, b))
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_meet_and_order_are_those_of_the_library(database: Database, seed: int) -> None:
-    driver, random = history(database, seed)
+@pytest.mark.random
+@pytest.mark.parametrize("case", range(cases(6, least=2)))
+def test_meet_and_order_are_those_of_the_library(database: Database, case: int) -> None:
+    driver, random = history(database, case)
     ids = {s: Segment(s, x.low / GRID, x.high / GRID) for s, x in driver.model.segments.items()}
     for _ in range(15):
         cuts = some_cuts(driver, random, 3)
@@ -86,9 +89,10 @@ def test_meet_and_order_are_those_of_the_library(database: Database, seed: int) 
         assert found.behind == (behind.segment_id if behind else None)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_clock_after_is_the_clock_of_the_oldest_unread_event(database: Database, seed: int) -> None:
-    driver, random = history(database, seed)
+@pytest.mark.random
+@pytest.mark.parametrize("case", range(cases(6, least=2)))
+def test_clock_after_is_the_clock_of_the_oldest_unread_event(database: Database, case: int) -> None:
+    driver, random = history(database, case)
     entries = driver.lane.rows("SELECT * FROM time_index WHERE stream_id = :s")
     tail = driver.model.tail()
     for cut in [*some_cuts(driver, random, 15), tail]:

@@ -1,0 +1,60 @@
+"""How two workers share the tests, so that each dear thing is started once and both end together.
+
+All tests of Spark run on one worker, which starts one JVM, and all tests of a running Airflow on
+one worker, which starts it once. Every other file is a unit of its own. The longest come first.
+"""
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+# Together, because they share what takes long to start. In the order in which they begin.
+TOGETHER = {
+    "a running Airflow": ("tests/acceptance/",),
+    "Spark": (
+        "tests/spark/",
+        "tests/crash/test_append_killed.py",
+        "tests/crash/test_concurrent_appends.py",
+        "tests/crash/test_consumer_killed.py",
+        "tests/crash/test_lost_connection.py",
+        "tests/crash/test_outage.py",
+        "tests/crash/test_soak.py",
+    ),
+}
+# Files that take longer than the rest; what is not named comes after them.
+LONG = """tests/local/test_airflow_stack.py tests/local/test_command_line.py
+    tests/reader_groups/test_machine.py
+    tests/controller/test_interleavings_at_every_statement.py tests/retention/test_schedules.py
+    tests/retention/test_prune.py""".split()
+
+
+def unit_of(nodeid: str) -> str:
+    """Return the name of the unit of work to which a test belongs: a group or its file."""
+    for name, folders in TOGETHER.items():
+        if nodeid.startswith(folders):
+            return name
+    return nodeid.split("::")[0]
+
+
+def order_of(unit: str) -> int:
+    """Return a number that sorts units of work: the longest first."""
+    order = [*TOGETHER, *LONG]
+    return order.index(unit) if unit in order else len(order)
+
+
+class LongestFirst(LoadScopeScheduling):
+    """Hand out units of work, the longest first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        first = min(self.workqueue, key=order_of)
+        self.workqueue.move_to_end(first, last=False)
+        super()._assign_work_unit(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    """Share the tests out as this module says, whatever `--dist` is."""
+    return LongestFirst(config, log)
