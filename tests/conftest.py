@@ -15,7 +15,7 @@ import pytest
 
 from tests.chance import SEED, cases
 from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
-from tests.tiers import mark
+from tests.tiers import mark, not_drawn
 from weir import migrate
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -49,10 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what tests need before any are chosen by it."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what tests need, before any are chosen by it, and draw those that this run plays."""
     for item in items:
         mark(item)
+    left_out = not_drawn(items)
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_report_header() -> str:

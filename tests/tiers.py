@@ -1,6 +1,10 @@
-"""What tests need, by which `make` chooses them. docs/testing.md says what each tier promises."""
+"""Which tests each `make` target runs. docs/testing.md says what each tier promises."""
+
+from collections import defaultdict
 
 import pytest
+
+from tests.chance import FULL, random_for
 
 # Fixtures and folders that tell; a test that needs it in another way is marked by hand.
 JVM_FIXTURES = {"spark"}
@@ -24,3 +28,19 @@ def tier_of(item: pytest.Item) -> str:
         if tier in marks:
             return tier
     return "ci" if marks & {"jvm", "airflow"} else "fast"
+
+
+def not_drawn(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return the cases that this run leaves out of tests marked `drawn(n)`, of which it plays n.
+
+    The run's seed chooses. `make test-release` plays all.
+    """
+    left_out: set[pytest.Item] = set()
+    drawn: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if not FULL and item.get_closest_marker("drawn"):
+            drawn[item.nodeid.split("[")[0]].append(item)
+    for test, found in drawn.items():
+        [count] = found[0].get_closest_marker("drawn").args  # type: ignore[union-attr]  # as above
+        left_out |= set(random_for(test).sample(found, max(0, len(found) - count)))
+    return left_out

@@ -40,6 +40,7 @@ def events(weir: Installation, stream: StreamName) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in frame.collect()]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("format_", ["parquet", "csv"])
 def test_files_and_folders_may_have_any_name(weir: Installation, format_: str) -> None:
     # Some of these names are patterns that fit others: each file must be read once.
@@ -85,6 +86,7 @@ def test_columns_may_have_any_name(weir: Installation) -> None:
     assert events(weir, again) == [(1, 2, 3, 4)] * 2
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     "name", ["_weir_seq", "_weir_malformed", "_WEIR_x", "_segment", "_Offset", "_clock",
              "_metadata"],
@@ -247,6 +249,7 @@ def test_times_without_a_zone_mean_utc_in_text_files(weir: Installation) -> None
     assert events(weir, stream) == [("a", dt.datetime(2024, 3, 1, 10))]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("known", [False, True])
 def test_files_and_frames_without_rows_are_appends_of_nothing(
     weir: Installation, known: bool

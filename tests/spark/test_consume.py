@@ -82,6 +82,7 @@ def test_function_gets_every_event_with_its_place_and_nothing_the_second_time(
     assert out["_segment"].nunique() > 2
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("order", ["segment", "stream", "none"])
 def test_consumer_reads_in_the_order_it_asks_for(
     weir: Installation, stream: StreamName, order: str

@@ -50,6 +50,7 @@ def assert_input_order(events: pd.DataFrame, sizes: Sequence[int]) -> None:
     assert (place.groupby(events["k"]).diff().dropna() > 0).all()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
 @pytest.mark.parametrize("split", ["128m", "1m"])
 def test_files_of_very_different_size_are_read_in_the_order_given(
@@ -69,6 +70,7 @@ def test_files_of_very_different_size_are_read_in_the_order_given(
         assert_input_order(weir.read(stream, order, ["k", "file", "row"]), list(SIZES.values()))
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("format_", ["csv", "json"])
 def test_text_files_smaller_than_a_block_stay_in_order_when_spark_would_split_them(
     weir: Installation, format_: str
@@ -85,6 +87,7 @@ def test_text_files_smaller_than_a_block_stay_in_order_when_spark_would_split_th
     assert_input_order(weir.check(stream, read=False), sizes)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("format_", ["parquet", "csv"])
 def test_many_small_files_are_read_in_the_order_given(weir: Installation, format_: str) -> None:
     stream = weir.create(segments=5)

@@ -42,6 +42,7 @@ def test_few_rows_of_many_tasks_and_segments_are_shuffled_into_few_files(
     assert_in_order(weir, stream, 4_000)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("known", [True, False])
 def test_few_rows_of_very_many_tasks_are_shuffled_also_into_few_segments(
     weir: Installation, known: bool

@@ -35,6 +35,8 @@ from weir.reader_groups.groups import create_reader_group
 from weir.settings import Settings
 from weir.storage import Database
 
+pytestmark = [pytest.mark.jvm, pytest.mark.release]
+
 # Python functions called by the executors: they must find the module where they run.
 FUNCTIONS = """
 from pyspark.sql import functions as F
