@@ -6,7 +6,11 @@ random cases; `make soak` plays them all (`WEIR_TEST_BUDGET=full`).
 
 import os
 import time
+from collections.abc import Iterable
 from random import Random
+from typing import TypeVar
+
+T = TypeVar("T")
 
 SEED = int(os.environ.get("WEIR_TEST_SEED") or time.time_ns() % 1_000_000_000)
 os.environ["WEIR_TEST_SEED"] = str(SEED)  # the workers of pytest-xdist inherit it
@@ -22,3 +26,11 @@ def random_for(*case: object) -> Random:
 def cases(full: int, *, least: int = 1) -> int:
     """Return how many random cases to play: `full` of them in the soak, else a fifth."""
     return full if FULL else max(least, full // 5)
+
+
+def some(found: Iterable[T], *case: object, least: int = 1) -> list[T]:
+    """Return those of a list that this run plays, in their order: all in the soak, else a fifth."""
+    every = list(found)
+    count = min(len(every), cases(len(every), least=least))
+    chosen = random_for("some", *case).sample(range(len(every)), count)
+    return [every[number] for number in sorted(chosen)]

@@ -16,6 +16,7 @@ from typing import Any
 from pyarrow import fs
 from sqlalchemy import event
 
+from tests.chance import some
 from tests.controller.interleave import plain, state_of
 from tests.controller.operations import Operation
 from tests.controller.support import Lane
@@ -124,12 +125,13 @@ def kill_everywhere(
 ) -> list[str]:
     """Kill an operation at each of its moments and ask for it again: it is done once.
 
-    `again_is_more`: to ask twice is to do more (another attempt, another token). The moments.
+    The run's seed chooses the moments. `again_is_more`: to ask twice is to do more (another
+    attempt, another token). Returns all moments.
     """
     never, once, twice = (Undisturbed.of(scene(), database, times) for times in range(3))
     assert (once.state == twice.state) != again_is_more
     moments = moments_of(database._dsn, scene().operation, folder)
-    for number, moment in enumerate(moments):
+    for number, moment in some(enumerate(moments), *moments, least=3):
         killed = scene()
         kill_at(database._dsn, killed.operation, folder, number)
         if moments.count("before COMMIT") == 1:

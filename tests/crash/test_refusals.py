@@ -12,10 +12,11 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 import weir
+from tests.chance import some
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, database_for_many
 from tests.crash.fault_points import Scene, Undisturbed
-from tests.crash.test_fault_points import AGAIN_IS_MORE, MOMENTS
+from tests.crash.test_fault_points import AGAIN_IS_MORE, SCENES
 from weir import tables
 from weir.errors import WeirError
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -73,8 +74,9 @@ def again(database: Database) -> Database:
     return Database(database._dsn, patience=10.0, connect_patience=10.0)
 
 
+@pytest.mark.random
 @pytest.mark.parametrize("state", STATES.values(), ids=STATES)
-@pytest.mark.parametrize("made", MOMENTS, ids=lambda made: made.__name__)
+@pytest.mark.parametrize("made", SCENES, ids=lambda made: made.__name__)
 def test_refused_anywhere_and_asked_for_again_it_is_done_once(
     made: Callable[[Lane], Scene], state: str, database: Database
 ) -> None:
@@ -88,7 +90,7 @@ def test_refused_anywhere_and_asked_for_again_it_is_done_once(
     scene().operation(undisturbed)
     undisturbed.dispose()
     assert refusals.seen
-    for number, moment in enumerate(refusals.seen):
+    for number, moment in some(enumerate(refusals.seen), made.__name__, state, least=2):
         refused, there = again(database), scene()
         Refusals(refused, state, number)
         # Some report what they could not do for one of many, and go on.
@@ -129,7 +131,7 @@ def test_an_append_that_is_refused_anywhere_ends_aborted_or_committed(
 
     statements = append(Lane.made(database), None).seen
     assert len(statements) >= 5
-    for number, moment in enumerate(statements):
+    for number, moment in some(enumerate(statements), state, least=3):
         lane = Lane.made(database)
         append(lane, number)
         found = [
