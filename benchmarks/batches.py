@@ -18,25 +18,26 @@ from pyspark.sql import DataFrame
 from benchmarks.data_path import appended
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
-from weir import tables
+from weir.arrow import append as tables
+from weir.arrow.read import read_slice
 from weir.controller.commit import commit
-from weir.controller.reads import FileSlice, plan_of_bounds
+from weir.controller.read_plan import FileSlice, plan_of_bounds
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, begin
-from weir.names import StreamName, stream_name
+from weir.database.connection import Database, count_statements
+from weir.model.names import StreamName, stream_name
+from weir.model.schema import Field
 from weir.reader_groups.batches import Batch, commit_batch, open_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group, group_tails
+from weir.reader_groups.next_batch import next_batch
 from weir.reader_groups.readers import join, renew
-from weir.reader_groups.turns import next_batch
-from weir.schema import Field
 from weir.settings import Settings
 from weir.spark.read import frame_of, read_stream_frame
 from weir.spark.source import register
-from weir.storage import Database, count_statements
-from weir.warehouse import spark_path
+from weir.warehouse.paths import spark_path
 
 FIELDS: list[Field] = [
     {"name": "key", "type": "string", "nullable": True, "metadata": {}},
@@ -250,7 +251,7 @@ def since_checkpoint(setting: Setting) -> Figure:
 
 
 def _rows(settings: Settings, one: FileSlice, fields: list[Field]) -> int:
-    return tables.read_slice(settings.warehouse, one, fields, ["key", "value"]).num_rows
+    return read_slice(settings.warehouse, one, fields, ["key", "value"]).num_rows
 
 
 def _commit_in_bulk(setting: Setting, stream: Stream, commits: int) -> None:

@@ -13,14 +13,14 @@ from benchmarks import writers
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from benchmarks.writers import FIELDS, ROWS, Writers
-from weir import migrate
 from weir.controller.commit import commit
 from weir.controller.scale import scale
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, begin
-from weir.names import StreamName, stream_name
-from weir.storage import Database
+from weir.database import migrate
+from weir.database.connection import Database
+from weir.model.names import StreamName, stream_name
 
 WRITERS = 8
 

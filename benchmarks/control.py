@@ -17,16 +17,16 @@ from sqlalchemy import text
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from spark_jobs import checkpoints
-from weir import migrate
-from weir.arguments import Nothing
-from weir.garbage import sweep
-from weir.job import Job, RunId
+from weir.database import migrate
+from weir.database.connection import Database
+from weir.operations import Nothing
+from weir.operations.runner import Job, RunId
 from weir.retention.capture import capture
+from weir.retention.release import read_alerts
 from weir.retention.run import retain
-from weir.retention.subscribers import read_alerts
 from weir.settings import Settings
 from weir.spark.delete import deleter
-from weir.storage import Database
+from weir.warehouse.garbage import sweep
 
 FEW = 100
 SUBSCRIBERS = 3

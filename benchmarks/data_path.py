@@ -12,10 +12,10 @@ from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.controller.scale import scale
 from weir.controller.streams import create_stream
-from weir.names import StreamName, stream_name
+from weir.model.names import StreamName, stream_name
 from weir.spark.append import Appender
 from weir.spark.read import read_stream_frame
-from weir.warehouse import spark_path
+from weir.warehouse.paths import spark_path
 
 ROWS = 5_000_000
 # 15 boundaries between 16 unequal ranges: from 1 % to 14 % of the key space each.

@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 
 from weir.controller.epochs import segments_at
 from weir.controller.queries import Cut
-from weir.names import StreamName
-from weir.segment import Segment
+from weir.model.names import StreamName
+from weir.model.segment import Segment
 
 SLOTS = 100
 EVENTS = 1000

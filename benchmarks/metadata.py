@@ -25,8 +25,8 @@ from weir.controller.scale import scale
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt, begin
 from weir.controller.truncation import truncate
-from weir.names import stream_name
-from weir.storage import Database, count_statements
+from weir.database.connection import Database, count_statements
+from weir.model.names import stream_name
 
 LONG = 31_536_000
 SHORT = 1000

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir import local
-from weir.job import job_path
+from weir.operations.runner import job_path
 
 
 def task_overhead(setting: Setting) -> Figure:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from weir import migrate
-from weir.garbage import check_warehouse_ownership
+from weir.database import migrate
+from weir.database.connection import Database
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.settings import Settings
-from weir.storage import Database
+from weir.warehouse.ownership import check_warehouse_ownership
 
 
 @dataclass

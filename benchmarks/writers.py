@@ -19,8 +19,8 @@ from pyarrow import parquet
 from weir.controller.commit import commit
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt, begin
-from weir.names import stream_name
-from weir.storage import Database
+from weir.database.connection import Database
+from weir.model.names import stream_name
 
 ROWS = 1000
 FIELDS = [

@@ -13,11 +13,11 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 from docs.sql_story import tell
-from weir import migrate
+from weir.database import migrate
+from weir.database.connection import Database
 from weir.local import binaries, logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
-from weir.storage import Database
 
 FOLDER = Path(__file__).parent
 TARGET = FOLDER / "sql.md"

@@ -11,8 +11,10 @@ from weir.controller.scale import scale
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, InputFile, begin
+from weir.database.connection import Database
 from weir.errors import InvariantViolation
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.model.segment import parse_segment_name
 from weir.reader_groups.batches import commit_batch, open_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
@@ -20,8 +22,6 @@ from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import join
 from weir.retention.capture import capture
 from weir.retention.run import retain
-from weir.segment import parse_segment_name
-from weir.storage import Database
 
 FLIGHTS = stream_name("nyc/flights")
 FIELDS = [

@@ -3,8 +3,8 @@
 import sys
 from typing import Any
 
-from weir.arguments import CheckpointReaderGroup
-from weir.job import Job, main
+from weir.operations import CheckpointReaderGroup
+from weir.operations.runner import Job, main
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
 
 

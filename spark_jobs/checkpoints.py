@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from weir.arguments import Nothing
 from weir.errors import incomplete
-from weir.job import Job, main
+from weir.operations import Nothing
+from weir.operations.runner import Job, main
 from weir.reader_groups.checkpoints import checkpoint_all, read_lag
 from weir.reader_groups.readers import expire
 

@@ -3,10 +3,10 @@
 import sys
 from typing import Any
 
-from weir.arguments import CreateStream
 from weir.controller.streams import create_stream
-from weir.job import Job, main
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.operations import CreateStream
+from weir.operations.runner import Job, main
 
 
 def run(job: Job, arguments: CreateStream) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 import sys
 from typing import Any
 
-from weir.arguments import ForkReaderGroup
-from weir.job import Job, main
+from weir.operations import ForkReaderGroup
+from weir.operations.runner import Job, main
 from weir.reader_groups.changes import fork_reader_group
 
 

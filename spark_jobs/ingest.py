@@ -4,9 +4,9 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from weir.arguments import Ingest
-from weir.job import Job, main
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.operations import Ingest
+from weir.operations.runner import Job, main
 
 
 def run(job: Job, arguments: Ingest) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from weir.arguments import Process
-from weir.functions import load_function
-from weir.job import Job, main
+from weir.operations import Process
+from weir.operations.runner import Job, main
+from weir.operations.user_functions import load_function
 from weir.reader_groups.groups import end_of_group
 
 

@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from weir.arguments import Recover
-from weir.job import Job, main
-from weir.recover import recover
+from weir.operations import Recover
+from weir.operations.runner import Job, main
+from weir.recovery.recover import recover
 
 
 def run(job: Job, arguments: Recover) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from weir.arguments import ReleaseReaderGroup
-from weir.job import Job, main
-from weir.retention.subscribers import release
+from weir.operations import ReleaseReaderGroup
+from weir.operations.runner import Job, main
+from weir.retention.release import release
 
 
 def run(job: Job, arguments: ReleaseReaderGroup) -> dict[str, Any]:

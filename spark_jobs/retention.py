@@ -3,13 +3,14 @@
 import sys
 from typing import Any
 
-from weir.arguments import Retention
 from weir.errors import incomplete
-from weir.garbage import check_warehouse_ownership, sweep
-from weir.job import Job, main
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.operations import Retention
+from weir.operations.runner import Job, main
+from weir.retention.release import read_alerts
 from weir.retention.run import retain
-from weir.retention.subscribers import read_alerts
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import check_warehouse_ownership
 
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:

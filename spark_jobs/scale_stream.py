@@ -3,10 +3,10 @@
 import sys
 from typing import Any
 
-from weir.arguments import ScaleStream
 from weir.controller.scale import scale
-from weir.job import Job, main
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.operations import ScaleStream
+from weir.operations.runner import Job, main
 
 
 def run(job: Job, arguments: ScaleStream) -> dict[str, Any]:

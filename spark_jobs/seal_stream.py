@@ -3,10 +3,10 @@
 import sys
 from typing import Any
 
-from weir.arguments import SealStream
 from weir.controller.seal import seal_stream
-from weir.job import Job, main
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.operations import SealStream
+from weir.operations.runner import Job, main
 
 
 def run(job: Job, arguments: SealStream) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 import sys
 from typing import Any
 
-from weir.arguments import Nothing
-from weir.job import Job, main
+from weir.operations import Nothing
+from weir.operations.runner import Job, main
 from weir.retention.capture import capture
 
 

@@ -3,10 +3,10 @@
 import sys
 from typing import Any
 
-from weir.amounts import parse_age
-from weir.arguments import UpdateReaderGroup
-from weir.job import Job, main
-from weir.names import stream_name
+from weir.model.amounts import parse_age
+from weir.model.names import stream_name
+from weir.operations import UpdateReaderGroup
+from weir.operations.runner import Job, main
 from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.pins import Pin
 

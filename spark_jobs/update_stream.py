@@ -3,11 +3,11 @@
 import sys
 from typing import Any
 
-from weir.arguments import UpdateStream
 from weir.controller.update import update_stream
 from weir.errors import InvalidInput
-from weir.job import Job, main
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.operations import UpdateStream
+from weir.operations.runner import Job, main
 
 
 def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:

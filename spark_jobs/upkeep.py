@@ -3,15 +3,16 @@
 import sys
 from typing import Any
 
-from weir.arguments import Nothing
 from weir.controller.transactions import expire
 from weir.errors import incomplete
-from weir.garbage import check_warehouse_ownership, sweep
-from weir.job import Job, forget_runs, main
+from weir.operations import Nothing
+from weir.operations.runner import Job, forget_runs, main
+from weir.reader_groups.batch_history import prune_batches
 from weir.reader_groups.checkpoints import forget_old
-from weir.reader_groups.history import prune_batches
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.retention.prune import prune
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import check_warehouse_ownership
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:

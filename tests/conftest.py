@@ -16,12 +16,12 @@ import pytest
 from tests.chance import SEED, cases
 from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
 from tests.tiers import mark, not_drawn
-from weir import migrate
+from weir.database import migrate
+from weir.database.connection import Database
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.settings import Settings
-from weir.storage import Database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

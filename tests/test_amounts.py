@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.amounts import parse_age, parse_size, say_age, say_size
 from weir.errors import InvalidInput
+from weir.model.amounts import parse_age, parse_size, say_age, say_size
 
 
 @pytest.mark.parametrize(

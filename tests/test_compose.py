@@ -228,7 +228,7 @@ def test_every_login_has_a_service_and_its_database() -> None:
 
 def test_every_python_module_exists_and_can_be_run() -> None:
     modules = [words[2] for _, words in ALL_COMMANDS if words[:2] == ["python", "-m"]]
-    assert modules == ["weir.migrate"]
+    assert modules == ["weir.database.migrate"]
     for module in modules:
         spec = importlib.util.find_spec(module)
         assert spec is not None

@@ -114,7 +114,7 @@ def test_a_job_finds_the_database_by_its_name_alone(migrated: Deployment) -> Non
         "python",
         "-c",
         "from sqlalchemy import text; from weir.settings import load; "
-        "from weir.storage import Database; "
+        "from weir.database.connection import Database; "
         "print(Database.of(load()).transaction(lambda c: c.execute(text("
         "'SELECT current_user, count(*) FROM stream')).one()))",
     )
@@ -217,7 +217,7 @@ def test_a_password_with_colons_and_backslashes_works(
     deployment.postgres.psql(LOGINS.replace("/run/secrets", str(secrets)))
     try:
         changed = Deployment(deployment.postgres, secrets, tmp_path)
-        done = changed.run("migrate", "python", "-m", "weir.migrate")
+        done = changed.run("migrate", "python", "-m", "weir.database.migrate")
         assert done.returncode == 0, done.stderr
     finally:
         deployment.postgres.psql(LOGINS.replace("/run/secrets", str(deployment.secrets)))

@@ -9,9 +9,9 @@ import psycopg2
 import pytest
 
 from tests.conftest import TestDatabase
-from weir import connection_string, migrate
+from weir.database import connection_string, migrate
+from weir.database.connection import Database
 from weir.errors import InvalidInput, Unavailable, WeirError
-from weir.storage import Database
 
 REPOSITORY = Path(__file__).parents[1]
 MISTYPED = [
@@ -72,7 +72,7 @@ def test_neither_the_migration_nor_a_job_prints_it(dsn: str, tmp_path: Path) -> 
         "WEIR_STATE": str(tmp_path),
     }
     job = REPOSITORY / "spark_jobs" / "stream_cuts.py"
-    for command in (["-m", "weir.migrate"], [str(job)]):
+    for command in (["-m", "weir.database.migrate"], [str(job)]):
         done = subprocess.run(
             [sys.executable, *command], cwd=tmp_path, env=environ, capture_output=True, text=True
         )

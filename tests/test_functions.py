@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from weir.arguments import FUNCTION_PATTERN
-from weir.arguments.form import _TEXTS
 from weir.errors import InvalidInput
-from weir.functions import load_function
+from weir.operations import FUNCTION_PATTERN
+from weir.operations.form import _TEXTS
+from weir.operations.user_functions import load_function
 
 SHOP = """
 import functools

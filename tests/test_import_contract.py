@@ -1,11 +1,12 @@
-"""Who may import whom: dags -> weir.airflow -> weir <- weir.spark <- spark_jobs.
+"""The rooms of `weir` have one order: none imports from a room above it, or writes to its tables.
 
-Checked twice: on every import statement, wherever it stands, and by really importing everything in
-a process in which the forbidden packages can't be imported.
+Checked on every import statement and every SQL text, wherever it stands, and by really importing
+everything in a process in which the forbidden packages can't be imported.
 """
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,31 +14,64 @@ from pathlib import Path
 
 import pytest
 
+from tests.controller.statements import WRITE, inlined
+
 REPOSITORY = Path(__file__).parents[1]
 PLUGINS = REPOSITORY / "plugins"
 LIBRARY = PLUGINS / "weir"
 
-# layer: (its folder, what its files may not import)
-LAYERS = {
-    "weir": (LIBRARY, {"airflow", "pyspark", "weir.airflow", "weir.spark", "weir.local"}),
-    "weir.local": (LIBRARY / "local", {"airflow", "pyspark", "weir.airflow", "weir.spark"}),
-    "weir.spark": (LIBRARY / "spark", {"airflow", "weir.airflow", "weir.local"}),
-    "weir.airflow": (LIBRARY / "airflow", {"pyspark", "weir.spark", "weir.local"}),
-    "weir.jobs": (REPOSITORY / "spark_jobs", {"airflow", "weir.airflow", "weir.local"}),
+# The rooms from bottom to top, with the tables of each: a room writes to its own, and to those of
+# the rooms below it. `weir.errors` and `weir.settings` lie below all of them.
+ROOMS = {
+    "model": "",
+    "database": "request",
+    "warehouse": "garbage installation",
+    "controller": """stream stream_schema epoch segment segment_tail data_file time_index
+        transaction transaction_input moved_stream retention_due""",
+    "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
+        reader reader_batch checkpoint parquet_output""",
+    "retention": "stream_cut retention_decision",
+    "recovery": "",
+    "arrow": "",
+    "spark": "",
+    "operations": "job_run",
+    "jobs": "",
+    "airflow": "",
+    "local": "",
+}
+ORDER = list(ROOMS)
+READ = re.compile(r"\b(?:FROM|JOIN|USING) (\w+)")
+ROOM_OF_TABLE = {table: room for room, tables in ROOMS.items() for table in tables.split()}
+FOLDERS = {room: REPOSITORY / "spark_jobs" if room == "jobs" else LIBRARY / room for room in ORDER}
+# What a room reads of a table above it, and why it is not above that table itself.
+READ_FROM_ABOVE = {
+    ("controller", "reader_group"): "one place knows in which order all rows are locked",
+    ("controller", "reader"): "the same",
+    ("warehouse", "transaction"): "a warehouse is marked by the first database that commits to it",
+}
+# Who may import a package of others. The JVM's file systems are pyarrow's for all above them.
+ONLY = {
+    "pyspark": {"spark", "jobs"},
+    "py4j": {"spark", "jobs"},
+    "airflow": {"airflow"},
 }
 ALLOWED = {
-    # Most jobs need no Spark session: the one that asks for it gets it, and imports it then.
-    ("weir/job.py", "weir.spark.session"),
-    ("weir/job.py", "weir.spark.unreadable"),
-    ("weir/job.py", "pyspark.sql"),  # a type, for the type checker only
-    # A file system that pyarrow does not know, in a process that has a JVM already.
-    ("weir/warehouse.py", "weir.spark.hadoop"),
+    ("weir/warehouse/hadoop.py", "pyspark"),
+    ("weir/warehouse/hadoop.py", "pyspark.errors.exceptions.captured"),
+    ("weir/warehouse/hadoop.py", "py4j.java_gateway"),
+    ("weir/warehouse/hadoop.py", "py4j.protocol"),
+    ("weir/operations/runner.py", "pyspark.sql"),  # a type, for the type checker only
+}
+# What one room may not import, though it is below: they are never installed in the same place.
+APART = {
+    "airflow": {"weir.spark", "weir.jobs"},
+    "local": {"weir.spark", "weir.jobs", "weir.airflow"},
 }
 # The one door to the database, and the owner's door, through which migrations come: it has another
 # login and another way of failing, and must work when the tables of the first one don't exist yet.
-DOORS = {"weir/storage.py", "weir/migrate.py"}
+DOORS = {"weir/database/connection.py", "weir/database/migrate.py"}
 # Asks the driver how a connection string is read, and opens nothing.
-READING = {"weir/connection_string.py"}
+READING = {"weir/database/connection_string.py"}
 
 
 def shown(path: Path) -> str:
@@ -45,28 +79,52 @@ def shown(path: Path) -> str:
     return str(path.relative_to(PLUGINS if path.is_relative_to(PLUGINS) else REPOSITORY))
 
 
-def files_of(layer: str) -> list[Path]:
-    """The files of a layer, without those of the layers inside it."""
-    folder, _ = LAYERS[layer]
-    inside = [other for other, _ in LAYERS.values() if other != folder and folder in other.parents]
-    return [
-        path
-        for path in sorted(folder.rglob("*.py"))
-        if not any(other in path.parents for other in inside)
-    ]
+def files_of(room: str) -> list[Path]:
+    """The files of a room."""
+    return sorted(FOLDERS[room].rglob("*.py"))
 
 
-def imports_of(path: Path) -> Iterator[str]:
-    """The modules that a file imports, anywhere in it; `from a import b` may be the module a.b."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def imports_of(source: str) -> Iterator[str]:
+    """The modules that a text imports, anywhere in it; `from a import b` may be the module a.b."""
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{shown(path)} has a relative import"
+            assert node.level == 0, "there is a relative import"
             assert node.module is not None
             yield node.module
             if node.module == "weir":
                 yield from (f"weir.{alias.name}" for alias in node.names)
+
+
+def sql_of(source: str) -> Iterator[str]:
+    """The strings of a text; the values that are put into one are left out."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.JoinedStr):
+            yield " ".join(str(v.value) for v in node.values if isinstance(v, ast.Constant))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def upward_imports(room: str, source: str) -> list[str]:
+    """What a file of a room imports from the rooms above it."""
+    above = {f"weir.{other}" for other in ORDER[ORDER.index(room) + 1 :]}
+    return [module for module in imports_of(source) if below(module, above)]
+
+
+def upward_writes(room: str, source: str) -> list[str]:
+    """The tables that a file of a room writes to although they belong to a room above it, itself or
+    by a function that it calls."""
+    mine = ORDER[: ORDER.index(room) + 1]
+    written = [table for text in sql_of(source) for table in WRITE.findall(inlined(text))]
+    return [table for table in written if ROOM_OF_TABLE.get(table) not in mine]
+
+
+def upward_reads(room: str, source: str) -> list[str]:
+    """The tables that a file of a room names in a FROM although they belong to a room above it."""
+    above = ORDER[ORDER.index(room) + 1 :]
+    named = [table for text in sql_of(source) for table in READ.findall(text)]
+    return [table for table in named if ROOM_OF_TABLE.get(table) in above]
 
 
 def below(module: str, packages: set[str]) -> bool:
@@ -74,43 +132,123 @@ def below(module: str, packages: set[str]) -> bool:
     return any(module == package or module.startswith(package + ".") for package in packages)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_no_file_imports_what_its_layer_may_not(layer: str) -> None:
-    files = files_of(layer)
-    assert files
-    wrong = [
-        f"{shown(path)} imports {module}"
-        for path in files
-        for module in imports_of(path)
-        if below(module, LAYERS[layer][1]) and (shown(path), module) not in ALLOWED
-    ]
-    assert wrong == []
+@pytest.mark.parametrize("room", ORDER)
+def test_no_room_imports_from_one_above_it(room: str) -> None:
+    assert files_of(room)
+    wrong = {
+        shown(p): found for p in files_of(room) if (found := upward_imports(room, p.read_text()))
+    }
+    assert wrong == {}
 
 
-def test_exceptions_that_nobody_needs_any_more_are_removed() -> None:
-    found = {(shown(path), module) for path in files_of("weir") for module in imports_of(path)}
-    assert found >= ALLOWED
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("model", "from weir.database.connection import Database"),
+        ("controller", "from weir.reader_groups import batches"),
+        ("reader_groups", "import weir.retention.run"),
+        ("retention", "def work():\n    from weir import spark"),
+    ],
+)
+def test_an_upward_import_is_found(room: str, source: str) -> None:
+    assert upward_imports(room, source) != []
+    assert upward_imports("local", source) == []
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_no_room_writes_to_the_tables_of_one_above_it(room: str) -> None:
+    wrong = {
+        shown(p): found for p in files_of(room) if (found := upward_writes(room, p.read_text()))
+    }
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    ("room", "source", "table"),
+    [
+        (
+            "controller",
+            "'DELETE FROM reader_group_segment WHERE stream_id = :s'",
+            "reader_group_segment",
+        ),
+        ("controller", "f'UPDATE {x} SET y = 1; INSERT INTO stream_cut VALUES (1)'", "stream_cut"),
+        ("reader_groups", "'SELECT * FROM prune_below(1, 2)'", "retention_decision"),
+        ("local", "'INSERT INTO nobodys VALUES (1)'", "nobodys"),
+    ],
+)
+def test_an_upward_write_is_found(room: str, source: str, table: str) -> None:
+    assert table in upward_writes(room, source)
+
+
+def test_rooms_read_tables_from_above_only_for_a_reason() -> None:
+    found = {
+        (room, t)
+        for room in ORDER
+        for p in files_of(room)
+        for t in upward_reads(room, p.read_text())
+    }
+    assert found == READ_FROM_ABOVE.keys()
+
+
+def test_every_room_is_in_the_order_and_says_in_a_line_what_lives_in_it() -> None:
+    folders = {path.parent.name for path in LIBRARY.glob("*/__init__.py")}
+    assert folders | {"jobs"} == set(ORDER)
+    assert {path.name for path in LIBRARY.glob("*.py")} == {
+        "__init__.py",
+        "errors.py",
+        "settings.py",
+    }
+    for room in ORDER:
+        said = ast.get_docstring(ast.parse((FOLDERS[room] / "__init__.py").read_text()))
+        assert said, f"{room} has no docstring"
+        assert said.splitlines()[0].endswith("."), (
+            f"{room} does not say in one line what lives in it"
+        )
+
+
+def test_the_architecture_page_draws_this_order() -> None:
+    page = (REPOSITORY / "docs" / "architecture.md").read_text()
+    drawn = re.findall(r"^\| `(\w+)` \|", page[page.index("## The rooms") :], re.MULTILINE)
+    assert drawn[: len(ORDER)] == ORDER[::-1]
+
+
+def test_the_model_does_nothing_but_compute() -> None:
+    allowed = {"weir.model", "weir.errors", *sys.stdlib_module_names} - {"os", "pathlib", "socket"}
+    for path in files_of("model"):
+        for module in imports_of(path.read_text()):
+            assert below(module, allowed), f"{shown(path)} imports {module}"
+
+
+def test_packages_of_others_are_imported_by_their_rooms_only() -> None:
+    found = {
+        (shown(path), module)
+        for room in ORDER
+        for path in files_of(room)
+        for module in imports_of(path.read_text())
+        if any(below(module, {package}) and room not in rooms for package, rooms in ONLY.items())
+        or below(module, APART.get(room, set()))
+    }
+    assert found == ALLOWED
 
 
 def test_dags_and_the_plugin_import_airflow_and_weir_airflow_only() -> None:
     files = [*sorted((REPOSITORY / "dags").glob("*.py")), *sorted(PLUGINS.glob("*.py"))]
     assert len(files) > 10
     for path in files:
-        for module in imports_of(path):
+        for module in imports_of(path.read_text()):
             assert below(module, {"airflow", "weir.airflow"}), f"{shown(path)} imports {module}"
 
 
-def test_only_the_storage_module_opens_a_connection() -> None:
+def test_only_two_modules_open_a_connection() -> None:
     opening = set()
-    for path in [p for layer in LAYERS for p in files_of(layer)] + [
-        *(REPOSITORY / "dags").rglob("*.py"), *(REPOSITORY / "sql").rglob("*.py"),
-    ]:  # fmt: skip
+    folders = [LIBRARY, *(REPOSITORY / name for name in ("spark_jobs", "dags", "sql"))]
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
         drivers = {"psycopg2", "psycopg", "asyncpg", "pg8000"}
         named = {
             getattr(node, "attr", None) or getattr(node, "id", None) or getattr(node, "name", None)
             for node in ast.walk(ast.parse(path.read_text()))
         }
-        if any(below(module, drivers) for module in imports_of(path)) or named & {
+        if any(below(module, drivers) for module in imports_of(path.read_text())) or named & {
             "create_engine", "create_async_engine", "engine_from_config", "get_sync_engine",
         }:  # fmt: skip
             opening.add(shown(path))
@@ -151,32 +289,37 @@ def import_without(
     return wrong
 
 
-def module_names(layer: str) -> list[str]:
-    """The names under which the files of a layer are imported; jobs are run as files."""
-    if layer == "weir.jobs":
-        return [str(path) for path in files_of(layer)]
-    names = [".".join(p.relative_to(PLUGINS).with_suffix("").parts) for p in files_of(layer)]
-    return [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
+def module_names(*rooms: str) -> list[str]:
+    """The names under which the files of rooms are imported; jobs are run as files."""
+    names = []
+    for path in (path for room in rooms for path in files_of(room)):
+        if path.is_relative_to(PLUGINS):
+            name = ".".join(path.relative_to(PLUGINS).with_suffix("").parts)
+            names.append(name.removesuffix(".__init__"))
+        else:
+            names.append(str(path))
+    needs_a_jvm = {"weir.warehouse.hadoop"}
+    return [n for n in names if not n.endswith("__main__") and n not in needs_a_jvm]
 
 
 def test_the_library_is_importable_without_airflow_and_pyspark(tmp_path: Path) -> None:
-    names = [*module_names("weir"), *module_names("weir.local"), *module_names("weir.jobs")]
+    names = module_names(*(room for room in ORDER if room not in ("spark", "airflow")))
     assert import_without("airflow,pyspark", names, tmp_path) == {}
 
 
 def test_what_runs_in_spark_is_importable_without_airflow(tmp_path: Path) -> None:
-    assert import_without("airflow", module_names("weir.spark"), tmp_path) == {}
+    assert import_without("airflow", module_names("spark"), tmp_path) == {}
 
 
 def test_operators_and_dags_are_importable_without_pyspark(tmp_path: Path) -> None:
     dags = [str(path) for path in sorted((REPOSITORY / "dags").glob("*.py"))]
-    assert import_without("pyspark", [*module_names("weir.airflow"), *dags], tmp_path) == {}
+    assert import_without("pyspark", [*module_names("airflow"), *dags], tmp_path) == {}
 
 
 def test_the_blocking_of_packages_works(tmp_path: Path) -> None:
-    assert set(import_without("pyspark", ["weir.spark.session", "weir.job"], tmp_path)) == {
-        "weir.spark.session"
-    }
+    assert set(
+        import_without("pyspark", ["weir.spark.session", "weir.operations.runner"], tmp_path)
+    ) == {"weir.spark.session"}
 
 
 _LOAD_PLUGINS = """

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import text
 
 from tests.conftest import TestDatabase
-from weir.job import Job, RunId, forget_runs, hand_over, main, read_outcome
-from weir.storage import Database
+from weir.database.connection import Database
+from weir.operations.runner import Job, RunId, forget_runs, hand_over, main, read_outcome
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import time
 
 from sqlalchemy import Connection
 
+from weir.database.connection import Database
 from weir.errors import Fenced
-from weir.storage import Database
 
 
 def test_a_lease_is_renewed_until_the_work_is_done(database: Database) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.errors import Conflict, InvalidInput
-from weir.key_space import (
+from weir.model.key_space import (
     KeyRange,
     check_scale,
     covers,
@@ -18,7 +18,7 @@ from weir.key_space import (
     splits_and_merges,
     tiles,
 )
-from weir.segment import Segment, segment_id
+from weir.model.segment import Segment, segment_id
 
 GRID = 8
 grid_range = st.tuples(st.integers(0, GRID - 1), st.integers(1, GRID)).filter(lambda r: r[0] < r[1])

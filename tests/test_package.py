@@ -107,7 +107,7 @@ def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         run(*install)
     with throw_away_postgres() as postgres:
         found = Elsewhere(home, postgres)
-        found.run("python", "-m", "weir.migrate")
+        found.run("python", "-m", "weir.database.migrate")
         logins.make_users(postgres)
         yield found
 
@@ -127,7 +127,7 @@ def test_every_module_can_be_imported_from_where_it_is_installed(elsewhere: Else
 
 
 def test_migrating_again_changes_nothing(elsewhere: Elsewhere) -> None:
-    assert "up to date" in elsewhere.run("python", "-m", "weir.migrate")
+    assert "up to date" in elsewhere.run("python", "-m", "weir.database.migrate")
 
 
 def test_jobs_can_be_submitted_from_the_installed_package(elsewhere: Elsewhere) -> None:

@@ -10,21 +10,21 @@ import pytest
 from sqlalchemy import Connection
 
 import weir
-import weir.recover as recover_module
+import weir.recovery.recover as recover_module
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
-from weir import migrate
 from weir.controller.transactions import Committed, abort, expire
+from weir.database import migrate
+from weir.database.connection import Database
 from weir.errors import InvalidInput, InvariantViolation
-from weir.garbage import installation, sweep
 from weir.local import binaries, logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
-from weir.recover import recover
+from weir.recovery.recover import recover
 from weir.settings import Settings
-from weir.storage import Database
-from weir.warehouse import SKIPPED, claim
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import SKIPPED, claim, installation
 
 
 def write(lane: Lane, warehouse: Path) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.errors import Conflict, InvalidInput
-from weir.names import check_user_columns
-from weir.schema import Field, combine, merge, same_type, show
+from weir.model.names import check_user_columns
+from weir.model.schema import Field, combine, merge, same_type, show
 
 
 def column(name: str, kind: Any = "string", nullable: bool = True) -> Field:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.errors import InvalidInput
-from weir.segment import Segment, parse_segment_name, segment_id, segment_name
+from weir.model.segment import Segment, parse_segment_name, segment_id, segment_name
 
 numbers = st.integers(0, 2**32 - 1)
 epochs = st.integers(0, 2**31 - 1)

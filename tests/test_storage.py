@@ -16,15 +16,15 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, staged, unique, while_held
 from tests.crash.proxy import failing_network
 from tests.reader_groups.support import Group
-from weir import migrate
 from weir.controller.commit import commit
 from weir.controller.locks import lock_streams
 from weir.controller.transactions import begin
+from weir.database import migrate
+from weir.database.connection import Database, count_statements
 from weir.errors import Busy, Conflict, InvalidInput, Unavailable
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
-from weir.storage import Database, count_statements
 
 
 @pytest.fixture(scope="module")

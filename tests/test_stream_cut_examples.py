@@ -3,8 +3,8 @@
 import pytest
 
 from weir.errors import InvalidInput
-from weir.segment import Segment, segment_id
-from weir.stream_cut import (
+from weir.model.segment import Segment, segment_id
+from weir.model.stream_cut import (
     FUTURE,
     Offset,
     Order,

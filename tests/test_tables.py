@@ -11,12 +11,11 @@ from sqlalchemy import Engine, event
 
 import weir
 from tests.controller.support import Lane
-from weir import tables
+from weir.controller.read_plan import plan as plan_of
+from weir.database.connection import Database
 from weir.errors import InvalidInput, Truncated
-from weir.garbage import installation
 from weir.settings import Settings
-from weir.storage import Database
-from weir.warehouse import mark
+from weir.warehouse.ownership import installation, mark
 
 
 @pytest.fixture
@@ -84,7 +83,7 @@ def test_a_start_below_the_head_is_checked_where_the_gap_is_skipped(
     lane.truncate("1.0=8, 2.1=7")
 
     def plan(start: Any) -> int:
-        slices, _ = lane.database.snapshot(lambda c: tables.plan(c, lane.name, start, None, "skip"))
+        slices, _ = lane.database.snapshot(lambda c: plan_of(c, lane.name, start, None, "skip"))
         return sum(one.end_row - one.first_row for one in slices)
 
     assert plan({"0.0": 1, "1.0": 9}) == 4

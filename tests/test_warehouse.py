@@ -7,17 +7,8 @@ import pytest
 
 from weir.errors import InvalidInput, InvariantViolation
 from weir.settings import load
-from weir.warehouse import (
-    MARK,
-    SKIPPED,
-    attempt_folder,
-    below_root,
-    check_unused,
-    claim,
-    mark,
-    read_mark,
-    spark_path,
-)
+from weir.warehouse.ownership import MARK, SKIPPED, check_unused, claim, mark, read_mark
+from weir.warehouse.paths import attempt_folder, below_root, spark_path
 
 
 def test_an_attempt_has_a_folder_of_its_own() -> None:

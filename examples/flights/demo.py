@@ -22,11 +22,11 @@ from flights.checks import Check
 from flights.input import Input, write_input
 from flights.report import Views, draw, report
 from flights.runs import Run, Runs
+from weir.database.connection import Database
 from weir.errors import Conflict, WeirError
 from weir.local.installation import Installation
 from weir.local.state_folder import StateFolder
 from weir.settings import load
-from weir.storage import Database
 
 FLIGHTS, DEPARTURES, DELAYS = "nyc/flights", "nyc/departures", "nyc/delays"
 FUNCTION = "flights.delays:partial_statistics"

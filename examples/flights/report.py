@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from sqlalchemy import text
 
 from flights import picture
-from weir.storage import Database
+from weir.database.connection import Database
 
 
 class Views:

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import text
 
+from weir.database.connection import Database
 from weir.errors import NotFound, Unavailable, WeirError
 from weir.local.airflow_api import AirflowApi
-from weir.storage import Database
 
 INDENT = 36  # columns before what is said about a run
 PATIENCE = 600.0  # seconds for runs that were started together; 10 are usual

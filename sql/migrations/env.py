@@ -1,4 +1,4 @@
-"""Alembic's entry: one migration at a time on one connection that `weir.migrate` opened."""
+"""Alembic's entry: a migration at a time on the connection that `weir.database.migrate` opened."""
 
 from alembic import context
 

@@ -20,11 +20,11 @@ from flights.demo import DELAYS, DEPARTURES, FLIGHTS, FUNCTION, Story, Told
 from flights.report import Views
 from flights.runs import Ended, Run, Runs
 from tests.acceptance.conftest import EVERY
+from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.local.airflow_api import AirflowApi
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
-from weir.storage import Database
 
 PERIODIC = ("weir_stream_cuts", "weir_checkpoints", "weir_retention", "weir_upkeep")
 PROCESS = {"reader_group": "delays", "function": FUNCTION, "outputs": [f"stream:{DELAYS}"]}

@@ -17,12 +17,12 @@ import pytest
 import weir
 from tests.controller.support import rows
 from weir.controller.streams import create_stream
+from weir.database.connection import Database
 from weir.local.installation import Installation
-from weir.names import stream_name
+from weir.model.names import stream_name
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.outputs import committed_folders
 from weir.settings import load
-from weir.storage import Database
 
 pytestmark = pytest.mark.timeout(600)
 

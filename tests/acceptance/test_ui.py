@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.acceptance.browser import Browser, browser
-from weir.arguments import JOBS
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
+from weir.operations import JOBS
 from weir.settings import load
 
 pytestmark = pytest.mark.timeout(600)

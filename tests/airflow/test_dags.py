@@ -15,7 +15,7 @@ from weir.airflow.assets import APPENDED
 from weir.airflow.forms import form
 from weir.airflow.layout import EXAMPLES, SECTIONS
 from weir.airflow.operators import WeirJobOperator
-from weir.arguments import JOBS
+from weir.operations import JOBS
 
 FOLDER = Path(__file__).parents[2] / "dags"
 # Minutes of the hour at which they start: not all at once.

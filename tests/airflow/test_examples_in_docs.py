@@ -10,7 +10,7 @@ from airflow.dag_processing.dagbag import BundleDagBag
 
 from weir.airflow.assets import stream_asset
 from weir.airflow.operators import WeirJobOperator
-from weir.arguments import JOBS, parse
+from weir.operations import JOBS, parse
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)

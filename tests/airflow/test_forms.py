@@ -11,8 +11,8 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
 from weir.airflow.forms import form
-from weir.arguments import JOBS, parse
 from weir.errors import InvalidInput
+from weir.operations import JOBS, parse
 
 GOOD: dict[str, dict[str, Any]] = {
     "create_stream": {"stream": "nyc/flights", "routing_key": "tailnum"},

@@ -8,9 +8,9 @@ from tests.controller.support import Lane, run, unique
 from tests.crash.jobs import write_config
 from tests.reader_groups.support import Group
 from weir.airflow.readers import ReaderTask, over
-from weir.job import RunId
+from weir.database.connection import Database
+from weir.operations.runner import RunId
 from weir.settings import Settings
-from weir.storage import Database
 
 PLAIN = RunId("dag", "manual__2026-01-01T00:00:00+00:00", "task")
 MAPPED = RunId("dag", "manual__2026-01-01T00:00:00+00:00", "task", 12)

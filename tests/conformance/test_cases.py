@@ -19,17 +19,9 @@ from tests.conformance.cases import (
     listed,
 )
 from weir.errors import Conflict, InvalidInput
-from weir.key_space import KeyRange, check_scale, even_split
-from weir.segment import Segment, segment_id
-from weir.stream_cut import (
-    FUTURE,
-    Order,
-    StreamCut,
-    at_or_before,
-    check_valid,
-    compare,
-    meet,
-)
+from weir.model.key_space import KeyRange, check_scale, even_split
+from weir.model.segment import Segment, segment_id
+from weir.model.stream_cut import FUTURE, Order, StreamCut, at_or_before, check_valid, compare, meet
 
 # Weir's answer is the one the case recommends, with the reason from semantics 17.
 DIFFERENT = {

@@ -20,13 +20,13 @@ from tests.conformance.groups import (
 from tests.conformance.world import theirs
 from tests.controller.support import Lane, database_for_many, unique
 from tests.reader_groups.support import Group
+from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput
-from weir.key_space import KeyRange
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.model.key_space import KeyRange
 from weir.reader_groups.changes import reset_reader_group, update_reader_group
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint, forget_old
 from weir.reader_groups.readers import reader_offline
-from weir.storage import Database
 
 case = ANSWERS = Answers()
 

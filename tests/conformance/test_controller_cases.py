@@ -18,11 +18,11 @@ from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
 from weir.controller.transactions import Attempt, abort, expire, ping
 from weir.controller.update import update_stream
+from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
-from weir.key_space import KeyRange
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.segment import parse_segment_name
-from weir.storage import Database
+from weir.model.key_space import KeyRange
+from weir.model.segment import parse_segment_name
 
 case = ANSWERS = Answers()
 SHARD = 1000  # how many epochs share a chunk or a shard

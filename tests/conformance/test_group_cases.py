@@ -19,13 +19,13 @@ from tests.conformance.groups import (
 from tests.conformance.world import ours
 from tests.controller.support import Lane, database_for_many, run, unique
 from tests.reader_groups.support import Group, Reader
+from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import reader_offline
-from weir.storage import Database
 
 case = ANSWERS = Answers()
 

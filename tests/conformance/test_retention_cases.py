@@ -12,13 +12,13 @@ from tests.conformance.cases import CASES, FILE, IN_RETENTION, listed
 from tests.conformance.world import World, cut_of, ours, theirs
 from tests.controller.support import BYTES_PER_EVENT, Lane, database_for_many, run, unique
 from weir.controller.update import update_stream
+from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.groups import create_reader_group
 from weir.retention.capture import capture
+from weir.retention.release import release
 from weir.retention.run import retain
-from weir.retention.subscribers import release
-from weir.storage import Database
 
 # Weir's answer, with the reason from the table in semantics 17.
 DIFFERENT: dict[str, tuple[str, list[Any]]] = {

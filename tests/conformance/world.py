@@ -9,9 +9,9 @@ from tests.controller.support import Lane
 from weir.controller import queries
 from weir.controller.epochs import active_segments, next_epoch, segments_at, tick
 from weir.controller.locks import lock_stream
-from weir.key_space import KeyRange, splits_and_merges
-from weir.segment import Segment, segment_id
-from weir.storage import Database
+from weir.database.connection import Database
+from weir.model.key_space import KeyRange, splits_and_merges
+from weir.model.segment import Segment, segment_id
 
 
 def ours(name: str) -> str:

@@ -9,12 +9,13 @@ from tests.controller.model import GRID, Event, Model, Written, as_json
 from tests.controller.support import FIELDS, Lane, unique
 from weir.controller.commit import commit
 from weir.controller.scale import scale
-from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.seal import seal_stream
 from weir.controller.staged import Staged, StagedFile, announce
 from weir.controller.transactions import Attempt
 from weir.controller.update import update_stream
-from weir.segment import segment_name
-from weir.storage import Database
+from weir.database.connection import Database
+from weir.model.segment import segment_name
+from weir.retention.delete_stream import delete_stream
 
 
 @dataclass

@@ -10,7 +10,7 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-from weir.segment import segment_id, segment_name
+from weir.model.segment import segment_id, segment_name
 
 GRID = 16
 

@@ -8,15 +8,16 @@ from typing import Any
 from tests.controller.support import Lane, staged, unique
 from weir.controller.commit import commit
 from weir.controller.scale import scale
-from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.seal import seal_stream
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, abort, begin
 from weir.controller.truncation import truncate
 from weir.controller.update import update_stream
-from weir.names import stream_name
+from weir.database.connection import Database
+from weir.model.names import stream_name
+from weir.model.schema import Field
+from weir.retention.delete_stream import delete_stream
 from weir.retention.run import retain
-from weir.schema import Field
-from weir.storage import Database
 
 Operation = Callable[[Database], Any]
 

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from weir.migrate import sql_folder
+from weir.database.migrate import sql_folder
 
 LOCK = re.compile(r"FOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)")
 WRITE = re.compile(r"\b(?:INSERT INTO|DELETE FROM|(?<!KEY )(?<!FOR )(?<!DO )UPDATE) (\w+)")

@@ -16,7 +16,7 @@ from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, Committed, abort
 from weir.controller.truncation import move_head, parse_cut
 from weir.errors import Conflict, Fenced, InvalidInput
-from weir.names import stream_name
+from weir.model.names import stream_name
 
 
 def committing(

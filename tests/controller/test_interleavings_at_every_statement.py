@@ -32,8 +32,9 @@ from tests.reader_groups.support import Group, budget
 from weir.controller.commit import commit
 from weir.controller.queries import closed_cut_at
 from weir.controller.transactions import Attempt, expire, ping_all
+from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
-from weir.names import stream_name
+from weir.model.names import stream_name
 from weir.reader_groups.batches import open_batch
 from weir.reader_groups.changes import (
     delete_reader_group,
@@ -42,7 +43,6 @@ from weir.reader_groups.changes import (
 )
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
-from weir.storage import Database
 
 
 @pytest.fixture

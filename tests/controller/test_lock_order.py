@@ -22,26 +22,27 @@ from tests.controller.statements import LOCK, WRITE, functions, inlined
 from tests.controller.support import FIELDS, Lane, rows, staged
 from tests.crash.jobs import execute
 from tests.reader_groups.support import LEASE, Group, budget
-from weir import garbage, recover
 from weir.controller import commit, queries, scale, seal, streams, transactions, truncation, update
-from weir.names import stream_name
+from weir.database.connection import Database
+from weir.model.names import stream_name
+from weir.model.segment import segment_name
 from weir.reader_groups import (
+    batch_history,
     batches,
     changes,
     checkpoints,
     groups,
-    history,
+    next_batch,
     outputs,
     readers,
     splits,
     table_outputs,
-    turns,
 )
 from weir.reader_groups.pins import Pin
-from weir.retention import by_hand, capture, prune, subscribers
+from weir.recovery import recover
+from weir.retention import capture, delete_stream, manual_truncation, prune, release
 from weir.retention import run as retention_run
-from weir.segment import segment_name
-from weir.storage import Database
+from weir.warehouse import garbage, ownership
 
 ORDER = ("stream", "reader_group", "reader")
 BY_ID = {"stream": "ORDER BY stream_id", "reader_group": "ORDER BY group_id"}
@@ -72,7 +73,7 @@ EXCEPTIONS = {
     "groups.create_reader_group": "the same, and its streams are locked",
     "capture.capture": "adds what it read in the same statement, and that stays true",
     "checkpoints.forget_old": "those that a newer one follows; a reset to one of them fails",
-    "history.prune_batches": "those that are over, which nobody changes; none that is waited for",
+    "batch_history.prune_batches": "they are over, and nobody changes or waits for them",
     "transactions.ping": "one row, as long as this attempt holds it; it asks for no other lock",
     "transactions.ping_all": "the same for each, in the order in which they are committed",
     "readers.renew": "one row, as long as this reader holds it, before those of its appends",
@@ -145,7 +146,7 @@ def called(operation: Callable[..., Any]) -> str:
 
 def operations() -> set[str]:
     """All that takes a database, or is given a connection by jobs that renew leases."""
-    modules = [garbage, recover]
+    modules = [garbage, ownership, recover]
     for package in (weir.controller, weir.reader_groups, weir.retention):
         names = [found.name for found in pkgutil.iter_modules(package.__path__)]
         modules += [importlib.import_module(f"{package.__name__}.{name}") for name in names]
@@ -208,19 +209,28 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(checkpoints.checkpoint, "one", name="by hand", request_id="checkpoint")
     watch(checkpoints.checkpoint_all)
     watch(checkpoints.read_lag, ["one"])
-    watch(subscribers.read_alerts, [str(lane.name)])
+    watch(release.read_alerts, [str(lane.name)])
     watch(capture.capture)
     watch(queries.closed_cut_at, lane.name, datetime.now(UTC))
     watch(retention_run.retain)
     watch(retention_run.retain, [])
     tail = ", ".join(f"{s}={n}" for s, n in lane.tail().items())
     at = f"time {datetime.now(UTC).isoformat()}"
-    watch(by_hand.truncate_before, lane.name, at, dry_run=True, request_id="dry run")
-    watch(by_hand.truncate_before, lane.name, "position", "one", dry_run=False, request_id="hand")
+    watch(manual_truncation.truncate_before, lane.name, at, dry_run=True, request_id="dry run")
+    watch(
+        manual_truncation.truncate_before,
+        lane.name,
+        "position",
+        "one",
+        dry_run=False,
+        request_id="hand",
+    )
     watch(truncation.truncate, lane.name, tail, request_id="truncate")
     skipping = watch(readers.join, "other", "reader", LEASE)
     watch(batches.open_batch, "other", "reader", skipping, lease=LEASE, budget=budget(3))
-    watch(turns.next_batch, "other", "reader", skipping, until={}, lease=LEASE, budget=budget(3))
+    watch(
+        next_batch.next_batch, "other", "reader", skipping, until={}, lease=LEASE, budget=budget(3)
+    )
     Group(database, "other", (lane,)).lapse("reader")
     watch(readers.expire, 0.0)
     watch(readers.leave, "one", "heir", heir, LEASE)
@@ -230,9 +240,9 @@ def do_everything(watch: Watch, folder: Path) -> None:
     lane.scale("1.3")
     database.transaction(lambda c: commit.announce(c, staged(later, {"0.0": 1})))
     watch(seal.seal_stream, lane.name, request_id="seal")
-    watch(seal.delete_stream, lane.name, unread_too=True, request_id="delete")
-    watch(garbage.installation)
-    watch(garbage.check_warehouse_ownership, str(folder / "warehouse"))
+    watch(delete_stream.delete_stream, lane.name, unread_too=True, request_id="delete")
+    watch(ownership.installation)
+    watch(ownership.check_warehouse_ownership, str(folder / "warehouse"))
     for what in ("report", "keep", "delete"):
         warehouse = str(folder / "warehouse")
         watch(recover.recover, warehouse, unknown_files=what, request_id=what)
@@ -263,7 +273,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     watch(checkpoints.settle_group, "third")
     watch(checkpoints.settle_all)
     watch(checkpoints.forget_old, 0.0)
-    watch(history.prune_batches, 0.0)
+    watch(batch_history.prune_batches, 0.0)
     both = [lane.name, other.name]
     pins = [Pin.parse(f"{lane.name} 0..0.5 big")]
     changed = {"streams": both, "subscriber": False, "pins": pins}
@@ -280,7 +290,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     watch(readers.reader_offline, "third", "gone", place, request_id="offline at")
     by_hand = {"release": "manual", "request_id": "w"}
     watch(changes.update_reader_group, "third", **by_hand)
-    watch(subscribers.release, "third", "position", request_id="release")
+    watch(release.release, "third", "position", request_id="release")
     watch(changes.reset_reader_group, "third", "tail", request_id="reset")
     watch(changes.fork_reader_group, "third", "fourth", at="checkpoint waits", request_id="fork")
     watch(changes.delete_reader_group, "fourth", request_id="delete")

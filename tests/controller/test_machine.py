@@ -20,10 +20,10 @@ from tests.controller.model import GRID, Cut, Model, as_json
 from tests.controller.support import Lane
 from weir.controller.commit import commit
 from weir.controller.transactions import abort
+from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput
-from weir.key_space import KeyRange, tiles
-from weir.segment import segment_name
-from weir.storage import Database
+from weir.model.key_space import KeyRange, tiles
+from weir.model.segment import segment_name
 
 seeds = st.integers(0, 2**32)
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane
 from tests.reader_groups.support import Group
-from weir.controller.reads import plan_of_bounds, plan_of_stream
+from weir.controller.read_plan import plan_of_bounds, plan_of_stream
+from weir.database.connection import Database, count_statements
 from weir.retention.run import retain
-from weir.storage import Database, count_statements
 
 
 def counts_of(database: Database, files: int) -> dict[str, int]:

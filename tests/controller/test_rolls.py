@@ -9,7 +9,7 @@ from weir.controller.commit import commit
 from weir.controller.staged import announce
 from weir.controller.transactions import Committed, expire
 from weir.errors import Conflict, Fenced
-from weir.segment import parse_segment_name
+from weir.model.segment import parse_segment_name
 
 
 def ranges(lane: Lane, *names: str) -> list[tuple[float, float]]:

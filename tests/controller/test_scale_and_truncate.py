@@ -9,7 +9,7 @@ from tests.reader_groups.support import Group
 from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.errors import Conflict, InvalidInput, NotFound
-from weir.names import stream_name
+from weir.model.names import stream_name
 
 
 def test_the_same_request_to_create_returns_the_same_and_another_is_a_conflict(lane: Lane) -> None:

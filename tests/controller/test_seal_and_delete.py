@@ -5,12 +5,13 @@ import pytest
 from tests.controller.support import Lane, rows, staged, unique
 from tests.reader_groups.support import Group
 from weir.controller import queries
-from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
 from weir.errors import Conflict, Fenced, NotFound
 from weir.retention.capture import capture
+from weir.retention.delete_stream import delete_stream
 from weir.retention.run import retain
 
 

@@ -7,9 +7,9 @@ import pytest
 from tests.controller.support import FIELDS, Lane, rows, unique
 from weir.controller.locks import lock_streams
 from weir.controller.streams import create_stream, schema_of
+from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
-from weir.names import StreamName, stream_name
-from weir.storage import Database
+from weir.model.names import StreamName, stream_name
 
 
 @pytest.mark.parametrize("segments", [1, 2, 49, 98, 400])

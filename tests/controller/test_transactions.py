@@ -8,12 +8,13 @@ import pytest
 
 from tests.controller.support import Lane, rows, run, staged, unique
 from weir.controller.commit import commit
-from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.seal import seal_stream
 from weir.controller.transactions import Attempt, Committed, abort, expire, ping, ping_all
+from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, InvariantViolation, NotFound
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.retention.delete_stream import delete_stream
 from weir.settings import load
-from weir.storage import Database
 
 
 def pinged(lane: Lane, attempt: Attempt, lease: float = 60.0, longest: float = 3600.0) -> None:

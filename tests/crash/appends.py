@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from weir.controller.transactions import Committed
-from weir.names import StreamName
+from weir.database.connection import Database
+from weir.model.names import StreamName
 from weir.settings import load
 from weir.spark.append import Appender
 from weir.spark.session import session
-from weir.storage import Database
 
 STREAM = StreamName("s", "events")
 ROWS = 300

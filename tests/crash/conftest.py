@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
+from weir.database.connection import Database
 from weir.settings import Settings
-from weir.storage import Database
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from tests.controller.operations import Operation
 from tests.controller.support import Lane
 from tests.crash.forks import Child
 from tests.reader_groups.states import state_of_group, told
-from weir.names import StreamName
-from weir.storage import Database
+from weir.database.connection import Database
+from weir.model.names import StreamName
 
 # What changes files, of which Python tells before it does it.
 CHANGES = {"os.remove", "os.rmdir", "os.rename", "os.mkdir", "os.link", "os.symlink", "os.truncate"}

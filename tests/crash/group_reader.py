@@ -23,19 +23,20 @@ import weir
 from tests.controller.support import rows
 from tests.crash.jobs import execute
 from tests.reader_groups.support import budget as only_events
-from weir import tables
-from weir.controller.reads import plan_of_bounds
+from weir.arrow import append as tables
+from weir.arrow.read import read_slice
+from weir.controller.read_plan import plan_of_bounds
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, begin
-from weir.names import StreamName
+from weir.database.connection import Database, KeepAlive, copy_in
+from weir.model.names import StreamName
 from weir.reader_groups.batches import Batch, check_held, commit_batch, open_batch
 from weir.reader_groups.groups import group_streams
 from weir.reader_groups.outputs import committed_folders, record_output, write_manifest
 from weir.reader_groups.readers import join, renew
 from weir.reader_groups.table_outputs import StagedTable, make_staging, read_table
 from weir.settings import Settings
-from weir.storage import Database, KeepAlive, copy_in
-from weir.warehouse import filesystem
+from weir.warehouse.filesystem import filesystem
 
 FOLDER = "copies"
 TABLE = "public.results"
@@ -110,7 +111,7 @@ class GroupReader:
                 partial(plan_of_bounds, stream_id=stream_id, bounds=bounds)
             )
             for part in slices:
-                rows = tables.read_slice(self.settings.warehouse, part, fields, COLUMNS)
+                rows = read_slice(self.settings.warehouse, part, fields, COLUMNS)
                 parts.append(rows.select(COLUMNS))
         events = pa.concat_tables(parts)
         assert events.num_rows == batch.events

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg2
 
 from tests.conftest import TestDatabase
-from weir.job import job_path
+from weir.operations.runner import job_path
 from weir.settings import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -12,9 +12,9 @@ from spark_jobs import ingest
 from tests.conftest import TestDatabase
 from tests.crash.jobs import holding, job, slow_commits, wait_for
 from tests.spark.installation import Installation
-from weir.garbage import sweep
-from weir.job import main
-from weir.names import StreamName
+from weir.model.names import StreamName
+from weir.operations.runner import main
+from weir.warehouse.garbage import sweep
 
 ROWS = 40_000
 ARGUMENTS = {"stream": "s/events", "files": ["rows.csv"], "format": "csv"}

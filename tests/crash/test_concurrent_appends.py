@@ -10,7 +10,7 @@ from tests.crash.jobs import ROOT, process, wait_for
 from tests.spark.installation import Installation
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt
-from weir.names import StreamName
+from weir.model.names import StreamName
 
 ROUNDS = 6
 

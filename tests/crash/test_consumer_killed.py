@@ -12,11 +12,11 @@ from tests.crash.functions import BAD, FOLDER, STREAM, TABLE
 from tests.crash.jobs import execute, holding, job, wait_for
 from tests.spark.installation import Installation
 from weir.controller.seal import seal_stream
-from weir.garbage import sweep
-from weir.job import main
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.operations.runner import main
 from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.table_outputs import sweep_staging
+from weir.warehouse.garbage import sweep
 
 ROWS = 120
 ARGUMENTS = {

@@ -25,16 +25,16 @@ from tests.crash.fault_points import Scene, kill_at, kill_everywhere, moments_of
 from tests.reader_groups.support import Group
 from weir.controller.staged import announce
 from weir.controller.transactions import abort, expire
+from weir.database.connection import Database
 from weir.errors import InvariantViolation
-from weir.garbage import installation, sweep
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.names import stream_name
-from weir.recover import recover
+from weir.model.names import stream_name
+from weir.recovery.recover import recover
 from weir.retention.capture import capture
 from weir.retention.prune import prune
-from weir.retention.subscribers import release
-from weir.storage import Database
-from weir.warehouse import MARK, SKIPPED, claim, mark
+from weir.retention.release import release
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import MARK, SKIPPED, claim, installation, mark
 
 
 @pytest.fixture(scope="module")

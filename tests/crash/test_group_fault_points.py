@@ -10,6 +10,7 @@ from tests.controller.support import Lane, database_for_many, run, staged, uniqu
 from tests.crash.fault_points import Scene, kill_everywhere
 from tests.reader_groups.support import LEASE, Group
 from tests.reader_groups.support import budget as events
+from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.batches import commit_batch, open_batch
 from weir.reader_groups.changes import (
@@ -28,7 +29,6 @@ from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.outputs import record_output
 from weir.reader_groups.readers import expire, join, leave, reader_offline
 from weir.reader_groups.splits import split_batch
-from weir.storage import Database
 
 
 @pytest.fixture(scope="module")

@@ -27,10 +27,10 @@ from tests.crash.group_reader import (
 )
 from tests.crash.jobs import wait_for
 from tests.reader_groups.support import Group
+from weir.database.connection import Database
 from weir.errors import Fenced
 from weir.reader_groups.outputs import write_manifest
 from weir.settings import Settings
-from weir.storage import Database
 
 KEYS = 29
 EVENTS = 120  # appended per round

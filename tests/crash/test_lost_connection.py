@@ -11,9 +11,9 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import slow_commits, wait_for
 from tests.crash.proxy import Proxy, failing_network
 from tests.spark.installation import Installation
-from weir.names import stream_name
+from weir.database.connection import Database
+from weir.model.names import stream_name
 from weir.settings import Settings
-from weir.storage import Database
 
 # What becomes of one COMMIT after another, round and round.
 FATES = {

@@ -15,17 +15,17 @@ from pyspark.sql import functions as F
 
 from tests.crash.jobs import wait_for
 from tests.spark.installation import Installation
-from weir import migrate
 from weir.controller.transactions import expire as expire_transactions
+from weir.database import migrate
+from weir.database.connection import Database
 from weir.errors import Unavailable
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
-from weir.names import stream_name
+from weir.model.names import stream_name
 from weir.reader_groups.readers import expire as expire_readers
 from weir.settings import Settings
 from weir.spark import Reader
-from weir.storage import Database
 
 LEASE = 3.0
 

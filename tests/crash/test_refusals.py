@@ -17,11 +17,11 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, database_for_many
 from tests.crash.fault_points import Scene, Undisturbed
 from tests.crash.test_fault_points import AGAIN_IS_MORE, SCENES
-from weir import tables
+from weir.arrow import append as tables
+from weir.database.connection import Database
 from weir.errors import WeirError
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.settings import Settings
-from weir.storage import Database
 
 STATES = {"a time limit": "57014", "a right": "42501"}
 

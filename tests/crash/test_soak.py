@@ -17,10 +17,10 @@ from tests.conftest import TestDatabase
 from tests.crash.functions import FOLDER, STREAM, TABLE
 from tests.crash.jobs import execute, job, wait_for
 from tests.spark.installation import Installation
-from weir.garbage import sweep
-from weir.job import main
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.operations.runner import main
 from weir.reader_groups.outputs import committed_folders
+from weir.warehouse.garbage import sweep
 
 ROUNDS = int(os.environ.get("WEIR_SOAK_ROUNDS", "25"))
 SHARED_ROUNDS = max(3, ROUNDS // 5)

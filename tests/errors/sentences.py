@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from weir.database.connection import RAISED_BY_SQL
 from weir.errors import WeirError
-from weir.storage import RAISED_BY_SQL
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("sentences.txt")

@@ -6,12 +6,12 @@ import psycopg2
 import pytest
 import sqlalchemy
 
-from weir import migrate
+from weir.database import migrate
+from weir.database.connection import Database
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.settings import Settings
-from weir.storage import Database
 
 
 @pytest.fixture(scope="module")

@@ -17,17 +17,17 @@ from tests.controller.model import Cut, Event, as_json
 from tests.controller.support import FIELDS, Lane, unique
 from tests.reader_groups.model import Cuts, GroupModel, ModelBatch, Read
 from tests.reader_groups.support import Group, Reader
-from weir.controller.reads import slices_of_bounds
+from weir.controller.read_plan import slices_of_bounds
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Committed, begin
+from weir.database.connection import Database
 from weir.errors import Fenced, Truncated
+from weir.model.bisection import halve
+from weir.model.segment import parse_segment_name
 from weir.reader_groups.batches import Batch, check_held
 from weir.reader_groups.changes import update_reader_group
-from weir.reader_groups.halves import halve
 from weir.reader_groups.outputs import committed_folders, record_output
 from weir.reader_groups.splits import split_batch
-from weir.segment import parse_segment_name
-from weir.storage import Database
 
 ROOT, OUTPUT = "/output", "folder"
 TABLES = """reader_group reader_group_stream reader reader_batch reader_group_segment

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tests.controller.model import GRID, Cut, Event, Model
-from weir.reader_groups.plan import Bound
+from weir.model.bounds import Bound
 
 Cuts = dict[int, Cut]  # per stream id
 Position = dict[tuple[int, int], int]  # per stream and segment id the next offset

@@ -14,7 +14,9 @@ from tests.controller.support import unique
 from tests.reader_groups.driver import GroupDriver, Out
 from tests.reader_groups.model import Cuts, Position
 from tests.reader_groups.support import Group
+from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound, Truncated, WeirError
+from weir.model.segment import segment_name
 from weir.reader_groups.changes import (
     delete_reader_group,
     fork_reader_group,
@@ -24,8 +26,6 @@ from weir.reader_groups.changes import (
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint, settle_all
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import reader_offline
-from weir.segment import segment_name
-from weir.storage import Database
 
 REFUSED = object()
 Place = tuple[str, Cuts | type[WeirError]]  # as it is written, and what it means

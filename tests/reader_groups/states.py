@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.controller.support import Lane, rows
-from weir.storage import Database
+from weir.database.connection import Database
 
 _TABLES = "reader_group reader_group_stream reader reader_batch reader_group_segment checkpoint"
 _TIMES = set(

@@ -10,14 +10,14 @@ from sqlalchemy import Connection, text
 from tests.controller.support import Lane, rows, run, unique
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
+from weir.database.connection import Database
+from weir.model.segment import Segment, segment_name
+from weir.model.stream_cut import StreamCut, check_valid
 from weir.reader_groups.batches import Batch, commit_batch, open_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group, group_tails
 from weir.reader_groups.readers import join, leave, renew
-from weir.segment import Segment, segment_name
-from weir.storage import Database
-from weir.stream_cut import StreamCut, check_valid
 
 LEASE = 60.0
 ALL = 10**12

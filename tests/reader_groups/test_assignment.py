@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.chance import cases
 from tests.test_stream_cut import Remaining, Stream, positions, seeds
-from weir.reader_groups.assignment import assign, unread_events
-from weir.reader_groups.plan import Graph, SegmentState
-from weir.stream_cut import StreamCut
+from weir.model.assignment import assign, unread_events
+from weir.model.bounds import Graph, SegmentState
+from weir.model.stream_cut import StreamCut
 
 READERS = ["a", "b", "c", "d"]
 loads_of = st.dictionaries(st.integers(0, 30), st.integers(0, 50), max_size=14)

@@ -15,10 +15,10 @@ from tests.controller.support import BYTES_PER_EVENT, Lane, run
 from tests.reader_groups.support import ALL, Group, Reader, spans
 from tests.sql.history import scaled_again_and_again
 from weir.controller.locks import lock_group
+from weir.database.connection import Database, count_statements
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.budget import _FIT, Budget
 from weir.reader_groups.positions import read_graphs, read_positions
-from weir.storage import Database, count_statements
 
 
 class File(NamedTuple):

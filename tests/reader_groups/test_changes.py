@@ -9,8 +9,8 @@ import pytest
 
 from tests.controller.support import Lane, rows, unique
 from tests.reader_groups.support import Group
+from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
-from weir.garbage import installation, sweep
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.changes import (
     delete_reader_group,
@@ -23,10 +23,10 @@ from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.outputs import record_output
 from weir.reader_groups.pins import Pin
 from weir.reader_groups.readers import reader_offline
+from weir.retention.release import release
 from weir.retention.run import retain
-from weir.retention.subscribers import release
-from weir.storage import Database
-from weir.warehouse import mark
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import installation, mark
 
 
 def reset(group: Group, to: str, **options: Any) -> dict[str, Any]:

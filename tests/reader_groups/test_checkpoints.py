@@ -5,13 +5,13 @@ import pytest
 from spark_jobs import checkpoints
 from tests.controller.support import Lane, unique
 from tests.reader_groups.support import Group
-from weir.arguments import Nothing
+from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput
-from weir.job import Job, RunId
+from weir.operations import Nothing
+from weir.operations.runner import Job, RunId
 from weir.reader_groups.changes import reset_reader_group
 from weir.reader_groups.checkpoints import checkpoint_all, read_lag
 from weir.settings import Settings
-from weir.storage import Database
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import pytest
 from tests.controller.support import Lane, unique
 from tests.reader_groups.support import Group
 from weir.controller.seal import seal_stream
+from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
-from weir.names import stream_name
+from weir.model.names import stream_name
 from weir.reader_groups.groups import create_reader_group, end_of_group, group_streams
-from weir.storage import Database
 
 
 def test_group_begins_at_the_head(lane: Lane) -> None:

@@ -22,17 +22,18 @@ from tests.controller.support import (
 from tests.crash.jobs import execute
 from tests.reader_groups.support import LEASE, Group
 from weir.controller.locks import lock_group
-from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.seal import seal_stream
 from weir.controller.transactions import ping
+from weir.database.connection import Database
 from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.readers import release_lapsed, renew
 from weir.reader_groups.table_outputs import Column, StagedTable, make_staging
 from weir.retention.capture import capture
+from weir.retention.delete_stream import delete_stream
 from weir.retention.prune import prune
+from weir.retention.release import release
 from weir.retention.run import retain
-from weir.retention.subscribers import release
-from weir.storage import Database
 
 
 def test_renewing_leases_while_a_batch_is_committed_is_no_deadlock(

@@ -24,7 +24,7 @@ from tests.controller.driver import Driver
 from tests.controller.model import as_json
 from tests.reader_groups.driver import GroupDriver, Out, group_of
 from tests.reader_groups.operators import Operator
-from weir.storage import Database
+from weir.database.connection import Database
 
 seeds = st.integers(0, 2**32)
 NAMES = ["a", "b", "c"]

@@ -12,13 +12,13 @@ from tests.controller.support import Lane, at_once, rows, run, staged
 from tests.reader_groups.support import Group
 from weir.controller.transactions import abort
 from weir.errors import Fenced
+from weir.model.segment import segment_name
+from weir.reader_groups.batch_history import prune_batches
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.changes import delete_reader_group, reset_reader_group
-from weir.reader_groups.history import prune_batches
 from weir.reader_groups.outputs import PART, committed_folders, record_output, write_manifest
 from weir.reader_groups.readers import reader_offline
 from weir.reader_groups.splits import split_batch
-from weir.segment import segment_name
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import pytest
 
 from tests.controller.support import Lane, unique
 from tests.reader_groups.support import Group, Reader, spans
+from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput
-from weir.key_space import KeyRange
-from weir.names import stream_name
+from weir.model.key_space import KeyRange
+from weir.model.names import stream_name
 from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.pins import Pin
-from weir.storage import Database
 
 
 def pin(group: Group, *pins: str, **changes: Any) -> None:

@@ -7,15 +7,9 @@ from hypothesis import given, settings
 
 from tests.chance import cases
 from tests.test_stream_cut import Remaining, Stream, positions, seeds, streams
-from weir.reader_groups.plan import (
-    Bound,
-    Graph,
-    SegmentState,
-    bounds_of_stream,
-    readable_until,
-)
-from weir.segment import Segment, segment_id, segment_name
-from weir.stream_cut import FUTURE, StreamCut, at_or_before, join
+from weir.model.bounds import Bound, Graph, SegmentState, bounds_of_stream, readable_until
+from weir.model.segment import Segment, segment_id, segment_name
+from weir.model.stream_cut import FUTURE, StreamCut, at_or_before, join
 
 
 def states(stream: Stream) -> list[SegmentState]:

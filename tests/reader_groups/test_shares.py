@@ -5,9 +5,9 @@ import pytest
 from tests.controller.support import Lane
 from tests.reader_groups.support import Group, spans
 from weir.controller.locks import lock_group
+from weir.database.connection import Database
+from weir.model.segment import segment_name
 from weir.reader_groups.positions import read_lags
-from weir.segment import segment_name
-from weir.storage import Database
 
 
 @pytest.fixture

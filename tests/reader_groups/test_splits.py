@@ -10,13 +10,13 @@ from tests.chance import cases, random_for
 from tests.controller.support import Lane
 from tests.reader_groups.support import Group, Reader, spans
 from weir.errors import Fenced
+from weir.model.bisection import halve
+from weir.model.bounds import Bound
+from weir.model.segment import segment_name
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.changes import reset_reader_group
 from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.halves import halve
-from weir.reader_groups.plan import Bound
 from weir.reader_groups.splits import split_batch
-from weir.segment import segment_name
 
 
 @pytest.fixture

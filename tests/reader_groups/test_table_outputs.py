@@ -10,6 +10,7 @@ from sqlalchemy import Connection, exc, text
 
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
+from weir.database.connection import copy_in
 from weir.errors import (
     BadRows,
     BatchFailed,
@@ -30,7 +31,6 @@ from weir.reader_groups.table_outputs import (
     read_table,
     sweep_staging,
 )
-from weir.storage import copy_in
 
 Execute = Callable[..., None]
 

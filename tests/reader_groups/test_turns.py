@@ -11,17 +11,17 @@ from sqlalchemy import Connection
 from tests.controller.support import Lane
 from tests.reader_groups.support import ALL, Group, Reader
 from tests.reader_groups.support import budget as events
-from weir.reader_groups import turns
+from weir.database.connection import Database
+from weir.reader_groups import next_batch as module
 from weir.reader_groups.batches import Batch
-from weir.reader_groups.turns import next_batch
-from weir.storage import Database
+from weir.reader_groups.next_batch import next_batch
 
 T = TypeVar("T")
 
 
 @pytest.fixture
 def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPoolExecutor]:
-    monkeypatch.setattr(turns, "PAUSE", 0.02)
+    monkeypatch.setattr(module, "PAUSE", 0.02)
     with ThreadPoolExecutor(1) as pool:
         yield pool
 
@@ -91,7 +91,7 @@ def test_a_run_ends_when_others_have_committed_all_that_it_saw(
 def test_a_reader_reads_what_another_left_unread_whenever_that_one_leaves(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "PAUSE", 0.02)
+    monkeypatch.setattr(module, "PAUSE", 0.02)
     leaves = group.reader("leaves")
     batch = leaves.must_open(budget=10)
     stays = group.reader("stays")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.controller.support import Lane, database_for_many
+from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.storage import Database
 
 
 @pytest.fixture(scope="package")

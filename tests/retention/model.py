@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.controller.support import Lane
 from tests.reader_groups.support import Group
+from weir.model.segment import parse_segment_name
 from weir.reader_groups.batches import Batch
-from weir.segment import parse_segment_name
 
 Event = tuple[int, int]
 DAY = 86400

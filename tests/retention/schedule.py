@@ -18,6 +18,7 @@ from weir.controller.locks import lock_streams
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, abort
 from weir.controller.update import update_stream
+from weir.database.connection import Database
 from weir.errors import Fenced, InvalidInput, Truncated
 from weir.reader_groups.batches import Batch, commit_batch
 from weir.reader_groups.changes import (
@@ -28,8 +29,7 @@ from weir.reader_groups.changes import (
 )
 from weir.retention.capture import capture
 from weir.retention.prune import prune
-from weir.retention.subscribers import release
-from weir.storage import Database
+from weir.retention.release import release
 
 
 @dataclass

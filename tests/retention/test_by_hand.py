@@ -8,7 +8,7 @@ import pytest
 from tests.controller.support import Lane, unique
 from tests.reader_groups.support import Group
 from weir.errors import InvalidInput, NotFound
-from weir.retention.by_hand import in_words, truncate_before
+from weir.retention.manual_truncation import in_words, truncate_before
 
 
 def truncated(lane: Lane, place: str, group: str = "", dry_run: bool = False) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from tests.conftest import TestDatabase
 from tests.controller.interleave import COMMIT, Stepper
 from tests.controller.support import Lane, at_once, rows, run
 from weir.controller.seal import seal_stream
+from weir.database.connection import Database, count_statements
 from weir.retention.capture import capture
-from weir.storage import Database, count_statements
 
 
 @pytest.fixture

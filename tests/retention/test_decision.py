@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.chance import cases
 from tests.test_stream_cut import Remaining, Stream, advance, cuts, positions, seeds, streams
-from weir.retention.decision import Decision, Limits, Record, Situation, Size, decide
-from weir.retention.policy import Policy
-from weir.segment import Segment
-from weir.stream_cut import StreamCut, at_or_before
+from weir.model.retention_decision import Decision, Limits, Record, Situation, Size, decide
+from weir.model.retention_policy import Policy
+from weir.model.segment import Segment
+from weir.model.stream_cut import StreamCut, at_or_before
 
 NAMES = ["a", "b", "c", "d"]
 NOTHING = Policy(by_consumption=False)

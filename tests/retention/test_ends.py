@@ -12,8 +12,8 @@ from weir.controller.update import update_stream
 from weir.errors import Truncated
 from weir.reader_groups.changes import fork_reader_group, reset_reader_group, update_reader_group
 from weir.retention.capture import capture
+from weir.retention.release import release
 from weir.retention.run import retain
-from weir.retention.subscribers import release
 
 END = "0.0=5, 1.0=0"
 

@@ -9,15 +9,16 @@ import pytest
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
 from tests.retention.support import DAY, pass_time
-from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
+from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.reader_groups.checkpoints import checkpoint_all
 from weir.retention.capture import capture
+from weir.retention.delete_stream import delete_stream
+from weir.retention.release import read_alerts
 from weir.retention.run import retain
-from weir.retention.subscribers import read_alerts
-from weir.storage import Database
 
 HOUR = 3600
 

@@ -11,14 +11,15 @@ from sqlalchemy import event
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.reader_groups.support import Group
-from weir import garbage
-from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort
+from weir.database.connection import Database
 from weir.errors import InvariantViolation
-from weir.garbage import check_warehouse_ownership, installation, sweep
-from weir.removal import _delete, delete_here
-from weir.storage import Database
-from weir.warehouse import MARK, mark
+from weir.retention.delete_stream import delete_stream
+from weir.warehouse import garbage, ownership
+from weir.warehouse.file_deletion import _delete, delete_here
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import MARK, check_warehouse_ownership, installation, mark
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_of_a_truncated_append_only_the_files_below_the_head_go(lane: Lane, tmp_
     lane.append({"0.0": [3, 4], "1.0": [5]})
     written = [write(tmp_path, file.path) for file in lane.files()]
     lane.truncate("0.0=3, 1.0=1")
-    (tmp_path / "_weir_installation").write_text(garbage.installation(lane.database)[0])
+    (tmp_path / "_weir_installation").write_text(ownership.installation(lane.database)[0])
     report = sweep(lane.database, str(tmp_path), 0.0)
     assert (report["deleted"], report["bytes"]) == (1, 30)
     assert [file.exists() for file in written] == [False, True, True]
@@ -148,7 +149,7 @@ def test_only_batches_of_the_same_stream_opened_before_it_died_pin_a_file(
     other = Lane.made(lane.database)
     for one in (lane, other):
         one.append({"0.0": [3, 3]})
-    (tmp_path / "_weir_installation").write_text(garbage.installation(lane.database)[0])
+    (tmp_path / "_weir_installation").write_text(ownership.installation(lane.database)[0])
     before, elsewhere = Group.made(lane), Group.made(other)
     batch = before.reader().must_open()
     elsewhere.reader().must_open()

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.controller.support import Lane, unique
-from weir.arguments import CreateStream, UpdateStream, parse
 from weir.controller.update import update_stream
+from weir.database.connection import Database
 from weir.errors import InvalidInput
-from weir.retention.policy import Policy
-from weir.storage import Database
+from weir.model.retention_policy import Policy
+from weir.operations import CreateStream, UpdateStream, parse
 
 LIMITS = {"retain_min_age": 86400, "retain_max_age": 604800, "retain_max_bytes": 10**9}
 

@@ -12,16 +12,15 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
 from weir.controller.cuts import load_cuts
+from weir.database.connection import Database, count_statements
 from weir.errors import InvalidInput, Truncated
-from weir.garbage import installation
-from weir.job import RunId, main, read_outcome
+from weir.operations.runner import RunId, main, read_outcome
 from weir.reader_groups.changes import fork_reader_group, reset_reader_group
 from weir.retention.capture import capture
 from weir.retention.prune import prune
+from weir.retention.release import release
 from weir.retention.run import retain
-from weir.retention.subscribers import release
-from weir.storage import Database, count_statements
-from weir.warehouse import MARK
+from weir.warehouse.ownership import MARK, installation
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from tests.crash.jobs import write_config
 from tests.reader_groups.support import Group
 from tests.retention.support import DAY, pass_time
 from weir.controller.seal import seal_stream
-from weir.garbage import installation, sweep
-from weir.job import Job, RunId, main, read_outcome
-from weir.recover import recover
+from weir.database.connection import Database
+from weir.operations.runner import Job, RunId, main, read_outcome
+from weir.recovery.recover import recover
 from weir.settings import Settings
-from weir.storage import Database
-from weir.warehouse import MARK, claim
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import MARK, claim, installation
 
 
 @pytest.fixture

@@ -9,17 +9,17 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.reader_groups.support import Group
 from tests.retention.support import pass_time
-from weir import storage
 from weir.controller.locks import lock_group, lock_streams
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import expire as expire_transactions
-from weir.names import stream_name
+from weir.database import connection as storage
+from weir.database.connection import Database
+from weir.model.names import stream_name
 from weir.reader_groups.checkpoints import checkpoint_all
 from weir.reader_groups.readers import expire
 from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.run import retain
-from weir.storage import Database
 
 
 def decisions(lane: Lane) -> list[str]:

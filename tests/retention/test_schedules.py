@@ -15,11 +15,11 @@ from tests.chance import cases, random_for
 from tests.controller.support import Lane, database_for_many
 from tests.retention.model import Event, Events, Member, events_in
 from tests.retention.schedule import Schedule
-from weir.garbage import installation, sweep
+from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.retention.run import retain
-from weir.storage import Database
-from weir.warehouse import mark
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import installation, mark
 
 ROUNDS = 8
 NO_LIMITS: dict[str, Any] = dict.fromkeys(

@@ -14,8 +14,8 @@ from weir.reader_groups.changes import (
     update_reader_group,
 )
 from weir.reader_groups.checkpoints import checkpoint, checkpoint_all, settle_all
+from weir.retention.release import release
 from weir.retention.run import retain
-from weir.retention.subscribers import release
 
 
 def let_go(group: Group, at: str, **options: Any) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.retention.test_decision import World
 from tests.test_stream_cut import Remaining, Stream
-from weir.retention.decision import Decision, decide
-from weir.retention.policy import Policy
-from weir.stream_cut import StreamCut
+from weir.model.retention_decision import Decision, decide
+from weir.model.retention_policy import Policy
+from weir.model.stream_cut import StreamCut
 
 TEXT = (Path(__file__).parents[2] / "docs/retention.md").read_text()
 _, _, TABLE = TEXT.partition("### All combinations")

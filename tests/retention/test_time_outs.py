@@ -14,8 +14,8 @@ from weir.reader_groups.changes import (
 from weir.reader_groups.checkpoints import checkpoint_all
 from weir.reader_groups.readers import expire
 from weir.retention.capture import capture
+from weir.retention.release import release
 from weir.retention.run import retain
-from weir.retention.subscribers import release
 
 
 def two_groups(lane: Lane) -> tuple[Group, Group]:

@@ -4,8 +4,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.installation import Installation
+from weir.database.connection import Database
 from weir.settings import Settings
-from weir.storage import Database
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Committed
 from weir.controller.truncation import truncate
-from weir.names import StreamName, stream_name
+from weir.database.connection import Database
+from weir.model.names import StreamName, stream_name
 from weir.reader_groups.groups import create_reader_group
 from weir.settings import Settings
 from weir.spark.append import Appender
@@ -25,8 +26,7 @@ from weir.spark.consume import Consumer
 from weir.spark.inputs import find_inputs
 from weir.spark.outputs import Output
 from weir.spark.read import read_stream_frame
-from weir.storage import Database
-from weir.warehouse import filesystem
+from weir.warehouse.filesystem import filesystem
 
 _ids = itertools.count()
 

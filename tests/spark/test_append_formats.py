@@ -14,7 +14,7 @@ import pytest
 from tests.spark.installation import PLACE, Installation
 from weir.controller.transactions import Committed
 from weir.errors import Conflict, InvalidInput
-from weir.names import StreamName
+from weir.model.names import StreamName
 
 NAMES = ["with space", "per%20cent", "häuser", "日本", "star*", "query?", "[1]", "{a,b}", "a#b",
          "a=b", "back\\slash", "quote'\"d", "x+y&z", "new\nline", "day=2024-01-01"]  # fmt: skip

@@ -17,9 +17,9 @@ from tests.chance import cases, random_for
 from tests.crash.jobs import write_config
 from tests.spark.bad_inputs.made import GENERATORS, expand
 from tests.spark.installation import PLACE, Installation
-from weir.job import job_path, main
-from weir.names import stream_name
-from weir.tables import read
+from weir.arrow.read import read
+from weir.model.names import stream_name
+from weir.operations.runner import job_path, main
 
 UNKNOWN = "there is no stream s/nowhere"
 # The job, its arguments, what the sentence must say.

@@ -17,12 +17,12 @@ from tests.crash.jobs import slow_commits
 from tests.spark.installation import Installation, setting
 from weir.controller.update import update_stream
 from weir.errors import BatchFailed, Fenced, InvalidInput, InvariantViolation, NotFound
-from weir.garbage import installation, sweep
-from weir.names import StreamName, stream_name
+from weir.model.names import StreamName, stream_name
 from weir.reader_groups.outputs import committed_folders
-from weir.recover import recover
+from weir.recovery.recover import recover
 from weir.spark.reader import Reader
-from weir.warehouse import mark
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import installation, mark
 
 Function = Callable[[Any], Any]
 

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute, write_config
 from tests.spark.installation import Installation
-from weir.names import stream_name
+from weir.model.names import stream_name
 
 PAGE = Path(__file__).parents[2] / "docs/consumers.md"
 README = Path(__file__).parents[2] / "README.md"

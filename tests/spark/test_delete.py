@@ -8,13 +8,13 @@ from pyspark.sql import SparkSession
 
 from tests.controller.support import rows, run
 from tests.spark.installation import Installation
-from weir.garbage import sweep
-from weir.recover import recover
-from weir.removal import Files
+from weir.database.connection import Database, count_statements
+from weir.recovery.recover import recover
 from weir.spark import delete
 from weir.spark.delete import deleter
-from weir.storage import Database, count_statements
-from weir.warehouse import MARK
+from weir.warehouse.file_deletion import Files
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import MARK
 
 
 def dead_files(database: Database, warehouse: Path, count: int) -> list[Path]:

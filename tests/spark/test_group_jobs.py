@@ -8,7 +8,7 @@ import pytest
 
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
-from weir.job import main
+from weir.operations.runner import main
 from weir.reader_groups.batches import commit_batch, open_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.readers import join

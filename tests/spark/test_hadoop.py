@@ -21,18 +21,20 @@ from pyspark.sql import DataFrame, SparkSession
 import weir as programs
 from tests.controller.support import run
 from tests.spark.installation import Installation
-from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.seal import seal_stream
+from weir.database.connection import Database
 from weir.errors import BatchFailed, InvalidInput
-from weir.garbage import sweep
-from weir.job import job_path
-from weir.names import StreamName, stream_name
+from weir.model.names import StreamName, stream_name
+from weir.operations.runner import job_path
 from weir.reader_groups.outputs import committed_folders
-from weir.recover import recover
+from weir.recovery.recover import recover
+from weir.retention.delete_stream import delete_stream
 from weir.settings import Settings
 from weir.spark import delete
 from weir.spark.delete import deleter
-from weir.storage import Database
-from weir.warehouse import MARK, filesystem, mark, read_mark
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import MARK, mark, read_mark
 
 ONE_SENTENCE = r"'viewfs://.*' can't be opened \(by Hadoop: this process has no JVM; by pyarrow: "
 
@@ -249,7 +251,7 @@ def test_a_process_without_a_jvm_says_what_is_wrong_in_one_sentence(tmp_path: Pa
     done = subprocess.run(
         [sys.executable, "-c",
          "import sys; from weir.errors import InvalidInput\n"
-         "try: __import__('weir.warehouse').warehouse.read_mark('viewfs://box/x')\n"
+         "try: __import__('weir.warehouse.ownership').warehouse.ownership.read_mark('viewfs://box/x')\n"
          "except InvalidInput as error: sys.exit(str(error))"],
         env={"PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True,
     )  # fmt: skip

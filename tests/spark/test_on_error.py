@@ -15,14 +15,14 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.spark.installation import Installation
 from weir.errors import BatchFailed, InvalidInput, Unavailable
-from weir.garbage import sweep
-from weir.names import StreamName
+from weir.model.names import StreamName
 from weir.reader_groups.batches import open_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.readers import join
 from weir.spark.failures import caused_by_events, sentence
 from weir.spark.rejected import make_rejected_stream
+from weir.warehouse.garbage import sweep
 
 ROWS = 24
 

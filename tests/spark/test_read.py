@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 
 from tests.spark.installation import PLACE, Installation, to_pandas
 from tests.spark.xxh64 import position
-from weir.controller.reads import plan_of_bounds, plan_of_stream
+from weir.controller.read_plan import plan_of_bounds, plan_of_stream
 from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput
-from weir.names import StreamName
+from weir.model.names import StreamName
 from weir.spark import stage
 from weir.spark.read import frame_of
 

@@ -13,7 +13,7 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import execute, write_config
 from tests.spark.installation import Installation
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
-from weir.names import StreamName, stream_name
+from weir.model.names import StreamName, stream_name
 from weir.reader_groups.batches import open_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.changes import update_reader_group

@@ -11,7 +11,7 @@ import pytest
 
 from tests.spark.installation import Installation
 from weir.errors import BadRows
-from weir.names import StreamName
+from weir.model.names import StreamName
 
 
 def _keys(weir: Installation, name: str, keys: list[str | None]) -> str:

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from tests.spark.installation import Installation, setting
 from tests.spark.xxh64 import position, xxh64
-from weir.key_space import even_split
-from weir.segment import Segment, segment_id
+from weir.model.key_space import even_split
+from weir.model.segment import Segment, segment_id
 from weir.spark.routing import constant_array, routing_steps, segment_ordinal
 
 KEYS = [

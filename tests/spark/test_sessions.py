@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from tests.spark.installation import Installation, setting
 from tests.spark.xxh64 import position
 from weir.errors import InvariantViolation
-from weir.names import StreamName
+from weir.model.names import StreamName
 from weir.spark import session
 
 ROWS = """SELECT id AS n, timestamp_seconds(1700000000 + id * 5000) AS t,

@@ -14,11 +14,11 @@ from tests.controller.support import Lane
 from tests.crash.jobs import write_config
 from tests.spark.installation import Installation
 from weir.controller import queries
-from weir.names import StreamName
+from weir.database.connection import Database
+from weir.model.names import StreamName
 from weir.retention.prune import prune
 from weir.settings import Settings
 from weir.spark.source import WeirSource, register
-from weir.storage import Database
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from tests.spark.installation import Installation
 from weir.controller.transactions import Attempt
 from weir.errors import InvariantViolation
-from weir.names import StreamName
+from weir.model.names import StreamName
 from weir.spark import stage
-from weir.warehouse import attempt_folder
+from weir.warehouse.paths import attempt_folder
 
 
 def rows(weir: Installation, count: int, tasks: int) -> DataFrame:

@@ -27,13 +27,13 @@ from tests.compose_file import (
     write_entry,
 )
 from tests.conftest import TestDatabase
-from weir.job import job_path
+from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.ports import free_port
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.operations.runner import job_path
 from weir.reader_groups.groups import create_reader_group
 from weir.settings import Settings
-from weir.storage import Database
 
 pytestmark = [pytest.mark.jvm, pytest.mark.release]
 

@@ -7,7 +7,7 @@ from sqlalchemy.exc import DBAPIError
 from tests.conftest import TestDatabase
 from tests.spark.installation import Installation
 from weir.errors import NotFound
-from weir.names import StreamName, stream_name
+from weir.model.names import StreamName, stream_name
 from weir.spark.transaction import Transaction, transaction
 
 

@@ -18,7 +18,7 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.spark.installation import Installation
 from weir.errors import BatchFailed, InvalidInput
-from weir.names import StreamName
+from weir.model.names import StreamName
 from weir.spark import Reader
 from weir.spark.failures import caused_by_events
 

@@ -8,8 +8,8 @@ from tests.chance import cases, random_for
 from tests.controller.driver import Driver
 from tests.controller.support import database_for_many
 from tests.sql.history import History, live
+from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.storage import Database
 
 
 @pytest.fixture(scope="package")

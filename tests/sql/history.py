@@ -12,9 +12,9 @@ from tests.controller.model import GRID, Cut, Model
 from tests.controller.support import Lane, run
 from tests.reader_groups.support import Group
 from weir.controller import queries
-from weir.segment import Segment, segment_name
-from weir.storage import Database
-from weir.stream_cut import StreamCut, check_valid
+from weir.database.connection import Database
+from weir.model.segment import Segment, segment_name
+from weir.model.stream_cut import StreamCut, check_valid
 
 TICK = timedelta(microseconds=1)
 

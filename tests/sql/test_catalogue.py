@@ -5,7 +5,7 @@ import pytest
 from psycopg2 import errors
 
 from tests.conftest import TestDatabase
-from weir import migrate
+from weir.database import migrate
 from weir.local.embedded_postgres import EmbeddedPostgres
 
 

@@ -14,9 +14,9 @@ from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
 from tests.sql.history import scaled_again_and_again
 from weir.controller.cuts import AROUND
+from weir.database.connection import Database
+from weir.model.segment import parse_segment_name
 from weir.reader_groups.checkpoints import checkpoint
-from weir.segment import parse_segment_name
-from weir.storage import Database
 
 EPOCHS = 4000
 

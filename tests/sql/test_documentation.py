@@ -5,8 +5,8 @@ from difflib import unified_diff
 from docs.generate_sql import EXAMPLES, TARGET, document
 from tests.conftest import TestDatabase
 from tests.controller.support import rows
+from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.storage import Database
 
 
 def test_the_page_is_up_to_date(

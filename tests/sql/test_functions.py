@@ -10,11 +10,11 @@ from tests.chance import cases, random_for
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, as_json
 from tests.controller.support import Lane, database_for_many
+from weir.database.connection import Database
 from weir.errors import NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.segment import Segment, parse_segment_name, segment_name
-from weir.storage import Database
-from weir.stream_cut import FUTURE, StreamCut, first_behind, join, meet
+from weir.model.segment import Segment, parse_segment_name, segment_name
+from weir.model.stream_cut import FUTURE, StreamCut, first_behind, join, meet
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ from tests.controller.support import Lane
 from tests.sql.history import TICK, History
 from weir.controller import queries
 from weir.controller.seal import seal_stream
+from weir.database.connection import Database
 from weir.errors import InvalidInput, Truncated
+from weir.model.segment import segment_name
+from weir.model.stream_cut import at_or_before, join, meet
 from weir.retention.capture import capture
-from weir.segment import segment_name
-from weir.storage import Database
-from weir.stream_cut import at_or_before, join, meet
 
 # Segments and epochs.
 

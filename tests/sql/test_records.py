@@ -9,13 +9,14 @@ from tests.controller.model import GRID, as_json
 from tests.controller.support import Lane, rows, run, staged, unique
 from tests.reader_groups.support import Group
 from tests.sql.history import History, scaled_again_and_again
-from weir.controller.seal import delete_stream, seal_stream
+from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
+from weir.database.connection import Database
+from weir.model.segment import segment_name
 from weir.retention.capture import capture
-from weir.segment import segment_name
-from weir.storage import Database
+from weir.retention.delete_stream import delete_stream
 
 CHUNK = 1000
 

@@ -8,10 +8,10 @@ import pytest
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, staged
 from tests.reader_groups.support import Group
+from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.retention.capture import capture
 from weir.retention.run import retain
-from weir.storage import Database
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from tests.controller.support import Lane
 from tests.sql.history import History
 from weir.controller import queries
 from weir.controller.cuts import check_cut, load_cuts
+from weir.database.connection import Database, count_statements
 from weir.errors import InvalidInput, NotFound, Truncated
-from weir.names import stream_name
-from weir.storage import Database, count_statements
+from weir.model.names import stream_name
 
 NOBODY = stream_name("no/such")
 THEN = datetime(2024, 1, 1, tzinfo=UTC)

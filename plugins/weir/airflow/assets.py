@@ -2,7 +2,7 @@
 
 from airflow.sdk import Asset, AssetAlias
 
-from weir.names import stream_name
+from weir.model.names import stream_name
 
 # weir_ingest does not know its stream before it runs, so it announces it through an alias.
 APPENDED = AssetAlias("weir-appended")

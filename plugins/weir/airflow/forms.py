@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk import Param
 
 from weir.airflow.layout import layout
-from weir.arguments import JOBS, form_schema
+from weir.operations import JOBS, form_schema
 
 POOL = "weir"
 RETRIES: dict[str, Any] = {

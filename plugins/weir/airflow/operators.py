@@ -14,12 +14,12 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from weir.airflow.forms import RETRIES
 from weir.airflow.readers import ReaderTask
-from weir.arguments import JOBS, parse
+from weir.database.connection import Database
 from weir.errors import InvalidInput, Unavailable, WeirError
-from weir.job import RunId, hand_over, job_path, read_outcome
-from weir.names import stream_name
+from weir.model.names import stream_name
+from weir.operations import JOBS, parse
+from weir.operations.runner import RunId, hand_over, job_path, read_outcome
 from weir.settings import load
-from weir.storage import Database
 
 log = logging.getLogger("weir.airflow")
 MOVES_DATA = {"ingest", "process"}
@@ -37,7 +37,7 @@ def say_last(context: Any) -> None:
 class WeirJobOperator(SparkSubmitOperator):
     """Run a Weir job and return its report.
 
-    :param job: a name of `weir.arguments.JOBS`, such as "ingest".
+    :param job: a name of `weir.operations.JOBS`, such as "ingest".
     :param arguments: what the job takes (templated); by default the params of the DAG run, which is
         what a form was filled in with.
 

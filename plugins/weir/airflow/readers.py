@@ -18,12 +18,12 @@ from airflow.sdk import task
 from airflow.sdk.exceptions import AirflowFailException
 from sqlalchemy import Connection, text
 
-from weir.arguments import Process, parse
+from weir.database.connection import Database
 from weir.errors import InvalidInput
-from weir.job import RunId
+from weir.operations import Process, parse
+from weir.operations.runner import RunId
 from weir.reader_groups.readers import leave
 from weir.settings import load
-from weir.storage import Database
 
 log = logging.getLogger("weir.airflow")
 

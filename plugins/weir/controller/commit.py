@@ -23,12 +23,12 @@ from weir.controller.locks import LockedStream, lock_streams, not_active
 from weir.controller.staged import Staged, announce, waiting, waiting_epochs
 from weir.controller.streams import schema_of, widen
 from weir.controller.transactions import Committed, held_by_another
+from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, NotFound
-from weir.key_space import KeyRange, splits_and_merges
-from weir.schema import combine
-from weir.segment import Segment, segment_id
-from weir.storage import Database
-from weir.warehouse import attempt_folder
+from weir.model.key_space import KeyRange, splits_and_merges
+from weir.model.schema import combine
+from weir.model.segment import Segment, segment_id
+from weir.warehouse.paths import attempt_folder
 
 _GIVEN = """(:s, :n, :attempt, :version, CAST(:segments AS bigint[]), CAST(:events AS bigint[]),
     CAST(:bytes AS bigint[]), CAST(:first AS bigint[]), CAST(:last AS bigint[]),

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.errors import Truncated
-from weir.segment import Segment, parse_segment_name
-from weir.stream_cut import StreamCut, check_valid
+from weir.model.segment import Segment, parse_segment_name
+from weir.model.stream_cut import StreamCut, check_valid
 
 
 def load_cuts(connection: Connection, stream_id: int, *cuts: Mapping[str, Any]) -> list[StreamCut]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedStream
 from weir.errors import InvalidInput
-from weir.segment import Segment
+from weir.model.segment import Segment
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, TextClause, text
 
-from weir.controller.configuration import Configuration
 from weir.errors import Conflict, NotFound
-from weir.names import StreamName
+from weir.model.names import StreamName
+from weir.model.stream_configuration import Configuration
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, Row, text
 
 from weir.controller.epochs import close
 from weir.controller.locks import lock_stream, no_such_stream
-from weir.names import StreamName
-from weir.storage import Database
+from weir.database.connection import Database
+from weir.model.names import StreamName
 
 Cut = dict[str, int | str]
 

@@ -8,12 +8,12 @@ from sqlalchemy import Connection, text
 
 from weir.controller.epochs import active_segments, next_epoch, tick
 from weir.controller.locks import LockedStream, lock_stream
-from weir.controller.requests import Request
+from weir.database.connection import Database
+from weir.database.requests import Request
 from weir.errors import InvalidInput
-from weir.key_space import KeyRange, check_scale, even_split, merge_blocks, splits_and_merges
-from weir.names import StreamName
-from weir.segment import Segment, parse_segment_name, segment_id
-from weir.storage import Database
+from weir.model.key_space import KeyRange, check_scale, even_split, merge_blocks, splits_and_merges
+from weir.model.names import StreamName
+from weir.model.segment import Segment, parse_segment_name, segment_id
 
 
 def scale(

@@ -11,8 +11,8 @@ from weir.controller.epochs import segments_at
 from weir.controller.locks import LockedStream
 from weir.controller.transactions import Attempt
 from weir.errors import InvariantViolation
-from weir.schema import Field
-from weir.segment import segment_name
+from weir.model.schema import Field
+from weir.model.segment import segment_name
 
 
 @dataclass(frozen=True)

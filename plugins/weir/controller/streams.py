@@ -6,15 +6,16 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.configuration import Configuration, check_count
 from weir.controller.epochs import active_segments
 from weir.controller.locks import LockedStream, read_stream
-from weir.controller.requests import Request
+from weir.controller.retention_queue import queueing
+from weir.database.connection import Database
+from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
-from weir.key_space import even_split
-from weir.names import StreamName
-from weir.schema import Field, plain
-from weir.storage import Database
+from weir.model.key_space import even_split
+from weir.model.names import StreamName
+from weir.model.schema import Field, plain
+from weir.model.stream_configuration import Configuration, check_count
 
 
 def create_stream(
@@ -74,7 +75,7 @@ def create_in(
     ranges = even_split(segments)
     row = connection.execute(
         text(
-            """WITH made AS (
+            f"""WITH made AS (
                 INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows,
                     retain_by_consumption, retain_min_age, retain_max_age, retain_min_bytes,
                     retain_max_bytes, cuts_every, retention_every, scaling, min_segments,
@@ -114,10 +115,9 @@ def create_in(
             ), moved AS (
                 INSERT INTO moved_stream (stream_id) SELECT stream_id FROM made
             ), due AS (
-                INSERT INTO retention_due (stream_id, due_at)
-                SELECT stream_id, clock_timestamp() FROM made
+                {queueing("made")}
             )
-            SELECT stream_id FROM made"""
+            SELECT stream_id FROM made"""  # noqa: S608 - constants
         ),
         {
             **asdict(configuration),

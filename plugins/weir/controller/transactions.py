@@ -16,12 +16,12 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import lock_streams, no_such_stream, not_active
+from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, WeirError
-from weir.names import StreamName, check_text
-from weir.schema import Field
-from weir.segment import Segment
-from weir.storage import Database, wait_for_disk
-from weir.warehouse import attempt_folder
+from weir.model.names import StreamName, check_text
+from weir.model.schema import Field
+from weir.model.segment import Segment
+from weir.warehouse.paths import attempt_folder
 
 log = logging.getLogger("weir.transactions")
 

@@ -11,12 +11,12 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import check_cut, load_cuts, segments_named
 from weir.controller.locks import LockedStream, lock_stream_and_groups
-from weir.controller.requests import Request
+from weir.controller.retention_queue import mark_retention_due
+from weir.database.connection import Database
+from weir.database.requests import Request
 from weir.errors import InvalidInput
-from weir.names import StreamName
-from weir.retention.due import soon
-from weir.storage import Database
-from weir.stream_cut import StreamCut, first_behind
+from weir.model.names import StreamName
+from weir.model.stream_cut import StreamCut, first_behind
 
 log = logging.getLogger("weir.truncation")
 
@@ -63,7 +63,7 @@ def truncate(
         if (before := request.result(connection)) is not None:
             return before
         result = _truncate(connection, stream, cut, find)
-        soon(connection, [stream.stream_id])
+        mark_retention_due(connection, [stream.stream_id])
         warn_of_lost(stream, result["lost"], "truncated by hand")
         return request.done(connection, result)
 

@@ -5,17 +5,17 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.configuration import Configuration
 from weir.controller.epochs import active_segments
 from weir.controller.locks import LockedStream, lock_stream
-from weir.controller.requests import Request
+from weir.controller.retention_queue import mark_retention_due
 from weir.controller.scale import scale_in
 from weir.controller.streams import schema_of, widen
-from weir.key_space import even_split
-from weir.names import StreamName
-from weir.retention.due import soon
-from weir.schema import Field, merge
-from weir.storage import Database
+from weir.database.connection import Database
+from weir.database.requests import Request
+from weir.model.key_space import even_split
+from weir.model.names import StreamName
+from weir.model.schema import Field, merge
+from weir.model.stream_configuration import Configuration
 
 
 def update_stream(
@@ -43,7 +43,7 @@ def update_stream(
         stream.must_be_active()
         configuration = stream.configuration.changed(changes)
         _store(connection, stream.stream_id, configuration)
-        soon(connection, [stream.stream_id])
+        mark_retention_due(connection, [stream.stream_id])
         if fields is not None:
             schema = schema_of(connection, stream)
             widen(connection, stream, _with(str(name), schema, fields), schema)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from weir import migrate, settings
+from weir import settings
+from weir.database import migrate
 from weir.local import logins, processes
 from weir.local.airflow_environment import REPOSITORY, weir_environment
 from weir.local.airflow_stack import AirflowStack

@@ -14,19 +14,19 @@ from weir.controller.commit import commit_in
 from weir.controller.locks import LockedGroup, lock_group, lock_reader, lock_streams_and_group
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
+from weir.database.connection import Database
+from weir.model.bounds import Bound
+from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import is_waiting, settle_group
-from weir.reader_groups.gaps import skip_gaps
+from weir.reader_groups.data_loss import skip_gaps
 from weir.reader_groups.groups import end_cuts
-from weir.reader_groups.held import check_held
 from weir.reader_groups.new_batch import Batch, open_new
 from weir.reader_groups.outputs import discard_outputs
-from weir.reader_groups.plan import Bound
 from weir.reader_groups.positions import advance
 from weir.reader_groups.readers import LAPSED, check_token, release_lapsed
 from weir.reader_groups.splits import open_parts
 from weir.reader_groups.table_outputs import StagedTable, publish_tables
-from weir.storage import Database
 
 __all__ = ["Batch", "check_held", "commit_batch", "open_batch"]
 

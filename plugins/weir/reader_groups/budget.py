@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
-from weir.reader_groups.plan import Bound
-from weir.segment import Segment
+from weir.model.bounds import Bound
+from weir.model.segment import Segment
 from weir.settings import Settings
 
 

@@ -12,16 +12,16 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedGroup, LockedStream, lock_streams_and_group
-from weir.controller.requests import Request
+from weir.controller.retention_queue import mark_retention_due
+from weir.database.connection import Database
+from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
-from weir.names import StreamName, reader_group_name
+from weir.model.names import StreamName, reader_group_name
+from weir.model.stream_cut import at_or_before, join, meet
 from weir.reader_groups.groups import check_settings, create_in, end_cuts, enter_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
-from weir.reader_groups.places import Cuts, check_not_below_the_head, find_place
-from weir.retention.due import soon
-from weir.storage import Database
-from weir.stream_cut import at_or_before, join, meet
+from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_place
 
 
 def update_reader_group(
@@ -94,7 +94,7 @@ def update_reader_group(
             connection, group, locked, bool(settings["subscriber"]),
             anew=settings["release"] != group.release,
         )  # fmt: skip
-        soon(connection, [stream.stream_id for stream in locked])
+        mark_retention_due(connection, [stream.stream_id for stream in locked])
         if pins is not None:
             known = {stream_id for stream_id, _ in _streams_of(connection, group.name)}
             here = {s.name: s.stream_id for s in locked if s.stream_id in known}
@@ -110,7 +110,8 @@ def reset_reader_group(
     database: Database, name: str, to: str, *, allow_repeat: bool = False, request_id: str
 ) -> dict[str, Any]:
     """Let a group stand at another place, for all of its streams: `start` (where it began), or one
-    of `weir.reader_groups.places`. Open batches are abandoned, and readers must join again.
+    of `weir.reader_groups.starting_points`. Open batches are abandoned, and readers must join
+    again.
 
     Raises Truncated for a place below the head, and Conflict when events that were read and
     committed would be read again (unless `allow_repeat`).
@@ -150,7 +151,7 @@ def reset_reader_group(
                 "repeat what was committed; set allow_repeat if that is wanted.",
             )
         _move(connection, group, cuts)
-        soon(connection, cuts)
+        mark_retention_due(connection, cuts)
         return request.done(
             connection,
             {
@@ -217,7 +218,7 @@ def delete_reader_group(database: Database, name: str, *, request_id: str) -> di
         if (before := request.result(connection)) is not None:  # there is nothing to lock any more
             return before
         locked, group = lock_group_and_streams(connection, name)
-        soon(connection, [stream.stream_id for stream in locked])
+        mark_retention_due(connection, [stream.stream_id for stream in locked])
         discard_outputs(connection, group.group_id)
         connection.execute(
             text(

@@ -16,13 +16,14 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import LockedGroup
-from weir.controller.requests import Request
+from weir.controller.retention_queue import queueing
+from weir.database.connection import Database
+from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError
-from weir.names import reader_group_name
+from weir.model.bounds import Bound
+from weir.model.names import reader_group_name
 from weir.reader_groups.changes import lock_group_and_streams
-from weir.reader_groups.plan import Bound
 from weir.reader_groups.positions import advance
-from weir.storage import Database
 
 log = logging.getLogger("weir.reader_groups")
 
@@ -402,7 +403,7 @@ def _publish(connection: Connection, group: LockedGroup, name: str) -> None:
         return
     connection.execute(
         text(
-            """WITH published AS (
+            f"""WITH published AS (
                 UPDATE reader_group_stream gs
                 SET published_at = clock_timestamp(), published_cut = j.cut
                 FROM checkpoint c
@@ -414,11 +415,9 @@ def _publish(connection: Connection, group: LockedGroup, name: str) -> None:
                   AND gs.stream_id = b.stream_id AND j.cut <> b.published_cut
                 RETURNING gs.stream_id
             ), due AS (
-                INSERT INTO retention_due (stream_id, due_at)
-                SELECT stream_id, clock_timestamp() FROM published JOIN stream USING (stream_id)
-                WHERE state = 'active'
+                {queueing("published JOIN stream USING (stream_id) WHERE state = 'active'")}
             )
-            UPDATE checkpoint SET published = true WHERE group_id = :g AND name = :name"""
+            UPDATE checkpoint SET published = true WHERE group_id = :g AND name = :name"""  # noqa: S608 - constants
         ),
         {"g": group.group_id, "name": name},
     )

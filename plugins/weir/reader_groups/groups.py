@@ -6,14 +6,15 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.amounts import LONGEST, say_age
 from weir.controller.locks import LockedGroup, LockedStream, lock_streams
-from weir.controller.requests import Request
+from weir.controller.retention_queue import queueing
+from weir.database.connection import Database
+from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
-from weir.names import StreamName, reader_group_name
-from weir.reader_groups.places import Cuts, check_not_below_the_head, find_place
-from weir.storage import Database
-from weir.stream_cut import first_behind
+from weir.model.amounts import LONGEST, say_age
+from weir.model.names import StreamName, reader_group_name
+from weir.model.stream_cut import first_behind
+from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_place
 
 ON_GAP = ("fail", "skip")
 RELEASE = ("automatic", "manual")
@@ -34,10 +35,10 @@ def create_reader_group(
 ) -> dict[str, Any]:
     """Create a group that reads `streams` from one place, and stops at another if `end` names one.
 
-    Places are those of `weir.reader_groups.places`. A subscriber is protected from retention from
-    this very transaction on, by its start cut; `release`: by what it releases events, `time_out`:
-    seconds without activity after which it holds nothing back any more. Raises NotFound for a
-    stream, Truncated for a place below the head, Conflict when the group exists.
+    Places are those of `weir.reader_groups.starting_points`. A subscriber is protected from
+    retention from this very transaction on, by its start cut; `release`: by what it releases
+    events, `time_out`: seconds without activity after which it holds nothing back any more. Raises
+    NotFound for a stream, Truncated for a place below the head, Conflict when the group exists.
     """
     reader_group_name(name)
     check_settings(on_gap, release, time_out)
@@ -116,7 +117,7 @@ def enter_streams(
     """Let a group stand at cuts of streams that it did not read so far."""
     connection.execute(
         text(
-            """WITH starts AS (
+            f"""WITH starts AS (
                 INSERT INTO reader_group_stream (group_id, stream_id, start_cut, end_cut,
                                                  published_cut, published_at)
                 SELECT :group_id, c.stream, c.start_cut, c.end_cut,
@@ -126,15 +127,13 @@ def enter_streams(
                     AS c (stream bigint, start_cut jsonb, end_cut jsonb)
                 RETURNING stream_id, start_cut
             ), due AS (
-                INSERT INTO retention_due (stream_id, due_at)
-                SELECT stream_id, clock_timestamp() FROM starts JOIN stream USING (stream_id)
-                WHERE state = 'active'
+                {queueing("starts JOIN stream USING (stream_id) WHERE state = 'active'")}
             )
             INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset)
             SELECT :group_id, starts.stream_id, e.segment_id,
                    CASE WHEN e.event_offset IS NULL THEN 'future' ELSE 'unassigned' END,
                    e.event_offset
-            FROM starts CROSS JOIN LATERAL cut_entries(starts.start_cut) e"""
+            FROM starts CROSS JOIN LATERAL cut_entries(starts.start_cut) e"""  # noqa: S608 - constants
         ),
         {
             "group_id": group_id,

@@ -10,10 +10,12 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedGroup
-from weir.reader_groups.assignment import assign, unread_events
+from weir.model.assignment import assign, unread_events
+from weir.model.bounds import Bound, Graph, bounds_of_stream, recorded
+from weir.model.segment import Segment
+from weir.model.stream_cut import StreamCut
 from weir.reader_groups.budget import ALL, Budget, Fit, fit
 from weir.reader_groups.pins import read_pins, reserved
-from weir.reader_groups.plan import Bound, Graph, bounds_of_stream, recorded
 from weir.reader_groups.positions import (
     Key,
     Position,
@@ -22,8 +24,6 @@ from weir.reader_groups.positions import (
     read_lags,
     read_positions,
 )
-from weir.segment import Segment
-from weir.stream_cut import StreamCut
 
 
 @dataclass(frozen=True)

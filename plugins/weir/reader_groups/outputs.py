@@ -11,10 +11,10 @@ from pyarrow import fs
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import lock_group
-from weir.reader_groups.held import check_held
+from weir.database.connection import Database
+from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.new_batch import Batch
-from weir.storage import Database
-from weir.warehouse import filesystem
+from weir.warehouse.filesystem import filesystem
 
 PART = 1000  # folders of which a manifest names the newest, and a file each the older ones
 

@@ -15,10 +15,10 @@ from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedGroup
 from weir.errors import InvalidInput
-from weir.key_space import KeyRange, check_range
-from weir.names import StreamName, reader_label, stream_name
+from weir.model.key_space import KeyRange, check_range
+from weir.model.names import StreamName, reader_label, stream_name
+from weir.model.segment import Segment
 from weir.reader_groups.positions import Key, Position
-from weir.segment import Segment
 
 _PIN = re.compile(r"(\S+)\s+([0-9.e-]+?)\.\.([0-9.e-]+)\s+(\S+)")
 Pinned = Mapping[int, Sequence[tuple[KeyRange, str]]]  # by stream id: keys and their label

@@ -6,21 +6,22 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedGroup
-from weir.reader_groups.plan import Bound, Graph, SegmentState
-from weir.segment import Segment
-from weir.stream_cut import ready
+from weir.controller.retention_queue import queueing
+from weir.model.bounds import Bound, Graph, SegmentState
+from weir.model.segment import Segment
+from weir.model.stream_cut import ready
 
 # The readers of a group were active. If that was long ago, it may have been left out by retention,
 # and is in again.
-MOVED = """noted AS (
+_TIMED_OUT = """reader_group JOIN reader_group_stream USING (group_id)
+            JOIN stream USING (stream_id)
+        WHERE group_id = :g AND subscriber AND stream.state = 'active'
+          AND moved_at + time_out * interval '1 second' < clock_timestamp()"""
+MOVED = f"""noted AS (
         UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g
     ), back AS (
-        INSERT INTO retention_due (stream_id, due_at)
-        SELECT stream_id, clock_timestamp()
-        FROM reader_group JOIN reader_group_stream USING (group_id) JOIN stream USING (stream_id)
-        WHERE group_id = :g AND subscriber AND stream.state = 'active'
-          AND moved_at + time_out * interval '1 second' < clock_timestamp()
-    )"""
+        {queueing(_TIMED_OUT)}
+    )"""  # noqa: S608 - constants
 Key = tuple[int, int]  # stream and segment id
 MOST_SEGMENTS_AHEAD = 20_000  # how much of the graph one batch looks at, but for direct successors
 

@@ -12,16 +12,16 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import LockedGroup, lock_group
-from weir.controller.requests import Request
+from weir.database.connection import Database
+from weir.database.requests import Request
 from weir.errors import Fenced, InvalidInput, NotFound, WeirError
-from weir.names import check_text, reader_label
+from weir.model.bounds import Bound
+from weir.model.names import check_text, reader_label
+from weir.model.segment import Segment, segment_name
+from weir.model.stream_cut import read_text
 from weir.reader_groups.outputs import discard_outputs
-from weir.reader_groups.places import by_stream
-from weir.reader_groups.plan import Bound
 from weir.reader_groups.positions import advance
-from weir.segment import Segment, segment_name
-from weir.storage import Database
-from weir.stream_cut import read_text
+from weir.reader_groups.starting_points import by_stream
 
 # `:lease` is the configured lease in seconds.
 LAPSED = """greatest(r.lease_until, pg_postmaster_start_time() + :lease * interval '1 second')

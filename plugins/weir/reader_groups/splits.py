@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedGroup, lock_group
-from weir.reader_groups.halves import halve
-from weir.reader_groups.held import held_or_split
+from weir.database.connection import Database
+from weir.model.bisection import halve
+from weir.model.bounds import Bound, recorded
+from weir.reader_groups.batch_ownership import held_or_split
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import discard_outputs
-from weir.reader_groups.plan import Bound, recorded
-from weir.storage import Database
 
 
 def split_batch(database: Database, batch: Batch, error: str) -> None:

@@ -4,11 +4,12 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.storage import Database
+from weir.controller.retention_queue import queueing
+from weir.database.connection import Database
 
 _ONE_RUN = 4_871_209_356_120_774_913  # an advisory lock: "cuts" and a few random bits
 _CAPTURE = text(
-    """WITH moved AS MATERIALIZED (
+    f"""WITH moved AS MATERIALIZED (
         SELECT s.stream_id, s.last_clock, s.state, l.cut, s.state <> 'active'
             OR l.recorded_at IS NULL
             OR n.now > l.recorded_at + coalesce(s.cuts_every, 0) * interval '1 second'
@@ -33,11 +34,10 @@ _CAPTURE = text(
         ON CONFLICT (stream_id, recorded_at) DO NOTHING
         RETURNING stream_id, cut, events, bytes
     ), due AS (
-        INSERT INTO retention_due (stream_id, due_at)
-        SELECT stream_id, clock_timestamp() FROM made
+        {queueing("made")}
     )
     SELECT s.scope || '/' || s.name AS stream, made.* FROM made JOIN stream s USING (stream_id)
-    ORDER BY made.stream_id"""
+    ORDER BY made.stream_id"""  # noqa: S608 - constants
 )
 
 

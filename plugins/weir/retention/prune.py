@@ -14,9 +14,9 @@ from sqlalchemy.exc import DBAPIError
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import lock_stream_and_groups
+from weir.database.connection import Database
 from weir.errors import NotFound, WeirError
-from weir.storage import Database
-from weir.stream_cut import meet
+from weir.model.stream_cut import meet
 
 # The streams that have something old below the head: the segment that was sealed first, the first
 # entry of the time index of a segment that the head lies in, or a decision that is not the last

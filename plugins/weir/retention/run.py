@@ -20,15 +20,23 @@ from weir.controller.locks import (
     not_active,
     read_stream,
 )
+from weir.controller.retention_queue import due_streams, queueing, take_due
 from weir.controller.truncation import Freed, files_below, lost_to, move_head, warn_of_lost
+from weir.database.connection import Database
 from weir.errors import NotFound, WeirError
-from weir.names import StreamName
-from weir.retention.decision import Decision, Limits, Record, Situation, Size, decide
-from weir.retention.due import due, looked_at
-from weir.storage import Database
-from weir.stream_cut import StreamCut
+from weir.model.names import StreamName
+from weir.model.retention_decision import Decision, Limits, Record, Situation, Size, decide
+from weir.model.stream_cut import StreamCut
 
 log = logging.getLogger("weir.retention")
+
+# After a truncation there may be more to delete; after anything else, when time alone allows it.
+_AGAIN = queueing(
+    """stream WHERE stream_id = :s
+       AND (CAST(:cut AS jsonb) IS NOT NULL OR CAST(:next_at AS timestamptz) IS NOT NULL)""",
+    """CASE WHEN CAST(:cut AS jsonb) IS NULL
+       THEN CAST(:next_at AS timestamptz) ELSE clock_timestamp() END""",
+)
 _INPUTS = text("SELECT * FROM retention_inputs(:s)")
 
 
@@ -41,7 +49,7 @@ def retain(
     Returns per stream the decision, what was freed, or the sentence of the failure; so of those in
     `names` that are not there or are sealed.
     """
-    streams = database.transaction(partial(due, names=names))
+    streams = database.transaction(partial(due_streams, names=names))
     reports = []
     active = {stream for _, stream in streams}
     if others := [name for name in names or () if str(name) not in active]:
@@ -87,7 +95,7 @@ def _retain_one(
     if stream.state != "active":  # sealed meanwhile
         return None
     # Before what it rests on is read: what changes later is noted anew.
-    if not dry_run and not looked_at(connection, stream_id) and only_due:
+    if not dry_run and not take_due(connection, stream_id) and only_due:
         return None  # by another run, meanwhile
     inputs = _inputs(connection, stream)
     decision = decide(inputs.situation)
@@ -167,7 +175,7 @@ def _record(
     cut = json.dumps(decision.cut.to_json()) if decision.cut else None
     connection.execute(
         text(
-            """WITH made AS (
+            f"""WITH made AS (
                 INSERT INTO retention_decision (stream_id, decided_at, rule, reason, head, bound,
                     cut, held_by, overtaken, left_out, lost, events, bytes)
                 SELECT :s, clock_timestamp(), :rule, :reason, CAST(:head AS jsonb),
@@ -186,13 +194,9 @@ def _record(
                 DELETE FROM stream_cut WHERE stream_id = :s
                   AND recorded_at <= (SELECT last_record(:s, CAST(:cut AS jsonb)))
             ), again AS (
-                INSERT INTO retention_due (stream_id, due_at)
-                SELECT :s, CASE WHEN CAST(:cut AS jsonb) IS NULL
-                           THEN CAST(:next_at AS timestamptz) ELSE clock_timestamp() END AS at
-                WHERE CAST(:cut AS jsonb) IS NOT NULL
-                   OR CAST(:next_at AS timestamptz) IS NOT NULL
+                {_AGAIN}
             )
-            UPDATE stream SET retained_at = clock_timestamp() WHERE stream_id = :s"""
+            UPDATE stream SET retained_at = clock_timestamp() WHERE stream_id = :s"""  # noqa: S608 - a constant
         ),
         {
             "s": stream.stream_id,

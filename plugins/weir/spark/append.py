@@ -12,15 +12,15 @@ from sqlalchemy import Connection
 from weir.controller.commit import commit
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
+from weir.database.connection import Database
 from weir.errors import Unavailable
-from weir.garbage import check_warehouse_ownership
-from weir.names import StreamName, stream_name
+from weir.model.names import StreamName, stream_name
 from weir.settings import Settings, load
 from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading_session
 from weir.spark.rejected import check_rejected, stage_rejected
 from weir.spark.stage import Say, ranked, stage
 from weir.spark.unreadable import naming_files
-from weir.storage import Database
+from weir.warehouse.ownership import check_warehouse_ownership
 
 log = logging.getLogger("weir.append")
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from sqlalchemy import Connection
 
 from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError
-from weir.names import stream_name
+from weir.model.names import stream_name
 from weir.reader_groups.batches import rejected_of
 from weir.reader_groups.groups import group_streams
 from weir.spark.append import Appender

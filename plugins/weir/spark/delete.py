@@ -6,8 +6,8 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from weir.errors import InvalidInput
-from weir.removal import Delete, Files, delete_here
-from weir.warehouse import filesystem
+from weir.warehouse.file_deletion import Delete, Files, delete_here
+from weir.warehouse.filesystem import filesystem
 
 FEW = 5_000  # so many files are deleted before executors have begun to
 

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
-from weir.names import check_user_columns
+from weir.model.names import check_user_columns
 from weir.spark.session import active, moved
 
 MOST_CHARACTERS = 1_000  # of an expression: Spark's parser is slow beyond

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException, PythonException
 from sqlalchemy import exc
 
 from weir.errors import BadRows, WeirError, is_mistake
-from weir.reader_groups.refusals import of_rows
+from weir.reader_groups.refused_rows import of_rows
 
 LONGEST = 500  # characters of an error that are repeated in a sentence
 # Spark's SQLSTATEs: data, constraints, raise_error and assert_true.

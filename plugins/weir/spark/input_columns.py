@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from weir.errors import InvalidInput
-from weir.names import check_user_columns, shortened
-from weir.schema import Field, plain, same_type, show, without_metadata
+from weir.model.names import check_user_columns, shortened
+from weir.model.schema import Field, plain, same_type, show, without_metadata
 from weir.spark.frames import exact, quoted
 from weir.spark.routing import SEQ
 from weir.spark.session import COMPLETE
@@ -37,7 +37,8 @@ from weir.spark.text_files import (
     unfit,
 )
 from weir.spark.unreadable import damage_of, damaged, first_cause, one_line
-from weir.warehouse import filesystem, spark_path
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.paths import spark_path
 
 if TYPE_CHECKING:
     from weir.spark.inputs import Inputs

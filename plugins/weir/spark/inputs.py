@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 
 from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
-from weir.names import check_text, shortened
-from weir.schema import Field
+from weir.model.names import check_text, shortened
+from weir.model.schema import Field
 from weir.spark.file_formats import AUTO, FORMATS, format_of
 from weir.spark.frames import exact, one_after_another
 from weir.spark.input_columns import (
@@ -36,7 +36,8 @@ from weir.spark.input_columns import (
 )
 from weir.spark.routing import SEQ
 from weir.spark.session import private_session
-from weir.warehouse import below_root, filesystem, spark_path
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.paths import below_root, spark_path
 
 FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33  # of the rank: file, block of a split text file, row
 ROW_MASK = (1 << ROW_BITS) - 1

@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 from weir.controller.locks import read_stream
 from weir.errors import InvalidInput
-from weir.names import stream_name
+from weir.model.names import stream_name
 from weir.reader_groups.table_outputs import read_table, table_name
-from weir.warehouse import below_root
+from weir.warehouse.paths import below_root
 
 
 @dataclass(frozen=True)

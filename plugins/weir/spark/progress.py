@@ -9,7 +9,7 @@ from typing import Any
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from weir.warehouse import filesystem
+from weir.warehouse.filesystem import filesystem
 
 EVERY = 10.0  # seconds, as often as Spark's executors tell the driver about tasks that run
 _ROWS = "number of output rows"  # Spark's name for it, in each step of a plan

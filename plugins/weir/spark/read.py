@@ -13,16 +13,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from weir.controller.reads import FileSlice, plan_of_stream
+from weir.controller.read_plan import FileSlice, plan_of_stream
+from weir.database.connection import Database
 from weir.errors import InvalidInput
-from weir.names import StreamName
-from weir.schema import Field, without_metadata
+from weir.model.names import StreamName
+from weir.model.schema import Field, without_metadata
 from weir.settings import Settings
 from weir.spark.frames import exact, one_after_another, quoted
 from weir.spark.routing import SEGMENT, SEQ, TASK, constant_array
 from weir.spark.session import COMPLETE, moved, private_session
-from weir.storage import Database
-from weir.warehouse import spark_path
+from weir.warehouse.paths import spark_path
 
 ORDERS = ("segment", "stream", "none")
 PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds

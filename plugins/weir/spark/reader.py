@@ -18,9 +18,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
 
-from weir.controller.reads import plan_of_bounds
+from weir.controller.read_plan import plan_of_bounds
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, Committed, abort, ping
+from weir.database.connection import KeepAlive
 from weir.errors import (
     Conflict,
     Fenced,
@@ -29,18 +30,17 @@ from weir.errors import (
     Truncated,
     Unavailable,
 )
-from weir.garbage import check_warehouse_ownership
-from weir.names import StreamName, stream_name
+from weir.model.names import StreamName, stream_name
+from weir.model.segment import segment_name
+from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.batches import Batch, commit_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.groups import group_streams, group_tails
-from weir.reader_groups.held import check_held
+from weir.reader_groups.next_batch import next_batch
 from weir.reader_groups.outputs import record_output, write_manifest
 from weir.reader_groups.readers import join, leave, renew
 from weir.reader_groups.splits import split_batch
 from weir.reader_groups.table_outputs import StagedTable, drop_staging, make_staging, read_table
-from weir.reader_groups.turns import next_batch
-from weir.segment import segment_name
 from weir.spark.append import Appender
 from weir.spark.failures import sentence
 from weir.spark.outputs import Output
@@ -49,8 +49,8 @@ from weir.spark.read import frame_of
 from weir.spark.rejected import failed_events, make_rejected_stream
 from weir.spark.session import check_classic, moved, writing_session
 from weir.spark.table_output import copy_rows, longest, matched
-from weir.storage import KeepAlive
-from weir.warehouse import spark_path
+from weir.warehouse.ownership import check_warehouse_ownership
+from weir.warehouse.paths import spark_path
 
 log = logging.getLogger("weir.reader")
 _SHOWN = 5  # segments of a batch that a sentence names

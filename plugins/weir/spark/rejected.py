@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from weir.controller.configuration import Configuration
 from weir.controller.staged import Staged
 from weir.controller.streams import create_in
 from weir.controller.transactions import Attempt, Committed, begin, check_attempt
+from weir.database.connection import Database
 from weir.errors import BadRows, Conflict, InvariantViolation
-from weir.names import StreamName, stream_name
+from weir.model.names import StreamName, stream_name
+from weir.model.stream_configuration import Configuration
 from weir.settings import Settings
 from weir.spark.frames import as_json, exact, quoted
 from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS, ROW_MASK
 from weir.spark.read import PLACES
 from weir.spark.routing import SEQ
 from weir.spark.stage import stage
-from weir.storage import Database
-from weir.warehouse import spark_path
+from weir.warehouse.paths import spark_path
 
 if TYPE_CHECKING:
     from weir.spark.append import Appender

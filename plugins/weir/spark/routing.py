@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from weir.segment import Segment
+from weir.model.segment import Segment
 
 SEQ, SEGMENT, TASK = "_weir_seq", "_weir_segment", "_weir_task"
 REJECTED_SEGMENT = -1  # the folder of rows that do not become events

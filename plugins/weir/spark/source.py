@@ -29,20 +29,20 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlalchemy import Connection, text
 
-from weir import tables
+from weir.arrow.read import read_slice
 from weir.controller import queries
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import read_stream
 from weir.controller.queries import Cut
-from weir.controller.reads import FileSlice, schema_by_id
+from weir.controller.read_plan import FileSlice, plan, readable, schema_by_id
+from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError
-from weir.names import StreamName, stream_name
+from weir.model.names import StreamName, stream_name
+from weir.model.schema import without_metadata
+from weir.model.stream_cut import meet
 from weir.reader_groups.groups import ON_GAP
-from weir.schema import without_metadata
 from weir.settings import Settings, load
 from weir.spark.read import PLACES, chains_of
-from weir.storage import Database
-from weir.stream_cut import meet
 
 _STEPS = 1000  # how many ends of segments are passed in one look
 # From where a query is, which is known to be valid; that it was truncated its batch says.
@@ -179,7 +179,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             stream_id = read_stream(connection, stream).stream_id
             cut: Cut = start
             if self._source.on_gap == "skip":
-                cut = tables.readable(connection, stream_id, start, None)[0] or start
+                cut = readable(connection, stream_id, start, None)[0] or start
             else:
                 load_cuts(connection, stream_id, start)  # what was pruned has no next cut
             events = 0
@@ -210,9 +210,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _parts(source: WeirSource, start: Cut | None, end: Cut | None) -> list[InputPartition]:
     """A task for each key range, so that the events of a key are in order."""
-    slices, _ = _ask(
-        source.settings, lambda c: tables.plan(c, source.stream, start, end, source.on_gap)
-    )
+    slices, _ = _ask(source.settings, lambda c: plan(c, source.stream, start, end, source.on_gap))
     return [
         _Part(sorted(chain, key=lambda s: (s.segment_id, s.start_offset)))
         for chain in chains_of(slices)
@@ -226,7 +224,7 @@ def _batches(
     wanted = [field["name"] for field in fields if field["name"] not in PLACES]
     user = [field for field in fields if field["name"] in wanted]
     for part in partition.slices:
-        yield from tables.read_slice(settings.warehouse, part, user, wanted).to_batches()
+        yield from read_slice(settings.warehouse, part, user, wanted).to_batches()
 
 
 def _cut(written: str, without: str = "") -> Cut | None:

@@ -20,10 +20,9 @@ from pyspark.sql.types import StructType
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, InvariantViolation
-from weir.names import check_user_columns
-from weir.removal import delete_here
-from weir.schema import Field, merge
-from weir.segment import segment_name
+from weir.model.names import check_user_columns
+from weir.model.schema import Field, merge
+from weir.model.segment import segment_name
 from weir.spark.expressions import Expression, check_expression, with_expression
 from weir.spark.frames import exact, one_after_another
 from weir.spark.inputs import MALFORMED
@@ -38,7 +37,10 @@ from weir.spark.routing import (
     segment_ordinal,
 )
 from weir.spark.session import COMPLETE, check_classic, moved, private_session, writing_session
-from weir.warehouse import check_unused, filesystem, spark_path
+from weir.warehouse.file_deletion import delete_here
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.ownership import check_unused
+from weir.warehouse.paths import spark_path
 
 Say = Callable[[str], None]
 log = logging.getLogger("weir.stage")

@@ -24,13 +24,13 @@ from pyspark.sql.types import (
 )
 from sqlalchemy import exc
 
+from weir.database.connection import Database, copy_in, sqlstate
 from weir.errors import BadRows, InvalidInput, Unavailable
-from weir.reader_groups.refusals import of_rows
+from weir.reader_groups.refused_rows import of_rows
 from weir.reader_groups.table_outputs import Column
 from weir.settings import Settings
 from weir.spark.frames import as_json, quoted
 from weir.spark.session import moved, private_session
-from weir.storage import Database, copy_in, sqlstate
 
 # Per type in Spark those in Postgres that hold each of its values unchanged.
 _FITS = {

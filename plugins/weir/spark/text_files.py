@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from weir.errors import InvalidInput
-from weir.names import shortened, unstorable
-from weir.schema import Field, show
-from weir.warehouse import filesystem
+from weir.model.names import shortened, unstorable
+from weir.model.schema import Field, show
+from weir.warehouse.filesystem import filesystem
 
 LONGEST_LINE = 16 << 20  # bytes
 LONGEST_HEADER = 1 << 20  # bytes

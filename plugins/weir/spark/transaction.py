@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from weir.controller.commit import commit
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, Committed, ping_all
-from weir.names import StreamName
+from weir.model.names import StreamName
 from weir.spark.append import Appender
 
 

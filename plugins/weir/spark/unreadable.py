@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from weir.errors import InvalidInput, WeirError
-from weir.warehouse import filesystem
+from weir.warehouse.filesystem import filesystem
 
 _PIECE = 16 << 20
 _CLASS = re.compile(r"[\w.$]*(Exception|Error): |@[0-9a-f]{6,}")

@@ -1,0 +1,1 @@
+"""Appending and reading pyarrow tables, without a JVM."""

@@ -1,0 +1,180 @@
+"""Append and read without a JVM, for small things: pyarrow tables.
+
+The same transactions, files and order as with Spark; a stream can be written by one and read by the
+other.
+"""
+
+import re
+import struct
+import uuid
+from bisect import bisect_right
+from collections import Counter
+from functools import cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import xxhash
+from pyarrow import fs
+
+from weir.arrow.schema import from_arrow, to_arrow
+from weir.controller.commit import commit
+from weir.controller.staged import Staged, StagedFile
+from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
+from weir.database.connection import Database
+from weir.errors import BadRows, InvalidInput, Unavailable
+from weir.model.names import stream_name
+from weir.model.schema import merge
+from weir.model.segment import Segment
+from weir.settings import Settings, load
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.ownership import check_unused, check_warehouse_ownership
+
+_SEQ = "_weir_seq"
+_SEED = 42  # Spark's own for xxhash64
+_STEPS = 1 << 53
+_ROWS_PER_FILE = 1_000_000
+_COLUMN = re.compile(r"`([^`]+)`|([A-Za-z_]\w*)")
+
+
+def append(
+    stream: str,
+    table: pa.Table,
+    *,
+    writer_id: str,
+    batch_id: str,
+    source: str = "program",
+    settings: Settings | None = None,
+) -> Committed:
+    """Append the rows of a pyarrow table to a stream, in their order, as one transaction.
+
+    `writer_id` and `batch_id` are its identity: a retry appends nothing twice. The routing key must
+    be a column of strings, whole numbers, booleans or dates; for an expression, and to quarantine
+    rows, append with Spark. Raises BadRows for rows without a key, InvalidInput for columns that
+    don't fit.
+    """
+    settings = settings or load()
+    database = Database.of(settings)
+    try:
+        begun = begin(
+            database, stream_name(stream), writer_id=writer_id, batch_id=batch_id,
+            fingerprint="table", lease=settings.transaction_lease, source=source,
+        )  # fmt: skip
+        if isinstance(begun, Committed):
+            return begun
+        try:
+            check_warehouse_ownership(database, settings.warehouse)
+            lease, longest = settings.transaction_lease, settings.transaction_max
+            with database.keep_alive(
+                lambda c: ping_all(c, [begun], lease, longest), every=lease / 3
+            ):
+                staged = _stage(settings.warehouse, begun, table)
+            return commit(database, staged)[0]
+        except Exception as error:
+            if not isinstance(error, Unavailable):  # then nobody knows whether it was committed
+                abort(database, begun)
+            raise
+    finally:
+        database.dispose()
+
+
+def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
+    """Write the rows of each segment to files of their own, in the order of the table."""
+    check_unused(warehouse, attempt.folder)
+    fields = merge(str(attempt.stream), attempt.fields, from_arrow(table.schema))
+    given = to_arrow([f for f in fields if f["name"] in table.schema.names])
+    table = table.select(given.names).cast(given)
+    ordinals = _ordinals(attempt, table)
+    table = table.append_column(_SEQ, pa.array(range(table.num_rows), pa.int64()))
+    table = table.take(pc.sort_indices(ordinals))  # which is stable
+    counts = Counter(ordinals.to_pylist())
+    system, base = filesystem(warehouse)
+    files = []
+    past = 0
+    for i, segment in enumerate(_by_range(attempt)):
+        rows = table.slice(past, counts[i])
+        past += counts[i]
+        for first in range(0, rows.num_rows, _ROWS_PER_FILE):
+            task = i + len(attempt.segments) * (first // _ROWS_PER_FILE)
+            part = rows.slice(first, _ROWS_PER_FILE)
+            files.append(_write(system, base, attempt, segment, task, part))
+    return Staged(attempt, tuple(files), fields)
+
+
+def _write(
+    system: fs.FileSystem, base: str, attempt: Attempt, segment: Segment, task: int, rows: pa.Table
+) -> StagedFile:
+    folder = f"{attempt.folder}_weir_segment={segment.segment_id}/_weir_task={task}"
+    path = f"{folder}/part-{uuid.uuid4().hex}.c000.parquet"
+    system.create_dir(f"{base}/{folder}", recursive=True)
+    with system.open_output_stream(f"{base}/{path}") as out:
+        pq.write_table(
+            rows, out, compression="snappy", use_dictionary=rows.column_names[:-1],
+            column_encoding={_SEQ: "DELTA_BINARY_PACKED"},
+        )  # fmt: skip
+    size = system.get_file_info(f"{base}/{path}").size
+    ranks = rows[_SEQ]
+    return StagedFile(
+        segment.segment_id, path, rows.num_rows, size, ranks[0].as_py(), ranks[-1].as_py()
+    )
+
+
+def _by_range(attempt: Attempt) -> list[Segment]:
+    return sorted(attempt.segments, key=lambda segment: segment.key_low)
+
+
+def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
+    """Per row which of the segments, by range, its routing key falls into."""
+    match = _COLUMN.fullmatch(attempt.routing_key.strip())
+    column = match and (match[1] or match[2])
+    if column is None:
+        raise InvalidInput(
+            "routing_key_needs_spark",
+            f"the routing key of stream {attempt.stream} is the expression "
+            f"{attempt.routing_key!r}; append to it with Spark.",
+        )
+    names = {name.lower(): name for name in table.schema.names}
+    if column.lower() not in names:
+        raise InvalidInput(
+            "routing_key_column_missing",
+            f"the routing key of stream {attempt.stream} is {column!r}, but the rows have no such "
+            f"column (they have {', '.join(list(table.schema.names)[:8])}).",
+        )
+    keys = table[names[column.lower()]]
+    if keys.null_count and attempt.on_missing_key != "spread":
+        raise BadRows(
+            "bad_rows",
+            f"{keys.null_count:,} of {len(keys):,} rows have no routing key ({column}); fill it "
+            "in, or set on_missing_key to spread with weir_update_stream, or append with Spark to "
+            "quarantine them.",
+        )
+    lows = [segment.key_low for segment in _by_range(attempt)]
+
+    @cache
+    def place(data: bytes) -> int:
+        position = (xxhash.xxh64_intdigest(data, _SEED) >> 11) / _STEPS
+        return bisect_right(lows, position) - 1
+
+    found = [
+        place(struct.pack("<q", rank) if key is None else key.encode())
+        for rank, key in enumerate(_texts(keys))
+    ]
+    return pa.array(found, pa.int32())
+
+
+def _texts(keys: pa.ChunkedArray) -> list[str | None]:
+    """The keys as Spark casts them to a string."""
+    kind = keys.type
+    if not (
+        pa.types.is_string(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_date32(kind)
+    ):
+        raise InvalidInput(
+            "routing_key_needs_spark",
+            f"the routing key is {kind}, which Spark writes as text in its own way; append with "
+            "Spark, or make it a string.",
+        )
+    texts: list[str | None] = keys.cast(pa.string()).to_pylist()
+    return texts

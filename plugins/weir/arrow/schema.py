@@ -1,0 +1,102 @@
+"""Spark's JSON form of a struct's fields, and pyarrow's schema, one from the other."""
+
+import re
+from typing import Any
+
+import pyarrow as pa
+
+from weir.errors import InvalidInput
+from weir.model.schema import Field
+
+_SIMPLE: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_BY_ARROW = {kind: name for name, kind in _SIMPLE.items()} | {
+    pa.large_string(): "string",
+    pa.string_view(): "string",
+    pa.large_binary(): "binary",
+}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+def to_arrow(fields: list[Field]) -> pa.Schema:
+    """The pyarrow schema of a stream's columns. Raises InvalidInput for a type it has none for."""
+    return pa.schema([pa.field(f["name"], _to_arrow(f["type"]), f["nullable"]) for f in fields])
+
+
+def from_arrow(schema: pa.Schema) -> list[Field]:
+    """A pyarrow table's columns as a stream has them. Raises InvalidInput naming the column."""
+    found = []
+    for field in schema:
+        try:
+            kind = _from_arrow(field.type)
+        except InvalidInput as error:
+            raise InvalidInput(
+                "column_type_unsupported", f"column {field.name!r} {error.sentence}"
+            ) from None
+        found.append({"name": field.name, "type": kind, "nullable": True, "metadata": {}})
+    return found
+
+
+def _to_arrow(kind: Any) -> pa.DataType:
+    if isinstance(kind, str):
+        if kind in _SIMPLE:
+            return _SIMPLE[kind]
+        if match := _DECIMAL.fullmatch(kind):
+            return pa.decimal128(int(match[1]), int(match[2]))
+    elif kind["type"] == "array":
+        return pa.list_(_to_arrow(kind["elementType"]))
+    elif kind["type"] == "map":
+        return pa.map_(_to_arrow(kind["keyType"]), _to_arrow(kind["valueType"]))
+    elif kind["type"] == "struct":
+        return pa.struct([pa.field(f["name"], _to_arrow(f["type"])) for f in kind["fields"]])
+    raise InvalidInput(
+        "column_type_unsupported", f"has the type {kind}, which can only be read with Spark."
+    )
+
+
+def _from_arrow(kind: pa.DataType) -> Any:
+    if kind in _BY_ARROW:
+        return _BY_ARROW[kind]
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if pa.types.is_decimal128(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_dictionary(kind):
+        return _from_arrow(kind.value_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return {
+            "type": "array",
+            "elementType": _from_arrow(kind.value_type),
+            "containsNull": True,
+        }
+    if pa.types.is_map(kind):
+        return {
+            "type": "map",
+            "keyType": _from_arrow(kind.key_type),
+            "valueType": _from_arrow(kind.item_type),
+            "valueContainsNull": True,
+        }
+    if pa.types.is_struct(kind):
+        parts = [kind.field(i) for i in range(kind.num_fields)]
+        return {
+            "type": "struct",
+            "fields": [
+                {"name": p.name, "type": _from_arrow(p.type), "nullable": True, "metadata": {}}
+                for p in parts
+            ],
+        }
+    raise InvalidInput(
+        "column_type_unsupported", f"is {kind}, which Spark does not have; cast it first."
+    )

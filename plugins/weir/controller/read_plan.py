@@ -1,0 +1,185 @@
+"""Which files hold which events: the plan of a read, one statement for any number of files."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import LockedStream, read_stream
+from weir.controller.queries import Cut, segments_between
+from weir.errors import Truncated
+from weir.model.names import StreamName
+from weir.model.schema import Field
+
+
+class FileSlice(NamedTuple):
+    """A file, and the rows of it that are wanted: `first_row` up to `end_row` (exclusive)."""
+
+    path: str  # below the warehouse
+    segment_id: int
+    key_low: float
+    key_high: float
+    start_offset: int
+    events: int
+    first_seq: int
+    last_seq: int
+    clock: int
+    transaction_number: int
+    first_row: int
+    end_row: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether all rows are wanted."""
+        return self.first_row == 0 and self.end_row == self.events
+
+
+_COLUMNS = """f.path, f.segment_id, s.key_low, s.key_high, f.start_offset, f.events, f.first_seq,
+    f.last_seq, t.clock, f.transaction_number"""
+_JOINS = """JOIN segment s ON s.stream_id = f.stream_id AND s.segment_id = f.segment_id
+    JOIN transaction t ON t.stream_id = f.stream_id
+        AND t.transaction_number = f.transaction_number"""
+
+
+def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
+    """Everything from the head to the tail."""
+    rows = connection.execute(
+        text(
+            f"""SELECT {_COLUMNS}, greatest(coalesce(h.event_offset, 0) - f.start_offset, 0),
+                f.events
+            FROM data_file f {_JOINS}
+            LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
+                ON h.segment_id = f.segment_id
+            WHERE f.stream_id = :s ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
+        ),
+        {"s": stream_id},
+    )
+    return [FileSlice(*row) for row in rows]
+
+
+def slices_of_bounds(
+    connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
+) -> list[FileSlice]:
+    """The events between bounds (segment id, from, to), whatever lies before and after them."""
+    rows = connection.execute(
+        text(
+            f"""SELECT {_COLUMNS}, greatest(b.first - f.start_offset, 0),
+                least(b.past - f.start_offset, f.events)
+            FROM jsonb_to_recordset(CAST(:bounds AS jsonb))
+                AS b (segment bigint, first bigint, past bigint)
+            CROSS JOIN LATERAL (
+                SELECT * FROM data_file d WHERE d.stream_id = :s AND d.segment_id = b.segment
+                  AND d.start_offset < b.past AND d.start_offset >= coalesce((
+                      SELECT max(n.start_offset) FROM data_file n WHERE n.stream_id = :s
+                      AND n.segment_id = b.segment AND n.start_offset <= b.first), 0)) f
+            {_JOINS}
+            ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
+        ),
+        {
+            "s": stream_id,
+            "bounds": json.dumps([{"segment": s, "first": a, "past": b} for s, a, b in bounds]),
+        },
+    )
+    return [FileSlice(*row) for row in rows]
+
+
+def plan_of_bounds(
+    connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
+) -> tuple[list[FileSlice], list[dict[str, Any]]]:
+    """The slices between bounds and the schema to read them with."""
+    return slices_of_bounds(connection, stream_id, bounds), schema_by_id(connection, stream_id)
+
+
+def plan_of_stream(
+    connection: Connection, name: StreamName
+) -> tuple[int, list[FileSlice], list[dict[str, Any]]]:
+    """A stream's id, all its slices from head to tail, and its schema."""
+    stream_id = read_stream(connection, name).stream_id
+    return stream_id, slices_of_stream(connection, stream_id), schema_by_id(connection, stream_id)
+
+
+def schema_by_id(connection: Connection, stream_id: int) -> list[dict[str, Any]]:
+    """The newest schema of a stream; no columns before its first append."""
+    fields = connection.execute(
+        text(
+            """SELECT fields FROM stream_schema WHERE stream_id = :s
+            ORDER BY version DESC LIMIT 1"""
+        ),
+        {"s": stream_id},
+    ).scalar_one_or_none()
+    return list(fields or [])
+
+
+def plan(
+    connection: Connection,
+    name: StreamName,
+    start: Cut | None,
+    end: Cut | None,
+    on_gap: str = "fail",
+) -> tuple[list[FileSlice], list[Field]]:
+    """The files to read from one cut to another, by segment and offset, and the schema.
+
+    Call it in a snapshot, or what is truncated between two of its statements is not missed. Raises
+    Truncated when events after `start` were truncated, unless `on_gap` is "skip".
+    """
+    stream = read_stream(connection, name)
+    asked = 0
+    if start is not None:
+        asked = _asked(connection, stream, start, end, on_gap)
+    # Of a file that lies partly below the head, what is below it is truncated like other files.
+    first, last = readable(connection, stream.stream_id, start, end)
+    rows = segments_between(connection, name, first, last)
+    bounds = [(r.segment_id, r.from_offset, r.to_offset) for r in rows]
+    slices, fields = plan_of_bounds(connection, stream.stream_id, bounds)
+    lost = asked - sum(s.end_row - s.first_row for s in slices)
+    if lost > 0:
+        raise Truncated(
+            "events_truncated",
+            f"{lost} events of stream {name} after the cut {json.dumps(start)} were truncated; "
+            f"begin at the head, {json.dumps(stream.head)}, or later.",
+        )
+    return slices, fields
+
+
+def _asked(
+    connection: Connection, stream: LockedStream, start: Cut, end: Cut | None, on_gap: str
+) -> int:
+    """Return how many events between two cuts must be there: none that `on_gap` may skip.
+
+    Raises InvalidInput for a cut that is not one, and Truncated where metadata was pruned.
+    """
+    try:
+        load_cuts(connection, stream.stream_id, start, *([] if end is None else [end]))
+        between = segments_between(connection, stream.name, start, end)
+    except Truncated:
+        if on_gap == "fail":
+            raise
+        return 0
+    if on_gap == "skip":
+        return 0
+    return sum(row.to_offset - row.from_offset for row in between)
+
+
+def readable(
+    connection: Connection, stream_id: int, start: Cut | None, end: Cut | None
+) -> tuple[Cut | None, Cut | None]:
+    """What can be read still of what lies between two cuts: both, or the head where that is
+    later."""
+    if start is None:
+        return start, end
+    row = connection.execute(
+        text(
+            """SELECT r.cut, join_cuts(:s, CAST(:end AS jsonb), r.cut) AS past
+            FROM stream CROSS JOIN LATERAL
+                (SELECT readable_cut(:s, CAST(:start AS jsonb), head) AS cut OFFSET 0) r
+            WHERE stream_id = :s"""
+        ),
+        {
+            "s": stream_id,
+            "start": json.dumps(start),
+            "end": None if end is None else json.dumps(end),
+        },
+    ).one()
+    return row.cut, row.past

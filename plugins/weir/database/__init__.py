@@ -1,0 +1,1 @@
+"""Postgres: connections, transactions that are tried again, requests, migrations."""

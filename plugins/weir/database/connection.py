@@ -1,0 +1,389 @@
+"""The only module that opens a database connection.
+
+Each change of state is one call of `Database.transaction`: a function that is given a connection,
+does everything in it, and may be called again; or of `Database.statement`, where one statement does
+it all. It is called again after a lost connection, also one lost at COMMIT, so what it does must be
+idempotent by identity: a request id, a transaction's attempt, a batch's token. Errors are told
+apart by SQLSTATE, never by their text.
+"""
+
+import contextlib
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import IO, Any, TypeVar
+
+import psycopg2
+import sqlalchemy
+from sqlalchemy import Connection, TextClause, event, exc
+
+from weir.database import connection_string
+from weir.errors import Busy, Fenced, InvalidInput, NotFound, Truncated, Unavailable, WeirError
+from weir.settings import Settings
+
+T = TypeVar("T")
+log = logging.getLogger("weir.database")
+
+# What libpq sends at the start of a session. Times are UTC everywhere; a lock is waited for a
+# minute at most, so that a stuck session turns into a retry and a log line, not into silence. What
+# a client holds locked is free a minute after it froze, or after its machine or network went: that
+# nobody is there any more the server alone would notice after two hours.
+_SESSION = {
+    "search_path": "weir",
+    "timezone": "UTC",
+    "lock_timeout": "1min",
+    "default_transaction_isolation": "read committed",
+    "idle_in_transaction_session_timeout": "1min",
+}
+_NETWORK = {
+    "tcp_user_timeout": "60s",
+    "tcp_keepalives_idle": "30s",
+    "tcp_keepalives_interval": "10s",
+    "tcp_keepalives_count": "3",
+}
+_OPTIONS = " ".join(
+    "-c {}={}".format(name, value.replace(" ", "\\ "))
+    for name, value in (_SESSION | _NETWORK).items()
+)
+_LOCKED = "55P03"  # lock not available
+_SOON = {"40001", "40P01", _LOCKED}  # serialization failure, deadlock
+# What Weir's own SQL functions raise: a sentence for the person who reads it, its code as DETAIL.
+RAISED_BY_SQL: dict[str | None, type[WeirError]] = {
+    "WEIR1": NotFound, "WEIR2": InvalidInput, "WEIR4": Truncated,
+}  # fmt: skip
+# A refused login has no SQLSTATE in libpq's answer, so here, and only here, the text must do; in
+# another language it is waited for like an outage.
+_PERMANENT = re.compile(
+    r"password authentication failed|no pg_hba.conf entry|no password supplied"
+    r'|(database|role|user) "[^"]*" does not exist|definition of service .* not found'
+    r"|unsupported startup parameter"
+)
+# Who has locked a row has a number, which may be asked of anybody's session.
+_OLDEST = sqlalchemy.text(
+    """SELECT pid, usename FROM pg_stat_activity
+    WHERE datname = current_database() AND backend_xid IS NOT NULL
+    ORDER BY age(backend_xid) DESC LIMIT 1"""
+)
+
+
+# How long a lock is waited for by who has waited for one in vain already, with others still to do.
+_HURRIED = sqlalchemy.text("SET LOCAL lock_timeout = '1s'")
+_SNAPSHOT = sqlalchemy.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+# A commit that waits for the disk waits for all that was committed before it.
+_FLUSH = sqlalchemy.text("SELECT pg_logical_emit_message(true, 'weir', '')")
+# The setting of the session again, which a function of ours may have changed for a transaction.
+_WAIT = sqlalchemy.text("SET LOCAL synchronous_commit TO DEFAULT")
+
+
+class Database:
+    """Connections to one Postgres. Cheap to make; connects when first used; not for forked use."""
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        patience: float,
+        connect_patience: float,
+        pool_size: int = 4,
+        pooler: bool = False,
+    ) -> None:
+        """`pool_size`: connections kept open, of each of two kinds; `pooler`: see the setting."""
+        connection_string.check(dsn, "the database's connection string")
+        self._dsn = dsn
+        self._pool_size = max(pool_size, 1)  # SQLAlchemy takes 0 for no limit
+        self._pooler = pooler
+        self._patience = patience
+        self._connect_patience = connect_patience
+        self._connected = False
+        self._hurried = False
+        self._in_transactions = self._pool()
+        # A pool of its own, as changing a connection's level costs as much as a statement.
+        self._alone = self._pool(isolation_level="AUTOCOMMIT")
+        self.engines = (self._in_transactions, self._alone)
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Database":
+        """The installation's database, as its settings name it."""
+        service_file = settings.state / "pg_service.conf"
+        if "PGSERVICEFILE" not in os.environ and service_file.is_file():
+            os.environ["PGSERVICEFILE"] = str(service_file)
+            os.environ.setdefault("PGPASSFILE", str(settings.state / "pgpass"))
+        return cls(
+            settings.database,
+            patience=settings.outage_patience,
+            connect_patience=settings.connect_patience,
+            pool_size=settings.pool_size,
+            pooler=settings.pooler,
+        )
+
+    def _pool(self, **how: Any) -> sqlalchemy.Engine:
+        engine = sqlalchemy.create_engine(
+            "postgresql+psycopg2://",
+            creator=self._connect,
+            pool_size=self._pool_size,
+            pool_use_lifo=True,
+            **how,
+        )
+        event.listen(engine, "before_cursor_execute", _with_arrays, retval=True)
+        return engine
+
+    def _connect(self) -> Any:
+        connection = psycopg2.connect(
+            self._dsn,
+            **({} if self._pooler else {"options": _OPTIONS}),
+            connect_timeout=10,
+            keepalives_idle=30,
+            keepalives_interval=10,
+            keepalives_count=3,
+            tcp_user_timeout=60_000,
+            application_name="weir",
+        )
+        if self._pooler:
+            _check_session(connection)
+        self._connected = True
+        return connection
+
+    def transaction(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in one transaction and commit it; again if the connection was lost.
+
+        Raises Unavailable when Postgres stays away longer than the patience, Busy when another
+        session keeps a lock for so long, and whatever `work` raises (after a rollback).
+        """
+
+        def once() -> T:
+            with self._in_transactions.begin() as connection:
+                if self._hurried:
+                    connection.execute(_HURRIED)
+                return work(connection)
+
+        return self._until_there(once)
+
+    def snapshot(self, work: Callable[[Connection], T]) -> T:
+        """Like `transaction`, for reading only: all its statements see the same moment."""
+
+        def seeing(connection: Connection) -> T:
+            connection.execute(_SNAPSHOT)
+            return work(connection)
+
+        return self.transaction(seeing)
+
+    def statement(self, statement: TextClause, given: dict[str, Any]) -> Any:
+        """The one row of a statement that is a transaction by itself, else like `transaction`.
+
+        The locks that it takes are let go of without waiting for us: on a stream to which many
+        append that is most of the time that others wait. When its row says that it is not `durable`
+        yet, they are let go of without waiting for the disk, too, and we wait for that afterwards.
+        """
+
+        def once() -> Any:
+            with self._alone.connect() as connection:
+                row = connection.execute(statement, given).one()
+                if not row.durable:
+                    connection.execute(_FLUSH)
+                return row
+
+        return self._until_there(once)
+
+    def _until_there(self, once: Callable[[], T]) -> T:
+        """Call `once`, again after a lost connection or lock, until the patience is at its end."""
+        begun = time.monotonic()
+        waiting_since: float | None = None
+        pause = 0.1
+        while True:
+            try:
+                result = once()
+                if waiting_since is not None:
+                    log.warning("Postgres is back after %.0f s", time.monotonic() - waiting_since)
+                return result
+            except exc.DBAPIError as error:
+                state = getattr(error.orig, "pgcode", None)
+                if state in RAISED_BY_SQL:
+                    raise RAISED_BY_SQL[state](_detail(error), _said(error)) from None
+                if state in _SOON:
+                    log.info("retrying after SQLSTATE %s", state)
+                elif not _is_outage(error, state):
+                    raise
+                now = time.monotonic()
+                waiting_since = waiting_since or now
+                patience = self._patience if self._connected else self._connect_patience
+                over = now - waiting_since > patience or (self._hurried and state == _LOCKED)
+                reason = connection_string.masked(_said(error), self._dsn)
+                if state in _SOON and over:
+                    raise Busy(
+                        "lock_held",
+                        f"another session has held a lock for {now - begun:.0f} s ({reason})"
+                        f"{self._oldest()}: end it if it is stuck, or try again.",
+                    ) from None
+                if "unsupported startup parameter" in reason:
+                    reason += "; behind a pooler in transaction mode, set pooler = true"
+                if _PERMANENT.search(reason) or over:
+                    raise Unavailable(
+                        "database_unavailable",
+                        f"the database ({self.describe()}) can't be reached: {reason}",
+                    ) from None
+                log.warning("waiting for Postgres (%.0f s): %s", now - waiting_since, reason)
+                if state not in _SOON:
+                    self.dispose()  # a session on what is now a standby stays read only
+                time.sleep(pause)
+                pause = min(pause * 2, 5.0)
+
+    def failure_of(self, what: str, error: WeirError | exc.DBAPIError) -> str:
+        """The sentence of a failure of one of many, after which the others are tried: what Postgres
+        can't do for this one, it can for them. Raises `error` again when Postgres is away.
+
+        After a lock that was waited for in vain these connections wait for others for a second
+        only: many things that are kept locked don't take the patience each, and those that are not
+        get their turn.
+        """
+        if isinstance(error, Busy):
+            self._hurried = True
+        elif isinstance(error, Unavailable):
+            raise error
+        said = str(error.orig if isinstance(error, exc.DBAPIError) else error).strip()
+        return said if what in said else f"{what}: {said}"
+
+    def _oldest(self) -> str:
+        """Whose transaction is the oldest: who waits has mostly done nothing yet."""
+        with contextlib.suppress(exc.DBAPIError), self._alone.connect() as connection:
+            if (found := connection.execute(_OLDEST).one_or_none()) is not None:
+                return f"; the oldest transaction is of session {found.pid} ({found.usename})"
+        return ""
+
+    def describe(self) -> str:
+        """The connection string without anything secret."""
+        return connection_string.describe(self._dsn)
+
+    def dispose(self) -> None:
+        """Close all connections."""
+        for engine in self.engines:
+            engine.dispose()
+
+    def keep_alive(self, renew: Callable[[Connection], object], every: float) -> "KeepAlive":
+        """A context in which `renew` runs in a transaction of its own every so many seconds."""
+        return KeepAlive(self, renew, every)
+
+
+def wait_for_disk(connection: Connection) -> None:
+    """Make the commit of the connection's transaction wait for the disk, although a function called
+    in it found its result not `durable` (see `Database.statement`)."""
+    connection.execute(_WAIT)
+
+
+class KeepAlive:
+    """Renews a lease from a thread while work goes on; what `renew` raises is kept in `lost`."""
+
+    def __init__(
+        self, database: Database, renew: Callable[[Connection], object], every: float
+    ) -> None:
+        self._database, self._renew, self._every = database, renew, every
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="weir-lease", daemon=True)
+        self.lost: Exception | None = None
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every):
+            try:
+                self._database.transaction(self._renew)
+            except Fenced as error:  # kept for the caller: a thread has nobody to raise it to
+                self.lost = error
+                log.warning("the lease is lost: %s", error)
+                return
+            except Exception as error:  # whatever it was, the lease may still be there next time
+                log.warning("the lease could not be renewed: %s", error)
+
+    def __enter__(self) -> "KeepAlive":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(timeout=1.0)
+
+
+def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
+    """Send a file to a `COPY ... FROM STDIN`, in the connection's transaction; returns the number
+    of the transaction. From its beginning, so that the transaction can be run again."""
+    rows.seek(0)
+    cursor = connection.connection.cursor()
+    try:
+        cursor.copy_expert(statement, rows)
+        cursor.execute("SELECT pg_current_xact_id()::text")
+        ((number,),) = cursor.fetchall()
+        return str(number)
+    except psycopg2.Error as error:  # as SQLAlchemy has those of its own statements
+        gone = bool(connection.connection.closed)
+        raise exc.DBAPIError(statement, None, error, connection_invalidated=gone) from None
+    finally:
+        cursor.close()
+
+
+def sqlstate(error: exc.DBAPIError) -> str:
+    """What Postgres calls an error; empty when it gave no answer."""
+    return getattr(error.orig, "pgcode", None) or ""
+
+
+def _with_arrays(*sent: Any) -> tuple[str, Any]:
+    """Lists as one literal each, `{1,2}`. The driver would write ARRAY[1,2], an expression of as
+    many constants: to plan one of a thousand takes longer than most statements."""
+    statement, given = sent[2], sent[3]
+    if isinstance(given, dict) and any(isinstance(value, list) for value in given.values()):
+        given = {k: _array(v) if isinstance(v, list) else v for k, v in given.items()}
+    return statement, given
+
+
+def _array(values: list[Any]) -> str:
+    if {*map(type, values)} == {int}:  # as most are, and long ones
+        return "{" + repr(values)[1:-1] + "}"
+    return "{" + ",".join(map(_element, values)) + "}"
+
+
+def _element(value: int | float | str | None) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return "NULL" if value is None else str(value)
+
+
+def count_statements(database: Database) -> "list[str]":
+    """A list to which every statement sent from now on is appended (for tests and benchmarks)."""
+    statements: list[str] = []
+
+    for engine in database.engines:
+        event.listen(engine, "before_cursor_execute", lambda *sent: statements.append(sent[2]))
+    return statements
+
+
+def _check_session(connection: Any) -> None:
+    """Behind a pooler the login has the settings of a session, or this raises InvalidInput."""
+    cursor = connection.cursor()
+    cursor.execute("SELECT current_user, " + ", ".join(f"current_setting('{n}')" for n in _SESSION))
+    login, *found = cursor.fetchone()
+    connection.rollback()
+    for (name, wanted), is_ in zip(_SESSION.items(), found, strict=True):
+        if is_ != wanted:
+            connection.close()
+            raise InvalidInput(
+                "login_settings_wrong",
+                f"with the setting pooler the login {login} must have {name} = {wanted!r}, but it "
+                f"has {is_!r}: ALTER ROLE {login} SET {name} = '{wanted}', and let the pooler "
+                "reconnect.",
+            )
+
+
+def _said(error: exc.DBAPIError) -> str:
+    """The first line of what Postgres said."""
+    return str(error.orig).strip().splitlines()[0]
+
+
+def _detail(error: exc.DBAPIError) -> str:
+    """What Postgres said as DETAIL."""
+    return str(getattr(error.orig, "diag").message_detail)  # noqa: B009 - only a driver's error has it
+
+
+def _is_outage(error: exc.DBAPIError, state: str | None) -> bool:
+    if state is None:  # no answer from the server: refused, reset, or closed in between
+        return error.connection_invalidated or isinstance(error.orig, psycopg2.OperationalError)
+    # Read only: it is a standby now; 25P03: we were frozen in a transaction, which is rolled back.
+    return state[:2] == "08" or state[:4] == "57P0" or state in ("25006", "25P03")

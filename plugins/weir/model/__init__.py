@@ -1,0 +1,1 @@
+"""Pure values and rules, without I/O: segments, stream cuts, schemas, policies, decisions."""

@@ -1,0 +1,169 @@
+"""The key space `[0, 1)`: ranges, splits, and which scales are valid.
+
+Ranges are compared exactly, to the last bit of the double: a gap or an overlap of one bit would
+lose a key or give it to two segments.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from weir.errors import Conflict, InvalidInput
+from weir.model.segment import Segment, segment_name
+
+
+class KeyRange(NamedTuple):
+    """`[low, high)`."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"[{self.low!r}, {self.high!r})"
+
+
+KEY_SPACE = KeyRange(0.0, 1.0)
+
+
+def even_split(count: int, within: KeyRange = KEY_SPACE) -> list[KeyRange]:
+    """`count` ranges of equal width; the last ends exactly where `within` does.
+
+    Raises InvalidInput if there is nothing to split, or if doubles are too coarse for that many.
+    """
+    check_range(within)
+    if count < 1:
+        raise InvalidInput(
+            "argument_invalid", f"{within} cannot be split into {count} ranges: give at least 1."
+        )
+    width = (within.high - within.low) / count
+    # Adding up would not reach the end: 49 times 1/49 is below 1.0.
+    bounds = [within.low + i * width for i in range(count)] + [within.high]
+    ranges = [KeyRange(low, high) for low, high in pairwise(bounds)]
+    if any(low >= high for low, high in ranges):
+        raise InvalidInput(
+            "key_range_too_narrow", f"{within} is too narrow for {count} ranges: give fewer."
+        )
+    return ranges
+
+
+def merge_blocks(ranges: Iterable[KeyRange]) -> list[KeyRange]:
+    """Sorted, with ranges that touch joined. A gap or an overlap starts a new block."""
+    blocks: list[KeyRange] = []
+    for low, high in sorted(ranges):
+        if blocks and blocks[-1].high == low:
+            blocks[-1] = KeyRange(blocks[-1].low, high)
+        else:
+            blocks.append(KeyRange(low, high))
+    return blocks
+
+
+def covers(ranges: Iterable[KeyRange], target: KeyRange) -> bool:
+    """Whether every key of `target` lies in at least one of the ranges."""
+    reached = target.low
+    for low, high in sorted(ranges):
+        if low > reached:
+            break
+        reached = max(reached, high)
+    return reached >= target.high
+
+
+def tiles(ranges: Iterable[KeyRange]) -> bool:
+    """Whether every key of `[0, 1)` lies in exactly one of the ranges."""
+    ranges = list(ranges)
+    return all(low < high for low, high in ranges) and merge_blocks(ranges) == [KEY_SPACE]
+
+
+def splits_and_merges(old: Iterable[KeyRange], new: Iterable[KeyRange]) -> tuple[int, int]:
+    """How many old ranges lie in several new ones, and how many new ones in several old ones.
+
+    The ranges of two successive epochs, or only of what a scale seals and creates: a segment that
+    lives on counts for nothing.
+    """
+    old, new = sorted(old), sorted(new)
+    return _spread(old, new), _spread(new, old)
+
+
+def check_scale(
+    active: Sequence[Segment],
+    seal: Sequence[int],
+    new: Sequence[KeyRange],
+    minimum: int | None = None,
+) -> None:
+    """Refuse a scale that would not leave the active segments tiling the key space.
+
+    `seal` are segment ids, `minimum` the fewest segments the stream's policy allows. Raises
+    Conflict if the stream is no longer what the caller saw (a segment is not active, the minimum
+    would be undercut), InvalidInput if the ranges are wrong in themselves.
+    """
+    ranges = {s.segment_id: KeyRange(s.key_low, s.key_high) for s in active}
+    for segment_id in seal:
+        if segment_id not in ranges:
+            raise Conflict(
+                "segment_not_active",
+                f"segment {segment_name(segment_id)} is not active: it was sealed or never "
+                "existed; choose among the active segments of the stream.",
+            )
+    for segment_id, times in Counter(seal).items():
+        if times > 1:
+            raise InvalidInput(
+                "segment_named_twice",
+                f"segment {segment_name(segment_id)} is to be sealed {times} times; name it once.",
+            )
+    if not seal or not new:
+        raise InvalidInput(
+            "scale_empty",
+            f"a scale of {len(seal)} segments into {len(new)} ranges is none: name the segments "
+            "to seal and the ranges that take their place.",
+        )
+    for key_range in new:
+        check_range(key_range)
+    _check_same_keys([ranges[segment_id] for segment_id in seal], new)
+    left = len(active) - len(seal) + len(new)
+    if minimum is not None and left < minimum:
+        raise Conflict(
+            "too_few_segments",
+            f"the scale would leave {left} segments and the stream's minimum is {minimum}; seal "
+            "fewer, or lower the minimum first.",
+        )
+
+
+def _spread(ranges: list[KeyRange], others: list[KeyRange]) -> int:
+    """How many of the ranges overlap more than one of the others (sorted, disjoint)."""
+    lows, highs = [r.low for r in others], [r.high for r in others]
+    return sum(bisect_left(lows, r.high) - bisect_right(highs, r.low) > 1 for r in ranges)
+
+
+def check_range(key_range: KeyRange) -> None:
+    """Raises InvalidInput for what is no range of the key space."""
+    # Written so that a NaN fails as well.
+    if not 0.0 <= key_range.low < key_range.high <= 1.0:
+        raise InvalidInput(
+            "key_range_invalid",
+            f"{key_range} is not a range of the key space: write two numbers between 0 and 1, "
+            "the lower first.",
+        )
+
+
+def _check_same_keys(sealed: Sequence[KeyRange], new: Sequence[KeyRange]) -> None:
+    """The sealed ranges are disjoint, so equal blocks mean that the new ones are as well."""
+    in_order = sorted(new)
+    for first, second in pairwise(in_order):
+        if second.low < first.high:
+            raise InvalidInput(
+                "ranges_overlap",
+                f"the new ranges {first} and {second} overlap; make them disjoint.",
+            )
+    before, after = merge_blocks(sealed), merge_blocks(new)
+    if before != after:
+        raise InvalidInput(
+            "ranges_differ",
+            f"the new ranges cover {_list(after)}, the segments to seal {_list(before)}; both "
+            "must cover the same keys, to the last digit.",
+        )
+
+
+def _list(blocks: Sequence[KeyRange], shown: int = 5) -> str:
+    more = f" and {len(blocks) - shown} more" if len(blocks) > shown else ""
+    return ", ".join(map(str, blocks[:shown])) + more

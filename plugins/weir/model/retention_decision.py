@@ -1,0 +1,267 @@
+"""Which cut a stream may be truncated at, which rule chose it, and who held it back. Pure.
+
+The tables of semantics 11.5 and 11.6 with Weir's deviations; docs/retention.md has them in one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from weir.model.amounts import say_age, say_size
+from weir.model.retention_policy import Policy
+from weir.model.stream_cut import Order, StreamCut, at_or_before, compare, join, meet
+
+
+class Size(NamedTuple):
+    """What lies before a cut, from the beginning of the stream."""
+
+    events: int
+    bytes: int
+
+
+class Record(NamedTuple):
+    """A recorded tail."""
+
+    recorded_at: float
+    cut: StreamCut
+    bytes: int
+
+
+class Limits(NamedTuple):
+    """The records that stand for the limits (SQL function retention_limits); None: there is none.
+
+    `min_age`, `min_bytes`: the newest that leaves the minimum. `past_max_age`: the newest that is
+    older than the maximum. `within_max_age`, `within_max_bytes`: where the maximum truncates, the
+    oldest that leaves no more than it.
+    """
+
+    min_age: Record | None = None
+    min_bytes: Record | None = None
+    past_max_age: Record | None = None
+    within_max_age: Record | None = None
+    within_max_bytes: Record | None = None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do with a stream: the cut to truncate at (None: nothing), the rule, and why.
+
+    `held_by`: without these subscribers more would be freed; nobody where a minimum rules, which
+    would keep it. `overtaken`: those that have not
+    released all that a maximum truncates. `left_out`: those that had timed out.
+    """
+
+    cut: StreamCut | None
+    rule: str
+    reason: str
+    bound: StreamCut | None = None
+    held_by: tuple[str, ...] = ()
+    overtaken: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    frees: Size = Size(0, 0)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a decision rests on.
+
+    `subscribers`: what each has released; one behind the head counts as the head. `timed_out`: the
+    same of those that hold nothing back. `till`: what lies before a cut.
+    """
+
+    policy: Policy
+    head: StreamCut
+    tail: Size
+    subscribers: Mapping[str, StreamCut]
+    timed_out: Mapping[str, StreamCut]
+    limits: Limits
+    till: Callable[[StreamCut], Size]
+
+    def kept(self, cut: StreamCut) -> int:
+        """The bytes that are left when the stream is truncated there."""
+        return self.tail.bytes - self.till(cut).bytes
+
+    def leaves_minimum(self, cut: StreamCut) -> bool:
+        """Whether enough is left there. What a record leaves may be gone elsewhere, by hand."""
+        return self.policy.min_bytes is None or self.kept(cut) >= self.policy.min_bytes
+
+
+class _Choice(NamedTuple):
+    cut: StreamCut | None
+    rule: str
+    reason: str
+
+
+def decide(s: Situation) -> Decision:
+    """The decision for one stream."""
+    released = {name: join(cut, s.head) for name, cut in s.subscribers.items()}
+    bound = meet(released.values()) if s.policy.by_consumption and released else None
+    held_by = _holding(released, bound) if bound else ()
+    if bound is None:
+        choice = _without_bound(s)
+    else:
+        choice = _between_limits(s, bound, f"{_all(s)} are past it; {_held(held_by)}")
+    if choice.cut is not None and not at_or_before(s.head, choice.cut):
+        choice = _Choice(
+            None, "behind_head", f"what {choice.rule} chose lies behind the head by now"
+        )
+    elif choice.cut == s.head:
+        choice = _nothing(s, choice, held_by)
+    cut, frees = choice.cut, Size(0, 0)
+    overtaken: tuple[str, ...] = ()
+    if cut is not None:
+        before, after = s.till(s.head), s.till(cut)
+        frees = Size(after.events - before.events, after.bytes - before.bytes)
+        if bound is not None:
+            behind = [name for name, one in released.items() if not at_or_before(cut, one)]
+            overtaken = tuple(sorted(behind))
+    if choice.rule in ("min_age", "min_bytes", "too_little"):
+        held_by = ()
+    return Decision(*choice, bound, held_by, overtaken, tuple(sorted(s.timed_out)), frees)
+
+
+def _holding(released: Mapping[str, StreamCut], bound: StreamCut) -> tuple[str, ...]:
+    """Those without whom the bound would lie further on; where several share it, those of whom none
+    has released less than another."""
+    names = sorted(released)
+    if len(names) == 1:
+        return tuple(names)
+    # The bound of those before each, and of those after it: in steps, not anew for each.
+    before = list(accumulate((released[name] for name in names), _meet_of_two))
+    after = list(accumulate((released[name] for name in reversed(names)), _meet_of_two))[::-1]
+    others = [after[1], *map(_meet_of_two, before, after[2:]), before[-2]]
+    if alone := [name for name, rest in zip(names, others, strict=True) if rest != bound]:
+        return tuple(alone)
+    cuts = set(released.values())
+    last = {c for c in cuts if not any(other != c and at_or_before(other, c) for other in cuts)}
+    return tuple(name for name in names if released[name] in last)
+
+
+def _meet_of_two(one: StreamCut, other: StreamCut) -> StreamCut:
+    return one if one == other else meet((one, other))
+
+
+def _held(by: tuple[str, ...]) -> str:
+    return f"held by {', '.join(by)}"
+
+
+def _all(s: Situation) -> str:
+    return "all subscribers that have not timed out" if s.timed_out else "all subscribers"
+
+
+def _nothing(s: Situation, choice: _Choice, held_by: tuple[str, ...]) -> _Choice:
+    """What was chosen is the head already."""
+    if choice.rule == "consumed":
+        reason = f"nothing beyond the head is consumed by {_all(s)}; {_held(held_by)}"
+        return _Choice(None, "nothing_consumed", reason)
+    if choice.rule == "head":
+        return _Choice(None, "too_little", "nothing exceeds the maximum")
+    return _Choice(None, "too_little", f"what {choice.rule} allows is deleted already")
+
+
+def _without_bound(s: Situation) -> _Choice:
+    """Nobody has a say: the minimum alone decides, or if there is none, the maximum."""
+    if not s.policy.by_consumption:
+        who = "consumption is off"
+    elif s.timed_out:
+        who = f"every subscriber has timed out ({', '.join(sorted(s.timed_out))})"
+    else:
+        who = "no subscriber reads the stream"
+    if s.policy.has_minimum:
+        floor, rule = _floor(s)
+        if floor is None:
+            return _Choice(None, "too_little", _within(s.policy, rule))
+        return _Choice(floor.cut, rule, f"{who}, and it is {_over(s.policy, rule)}")
+    if s.policy.has_maximum:
+        return _below_maximum(s, s.head, _Choice(s.head, "head", ""))
+    if s.policy.by_consumption:
+        who += ", so nothing counts as consumed"
+    return _Choice(None, "no_rule", f"{who}, and there is no limit")
+
+
+def _between_limits(s: Situation, cut: StreamCut, reason: str) -> _Choice:
+    """The subscribers' bound, but no further than the minimum allows, and at least as far as the
+    maximum demands."""
+    rule, bound = "consumed", cut
+    for limit, record in (("min_age", s.limits.min_age), ("min_bytes", s.limits.min_bytes)):
+        least: int | None = getattr(s.policy, limit)
+        if least is None:
+            continue
+        if limit == "min_bytes":
+            allowed = s.kept(cut) >= least
+        else:
+            allowed = record is not None and at_or_before(cut, record.cut)
+        if allowed:
+            continue
+        if record is None:
+            return _Choice(None, "too_little", _within(s.policy, limit))
+        cut, rule = join(meet([cut, record.cut]), s.head), limit
+        reason = f"consumed, and {_over(s.policy, limit)}"
+    if not s.leaves_minimum(cut):
+        return _Choice(None, "too_little", _within(s.policy, "min_bytes"))
+    return _below_maximum(s, bound, _Choice(cut, rule, reason))
+
+
+def _below_maximum(s: Situation, bound: StreamCut, choice: _Choice) -> _Choice:
+    """`choice`, or a later cut that the maximum demands and the minimum allows.
+
+    `bound`: where the stream would begin if nothing but its subscribers kept anything. What exceeds
+    the maximum only because a minimum keeps it is nobody's delay, so that nobody loses by it.
+    """
+    demands: list[tuple[Record, str]] = []
+    past, within = s.limits.past_max_age, s.limits.within_max_age
+    if s.policy.max_age is not None and past is not None:
+        order = compare(bound, past.cut)
+        if order is Order.OVERLAPS:
+            demands.append((past, "max_age"))
+        elif order is Order.BEFORE and within is not None:
+            demands.append((within, "max_age"))
+    within = s.limits.within_max_bytes
+    if s.policy.max_bytes is not None and within is not None:
+        kept = s.kept(bound)
+        # Not `>=` (11.5): what is as large as the maximum exceeds nothing. With `>=` it depends on
+        # whether the record at the head was pruned.
+        if kept > s.policy.max_bytes and s.tail.bytes - within.bytes < kept:
+            demands.append((within, "max_bytes"))
+    if not demands:
+        return choice
+    record, limit = max(demands, key=lambda one: one[0].recorded_at)
+    if s.policy.has_minimum:
+        floor, _ = _floor(s)
+        if floor is None:
+            return choice
+        record = min(record, floor, key=lambda one: one.recorded_at)
+    demanded = join(record.cut, s.head)
+    assert choice.cut is not None
+    if at_or_before(record.cut, choice.cut) or not s.leaves_minimum(demanded):
+        return choice
+    return _Choice(demanded, limit, f"it is {_over(s.policy, limit)}")
+
+
+def _floor(s: Situation) -> tuple[Record | None, str]:
+    """The newest record that leaves every minimum, and the one of them that rules."""
+    found: list[tuple[Record, str]] = []
+    for limit, record in (("min_age", s.limits.min_age), ("min_bytes", s.limits.min_bytes)):
+        if getattr(s.policy, limit) is None:
+            continue
+        if record is None:
+            return None, limit
+        found.append((record, limit))
+    return min(found, key=lambda one: one[0].recorded_at)
+
+
+def _within(policy: Policy, limit: str) -> str:
+    return f"nothing is {_over(policy, limit)}"
+
+
+def _over(policy: Policy, limit: str) -> str:
+    which = "minimum" if limit.startswith("min") else "maximum"
+    if limit.endswith("age"):
+        return f"older than the {which} age, {_say(policy, limit)}"
+    return f"beyond the {which} size, {_say(policy, limit)}"
+
+
+def _say(policy: Policy, limit: str) -> str:
+    amount: int = getattr(policy, limit)
+    return say_age(amount) if limit.endswith("age") else say_size(amount)

@@ -1,0 +1,58 @@
+"""The retention policy of a stream: what must be kept, and what may not be."""
+
+from dataclasses import dataclass
+
+from weir.errors import InvalidInput
+from weir.model.amounts import LARGEST, LONGEST, say_age, say_size
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Limits in seconds and bytes; None: no such limit. With both units the later minimum and the
+    earlier maximum rule, and a minimum is never undercut by a maximum (docs/retention.md)."""
+
+    by_consumption: bool = True
+    min_age: int | None = None
+    max_age: int | None = None
+    min_bytes: int | None = None
+    max_bytes: int | None = None
+
+    @property
+    def has_minimum(self) -> bool:
+        """Whether something must be kept whoever has consumed it."""
+        return self.min_age is not None or self.min_bytes is not None
+
+    @property
+    def has_maximum(self) -> bool:
+        """Whether something may not be kept whoever has not consumed it."""
+        return self.max_age is not None or self.max_bytes is not None
+
+    def check(self) -> None:
+        """Raises InvalidInput naming the limit."""
+        for unit, low, high, say, most in (
+            ("age", self.min_age, self.max_age, say_age, LONGEST),
+            ("bytes", self.min_bytes, self.max_bytes, say_size, LARGEST),
+        ):
+            for which, limit in (("minimum", low), ("maximum", high)):
+                if limit is not None and not 1 <= limit <= most:
+                    raise InvalidInput(
+                        "argument_invalid",
+                        f"the {which} {unit} of retention is {limit}; give more than 0 and no more "
+                        f"than {say(most)}, or none to have no such limit.",
+                    )
+            if low is not None and high is not None and high < low:
+                raise InvalidInput(
+                    "arguments_conflict",
+                    f"the maximum {unit} of retention, {say(high)}, is below the minimum, "
+                    f"{say(low)}; raise the maximum or lower the minimum.",
+                )
+
+
+def check_every(setting: str, seconds: int | None) -> None:
+    """Raises InvalidInput for an interval that is none."""
+    if seconds is not None and not 1 <= seconds <= LONGEST:
+        raise InvalidInput(
+            "argument_invalid",
+            f"{setting} is {seconds} s; give more than 0 and no more than {say_age(LONGEST)}, or "
+            "none for every run of its DAG.",
+        )

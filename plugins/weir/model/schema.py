@@ -1,0 +1,150 @@
+"""The schema of a stream: Spark's JSON form of a struct's fields. It may only gain columns."""
+
+from collections.abc import Callable
+from typing import Any
+
+from weir.errors import Conflict, InvalidInput
+from weir.model.names import check_text, check_user_columns
+
+Field = dict[str, Any]
+MOST_COLUMNS = 10_000
+DEEPEST = 40  # fields within fields; readers of Parquet give up at 100, of which a list takes two
+
+
+def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[Field]:
+    """The schema after appending rows of schema `given`; `current` itself when nothing is new.
+
+    Columns that are missing are null in the new rows; new ones are added at the end, nullable.
+    Raises InvalidInput naming the column whose type differs or that may not be missing.
+    """
+    given = plain(given)
+    if not given:
+        raise InvalidInput("no_columns", f"the rows for stream {stream} have no column.")
+    if current is None:
+        return [{**field, "nullable": True} for field in given]
+    known = {field["name"]: field for field in current}
+    by_lower = {name.lower(): name for name in known}
+    added = []
+    for field in given:
+        name = field["name"]
+        if name in known:
+            if not same_type(known[name]["type"], field["type"]):
+                raise InvalidInput(
+                    "column_type_differs",
+                    f"column {name!r} is {show(field['type'])}, but {show(known[name]['type'])} in "
+                    f"stream {stream}; cast it before appending (columns may be added, their "
+                    "types can't change).",
+                )
+        elif name.lower() in by_lower:
+            raise InvalidInput(
+                "column_case_differs",
+                f"column {name!r} differs from {by_lower[name.lower()]!r} of stream {stream} only "
+                "in the case of its letters; rename it.",
+            )
+        else:
+            added.append({**field, "nullable": True})
+    names = {field["name"] for field in given}
+    missing = [n for n, f in known.items() if not f["nullable"] and n not in names]
+    if missing:
+        raise InvalidInput(
+            "column_missing", f"column {missing[0]!r} of stream {stream} is missing and may not be."
+        )
+    if len(added) == len(given):
+        raise InvalidInput(
+            "columns_unknown",
+            f"none of the columns {', '.join(f['name'] for f in given[:5])} is in stream {stream} "
+            f"(it has {', '.join(list(known)[:5])}); check that this is the right file.",
+        )
+    return [*current, *added] if added else current
+
+
+def combine(stream: str, current: list[Field] | None, planned: list[Field]) -> list[Field]:
+    """Both sets of columns: when two appends added columns at the same time. Raises Conflict."""
+    try:
+        return merge(stream, current, planned)
+    except InvalidInput as error:
+        raise Conflict(
+            "schema_changed", f"another append changed the schema meanwhile: {error.sentence}"
+        ) from None
+
+
+def plain(fields: list[Field]) -> list[Field]:
+    """Columns as a stream may have them: without metadata, at any depth, but for comments. Spark
+    evaluates some of it (EXISTS_DEFAULT), and whoever wrote a file chose it.
+
+    Raises InvalidInput for names that are reserved, occur twice or can't be stored, for too many
+    columns, and for nesting too deep to be read.
+    """
+    check_user_columns([field["name"] for field in fields])
+    if len(fields) > MOST_COLUMNS:
+        raise InvalidInput(
+            "too_many_columns",
+            f"{len(fields):,} columns are more than the {MOST_COLUMNS:,} that a stream may have; "
+            "put some of them into a map.",
+        )
+    for field in fields:
+        _check_names(field)
+    return without_metadata(fields)
+
+
+def without_metadata(fields: list[Field]) -> list[Field]:
+    """The columns with comments as their only metadata, at any depth."""
+    return [_without_metadata(field) for field in fields]
+
+
+def _without_metadata(field: Field) -> Field:
+    comment = (field.get("metadata") or {}).get("comment")
+    kept = {"comment": comment} if isinstance(comment, str) else {}
+    return {**field, "type": _each(field["type"], _without_metadata), "metadata": kept}
+
+
+def _check_names(field: Field, above: tuple[str, ...] = ()) -> Field:
+    path = (*above, field["name"])
+    check_text("field", ".".join(path))
+    check_text("the comment", str((field.get("metadata") or {}).get("comment", "")))
+    if len(path) > DEEPEST:
+        raise InvalidInput(
+            "nested_too_deep",
+            f"column {path[0]!r} is nested more than {DEEPEST} deep, which readers of Parquet "
+            "refuse; append its inner part as a text.",
+        )
+    _each(field["type"], lambda part: _check_names(part, path))
+    return field
+
+
+def _each(kind: Any, change: Callable[[Field], Field]) -> Any:
+    """A type with each of the fields in it, also what a list or a map holds, changed."""
+    if not isinstance(kind, dict):
+        return kind
+    if kind["type"] == "struct":
+        return {**kind, "fields": [change(field) for field in kind["fields"]]}
+    inner = [name for name in ("elementType", "keyType", "valueType") if name in kind]
+    return {**kind, **{name: change({"name": name, "type": kind[name]})["type"] for name in inner}}
+
+
+def same_type(a: Any, b: Any) -> bool:
+    """Equality of two types in Spark's JSON form, whether or not parts may be null."""
+    return bool(_strict(a) == _strict(b))
+
+
+def _strict(kind: Any) -> Any:
+    if isinstance(kind, dict):
+        skip = {"nullable", "containsNull", "valueContainsNull", "metadata"}
+        return {k: _strict(v) for k, v in kind.items() if k not in skip}
+    if isinstance(kind, list):
+        return [_strict(part) for part in kind]
+    return kind
+
+
+def show(kind: Any) -> str:
+    """A type as a person reads it."""
+    if isinstance(kind, str):
+        return kind
+    if kind["type"] == "struct":
+        inner = ", ".join(f"{part['name']}: {show(part['type'])}" for part in kind["fields"])
+        return f"struct<{inner}>"
+    if kind["type"] == "array":
+        return f"array<{show(kind['elementType'])}>"
+    if kind["type"] == "map":
+        return f"map<{show(kind['keyType'])}, {show(kind['valueType'])}>"
+    return str(kind["type"])

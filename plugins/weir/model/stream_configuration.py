@@ -1,0 +1,112 @@
+"""The configuration of a stream: what may be asked for when it is created or updated."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from weir.errors import InvalidInput
+from weir.model.retention_policy import Policy, check_every
+
+ON_MISSING_KEY = ("fail", "quarantine", "spread")
+ON_BAD_ROWS = ("fail", "quarantine")
+SCALING = ("fixed", "event_rate", "byte_rate")
+MOST_SEGMENTS = 10_000
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What was asked for. `target_rate`: events or bytes per second and segment.
+
+    `min_segments`: no scale may leave fewer; an update to a fixed number makes exactly that many.
+    `retain_...`: see `retention`; `cuts_every`, `retention_every`: the least seconds between two
+    cuts of the retention set, and between two decisions; None: every run of the periodic DAG.
+    """
+
+    routing_key: str
+    on_missing_key: str = "fail"
+    on_bad_rows: str = "fail"
+    retain_by_consumption: bool = True
+    retain_min_age: int | None = None
+    retain_max_age: int | None = None
+    retain_min_bytes: int | None = None
+    retain_max_bytes: int | None = None
+    cuts_every: int | None = None
+    retention_every: int | None = None
+    scaling: str = "fixed"
+    min_segments: int = 1
+    target_rate: int | None = None
+    scale_factor: int | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def retention(self) -> Policy:
+        """What retention goes by."""
+        return Policy(
+            self.retain_by_consumption,
+            self.retain_min_age,
+            self.retain_max_age,
+            self.retain_min_bytes,
+            self.retain_max_bytes,
+        )
+
+    def check(self) -> None:
+        """Raises InvalidInput naming the setting and what it may be."""
+        self.retention.check()
+        check_every("cuts_every", self.cuts_every)
+        check_every("retention_every", self.retention_every)
+        _one_of("on_missing_key", self.on_missing_key, ON_MISSING_KEY)
+        _one_of("on_bad_rows", self.on_bad_rows, ON_BAD_ROWS)
+        _one_of("scaling", self.scaling, SCALING)
+        check_count("min_segments", self.min_segments)
+        if self.scaling == "fixed":
+            if self.target_rate is not None or self.scale_factor is not None:
+                raise InvalidInput(
+                    "arguments_conflict",
+                    "target_rate and scale_factor have no meaning while scaling is 'fixed'; leave "
+                    "them out, or choose event_rate or byte_rate.",
+                )
+            return
+        if self.target_rate is None or self.target_rate < 1:
+            raise InvalidInput(
+                "argument_invalid",
+                f"target_rate is {self.target_rate}; scaling by {self.scaling} needs a whole "
+                "number per second and segment, 1 or more.",
+            )
+        if self.scale_factor is None or self.scale_factor < 2:
+            raise InvalidInput(
+                "argument_invalid",
+                f"scale_factor is {self.scale_factor}; a segment is split into 2 or more.",
+            )
+
+    def changed(self, changes: dict[str, Any]) -> "Configuration":
+        """With other settings. Raises InvalidInput for one that can't change or is not right."""
+        if changes.get("routing_key", self.routing_key) != self.routing_key:
+            raise InvalidInput(
+                "routing_key_fixed",
+                "the routing key of a stream can't change, because the order of its events rests "
+                "on it; create another stream.",
+            )
+        unknown = set(changes) - {one.name for one in fields(self)}
+        if unknown:
+            raise InvalidInput(
+                "argument_unknown", f"{min(unknown)!r} is not a setting of a stream."
+            )
+        if changes.get("scaling") == "fixed":
+            changes = {"target_rate": None, "scale_factor": None, **changes}
+        elif "scaling" in changes and self.scale_factor is None:
+            changes = {"scale_factor": 2, **changes}
+        new = replace(self, **changes)
+        new.check()
+        return new
+
+
+def check_count(setting: str, count: int) -> None:
+    """Raises InvalidInput for a number of segments that no stream can have."""
+    if not 1 <= count <= MOST_SEGMENTS:
+        raise InvalidInput(
+            "argument_invalid", f"{setting} is {count}; it must be between 1 and {MOST_SEGMENTS}."
+        )
+
+
+def _one_of(setting: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InvalidInput("argument_invalid", f"{setting} is {value!r}; use one of {choices}.")

@@ -1,0 +1,395 @@
+"""Stream cuts: consistent positions in a whole stream. The one module that knows their rules.
+
+What a cut has not yet passed are its segments and all their descendants, U. At any key the
+segments of a stream follow each other in time, with growing ids, and U is all of them from some
+segment on. So a cut is, *for every key, the oldest segment not yet passed there*: its front.
+
+    present     the segment is the front over its whole range; its offset says how far it is read
+    future      it is the front over a part; over the rest a predecessor is unread
+    later       it is in U but nowhere the front: not listed
+    a <= b      nowhere is the front of b older, and no offset goes back
+    meet, join  at every key the older front, or the newer
+
+So order, bounds and membership need no graph of segments, only ranges and ids, and what lies
+below the head may be pruned. They are exact for valid cuts: check what comes from outside first.
+Validity alone asks for more of the stream: whether a segment was left out between two listed.
+"""
+
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from weir.errors import InvalidInput
+from weir.model.key_space import KEY_SPACE, KeyRange, merge_blocks
+from weir.model.segment import Segment, parse_segment_name, segment_name
+
+
+class Future(Enum):
+    """The type of FUTURE."""
+
+    FUTURE = "future"
+
+
+# In place of an offset: the segment is not readable yet, a predecessor is unread.
+FUTURE: Final = Future.FUTURE
+Offset = int | Future
+
+_ENTRY = re.compile(r"([^\s=]+)\s*=\s*([^\s=]+)")
+_COUNT = re.compile(r"[0-9]{1,19}")
+
+
+class Order(Enum):
+    """How one cut lies to another."""
+
+    BEFORE = "before"
+    EQUAL_OR_AFTER = "equal or after"
+    OVERLAPS = "overlaps"
+
+
+class Seam(NamedTuple):
+    """A key at which the front of a cut passes from one segment to another."""
+
+    key: float
+    older_id: int
+    newer_id: int
+
+
+class _Front(NamedTuple):
+    """`owners[i]` is the oldest listed segment from `keys[i]` to `keys[i + 1]`, if any."""
+
+    keys: list[float]
+    owners: list[Segment | None]
+
+    @classmethod
+    def of(cls, segments: Iterable[Segment], keys: Sequence[float] = ()) -> "_Front":
+        """`keys` adds boundaries, so that fronts of several cuts can be laid side by side."""
+        newest_first = sorted(segments, reverse=True)
+        bounds = {key for s in newest_first for key in (s.key_low, s.key_high)}
+        front = cls(sorted(bounds.union(keys)), [])
+        front.owners.extend([None] * (len(front.keys) - 1))
+        for segment in newest_first:
+            part = front._part(segment)
+            front.owners[part] = [segment] * (part.stop - part.start)
+        return front
+
+    def whole(self) -> dict[Segment, bool]:
+        """Per owner, by id, whether it owns its whole range."""
+        parts = Counter(owner for owner in self.owners if owner)
+        return {s: parts[s] == len(self.owners[self._part(s)]) for s in sorted(parts)}
+
+    def owner_at(self, key: float) -> Segment | None:
+        index = bisect_right(self.keys, key) - 1
+        return self.owners[index] if 0 <= index < len(self.owners) else None
+
+    def _part(self, segment: Segment) -> slice:
+        return slice(
+            bisect_left(self.keys, segment.key_low), bisect_left(self.keys, segment.key_high)
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class StreamCut:
+    """Per listed segment the next offset to read, or FUTURE. Always in canonical form.
+
+    Further future entries, which follow from the others, are accepted and dropped, so that equal
+    cuts are equal values with equal JSON. Building one checks nothing: see `check_valid`.
+    """
+
+    offsets: Mapping[Segment, Offset]
+
+    def __post_init__(self) -> None:
+        waits = any(offset is FUTURE for offset in self.offsets.values())
+        owners = set(_Front.of(self.offsets).owners) if waits else set()
+        canonical = {
+            segment: offset
+            for segment, offset in sorted(self.offsets.items(), key=lambda item: item[0])
+            if offset is not FUTURE or segment in owners
+        }
+        object.__setattr__(self, "offsets", MappingProxyType(canonical))
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.offsets.items()))
+
+    def __repr__(self) -> str:
+        return f"StreamCut({self.to_text()})"
+
+    @property
+    def present(self) -> dict[Segment, int]:
+        """The segments that can be read now, by id, with the next offset."""
+        return {s: offset for s, offset in self.offsets.items() if offset is not FUTURE}
+
+    @property
+    def future(self) -> list[Segment]:
+        """The segments that wait for a predecessor over a part of their range, by id."""
+        return [s for s, offset in self.offsets.items() if offset is FUTURE]
+
+    @property
+    def seams(self) -> list[Seam]:
+        """The keys at which the front changes, ascending: where a segment may be left out."""
+        front = self._front
+        return [
+            Seam(key, *sorted((left.segment_id, right.segment_id)))
+            for key, (left, right) in zip(front.keys[1:-1], pairwise(front.owners), strict=True)
+            if left and right
+        ]
+
+    def contains(self, segment: Segment) -> bool:
+        """Whether the segment, or a part of it, is not yet passed: whether it is in U."""
+        # One key tells: a segment is passed over its whole range or not at all.
+        owner = self._front.owner_at(segment.key_low)
+        return owner is not None and owner.segment_id <= segment.segment_id
+
+    def to_json(self) -> dict[str, int | str]:
+        """`{"0.0": 12, "5.1": "future"}`, by segment id."""
+        return {
+            segment.name: offset.value if isinstance(offset, Future) else offset
+            for segment, offset in self.offsets.items()
+        }
+
+    def to_text(self) -> str:
+        """`0.0=12, 5.1=future`, by segment id."""
+        return ", ".join(f"{name}={offset}" for name, offset in self.to_json().items())
+
+    @classmethod
+    def from_json(cls, value: object, segments: Mapping[int, Segment]) -> "StreamCut":
+        """The inverse of `to_json`; `segments` are those of the stream, by id.
+
+        Raises InvalidInput for anything else and for segments that the stream does not have.
+        """
+        return cls(_look_up(read_entries(value), segments))
+
+    @classmethod
+    def parse(cls, text: str, segments: Mapping[int, Segment]) -> "StreamCut":
+        """What a person types: the JSON, or `0.0=12, 5.1=future`. Raises InvalidInput."""
+        return cls(_look_up(read_text(text), segments))
+
+    @cached_property
+    def _front(self) -> _Front:
+        return _Front.of(self.offsets)
+
+
+def initial(segments: Iterable[Segment]) -> StreamCut:
+    """The beginning of these segments."""
+    return StreamCut(dict.fromkeys(segments, 0))
+
+
+def at_or_before(a: StreamCut, b: StreamCut) -> bool:
+    """Whether everything that `a` has passed, `b` has passed too."""
+    return first_behind(a, b) is None
+
+
+def first_behind(a: StreamCut, b: StreamCut) -> Segment | None:
+    """The first segment of `b` of which `a` has read more: why `a` is not at or before `b`."""
+    for segment, offset in b.present.items():
+        known = a.offsets.get(segment)
+        if known is None and not a.contains(segment):
+            return segment
+        if isinstance(known, int) and known > offset:
+            return segment
+    return None
+
+
+def compare(a: StreamCut, b: StreamCut) -> Order:
+    """How `a` lies to `b`. Cuts that pass what the other has not *overlap*."""
+    if at_or_before(b, a):
+        return Order.EQUAL_OR_AFTER
+    return Order.BEFORE if at_or_before(a, b) else Order.OVERLAPS
+
+
+def meet(cuts: Iterable[StreamCut]) -> StreamCut:
+    """The lower bound: what all cuts have passed, in whatever order they are given.
+
+    Raises InvalidInput if there are none: nothing bounds nothing.
+    """
+    cuts = list(cuts)
+    if not cuts:
+        raise InvalidInput(
+            "cut_invalid", "there is no lower bound of no stream cuts; give at least one."
+        )
+    front = _Front.of({segment for cut in cuts for segment in cut.offsets})
+    # A segment that is whole here waits for nothing in any cut, so those that list it read it.
+    return StreamCut(
+        {
+            segment: min(_offsets_of(segment, cuts)) if whole else FUTURE
+            for segment, whole in front.whole().items()
+        }
+    )
+
+
+def join(a: StreamCut, b: StreamCut) -> StreamCut:
+    """The upper bound: what at least one of the two has passed."""
+    keys = sorted({*a._front.keys, *b._front.keys})
+    fronts = [_Front.of(cut.offsets, keys).owners for cut in (a, b)]
+    newer = [max(x, y) if x and y else None for x, y in zip(*fronts, strict=True)]
+    # Each cut may wait for a predecessor that the other has passed. Then both list their common
+    # successor as future, and in the join it is read from its beginning.
+    return StreamCut(
+        {
+            segment: max(_offsets_of(segment, (a, b)), default=0) if whole else FUTURE
+            for segment, whole in _Front(keys, newer).whole().items()
+        }
+    )
+
+
+def ready(segments: Iterable[Segment]) -> set[Segment]:
+    """Those before which none of the others comes: what can be read, if these are not passed."""
+    return {segment for segment, whole in _Front.of(segments).whole().items() if whole}
+
+
+def check_valid(cut: StreamCut, later: Iterable[Segment], ends: Mapping[int, int]) -> None:
+    """Refuse what is not a position of this stream. Raises InvalidInput with segment and reason.
+
+    `later` are the stream's segments that were created between the first sealing of a segment of
+    the cut and the cut's newest epoch, inclusive: of these only the ones that straddle a seam
+    matter (`key_low < seam.key < key_high` and `older_id < id < newer_id`), and each comes after
+    the older one. `ends` has the tail or final size of each present segment, by id.
+    """
+    if not cut.offsets:
+        raise InvalidInput("cut_empty", "the stream cut is empty; list the segments to read next.")
+    for segment, offset in cut.present.items():
+        end = ends[segment.segment_id]
+        if not 0 <= offset <= end:
+            raise InvalidInput(
+                "offset_invalid",
+                f"offset {offset} does not exist in segment {segment.name}: choose one between 0 "
+                f"and its end, {end}.",
+            )
+    _check_states(cut)
+    _check_covers(cut)
+    _check_nothing_left_out(cut, later)
+
+
+def read_entries(value: object) -> dict[int, Offset]:
+    """The entries of a cut's JSON by segment id, to know which segments to look up.
+
+    Raises InvalidInput.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidInput(
+            "cut_invalid", f'{value!r} is not a stream cut: write {{"0.0": 12, "5.1": "future"}}.'
+        )
+    return {parse_segment_name(name): _offset(name, offset) for name, offset in value.items()}
+
+
+def read_text(text: str) -> dict[int, Offset]:
+    """Like `read_entries`, of what a person types: the JSON, or `0.0=12, 5.1=future`."""
+    if text.lstrip().startswith("{"):
+        try:
+            value = json.loads(text, object_pairs_hook=_unique)
+        except InvalidInput:
+            raise
+        # Nesting without end is a RecursionError, a number without end a ValueError.
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(
+                "cut_invalid", f"the stream cut is not valid JSON: {error}."
+            ) from error
+        return read_entries(value)
+    entries: list[tuple[str, object]] = []
+    for part in text.split(","):
+        match = _ENTRY.fullmatch(part.strip())
+        if match is None:
+            raise InvalidInput(
+                "cut_invalid",
+                f"{part.strip()!r} is not an entry of a stream cut: write segment=offset, such as "
+                "0.0=12 or 5.1=future, with commas between them.",
+            )
+        entries.append((match[1], int(match[2]) if _COUNT.fullmatch(match[2]) else match[2]))
+    return read_entries(_unique(entries))
+
+
+def _offsets_of(segment: Segment, cuts: Iterable[StreamCut]) -> list[int]:
+    """The offsets that cuts give the segment; none where it is future, later or passed."""
+    return [o for cut in cuts if isinstance(o := cut.offsets.get(segment), int)]
+
+
+def _look_up(
+    entries: Mapping[int, Offset], segments: Mapping[int, Segment]
+) -> dict[Segment, Offset]:
+    for segment_id in entries:
+        if segment_id not in segments:
+            raise InvalidInput(
+                "cut_segment_unknown",
+                f"the stream has no segment {segment_name(segment_id)}: it never existed or was "
+                "deleted; choose a cut at or after the head.",
+            )
+    return {segments[segment_id]: offset for segment_id, offset in entries.items()}
+
+
+def _offset(name: str, value: object) -> Offset:
+    if value == FUTURE.value:
+        return FUTURE
+    # A bool is an int to Python, not to the person who wrote it.
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidInput(
+            "offset_invalid",
+            f"segment {name} has offset {value!r}: write a whole number, 0 or more, or "
+            f"{FUTURE.value!r}.",
+        )
+    return value
+
+
+def _unique(entries: Iterable[tuple[str, object]]) -> dict[str, object]:
+    unique: dict[str, object] = {}
+    for name, value in entries:
+        if name in unique:
+            raise InvalidInput(
+                "segment_named_twice", f"the stream cut lists {name!r} twice; write it once."
+            )
+        unique[name] = value
+    return unique
+
+
+def _check_states(cut: StreamCut) -> None:
+    """Present is who has no predecessor in the cut, future who has one over a part."""
+    whole = cut._front.whole()
+    for segment, offset in cut.offsets.items():
+        if offset is FUTURE and whole[segment]:
+            raise InvalidInput(
+                "cut_begins_with_future",
+                f"segment {segment.name} is listed as future but no listed segment comes before "
+                "it: give it an offset, or list the segment that is read first.",
+            )
+        if offset is not FUTURE and not whole.get(segment, False):
+            older = next(s for s in cut.offsets if s < segment and s.overlaps(segment))
+            raise InvalidInput(
+                "cut_overlaps",
+                f"segment {segment.name} has an offset but overlaps {older.name}, which comes "
+                f"before it and is not yet passed: list {segment.name} as future or leave it out.",
+            )
+
+
+def _check_covers(cut: StreamCut) -> None:
+    front = _Front.of(cut.offsets, KEY_SPACE)
+    slots = zip(pairwise(front.keys), front.owners, strict=True)
+    gaps = merge_blocks(KeyRange(*keys) for keys, owner in slots if owner is None)
+    if gaps:
+        raise InvalidInput(
+            "cut_has_gap",
+            f"no segment of the stream cut holds the keys {gaps[0]}: add the one that is read next "
+            "there, as future if one of its predecessors is listed.",
+        )
+
+
+def _check_nothing_left_out(cut: StreamCut, later: Iterable[Segment]) -> None:
+    """A segment is passed, or not yet passed, over its whole range: no seam goes through it."""
+    seams = cut.seams
+    for segment in later:
+        first = bisect_right(seams, segment.key_low, key=lambda seam: seam.key)
+        last = bisect_left(seams, segment.key_high, key=lambda seam: seam.key)
+        for seam in seams[first:last]:
+            if seam.older_id < segment.segment_id < seam.newer_id:
+                older, newer = segment_name(seam.older_id), segment_name(seam.newer_id)
+                raise InvalidInput(
+                    "cut_unreachable",
+                    f"segment {segment.name} comes after {older}, which is unread, and before "
+                    f"{newer}, which therefore cannot be reached: list {segment.name} as future "
+                    f"in place of {newer}.",
+                )

@@ -1,0 +1,78 @@
+"""What each job takes: one description, from which come the form in the UI and the job's check.
+
+Kept free of pyspark and airflow: `weir.airflow` makes `Param`s of it, the jobs parse with it.
+"""
+
+from typing import Any
+
+from weir.operations.form import FUNCTION_PATTERN, form_schema, is_required, parse
+from weir.operations.reader_groups import (
+    CheckpointReaderGroup,
+    CreateReaderGroup,
+    DeleteReaderGroup,
+    ForkReaderGroup,
+    ReaderOffline,
+    ReleaseReaderGroup,
+    ResetReaderGroup,
+    UpdateReaderGroup,
+)
+from weir.operations.runs import Ingest, Nothing, Process, Recover, Retention
+from weir.operations.streams import (
+    CreateStream,
+    DeleteStream,
+    ScaleStream,
+    SealStream,
+    TruncateStream,
+    UpdateStream,
+)
+
+__all__ = [
+    "FUNCTION_PATTERN",
+    "JOBS",
+    "CheckpointReaderGroup",
+    "CreateReaderGroup",
+    "CreateStream",
+    "DeleteReaderGroup",
+    "DeleteStream",
+    "ForkReaderGroup",
+    "Ingest",
+    "Nothing",
+    "Process",
+    "ReaderOffline",
+    "Recover",
+    "ReleaseReaderGroup",
+    "ResetReaderGroup",
+    "Retention",
+    "ScaleStream",
+    "SealStream",
+    "TruncateStream",
+    "UpdateReaderGroup",
+    "UpdateStream",
+    "form_schema",
+    "is_required",
+    "parse",
+]
+
+JOBS: dict[str, type[Any]] = {
+    "create_stream": CreateStream,
+    "scale_stream": ScaleStream,
+    "update_stream": UpdateStream,
+    "truncate_stream": TruncateStream,
+    "seal_stream": SealStream,
+    "delete_stream": DeleteStream,
+    "create_reader_group": CreateReaderGroup,
+    "update_reader_group": UpdateReaderGroup,
+    "reset_reader_group": ResetReaderGroup,
+    "fork_reader_group": ForkReaderGroup,
+    "release_reader_group": ReleaseReaderGroup,
+    "delete_reader_group": DeleteReaderGroup,
+    "reader_offline": ReaderOffline,
+    "checkpoint_reader_group": CheckpointReaderGroup,
+    "ingest": Ingest,
+    "process": Process,
+    "stream_cuts": Nothing,
+    "checkpoints": Nothing,
+    "retention": Retention,
+    "upkeep": Nothing,
+    "recover": Recover,
+}

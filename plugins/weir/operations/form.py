@@ -1,0 +1,288 @@
+"""One description of an argument, from which come its field in a form and the job's check."""
+
+import re
+from dataclasses import MISSING, Field, field, fields
+from typing import Any, TypeVar, get_type_hints
+
+from weir.errors import InvalidInput
+from weir.model.amounts import AGE, AGE_PATTERN, SIZE, SIZE_PATTERN
+from weir.model.names import (
+    LABEL_PATTERN,
+    READABLE_STREAM_PATTERN,
+    READER_GROUP_PATTERN,
+    RULE,
+    STREAM_PATTERN,
+    shortened,
+    unstorable,
+)
+
+A = TypeVar("A")
+SEGMENT_PATTERN = r"^\d+\.\d+$"
+PLACE = (
+    "head, tail, time 2013-06-01T00:00:00Z, or a cut such as 0.0=12, 1.0=7 (for several streams "
+    '{"nyc/flights": {"0.0": 12}})'
+)
+FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
+OUTPUT_PATTERN = r"^(stream|parquet|table):\S+$"
+NUMBER_PATTERN = r"0?\.\d*[1-9]\d*"  # between 0 and 1, as a line of a list
+CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
+TEXT_PATTERN = r"^[^\x00]*$"
+TAG_PATTERN = r"^([^\s-]|\S[^\n\r\t]{0,98}\S)$"
+TAGS: dict[str, Any] = {
+    "items": {"type": "string", "pattern": TAG_PATTERN}, "maxItems": 100, "uniqueItems": True,
+}  # fmt: skip
+# The longest texts that people write: cuts of 10,000 segments, 10,000 columns.
+LONGEST_CUT, LONGEST_COLUMNS = 500_000, 500_000
+# What a text must be, as refusals say it.
+_TEXTS = {
+    AGE_PATTERN: AGE,
+    SIZE_PATTERN: SIZE,
+    STREAM_PATTERN: f"a stream's name, scope/stream, each part of {RULE}",
+    READABLE_STREAM_PATTERN: f"a stream's name, scope/stream, each part of {RULE}",
+    READER_GROUP_PATTERN: f"a reader group's name of {RULE}",
+    SEGMENT_PATTERN: "a segment as number.epoch, such as 5.1",
+    FUNCTION_PATTERN: "a function as module:function, such as flights.delays:partial_statistics",
+    OUTPUT_PATTERN: "an output as stream:scope/stream, parquet:folder or table:schema.table",
+    CHECKPOINT_PATTERN: "a name of at most 200 letters, digits, blanks and . _ : -, beginning "
+    "with a letter or digit",
+    LABEL_PATTERN: "a label of at most 63 letters, digits and . _ -, beginning with a letter "
+    "or digit",
+    TAG_PATTERN: "a tag of at most 100 characters without blanks at its ends",
+}
+
+
+def argument(title: str, description: str, default: Any = MISSING, **schema: Any) -> Any:
+    """A field of a form. `schema`: JSON schema keywords (pattern, enum, minimum, items ...)."""
+    metadata = {"title": title, "description": description, "schema": schema}
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def stream_argument(
+    description: str = "The stream, as scope/stream, such as shop/orders.",
+    pattern: str = STREAM_PATTERN,
+) -> Any:
+    return argument("Stream", description, pattern=pattern)
+
+
+def reader_group_argument(description: str = "The reader group's name.") -> Any:
+    return argument("Reader group", description, pattern=READER_GROUP_PATTERN)
+
+
+def is_required(known: Field[Any]) -> bool:
+    """Whether an argument has no default."""
+    return known.default is MISSING and known.default_factory is MISSING
+
+
+def json_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
+    """The JSON schema of one argument."""
+    kind = get_type_hints(form)[known.name]
+    types = {str: "string", int: "integer", bool: "boolean", float: "number"}
+    schema = {"type": types.get(kind, "array"), **known.metadata["schema"]}
+    if "items" in schema:
+        schema["items"] = _storable(schema["items"])
+    return _storable(schema)
+
+
+def _storable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a text without NUL, which Postgres does not store."""
+    if schema["type"] != "string" or "pattern" in schema or "enum" in schema:
+        return schema
+    return {**schema, "pattern": TEXT_PATTERN}
+
+
+def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
+    """The JSON schema of the argument's field in a form, wider by what people leave and paste.
+
+    Airflow requires a field, and keeps its Trigger button disabled while it is empty, unless "null"
+    is one of its types; it sends null for a field that was emptied. A list is a text with one entry
+    a line, so that its entries come as texts, some of them blank.
+    """
+    schema = json_schema(form, known)
+    schema.pop("uniqueItems", None)  # of lines, of which several may be blank
+    if schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
+        # A refusal of Airflow's shows the schema, so it shows the words, too.
+        schema["allowed"] = _TEXTS[schema["pattern"]]
+        schema["pattern"] = _with_blanks(schema["pattern"], is_required(known))
+    if schema["type"] == "array":
+        schema["items"] = _line(schema["items"])
+        if schema.get("minItems"):
+            schema["contains"] = {"not": {"type": "string", "pattern": r"^\s*$"}}
+    if not is_required(known):
+        schema["type"] = [schema["type"], "null"]
+        schema.pop("minLength", None)
+        if "enum" in schema:
+            schema["enum"] = [*schema["enum"], None]
+            schema["values_display"] = {"null": f"(default: {known.default})"}
+    return schema
+
+
+def _line(items: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a line of a list's field."""
+    if items["type"] == "number":  # without a type of its own a list has no field for lines
+        return {"anyOf": [items, {"type": "string", "pattern": rf"^\s*({NUMBER_PATTERN})?\s*$"}]}
+    if items.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
+        allowed = _TEXTS[items["pattern"]]
+        return {**items, "pattern": _with_blanks(items["pattern"], False), "allowed": allowed}
+    return {key: value for key, value in items.items() if key != "minLength"}
+
+
+def _with_blanks(pattern: str, required: bool) -> str:
+    """The pattern of a whole text, with blanks before and after it; of nothing else, unless it is
+    required."""
+    inner = pattern.removeprefix("^").removesuffix("$")
+    return rf"^\s*({inner}){'' if required else '?'}\s*$"
+
+
+def parse(form: type[A], given: dict[str, Any]) -> A:
+    """The arguments, checked. Raises InvalidInput naming the argument, its value and what is
+    allowed."""
+    known = {f.name: f for f in fields(form)}  # type: ignore[arg-type]  # every form is a dataclass
+    for name in given:
+        if name not in known:
+            raise InvalidInput(
+                "argument_unknown",
+                f"{name!r} is not an argument of this job; it takes {', '.join(known) or 'none'}.",
+            )
+    values = {}
+    for name, one in known.items():
+        schema = json_schema(form, one)
+        value = _typed(given.get(name), schema)
+        if is_required(one):
+            if name not in given:
+                raise InvalidInput(
+                    "argument_missing", f"{name!r} is missing: {one.metadata['description']}"
+                )
+        elif value is None or (_is_text(schema) and value == ""):  # an emptied field
+            continue
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, str) and (why := unstorable(part)):
+                holds = "holds" if isinstance(value, list) else "is"
+                raise InvalidInput(
+                    "argument_invalid",
+                    f"{name} {holds} {shortened(part)}, which is not a text that can be kept: it "
+                    f"{why}.",
+                )
+        if not _fits(value, schema) or _holds_quotes(value):
+            raise _refusal(name, value, schema)
+        values[name] = value
+    return form(**values)
+
+
+def _is_text(schema: dict[str, Any]) -> bool:
+    """Whether the field is one to write in, not one to choose from."""
+    return bool(schema["type"] == "string" and "enum" not in schema)
+
+
+def _typed(value: Any, schema: dict[str, Any]) -> Any:
+    """What a person means by what the field holds: without the blanks around it, of a list without
+    blank lines, and numbers where a line is one."""
+    if isinstance(value, str) and schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
+        return value.strip()
+    if isinstance(value, list) and schema["type"] == "array":
+        lines = [one.strip() if isinstance(one, str) else one for one in value]
+        lines = [one for one in lines if one != ""]
+        if schema["items"]["type"] == "number":
+            return [_number(one) for one in lines]
+        return lines
+    return value
+
+
+def _number(line: Any) -> Any:
+    if isinstance(line, str) and re.fullmatch(NUMBER_PATTERN, line):
+        return float(line)
+    return line
+
+
+def _refusal(name: str, value: Any, schema: dict[str, Any]) -> InvalidInput:
+    """Return the error for a value that does not fit."""
+    if isinstance(value, list) and schema["type"] == "array":
+        for part in value:
+            if (meant := _within_quotes(part)) is not None:
+                return InvalidInput(
+                    "argument_invalid",
+                    f"{name} holds {part!r}, which is not one entry; write {meant} by itself: one "
+                    "entry a line, without brackets, quotes and commas.",
+                )
+            if not _fits(part, schema["items"]):
+                wanted = _wanted(schema["items"], part)
+                return InvalidInput(
+                    "argument_invalid", f"{name} holds {shortened(part)}, which is not {wanted}."
+                )
+        if schema.get("uniqueItems") and len(set(value)) < len(value):
+            twice = next(part for part in value if value.count(part) > 1)
+            return InvalidInput(
+                "argument_invalid",
+                f"{name} holds {shortened(twice)} {value.count(twice)} times; give it once.",
+            )
+    return InvalidInput(
+        "argument_invalid", f"{name} is {shortened(value)}, which is not {_wanted(schema, value)}."
+    )
+
+
+def _holds_quotes(value: Any) -> bool:
+    return isinstance(value, list) and any(_within_quotes(part) is not None for part in value)
+
+
+def _within_quotes(line: Any) -> str | None:
+    """The first entry of a line that is a list as programs write it, `["a", "b"]` or `"a",`, where
+    a form has one entry a line; None for any other."""
+    if not isinstance(line, str):
+        return None
+    found = re.fullmatch(r"""\[?\s*(["'])(.*?)\1\s*(,.*|\])?""", line, re.DOTALL)
+    return found[2] if found else None
+
+
+def _wanted(schema: dict[str, Any], value: Any) -> str:
+    """What fits a schema, in words; how long at most, if the value is longer."""
+    if not isinstance(value, (str, list)) or len(value) <= schema.get(
+        "maxLength", schema.get("maxItems", len(value))
+    ):
+        schema = {k: v for k, v in schema.items() if k not in ("maxLength", "maxItems")}
+    if "enum" in schema:
+        return f"one of {', '.join(schema['enum'])}"
+    if schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
+        longest = f" and at most {schema['maxLength']:,} long" if "maxLength" in schema else ""
+        return _TEXTS[schema["pattern"]] + longest
+    what = {
+        "string": "a text", "boolean": "true or false", "integer": "a whole number",
+        "number": "a number", "array": "a list",
+    }[schema["type"]]  # fmt: skip
+    bounds = [
+        f"{says} {schema[keyword]:,}"
+        for keyword, says in (
+            ("minimum", "at least"), ("maximum", "at most"), ("exclusiveMinimum", "more than"),
+            ("exclusiveMaximum", "less than"), ("minLength", "with a length of at least"),
+            ("maxLength", "with a length of at most"), ("minItems", "with a length of at least"),
+            ("maxItems", "with a length of at most"),
+        )
+        if keyword in schema
+    ]  # fmt: skip
+    return f"{what} {' and '.join(bounds)}".rstrip()
+
+
+def _fits(value: Any, schema: dict[str, Any]) -> bool:
+    """Whether a value fits the few JSON schema keywords that the forms use."""
+    kinds = {"string": str, "integer": int, "boolean": bool, "number": (int, float), "array": list}
+    if not isinstance(value, kinds[schema.get("type", "string")]):  # type: ignore[arg-type]  # a type or a tuple of them
+        return False
+    if isinstance(value, bool):
+        return bool(schema["type"] == "boolean")
+    if isinstance(value, list):
+        return (
+            schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value))
+            and all(_fits(part, schema["items"]) for part in value)
+            and not (schema.get("uniqueItems") and len(set(value)) < len(value))
+        )
+    if isinstance(value, str):
+        return (
+            value in schema.get("enum", [value])
+            and re.fullmatch(schema.get("pattern", ".*"), value, re.DOTALL) is not None
+            and schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
+        )
+    return bool(
+        schema.get("minimum", value) <= value <= schema.get("maximum", value)
+        and schema.get("exclusiveMinimum", value - 1) < value
+        and value < schema.get("exclusiveMaximum", value + 1)
+    )

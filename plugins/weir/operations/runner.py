@@ -1,0 +1,312 @@
+"""A job: arguments in, library calls, a report out. Every file in spark_jobs is one.
+
+What a job did is in the table job_run: its progress while it runs, its report, or the sentence with
+which it failed. Its arguments and its output never carry a secret: it knows its database by name.
+"""
+
+import argparse
+import json
+import logging
+import re
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, text
+
+from weir.database.connection import Database
+from weir.errors import BatchFailed, InvalidInput, WeirError, is_mistake
+from weir.model.names import check_text, shortened
+from weir.operations import JOBS, parse
+from weir.settings import Settings, load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_THIS = """dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
+    AND map_index = :map_index AND try_number = :try_number"""
+BY_HAND = "by hand"  # the dag_id of a job that a person starts
+PROGRESS_EVERY = 5.0  # seconds between two writes of the progress
+
+
+@dataclass(frozen=True)
+class RunId:
+    """Airflow's names for what is running; by hand, any unique run id."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int = -1
+    try_number: int = 1
+
+    def __str__(self) -> str:
+        mapped = f"/{self.map_index}" if self.map_index >= 0 else ""
+        return f"{self.dag_id}/{self.run_id}/{self.task_id}{mapped}"
+
+    @classmethod
+    def of(cls, name: str) -> "RunId | None":
+        """What `str` made, but for the try; None for the name of anything else."""
+        found = re.fullmatch(r"([^/]+)/([^/]+)/([^/]+?)(?:/(\d+))?", name)
+        if found is None:
+            return None
+        dag_id, run_id, task_id, map_index = found.groups()
+        return cls(dag_id, run_id, task_id, -1 if map_index is None else int(map_index))
+
+
+@dataclass
+class Job:
+    """What a job's function is given."""
+
+    name: str
+    run: RunId
+    settings: Settings
+    database: Database
+    _spark: "SparkSession | None" = field(default=None)
+    _said: float = field(default=0.0)
+
+    @property
+    def request_id(self) -> str:
+        """Identifies the request over retries: without the try number."""
+        return str(self.run)
+
+    @property
+    def spark(self) -> "SparkSession":
+        """The Spark session, made when it is first needed: most metadata jobs need none."""
+        if self._spark is None:
+            from weir.spark.session import session
+
+            self._spark = session(f"weir {self.name}")
+        return self._spark
+
+    def say(self, line: str) -> None:
+        """One line of progress: into the task's log, and now and then into job_run."""
+        print(f"weir: {line}", flush=True)
+        if time.monotonic() - self._said > PROGRESS_EVERY:
+            self._said = time.monotonic()
+            self.database.transaction(lambda c: self._progress(c, line))
+
+    def _progress(self, connection: Connection, line: str) -> None:
+        # From a thread that an outage held up it may come late: an end is not undone. Whoever looks
+        # at the row and locks it does not hold up the job.
+        connection.execute(
+            text(
+                f"""UPDATE job_run SET updated_at = clock_timestamp(), progress = :line
+                WHERE ctid = ANY(ARRAY(SELECT ctid FROM job_run
+                    WHERE {_THIS} AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED))"""  # noqa: S608 - constant
+            ),
+            {"line": line, **self.run.__dict__},
+        )
+
+    def _update(self, connection: Connection, state: str, **values: Any) -> None:
+        connection.execute(
+            text(
+                """UPDATE job_run SET state = :state, updated_at = clock_timestamp(),
+                    report = CAST(:report AS jsonb), error = :error, retryable = :retryable
+                WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
+                  AND map_index = :map_index AND try_number = :try_number"""
+            ),
+            {
+                "state": state,
+                "report": None, "error": None, "retryable": None,
+                **self.run.__dict__, **values,
+            },
+        )  # fmt: skip
+
+    def _start(
+        self, connection: Connection, arguments: dict[str, Any], state: str = "running"
+    ) -> None:
+        connection.execute(
+            text(
+                """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
+                                        arguments, state)
+                VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job,
+                        CAST(:arguments AS jsonb), :state)
+                ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
+                    state = excluded.state, started_at = clock_timestamp(), error = NULL,
+                    arguments = excluded.arguments, report = NULL"""
+            ),
+            {
+                **self.run.__dict__, "job": self.name, "arguments": json.dumps(arguments),
+                "state": state,
+            },
+        )  # fmt: skip
+
+
+def job_path(job: str) -> str:
+    """The file of a job: in spark_jobs/ of the source tree, or in the installed package."""
+    tree = Path(__file__).parents[3] / "spark_jobs" / f"{job}.py"
+    return str(tree if tree.is_file() else resources.files("weir.jobs") / f"{job}.py")
+
+
+def main(
+    name: str, work: Callable[[Job, Any], dict[str, Any]], argv: Sequence[str] | None = None
+) -> int:
+    """Run a job from its command line: `--run JSON --arguments JSON`, or `--arguments` alone.
+
+    Exit status 0; 1 when trying again may help; 2 when it would fail the same way again.
+    """
+    logging.basicConfig(level=logging.INFO, format="weir: %(message)s", stream=sys.stdout)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    parser = argparse.ArgumentParser(prog=f"{name}.py", description=JOBS[name].__doc__)
+    parser.add_argument("--run", default="{}", help="dag_id, run_id, task_id ... as JSON")
+    parser.add_argument(
+        "--arguments", default="",
+        help="the job's arguments as JSON; without it, what was handed over to this run",
+    )  # fmt: skip
+    given = parser.parse_args(argv)
+    job: Job | None = None
+    try:
+        settings = load()
+        starting = Job(name, _run_id(given.run, name), settings, Database.of(settings))
+        if given.arguments:
+            arguments = _object(given.arguments, "the arguments")
+        else:
+            arguments = handed_over(starting.database, starting.run, name)
+            if starting.run.dag_id != BY_HAND:
+                job = starting  # whose row is there, so that its failure is recorded
+        parsed = parse(JOBS[name], arguments)
+        starting.database.transaction(lambda c: starting._start(c, arguments))
+        job = starting
+        report = work(job, parsed)
+        job.database.transaction(
+            lambda c: starting._update(c, "succeeded", report=json.dumps(report))
+        )
+        print(f"weir: {name}: {json.dumps(report, default=str)[:4000]}", flush=True)
+        return 0
+    except Exception as error:
+        known = isinstance(error, WeirError)
+        sentence = str(error) if known else _sentence(error)
+        retryable = bool(getattr(error, "retryable", not is_mistake(error)))
+        done = getattr(error, "report", None)
+        if not known or isinstance(error, BatchFailed):
+            traceback.print_exc(file=sys.stdout)
+        print(f"weir: {name} failed: {sentence}", flush=True)
+        _record_failure(job, sentence, retryable, done)
+        return 1 if retryable else 2
+
+
+def _object(written: str, what: str) -> dict[str, Any]:
+    """A JSON object from the command line. Raises InvalidInput for anything else."""
+    try:
+        found = json.loads(written)
+    except (ValueError, RecursionError) as error:
+        said = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise InvalidInput(
+            "json_invalid",
+            f"{what} {shortened(written)} can't be read as JSON ({said}); give one JSON object.",
+        ) from None
+    if not isinstance(found, dict):
+        raise InvalidInput(
+            "json_invalid", f"{what} are {shortened(found)}, which is not a JSON object."
+        )
+    return found
+
+
+def _run_id(written: str, name: str) -> RunId:
+    by_hand = {"dag_id": BY_HAND, "run_id": f"{time.time():.6f}", "task_id": name}
+    try:
+        run = RunId(**{**by_hand, **_object(written, "the names of the run")})
+    except TypeError:
+        known = ", ".join(one.name for one in fields(RunId))
+        raise InvalidInput(
+            "argument_invalid", f"--run is {shortened(written)}; it takes {known}."
+        ) from None
+    check_text("--run", str(run))
+    return run
+
+
+def _sentence(error: Exception) -> str:
+    """What an error that nobody expected says first; of one of Java's, its cause."""
+    if "py4j" in sys.modules and type(error).__module__.startswith(("py4j", "pyspark")):
+        from weir.spark.unreadable import first_cause
+
+        return first_cause(error)
+    return (f"{type(error).__name__}: {error}".splitlines() or [type(error).__name__])[0]
+
+
+def hand_over(database: Database, run: RunId, job: str, arguments: dict[str, Any]) -> None:
+    """Leave the arguments of a job that is about to be submitted where it looks for them: a command
+    line holds 128 KiB of them, and is in the log."""
+    starting = Job(job, run, load(), database)
+    database.transaction(lambda c: starting._start(c, arguments, "submitted"))
+
+
+def handed_over(database: Database, run: RunId, job: str) -> dict[str, Any]:
+    """Return what `hand_over` left for a run of a job; nothing for one that was started by hand.
+
+    Raises InvalidInput where nothing was left: without its arguments a job would do what its
+    defaults say.
+    """
+    if run.dag_id == BY_HAND:
+        return {}
+    row = database.transaction(
+        lambda c: c.execute(
+            text(f"SELECT arguments FROM job_run WHERE {_THIS} AND job = :job"),  # noqa: S608 - constant
+            {**run.__dict__, "job": job},
+        ).one_or_none()
+    )
+    if row is None:
+        raise InvalidInput(
+            "arguments_not_handed_over",
+            f"no arguments were handed over to job {job} of run {run}, try {run.try_number}, in "
+            "the database that this machine's weir.toml names; give them with --arguments.",
+        )
+    return dict(row.arguments)
+
+
+def _record_failure(
+    job: Job | None, sentence: str, retryable: bool, report: dict[str, Any] | None
+) -> None:
+    if job is None:
+        return
+    try:
+        job.database.transaction(
+            lambda c: job._update(
+                c,
+                "failed",
+                error=sentence,
+                retryable=retryable,
+                report=json.dumps(report) if report else None,
+            )
+        )
+    except Exception as error:
+        print(f"weir: the failure could not be recorded: {error}", flush=True)
+
+
+def forget_runs(database: Database, older_than: float) -> int:
+    """Delete what is known of jobs that began, and said something last, longer ago than so many
+    seconds, and than a day: whoever submitted one asks for its outcome. Returns how many."""
+    return database.transaction(
+        lambda c: (
+            c.execute(
+                text(
+                    """DELETE FROM job_run
+                    WHERE started_at < now() - :age * interval '1 second'
+                      AND updated_at < now() - :age * interval '1 second'"""
+                ),
+                {"age": max(older_than, 86400.0)},
+            ).rowcount
+        )
+    )
+
+
+def read_outcome(database: Database, run: RunId) -> tuple[str, dict[str, Any] | None, str, bool]:
+    """State, report, error and whether to retry, of a job that ran; ("unknown", ...) if none."""
+    row = database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT state, report, error, retryable FROM job_run WHERE dag_id = :dag_id
+                AND run_id = :run_id AND task_id = :task_id AND map_index = :map_index
+                AND try_number = :try_number"""
+            ),
+            run.__dict__,
+        ).one_or_none()
+    )
+    if row is None:
+        return "unknown", None, "", True
+    return row.state, row.report, row.error or "", row.retryable is not False

@@ -1,0 +1,282 @@
+"""What the jobs take that make, change and end streams."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from weir.errors import InvalidInput
+from weir.model.amounts import AGE_PATTERN, SIZE_PATTERN, parse_age, parse_size
+from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
+from weir.operations.form import (
+    LONGEST_COLUMNS,
+    LONGEST_CUT,
+    SEGMENT_PATTERN,
+    TAG_PATTERN,
+    TAGS,
+    argument,
+    stream_argument,
+)
+
+MOST_SEGMENTS = 10_000
+MOST_RATE = 10**12  # a terabyte a second, for one segment
+# The settings of retention, in the forms of a stream: title and description.
+_RETENTION = {
+    "retain_min_age": (
+        "Minimum age",
+        "What is younger is kept, whoever has consumed it, such as 7 d (s, min, h, d). Without "
+        "subscribers what is older is deleted.",
+    ),
+    "retain_max_age": (
+        "Maximum age",
+        "What is older is deleted, whoever has not consumed it, such as 30 d.",
+    ),
+    "retain_min_bytes": (
+        "Minimum size",
+        "So much of the newest is kept, whoever has consumed it, such as 500 MB (B, kB, MB, GB, "
+        "TB). Without subscribers what goes beyond is deleted.",
+    ),
+    "retain_max_bytes": (
+        "Maximum size",
+        "What goes beyond is deleted, the oldest first, whoever has not consumed it, such as 2 GB.",
+    ),
+    "cuts_every": (
+        "Cuts every",
+        "The least time between two recorded cuts, from which limits of age and size choose. "
+        "Empty: every run of weir_stream_cuts.",
+    ),
+    "retention_every": (
+        "Retention every",
+        "The least time between two decisions. Empty: every run of weir_retention.",
+    ),
+}
+
+
+def _retention(setting: str) -> Any:
+    pattern = SIZE_PATTERN if setting.endswith("bytes") else AGE_PATTERN
+    return argument(*_RETENTION[setting], "", pattern=pattern)
+
+
+def _retention_of(form: Any) -> dict[str, int | None]:
+    """The settings of retention that were filled in; None for `none`."""
+    given = {name: getattr(form, name) for name in _RETENTION}
+    return {
+        name: parse_size(text) if name.endswith("bytes") else parse_age(text)
+        for name, text in given.items()
+        if text
+    }
+
+
+@dataclass(frozen=True)
+class CreateStream:
+    """Create a stream."""
+
+    stream: str = stream_argument(
+        "The name of the new stream, as scope/stream: lower-case letters, digits, _ and -."
+    )
+    routing_key: str = argument(
+        "Routing key",
+        "A column such as customer, or a SQL expression over columns, whose value decides the "
+        "segment. Events of one key are read in the order they were written.",
+        maxLength=1_000,
+    )
+    segments: int = argument(
+        "Segments",
+        "How many equal ranges of the key space to begin with; more can be made later by scaling.",
+        1, minimum=1, maximum=10_000,
+    )  # fmt: skip
+    on_missing_key: str = argument(
+        "Rows without a routing key",
+        "fail: refuse the append; quarantine: put them into <stream>.rejected; spread: place them "
+        "anywhere, with no order promised.",
+        "fail", enum=["fail", "quarantine", "spread"],
+    )  # fmt: skip
+    on_bad_rows: str = argument(
+        "Rows that do not fit the schema",
+        "fail: refuse the append; quarantine: put them into <stream>.rejected.",
+        "fail", enum=["fail", "quarantine"],
+    )  # fmt: skip
+    retain_by_consumption: bool = argument(
+        "Truncate what is consumed",
+        "Delete what all subscribers have consumed. Without a subscriber and a limit nothing is "
+        "deleted.",
+        True,
+    )
+    retain_min_age: str = _retention("retain_min_age")
+    retain_max_age: str = _retention("retain_max_age")
+    retain_min_bytes: str = _retention("retain_min_bytes")
+    retain_max_bytes: str = _retention("retain_max_bytes")
+    cuts_every: str = _retention("cuts_every")
+    retention_every: str = _retention("retention_every")
+    min_segments: int = argument(
+        "Minimum number of segments", "A scale that would leave fewer is refused.", 1, minimum=1,
+        maximum=10_000,
+    )  # fmt: skip
+    tags: list[str] = argument("Tags", "Words to find the stream by.", [], **TAGS)
+    schema: str = argument(
+        "Columns",
+        "The columns as SQL, such as: id BIGINT, name STRING. Empty: as in the first append.",
+        "", maxLength=LONGEST_COLUMNS,
+    )  # fmt: skip
+
+    @property
+    def retention(self) -> dict[str, int | None]:
+        """The settings of retention that were filled in, by their names in `Configuration`."""
+        return _retention_of(self)
+
+
+@dataclass(frozen=True)
+class ScaleStream:
+    """Seal active segments and create new ones over the same key ranges."""
+
+    stream: str = stream_argument()
+    segments: list[str] = argument(
+        "Segments to replace",
+        "Active ones, as number.epoch (see the view weir.segments): one to split it, neighbours to "
+        "merge or divide them anew. Several that are no neighbours are scaled at once.",
+        items={"type": "string", "pattern": SEGMENT_PATTERN, "maxLength": 40}, minItems=1,
+        maxItems=10_000,
+    )  # fmt: skip
+    parts: int = argument(
+        "Equal parts",
+        "How many new segments of equal range take the place of a segment, or of neighbours; 1 "
+        "merges them.",
+        2,
+        minimum=1,
+        maximum=10_000,
+    )
+    boundaries: list[float] = argument(
+        "Boundaries",
+        "Instead of equal parts: where the new segments divide the key space, between 0 and 1.",
+        [], items={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        maxItems=9_999, uniqueItems=True,
+    )  # fmt: skip
+    reason: str = argument(
+        "Reason", "Why, for those who ask later (see the view weir.epoch_transition).", "",
+        maxLength=500,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class UpdateStream:
+    """Change the configuration of a stream. Fields left empty or unchanged are not changed; `none`
+    takes a limit of retention away."""
+
+    stream: str = stream_argument()
+    scaling: str = argument(
+        "Scaling",
+        "fixed: only by hand; event_rate, byte_rate: kept for scaling by load, with the two "
+        "settings below.",
+        "unchanged", enum=["unchanged", "fixed", "event_rate", "byte_rate"],
+    )  # fmt: skip
+    segments: int = argument(
+        "Segments",
+        "fixed: exactly this many, made anew over equal ranges of keys; by rate: never fewer. 0: "
+        "unchanged.",
+        0, minimum=0, maximum=10_000,
+    )  # fmt: skip
+    target_rate: int = argument(
+        "Target rate", "Events or bytes per second and segment. 0: unchanged.", 0, minimum=0,
+        maximum=MOST_RATE,
+    )  # fmt: skip
+    scale_factor: int = argument(
+        "Scale factor", "Into how many segments one is split at most. 0: unchanged.", 0, minimum=0,
+        maximum=MOST_SEGMENTS,
+    )  # fmt: skip
+    retain_by_consumption: str = argument(
+        "Truncate what is consumed", "Whether what all subscribers have consumed is deleted.",
+        "unchanged", enum=["unchanged", "yes", "no"],
+    )  # fmt: skip
+    retain_min_age: str = _retention("retain_min_age")
+    retain_max_age: str = _retention("retain_max_age")
+    retain_min_bytes: str = _retention("retain_min_bytes")
+    retain_max_bytes: str = _retention("retain_max_bytes")
+    cuts_every: str = _retention("cuts_every")
+    retention_every: str = _retention("retention_every")
+    on_missing_key: str = argument(
+        "Rows without a routing key", "As when a stream is created.",
+        "unchanged", enum=["unchanged", "fail", "quarantine", "spread"],
+    )  # fmt: skip
+    on_bad_rows: str = argument(
+        "Rows that do not fit the schema", "As when a stream is created.",
+        "unchanged", enum=["unchanged", "fail", "quarantine"],
+    )  # fmt: skip
+    tags: list[str] = argument(
+        "Tags", "Words to find the stream by, in place of those it has; a single - removes them.",
+        [], **{**TAGS, "items": {"type": "string", "minLength": 1, "maxLength": 100}},
+    )  # fmt: skip
+    more_columns: str = argument(
+        "More columns",
+        "Columns to add, as SQL, such as: gate STRING. They are null in the events there are.",
+        "", maxLength=LONGEST_COLUMNS,
+    )  # fmt: skip
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings to change, by their names in `Configuration`."""
+        given = {
+            "scaling": self.scaling,
+            "min_segments": self.segments,
+            "target_rate": self.target_rate,
+            "scale_factor": self.scale_factor,
+            "on_missing_key": self.on_missing_key,
+            "on_bad_rows": self.on_bad_rows,
+        }
+        changes: dict[str, Any] = {
+            name: value for name, value in given.items() if value not in ("unchanged", 0)
+        }
+        if self.retain_by_consumption != "unchanged":
+            changes["retain_by_consumption"] = self.retain_by_consumption == "yes"
+        if self.tags:
+            changes["tags"] = () if self.tags == ["-"] else tuple(self.tags)
+            for tag in changes["tags"]:
+                if re.fullmatch(TAG_PATTERN, tag) is None:
+                    raise InvalidInput(
+                        "argument_invalid",
+                        f"tags holds {tag!r}, which is not a tag without blanks at its ends (- "
+                        "alone removes the tags).",
+                    )
+        return changes | _retention_of(self)
+
+
+@dataclass(frozen=True)
+class SealStream:
+    """Make a stream read only for ever."""
+
+    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
+
+
+@dataclass(frozen=True)
+class DeleteStream:
+    """Delete a sealed stream with everything it owned."""
+
+    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
+    unread_too: bool = argument(
+        "Unread events too",
+        "Delete it although a subscriber has not read all of it.",
+        False,
+    )
+
+
+@dataclass(frozen=True)
+class TruncateStream:
+    """Delete everything before a place in a stream."""
+
+    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
+    cut: str = argument(
+        "Delete before",
+        "All events before this place are deleted, for all readers. tail: all that there are; "
+        "time 2026-01-01T00:00:00Z: what was appended before; position, or checkpoint NAME: what "
+        "the reader group below has read by then; or an offset for each segment, 0.0=12, 1.0=7.",
+        minLength=1,
+        maxLength=LONGEST_CUT,
+    )
+    reader_group: str = argument(
+        "Reader group", "Whose position or checkpoint is meant. Empty for any other place.",
+        "", pattern=READER_GROUP_PATTERN,
+    )  # fmt: skip
+    dry_run: bool = argument(
+        "Dry run",
+        "Only count what would be deleted, and what each reader group would lose unread; see the "
+        "log or the report of the run. Switch it off to delete: it can't be undone.",
+        True,
+    )

@@ -1,0 +1,48 @@
+"""Whether a batch is still one's own."""
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, text
+
+from weir.errors import Fenced
+from weir.model.bounds import Bound
+from weir.reader_groups.new_batch import Batch
+
+
+class Held(NamedTuple):
+    """What is recorded of a batch that is one's own: its state, and what was split off it."""
+
+    state: str
+    rest: list[list[Bound]]
+
+
+def check_held(connection: Connection, batch: Batch) -> Held:
+    """Raises Fenced when the batch was taken over, abandoned or split."""
+    held = held_or_split(connection, batch)
+    if held.state == "split":
+        raise Fenced(
+            "batch_split",
+            f"batch {batch.batch_id} of group {batch.group} was split; read its halves.",
+        )
+    return held
+
+
+def held_or_split(connection: Connection, batch: Batch) -> Held:
+    """The same, but it may have been split by the one that asks."""
+    row = connection.execute(
+        text("SELECT token, state, rest FROM reader_batch WHERE group_id = :g AND batch_id = :b"),
+        {"g": batch.group_id, "b": batch.batch_id},
+    ).one_or_none()
+    if row is not None and row.state == "abandoned":
+        raise Fenced(
+            "batch_abandoned",
+            f"batch {batch.batch_id} was abandoned when group {batch.group} was reset; what this "
+            "attempt wrote will be deleted.",
+        )
+    if row is None or row.token != batch.token:
+        raise Fenced(
+            "batch_taken_over",
+            f"batch {batch.batch_id} of group {batch.group} was taken over from reader "
+            f"{batch.reader_id!r}; what this attempt wrote will be deleted.",
+        )
+    return Held(row.state, [list(map(Bound.of, part)) for part in row.rest])

@@ -1,0 +1,92 @@
+"""Positions below the head: events that were truncated before the group read them."""
+
+import json
+
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import LockedGroup
+from weir.errors import NotFound, Truncated
+from weir.model.stream_cut import at_or_before, join
+from weir.reader_groups.positions import MOVED
+from weir.reader_groups.starting_points import lost_below
+
+
+def skip_gaps(connection: Connection, group: LockedGroup) -> None:
+    """Positions below the head: refuse, or move them to the head and count what was lost.
+
+    Positions only go on, but for a reset, so a look is needed once for each new head.
+    """
+    rows = connection.execute(
+        text(
+            """SELECT gs.stream_id, s.scope || '/' || s.name AS stream, s.head,
+                      group_cut(gs.group_id, gs.stream_id) AS cut, gs.end_cut, s.state
+            FROM reader_group_stream gs JOIN stream s USING (stream_id)
+            WHERE gs.group_id = :g AND gs.head_seen IS DISTINCT FROM s.head AND NOT EXISTS (
+                SELECT FROM held_segments(:g) h WHERE h.stream_id = gs.stream_id)"""
+        ),
+        {"g": group.group_id},
+    ).all()
+    if not rows:
+        return
+    for row in rows:
+        if row.state == "deleted":
+            raise NotFound(
+                "stream_deleted",
+                f"stream {row.stream}, which group {group.name} reads, was deleted; one that was "
+                "created under this name since is another stream; let the group leave it "
+                "(weir_update_reader_group, streams), or delete the group.",
+            )
+        head, cut = load_cuts(connection, row.stream_id, row.head, row.cut)
+        if at_or_before(head, cut):
+            continue
+        lost = lost_below(connection, row.stream_id, row.cut, row.head, row.end_cut)
+        # Between the end of a sealed segment and the start of its successors lies no event.
+        if lost > 0 and group.on_gap == "fail":
+            raise Truncated(
+                "events_truncated",
+                f"{lost} events of stream {row.stream} were truncated before group {group.name} "
+                f"read them (it stands at {cut.to_text()}, the head is {head.to_text()}); set its "
+                "on_gap to skip (weir_update_reader_group) to count them and go on at the head.",
+            )
+        connection.execute(
+            text(
+                f"""WITH {MOVED}, counted AS (
+                    UPDATE reader_group_stream SET lost_events = lost_events + :lost
+                    WHERE group_id = :g AND stream_id = :s
+                ), entries AS (
+                    SELECT * FROM cut_entries(CAST(:cut AS jsonb))
+                ), passed AS (
+                    DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = :s
+                    AND segment_id NOT IN (SELECT segment_id FROM entries)
+                )
+                INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state,
+                                                  next_offset)
+                SELECT :g, :s, segment_id,
+                       CASE WHEN event_offset IS NULL THEN 'future' ELSE 'unassigned' END,
+                       event_offset FROM entries
+                ON CONFLICT (group_id, stream_id, segment_id) DO UPDATE SET
+                    state = CASE WHEN excluded.state = 'unassigned'
+                                 AND reader_group_segment.state = 'assigned'
+                            THEN 'assigned' ELSE excluded.state END,
+                    next_offset = excluded.next_offset"""  # noqa: S608 - constant
+            ),
+            {
+                "lost": lost,
+                "g": group.group_id,
+                "s": row.stream_id,
+                "cut": json.dumps(join(cut, head).to_json()),
+            },
+        )
+    connection.execute(
+        text(
+            """UPDATE reader_group_stream gs SET head_seen = CAST(h.head AS jsonb)
+            FROM unnest(CAST(:streams AS bigint[]), CAST(:heads AS text[])) AS h (stream_id, head)
+            WHERE gs.group_id = :g AND gs.stream_id = h.stream_id"""
+        ),
+        {
+            "g": group.group_id,
+            "streams": [row.stream_id for row in rows],
+            "heads": [json.dumps(row.head) for row in rows],
+        },
+    )

@@ -1,0 +1,78 @@
+"""A reader's turn: what is left may be in the hands of others, and is waited for.
+
+So a run that has ended says that all is committed up to the tail that it saw, whoever read it; runs
+that overlap share the work batch by batch; and who has nothing to do is there when another dies.
+"""
+
+import json
+import logging
+import time
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.database.connection import Database
+from weir.reader_groups.batches import Batch, open_in
+
+log = logging.getLogger("weir.reader_groups")
+
+PAUSE = 1.0  # seconds between two looks at what others have left
+
+
+def next_batch(
+    database: Database,
+    group: str,
+    reader_id: str,
+    token: int,
+    *,
+    until: dict[int, dict[str, Any]],
+    **options: Any,
+) -> Batch | None:
+    """The reader's next batch, as `open_batch` gives it; None when the group has committed all up
+    to `until`, or no other reader is there that could.
+
+    Waits while others hold what is left. Raises as `open_batch` does.
+    """
+
+    def look(connection: Connection) -> tuple[Batch | None, bool]:
+        # Both under the group's lock: between two transactions the one that has the rest could
+        # commit a part of it and leave, and nobody would be there that reads what it left.
+        batch = open_in(connection, group, reader_id, token, until=until, **options)
+        rest = batch is None and _others_have_the_rest(connection, group, reader_id, until)
+        return batch, rest
+
+    waits = False
+    while True:
+        batch, others_have_the_rest = database.transaction(look)
+        if not others_have_the_rest:
+            return batch
+        if not waits:
+            log.info("the rest is being read by other readers of group %s: waiting", group)
+            waits = True
+        time.sleep(PAUSE)
+
+
+def _others_have_the_rest(
+    connection: Connection, group: str, reader_id: str, until: dict[int, dict[str, Any]]
+) -> bool:
+    found = connection.execute(
+        text(
+            """SELECT EXISTS (
+                SELECT FROM reader r WHERE r.group_id = g.group_id AND r.reader_id <> :reader_id
+            ) AND EXISTS (
+                SELECT FROM jsonb_each(CAST(:until AS jsonb)) u
+                JOIN reader_group_stream gs
+                    ON gs.group_id = g.group_id AND gs.stream_id = u.key::bigint
+                JOIN stream s USING (stream_id)
+                CROSS JOIN LATERAL unread_from(
+                    gs.stream_id, group_cut(gs.group_id, gs.stream_id), s.head, u.value) n
+                WHERE n.events > 0)
+            FROM reader_group g WHERE g.name = :group"""
+        ),
+        {
+            "group": group,
+            "reader_id": reader_id,
+            "until": json.dumps({str(stream_id): cut for stream_id, cut in until.items()}),
+        },
+    ).scalar_one_or_none()
+    return bool(found)

@@ -1,0 +1,196 @@
+"""Where a group may begin, stop or go back to, as a person writes it.
+
+`head`, `tail`, `time 2013-06-01T00:00:00Z`, `checkpoint NAME` (of a group), or a stream cut: for
+one stream `0.0=12, 5.1=future`, for several `{"nyc/flights": {"0.0": 12}, ...}`. What is read from
+the streams is exact, because they are locked; a time is closed first.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import check_cut, load_cuts
+from weir.controller.epochs import close
+from weir.controller.locks import LockedStream
+from weir.controller.queries import stream_cut_at
+from weir.controller.truncation import parse_cut
+from weir.errors import InvalidInput, NotFound, Truncated
+from weir.model.stream_cut import StreamCut, first_behind
+
+Cuts = dict[int, StreamCut]  # by stream id
+
+
+def find_place(
+    connection: Connection, streams: Sequence[LockedStream], place: str, group_id: int | None = None
+) -> Cuts:
+    """The cut of each (locked) stream that a place means. `group_id`: whose checkpoints.
+
+    Raises InvalidInput for what is no place, NotFound for a checkpoint that is not there.
+    """
+    word, _, rest = place.strip().partition(" ")
+    if word in ("head", "tail") and not rest:
+        return _ends(connection, streams, word)
+    if word == "time":
+        return _at(connection, streams, rest)
+    if word == "checkpoint":
+        if group_id is None:
+            raise InvalidInput(
+                "position_needs_group", "a checkpoint belongs to a group; name a group that has it."
+            )
+        return _at_checkpoint(connection, streams, rest.strip(), group_id)
+    return _written(connection, streams, place)
+
+
+def lost_below(
+    connection: Connection,
+    stream_id: int,
+    cut: Mapping[str, Any],
+    head: Mapping[str, Any],
+    end: Mapping[str, Any] | None,
+) -> int:
+    """How many events between a cut and the head were to be read: what lies behind the end of a
+    group is none of its business."""
+    return int(
+        connection.execute(
+            text(
+                """SELECT a.events - b.events
+                FROM unread_from(:s, CAST(:cut AS jsonb), CAST(:cut AS jsonb), CAST(:e AS jsonb)) a,
+                unread_from(:s, CAST(:cut AS jsonb), CAST(:head AS jsonb), CAST(:e AS jsonb)) b"""
+            ),
+            {
+                "s": stream_id,
+                "cut": json.dumps(cut),
+                "head": json.dumps(head),
+                "e": None if end is None else json.dumps(end),
+            },
+        ).scalar_one()
+    )
+
+
+def check_not_below_the_head(
+    connection: Connection,
+    streams: Sequence[LockedStream],
+    cuts: Cuts,
+    ends: Mapping[int, Mapping[str, Any]],
+) -> None:
+    """Raises Truncated with the count when events after a cut, and before the end, have been
+    truncated. `ends`: per stream id, of those where the group stops for good."""
+    for stream in streams:
+        cut = cuts[stream.stream_id]
+        (head,) = load_cuts(connection, stream.stream_id, stream.head)
+        behind = first_behind(head, cut)
+        if behind is None:
+            continue
+        lost = lost_below(
+            connection, stream.stream_id, cut.to_json(), stream.head, ends.get(stream.stream_id)
+        )
+        # Between the end of a sealed segment and the start of its successors lies no event.
+        if lost > 0:
+            raise Truncated(
+                "events_truncated",
+                f"{lost} events of stream {stream.name} after this place were truncated (segment "
+                f"{behind.name}; the head is {head.to_text()}); choose the head or a later place.",
+            )
+
+
+def _ends(connection: Connection, streams: Sequence[LockedStream], which: str) -> Cuts:
+    rows = connection.execute(
+        text(
+            """SELECT stream_id, CASE WHEN :which = 'head' THEN head ELSE tail_cut(stream_id) END
+            FROM stream WHERE stream_id = ANY(:ids)"""
+        ),
+        {"which": which, "ids": [stream.stream_id for stream in streams]},
+    )
+    return {row[0]: load_cuts(connection, row[0], row[1])[0] for row in rows.all()}
+
+
+def _at(connection: Connection, streams: Sequence[LockedStream], written: str) -> Cuts:
+    try:
+        at = datetime.fromisoformat(written.strip())
+    except ValueError:
+        raise InvalidInput(
+            "time_invalid",
+            f"{written.strip()!r} is not a time: write 2013-06-01T00:00:00Z (UTC unless it says "
+            "otherwise).",
+        ) from None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    clock = connection.execute(
+        text("SELECT time_clock(CAST(:at AS timestamptz))"), {"at": at}
+    ).scalar_one()
+    close(connection, streams, clock)
+    return {
+        s.stream_id: load_cuts(connection, s.stream_id, stream_cut_at(connection, s.name, at))[0]
+        for s in streams
+    }
+
+
+def _at_checkpoint(
+    connection: Connection, streams: Sequence[LockedStream], name: str, group_id: int
+) -> Cuts:
+    row = connection.execute(
+        text("SELECT state, cuts FROM checkpoint WHERE group_id = :g AND name = :name"),
+        {"g": group_id, "name": name},
+    ).one_or_none()
+    if row is None:
+        raise NotFound(
+            "checkpoint_not_found",
+            f"the group has no checkpoint {name!r}; see the view weir.checkpoints.",
+        )
+    if row.state != "complete":
+        raise InvalidInput(
+            "checkpoint_not_complete",
+            f"checkpoint {name!r} is {row.state}; only a complete one is a place.",
+        )
+    cuts = {}
+    for stream in streams:
+        if str(stream.stream_id) not in row.cuts:
+            raise InvalidInput(
+                "position_lacks_stream", f"checkpoint {name!r} has no cut of stream {stream.name}."
+            )
+        (cuts[stream.stream_id],) = load_cuts(
+            connection, stream.stream_id, row.cuts[str(stream.stream_id)]
+        )
+    return cuts
+
+
+def _written(connection: Connection, streams: Sequence[LockedStream], place: str) -> Cuts:
+    if "=" not in place and "{" not in place:
+        raise InvalidInput(
+            "position_invalid",
+            f"{place!r} is no place in a stream; write head, tail, time 2013-06-01T00:00:00Z, "
+            "checkpoint NAME, or a stream cut such as 0.0=12, 1.0=7.",
+        )
+    names = [str(stream.name) for stream in streams]
+    given = by_stream(names, place)
+    cuts = {}
+    for stream in streams:
+        if str(stream.name) not in given:
+            raise InvalidInput(
+                "position_lacks_stream",
+                f"there is no cut of stream {stream.name} in {place!r}; write head, tail, a time "
+                'or, for several streams, {"scope/stream": {"0.0": 12}, ...}.',
+            )
+        cut = parse_cut(connection, stream, given[str(stream.name)])
+        check_cut(connection, stream.stream_id, cut)
+        cuts[stream.stream_id] = cut
+    if others := sorted(given.keys() - set(names)):
+        raise InvalidInput(
+            "position_has_extra_stream",
+            f"{place!r} names {', '.join(others)}, but a place is wanted in {', '.join(names)} "
+            "only; leave the rest out.",
+        )
+    return cuts
+
+
+def by_stream(names: Sequence[str], written: str) -> Mapping[str, str]:
+    """What is written for each stream: `0.0=12`, if there is one; else JSON with their names."""
+    try:
+        value: Any = json.loads(written)
+    except ValueError:
+        value = None
+    if isinstance(value, dict) and any("/" in key for key in value):
+        return {k: v if isinstance(v, str) else json.dumps(v) for k, v in value.items()}
+    return {names[0]: written} if len(names) == 1 else {}

@@ -1,0 +1,1 @@
+"""What a database that was restored from a backup needs before it is used again."""

@@ -1,0 +1,287 @@
+"""After a restore from a backup: what lies in the warehouse that the database knows nothing of.
+
+The database has forgotten the appends, scales and truncations since its backup; the warehouse has
+not. What it hands out from now on (transaction and segment numbers, and with them folders, offsets
+and clocks) must lie beyond what it had handed out before it was restored. The highest numbers are
+in the names of the folders, and since a few leave no trace there, a million more are skipped.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from pyarrow import fs
+from sqlalchemy import Connection, text
+
+from weir.controller.epochs import active_segments, tick
+from weir.controller.locks import lock_streams
+from weir.controller.scale import scale_in
+from weir.controller.transactions import discard_attempts
+from weir.database.connection import Database
+from weir.errors import InvalidInput, InvariantViolation
+from weir.model.key_space import KeyRange
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.ownership import SKIPPED, installation, mark, read_mark
+
+UNKNOWN_FILES = ("report", "keep", "delete")
+_EXAMPLES = 20
+_PLACE = re.compile(r"(?:.*/)?_weir_tx=(\d+)/(?:.*/)?")
+_SEGMENT = re.compile(r".*/_weir_segment=(\d+)/")
+
+
+@dataclass
+class _Found:
+    """What lies in the folder of one stream."""
+
+    files: dict[str, int] = field(default_factory=dict)  # path below the warehouse -> bytes
+    transaction: int = 0
+    segment_number: int = 0
+    newest: float = 0.0  # seconds since 1970
+
+
+def recover(
+    database: Database, warehouse: str, *, unknown_files: str = "report", request_id: str
+) -> dict[str, Any]:
+    """Say what the database and its warehouse do not both know; unless that is all that is wanted,
+    make the database fit to be used again.
+
+    `unknown_files`: `report` changes nothing; `keep` leaves files that the database does not know
+    where they are, and those of appends that it only knows as aborted; `delete` makes garbage of
+    them, which goes after the grace period. Raises InvariantViolation when the warehouse is another
+    installation's.
+    """
+    if unknown_files not in UNKNOWN_FILES:
+        raise InvalidInput(
+            "argument_invalid", f"unknown_files is {unknown_files!r}; use one of {UNKNOWN_FILES}."
+        )
+    found_id, swept = read_mark(warehouse)  # first: see check_warehouse_ownership
+    installation_id, new, tide, moved = installation(database)
+    incarnation = database.transaction(
+        lambda c: c.execute(text("SELECT incarnation()")).scalar_one()
+    )
+    if found_id != installation_id and not (new and not found_id):
+        raise InvariantViolation(
+            "warehouse_not_owned",
+            f"the warehouse {warehouse} is of installation {found_id or 'none'}, but this database "
+            f"is installation {installation_id}; recovery is for a database and its own warehouse.",
+        )
+    # Both before and after, as others may append and delete meanwhile: what is missing was known
+    # before and still is, what is unknown was not known afterwards, either.
+    before = database.transaction(_known)
+    there = _list(warehouse)
+    known = database.transaction(_known)
+    unknown = {s: _unknown(found, known) for s, found in there.items()}
+    on_disk = {path for found in there.values() for path in found.files}
+    missing = sorted((before.files & known.files) - on_disk)
+    report: dict[str, Any] = {
+        "restored": swept > tide or moved,
+        "unknown_files": sum(map(len, unknown.values())),
+        "unknown": sorted(path for paths in unknown.values() for path in paths)[:_EXAMPLES],
+        "missing_files": len(missing),
+        "missing": missing[:_EXAMPLES],
+    }
+    if unknown_files == "report":
+        return report
+    skipped = []
+    for stream_id in known.streams:
+        one = partial(
+            _skip, stream_id=stream_id, found=there.get(stream_id, _Found()),
+            unknown=unknown.get(stream_id, []) if unknown_files == "delete" else None,
+            request_id=request_id,
+        )  # fmt: skip
+        skipped.append(database.transaction(one))
+    strangers = [path for s, paths in unknown.items() if s not in known.streams for path in paths]
+    highest = max([*there, 0])
+    database.transaction(
+        lambda c: _end(
+            c, highest, strangers if unknown_files == "delete" else [], swept, incarnation
+        )
+    )
+    mark(warehouse, installation_id, max(tide, swept) + 1)
+    return {**report, "streams": skipped}
+
+
+def _list(warehouse: str) -> dict[int, _Found]:
+    """What lies below the warehouse, per stream id."""
+    system, base = filesystem(warehouse)
+    streams: dict[int, _Found] = {}
+    for entry in _files(system, base):
+        path = entry.path[len(base) + 1 :]
+        folder, _, rest = path.partition("/")
+        if not folder.isdigit() or path.rpartition("/")[2].startswith("."):
+            continue  # Hadoop's checksums of local files go with their files
+        found = streams.setdefault(int(folder), _Found())
+        found.files[path] = entry.size or 0
+        found.newest = max(found.newest, entry.mtime.timestamp() if entry.mtime else 0.0)
+        if match := _PLACE.match(rest):
+            found.transaction = max(found.transaction, int(match[1]))
+        if match := _SEGMENT.match(rest):
+            found.segment_number = max(found.segment_number, int(match[1]) & 0xFFFFFFFF)
+    return streams
+
+
+def _files(system: fs.FileSystem, base: str) -> Iterator[fs.FileInfo]:
+    selector = fs.FileSelector(base, recursive=True, allow_not_found=True)
+    return (e for e in system.get_file_info(selector) if e.type == fs.FileType.File)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the database knows of."""
+
+    files: set[str]
+    dead: set[str]
+    streams: list[int]
+
+
+def _known(connection: Connection) -> _Known:
+    rows = connection.execute(
+        text(
+            """SELECT 'file' AS what, path FROM data_file
+            UNION ALL SELECT 'dead', path FROM garbage WHERE root = ''
+                AND reason NOT IN ('aborted', 'fenced')  -- it may have been committed since
+            UNION ALL SELECT 'stream', stream_id::text FROM stream WHERE state <> 'deleted'"""
+        )
+    ).all()
+    paths: dict[str, list[str]] = {"file": [], "dead": [], "stream": []}
+    for what, path in rows:
+        paths[what].append(path)
+    return _Known(set(paths["file"]), set(paths["dead"]), sorted(map(int, paths["stream"])))
+
+
+def _unknown(found: _Found, known: _Known) -> list[str]:
+    """Files that are neither living nor dead as far as the database knows."""
+
+    def is_dead(path: str) -> bool:
+        parts = path.split("/")
+        above = ("/".join(parts[:i]) + "/" for i in range(1, len(parts)))
+        return path in known.dead or any(folder in known.dead for folder in above)
+
+    return [path for path in found.files if path not in known.files and not is_dead(path)]
+
+
+def _skip(
+    connection: Connection,
+    stream_id: int,
+    found: _Found,
+    unknown: list[str] | None,
+    request_id: str,
+) -> dict[str, Any]:
+    """Let a stream go on beyond whatever it may have handed out: no folder, clock, or offset of a
+    segment twice. `unknown`: files to make garbage of."""
+    stream = lock_streams(connection, ids=[stream_id])[0]
+    # Deleted, not aborted: whoever repeats one must not have its number again, whose folder may be
+    # that of an append which was committed after the backup.
+    ended = connection.execute(
+        text(
+            """WITH input AS (
+                DELETE FROM transaction_input i USING transaction t
+                WHERE t.stream_id = :s AND t.state <> 'committed' AND i.stream_id = t.stream_id
+                  AND i.transaction_number = t.transaction_number
+            )
+            DELETE FROM transaction WHERE stream_id = :s AND state <> 'committed'
+            RETURNING transaction_number, attempt, state"""
+        ),
+        {"s": stream_id},
+    ).all()
+    open_ones = [row for row in ended if row.state == "open"]
+    if unknown is None:
+        # What was aborted here since the restore may have been committed before it.
+        connection.execute(
+            text(
+                """DELETE FROM garbage WHERE stream_id = :s AND root = ''
+                AND reason IN ('aborted', 'fenced')"""
+            ),
+            {"s": stream_id},
+        )
+    else:
+        discard_attempts(connection, stream_id, [(row[0], row[1]) for row in open_ones])
+        _discard(connection, stream_id, unknown, found)
+    connection.execute(
+        text(
+            """UPDATE stream SET
+                next_transaction_number = greatest(next_transaction_number, :transaction + 1)
+                    + :skipped,
+                last_clock = greatest(last_clock, CAST(:newest * 1000000 AS bigint))
+            WHERE stream_id = :s"""
+        ),
+        {"s": stream_id, "transaction": found.transaction, "newest": found.newest,
+         "skipped": SKIPPED},
+    )  # fmt: skip
+    created = []
+    if stream.state == "active":
+        number = max(stream.next_segment_number, found.segment_number + 1) + SKIPPED
+        active = [tail.segment for tail in active_segments(connection, stream_id)]
+        created = scale_in(
+            connection, replace(stream, next_segment_number=number), active,
+            [s.segment_id for s in active], [KeyRange(s.key_low, s.key_high) for s in active],
+            cause="scale", reason="the database was restored from a backup", request_id=request_id,
+        )  # fmt: skip
+    else:
+        tick(connection, stream)
+    return {
+        "stream": str(stream.name),
+        "aborted": len(open_ones),
+        "segments": [segment.name for segment in created],
+    }
+
+
+def _discard(
+    connection: Connection, stream_id: int | None, paths: list[str], found: _Found
+) -> None:
+    """Make garbage of files, but not of those that were committed since somebody looked: with the
+    stream locked nobody commits any more, and open attempts have been ended."""
+    connection.execute(
+        text(
+            """INSERT INTO garbage (root, path, stream_id, reason, bytes)
+            SELECT '', f.path, :s, 'unknown', f.bytes
+            FROM unnest(CAST(:paths AS text[]), CAST(:bytes AS bigint[])) AS f (path, bytes)
+            WHERE NOT EXISTS (
+                SELECT FROM data_file d WHERE d.stream_id = :s AND d.path = f.path)
+            ON CONFLICT (root, path) DO NOTHING"""
+        ),
+        {"s": stream_id, "paths": paths, "bytes": [found.files.get(path, 0) for path in paths]},
+    )
+
+
+def _end(
+    connection: Connection, highest: int, strangers: list[str], swept: int, incarnation: str
+) -> None:
+    """Groups and new streams go on beyond what there was, and sweeps are allowed again."""
+    connection.execute(text("SELECT FROM reader_group ORDER BY group_id FOR NO KEY UPDATE"))
+    _discard(connection, None, strangers, _Found())
+    connection.execute(
+        text(
+            """SELECT setval('weir.stream_stream_id_seq', greatest(:highest,
+                    (SELECT last_value FROM stream_stream_id_seq)) + :skipped),
+                setval('weir.reader_group_group_id_seq',
+                    (SELECT last_value FROM reader_group_group_id_seq) + :skipped)"""
+        ),
+        {"highest": highest, "skipped": SKIPPED},
+    )
+    connection.execute(
+        text(
+            """WITH begun AS (  -- another attempt at one may have been published before the restore
+                UPDATE reader_batch SET attempt = attempt + :skipped WHERE state = 'open'
+            ), by_hand AS (
+                UPDATE reader_group_stream SET published_at = clock_timestamp()
+                WHERE published_at IS NOT NULL
+            )
+            UPDATE reader_group SET next_batch = next_batch + :skipped,
+                next_token = next_token + :skipped,
+                -- As old as the backup, it says nothing of readers: they may have read all the
+                -- time. They get the chance to come back before a time-out lets go of what is
+                -- unread here.
+                moved_at = clock_timestamp()"""
+        ),
+        {"skipped": SKIPPED},
+    )
+    connection.execute(
+        text(
+            """UPDATE installation SET tide = greatest(tide, :swept) + 1,
+                incarnation = :incarnation  -- as it was found: one that came since may know less"""
+        ),
+        {"swept": swept, "incarnation": incarnation},
+    )

@@ -1,0 +1,100 @@
+"""Delete a sealed stream, with all that any package keeps of it (semantics 5)."""
+
+import json
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.locks import LockedStream, lock_stream_and_groups
+from weir.database.connection import Database
+from weir.database.requests import Request
+from weir.errors import Conflict
+from weir.model.names import StreamName
+from weir.warehouse.paths import stream_folder
+
+
+def delete_stream(
+    database: Database, name: StreamName, *, unread_too: bool = False, request_id: str
+) -> dict[str, Any]:
+    """Delete a sealed stream, with everything it owned; a stream of this name may then be created
+    anew, and goes on with its segment numbers. The files become garbage.
+
+    Raises Conflict when it is not sealed, when a batch of it is open, or when a subscriber has not
+    read all of it (unless `unread_too`).
+    """
+    request = Request(request_id, "delete_stream", str(name), {"unread_too": unread_too})
+
+    def work(connection: Connection) -> dict[str, Any]:
+        if (before := request.result(connection)) is not None:  # there is nothing to lock any more
+            return before
+        stream = lock_stream_and_groups(connection, name)
+        if stream.state != "sealed":
+            raise Conflict(
+                "stream_not_sealed",
+                f"stream {name} is {stream.state}; seal it first (weir_seal_stream).",
+            )
+        _check_unread(connection, stream, unread_too)
+        return request.done(
+            connection, {"stream": str(name), "files": _delete(connection, stream.stream_id)}
+        )
+
+    return database.transaction(work)
+
+
+def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool) -> None:
+    held = connection.execute(
+        text(
+            """SELECT g.name, EXISTS (
+                SELECT FROM held_segments(g.group_id) h WHERE h.stream_id = :s) AS reading,
+                (SELECT unread_events FROM lag l WHERE l.reader_group = g.name
+                 AND l.stream = :name) AS unread, g.subscriber
+            FROM reader_group_stream gs JOIN reader_group g USING (group_id)
+            WHERE gs.stream_id = :s ORDER BY g.name"""
+        ),
+        {"s": stream.stream_id, "name": str(stream.name)},
+    ).all()
+    for row in held:
+        if row.reading:
+            raise Conflict(
+                "batch_open",
+                f"reader group {row.name} has an open batch on stream {stream.name}; let it be "
+                "committed first.",
+            )
+        if row.subscriber and row.unread and not unread_too:
+            raise Conflict(
+                "events_unread",
+                f"subscriber {row.name} has {row.unread:,} unread events in stream {stream.name}; "
+                "let it read them, or say that unread events may be deleted.",
+            )
+
+
+def _delete(connection: Connection, stream_id: int) -> int:
+    files = connection.execute(
+        text(
+            """WITH file AS (DELETE FROM data_file WHERE stream_id = :s RETURNING bytes),
+            dead AS (
+                INSERT INTO garbage (root, path, stream_id, reason, bytes)
+                SELECT '', :folder, NULL, 'deleted', coalesce(sum(bytes), 0) FROM file
+            ),
+            position AS (DELETE FROM reader_group_segment WHERE stream_id = :s),
+            clock AS (DELETE FROM time_index WHERE stream_id = :s),
+            input AS (DELETE FROM transaction_input WHERE stream_id = :s),
+            append AS (DELETE FROM transaction WHERE stream_id = :s),
+            tail AS (DELETE FROM segment_tail WHERE stream_id = :s),
+            shard AS (DELETE FROM segment WHERE stream_id = :s),
+            generation AS (DELETE FROM epoch WHERE stream_id = :s),
+            record AS (DELETE FROM stream_cut WHERE stream_id = :s),
+            moved AS (DELETE FROM moved_stream WHERE stream_id = :s),
+            due AS (DELETE FROM retention_due WHERE stream_id = :s),
+            decision AS (DELETE FROM retention_decision WHERE stream_id = :s),
+            columns AS (DELETE FROM stream_schema WHERE stream_id = :s),
+            ended AS (
+                UPDATE stream SET state = 'deleted', head = CAST(:empty AS jsonb),
+                    schema_version = 0
+                WHERE stream_id = :s
+            )
+            SELECT count(*) FROM file"""
+        ),
+        {"s": stream_id, "folder": stream_folder(stream_id), "empty": json.dumps({})},
+    ).scalar_one()
+    return int(files)

@@ -1,0 +1,94 @@
+"""Truncation by hand, at a place as a person names it, and what it would delete."""
+
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import LockedStream
+from weir.controller.truncation import truncate
+from weir.database.connection import Database
+from weir.errors import InvalidInput, NotFound
+from weir.model.names import StreamName
+from weir.model.stream_cut import StreamCut
+from weir.reader_groups.starting_points import find_place
+
+
+def truncate_before(
+    database: Database,
+    name: StreamName,
+    place: str,
+    group: str = "",
+    *,
+    dry_run: bool,
+    request_id: str,
+) -> dict[str, Any]:
+    """Delete all events of a stream before a place, whoever has not read them; or, as a dry run,
+    only return what that would delete, and change nothing.
+
+    `place`: `position` or `checkpoint NAME` (of the group), or one of
+    `weir.reader_groups.starting_points`. Returns and raises what
+    `weir.controller.truncation.truncate` does; NotFound for a group that does not read the stream.
+    """
+
+    def find(connection: Connection, stream: LockedStream) -> StreamCut:
+        wanted = place.strip()
+        of_group = wanted == "position" or wanted.split(" ", 1)[0] == "checkpoint"
+        if of_group and not group.strip():
+            raise InvalidInput(
+                "position_needs_group",
+                f"{wanted!r} is a place of a reader group; name the group, too.",
+            )
+        if not of_group:
+            if group.strip():
+                raise InvalidInput(
+                    "position_not_for_group",
+                    f"reader group {group.strip()} has no part in the place {wanted!r}; write "
+                    "position or checkpoint NAME, or leave the reader group empty.",
+                )
+            return find_place(connection, [stream], wanted)[stream.stream_id]
+        row = connection.execute(
+            text(
+                """SELECT g.group_id, group_cut(g.group_id, gs.stream_id) AS position
+                FROM reader_group g JOIN reader_group_stream gs USING (group_id)
+                WHERE g.name = :group AND gs.stream_id = :s"""
+            ),
+            {"group": group.strip(), "s": stream.stream_id},
+        ).one_or_none()
+        if row is None:
+            raise NotFound(
+                "group_not_found",
+                f"there is no reader group {group.strip()} that reads stream {stream.name}; see "
+                "the view weir.lag.",
+            )
+        if wanted == "position":
+            return load_cuts(connection, stream.stream_id, row.position)[0]
+        return find_place(connection, [stream], wanted, row.group_id)[stream.stream_id]
+
+    written = f"{place} of {group}" if group else place
+    return truncate(database, name, written, request_id=request_id, find=find, dry_run=dry_run)
+
+
+def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
+    """What a truncation deleted, or would, and who lost what by it: one sentence each."""
+    would = "would " if dry_run else ""
+    deletes, loses = ("delete", "lose") if dry_run else ("deleted", "lost")
+    events, size, files = done["events"], done["bytes"], done["files"]
+    lines = [
+        f"{would}{deletes} {events:,} events of stream {done['stream']} ({size:,} bytes; {files:,} "
+        f"whole files); its head {would}{'be' if dry_run else 'is'} {_shown(done['head'])}"
+    ]
+    for kind, key in (("subscriber", "lost"), ("reader group", "lost_to_others")):
+        lines += [
+            f"{kind} {group} {would}{loses} {count:,} events that it has not read"
+            for group, count in sorted(done[key].items())
+        ]
+    if not done["lost"] and not done["lost_to_others"]:
+        lines.append(f"no reader group {would}{loses} an event that it has not read")
+    if dry_run:
+        lines.append("nothing was deleted: trigger it again with Dry run off to do it")
+    return lines
+
+
+def _shown(head: dict[str, Any]) -> str:
+    return ", ".join(f"{segment}={offset}" for segment, offset in head.items())

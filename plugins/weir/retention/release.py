@@ -1,0 +1,101 @@
+"""What subscribers release by hand (PDP-47, semantics 11.8)."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import LockedGroup
+from weir.controller.retention_queue import mark_retention_due
+from weir.database.connection import Database
+from weir.database.requests import Request
+from weir.errors import Conflict, InvalidInput
+from weir.model.stream_cut import first_behind
+from weir.reader_groups.changes import lock_group_and_streams, positions_of
+from weir.reader_groups.starting_points import find_place
+
+
+def release(
+    database: Database, group: str, at: str, *, generation: int | None = None, request_id: str
+) -> dict[str, Any]:
+    """Let retention delete what lies before a place, for a subscriber that releases by hand.
+
+    `at`: `position` (where it stands) or one of `weir.reader_groups.starting_points`. Raises
+    NotFound, Conflict for a group that does not release by hand or is of another generation,
+    InvalidInput for a cut that is not valid or lies behind what it released before.
+    """
+    request = Request(request_id, "release", group, {"at": at, "generation": generation})
+
+    def work(connection: Connection) -> dict[str, Any]:
+        streams, locked = lock_group_and_streams(connection, group)
+        if (before := request.result(connection)) is not None:
+            return before
+        locked.must_be_of(generation)
+        _must_release_by_hand(locked)
+        if at.strip() == "position":
+            cuts = positions_of(connection, locked, streams)
+        else:
+            cuts = find_place(connection, streams, at, locked.group_id)
+        for row in connection.execute(
+            text(
+                """SELECT stream_id, published_cut FROM reader_group_stream
+                WHERE group_id = :g AND stream_id = ANY(:ids)"""
+            ),
+            {"g": locked.group_id, "ids": sorted(cuts)},
+        ).all():
+            (released,) = load_cuts(connection, row.stream_id, row.published_cut)
+            if (behind := first_behind(released, cuts[row.stream_id])) is not None:
+                raise InvalidInput(
+                    "already_released",
+                    f"group {group} has released more than that in segment {behind.name} "
+                    f"({released.to_text()}); what was released can't be taken back.",
+                )
+        connection.execute(
+            text(
+                """UPDATE reader_group_stream gs SET published_cut = c.cut,
+                    published_at = clock_timestamp()
+                FROM jsonb_to_recordset(CAST(:cuts AS jsonb)) AS c (stream bigint, cut jsonb)
+                WHERE gs.group_id = :g AND gs.stream_id = c.stream"""
+            ),
+            {
+                "g": locked.group_id,
+                "cuts": json.dumps([{"stream": s, "cut": c.to_json()} for s, c in cuts.items()]),
+            },
+        )
+        mark_retention_due(connection, cuts)
+        released_cuts = {str(s.name): cuts[s.stream_id].to_json() for s in streams}
+        return request.done(connection, {"reader_group": group, "released": released_cuts})
+
+    return database.transaction(work)
+
+
+def read_alerts(database: Database, streams: Sequence[str]) -> list[str]:
+    """The sentences of the view retention_alerts about some streams."""
+    if not streams:
+        return []
+    rows = database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT message FROM retention_alerts WHERE stream = ANY(:streams)
+                ORDER BY at, message"""
+            ),
+            {"streams": list(streams)},
+        ).all()
+    )
+    return [row.message for row in rows]
+
+
+def _must_release_by_hand(group: LockedGroup) -> None:
+    if not group.subscriber:
+        raise Conflict(
+            "not_a_subscriber",
+            f"group {group.name} is no subscriber, so it holds nothing back that it could release.",
+        )
+    if group.release != "manual":
+        raise Conflict(
+            "release_not_manual",
+            f"group {group.name} releases at its checkpoints; set its release to manual first "
+            "(weir_update_reader_group).",
+        )

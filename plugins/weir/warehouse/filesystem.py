@@ -1,0 +1,47 @@
+"""The file system of a root: pyarrow's, or, where this process has a JVM, Hadoop's."""
+
+import pyarrow as pa
+from pyarrow import fs
+
+from weir.errors import InvalidInput
+
+
+def filesystem(root: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a root (a local path or a URI) and the root's path in it: pyarrow's, or,
+    where this process has a JVM, Hadoop's as one of pyarrow's.
+
+    Raises InvalidInput for one that neither knows.
+    """
+    if "://" not in root:
+        return fs.LocalFileSystem(), root.rstrip("/")
+    ways = [_by_pyarrow, _by_hadoop]
+    if root.startswith(("hdfs://", "viewfs://")):
+        # pyarrow would start a JVM of its own for these, in which renaming replaces no file.
+        ways.reverse()
+    reasons = []
+    for way in ways:
+        try:
+            found, path = way(root)
+            return found, path.rstrip("/")
+        except (pa.ArrowInvalid, OSError) as error:
+            by = "pyarrow" if way is _by_pyarrow else "Hadoop"
+            reasons.append(f"by {by}: " + str(error).partition("\n")[0])
+    raise InvalidInput(
+        "location_not_usable",
+        f"{root!r} can't be opened ({'; '.join(reasons)}): use a folder or a URI with file, s3a, "
+        "gs or abfss; what only Hadoop knows needs a job under spark-submit, or a program with a "
+        "Spark session, that has its jars and settings.",
+    )
+
+
+def _by_pyarrow(root: str) -> tuple[fs.FileSystem, str]:
+    found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(root.replace("s3a://", "s3://", 1))
+    return found
+
+
+def _by_hadoop(root: str) -> tuple[fs.FileSystem, str]:
+    try:
+        from weir.warehouse.hadoop import filesystem as of_hadoop
+    except ImportError as error:  # of pyspark, which not every process has
+        raise OSError(f"this process has no JVM ({error})") from None
+    return of_hadoop(root)

@@ -1,0 +1,104 @@
+"""Deleting files: only what this database knows to be dead, after the grace period."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.database.connection import Database
+from weir.warehouse.file_deletion import Delete, delete_here
+from weir.warehouse.ownership import check_warehouse_ownership, mark
+
+AT_ONCE = 200_000  # files deleted between two statements
+SWEPT = "swept"  # the reason of a folder that was deleted, and will be once more
+
+
+def sweep(
+    database: Database,
+    warehouse: str,
+    grace_period: float,
+    delete: Delete | None = None,
+    *,
+    again_after: float = 0.0,
+) -> dict[str, Any]:
+    """Delete garbage older than the grace period (seconds) and than every open batch's opening.
+
+    A folder belongs to one writer. It is deleted once more `again_after` seconds later, with what a
+    writer that was frozen has written there since; 0: never.
+
+    A batch whose reader's lease has been over for the grace period counts no more: its heir plans
+    it anew, without what was truncated. `delete`: how; by default with a few threads here. Killed
+    anywhere, it finishes next time: a row goes only after its file has gone. A file that can't be
+    deleted is reported and left for the next time. Raises InvariantViolation when the warehouse
+    belongs to another database, or this one was restored, moved or taken over since it was last
+    recovered.
+    """
+    installation_id = check_warehouse_ownership(database, warehouse)
+    # From now on a backup that is older than this sweep is known by its mark.
+    mark(warehouse, installation_id, database.transaction(_rise))
+    files = bytes_ = 0
+    failed: list[str] = []
+    last = ("", "")
+    while True:
+        after = last
+        rows = database.transaction(lambda c, a=after: _dead(c, grace_period, again_after, a))  # type: ignore[misc]  # the loop's own
+        found = [(row.root or warehouse, row.path) for row in rows]
+        failures = (delete or delete_here)(found) if found else {}
+        failed += [f"{'/'.join(found[i])} can't be deleted: {failures[i]}" for i in failures]
+        gone = [row for i, row in enumerate(rows) if i not in failures]
+        if gone:
+            database.transaction(lambda c, g=gone: _forget(c, g, again_after))  # type: ignore[misc]  # the loop's own
+        files += sum(row.reason != SWEPT for row in gone)
+        bytes_ += sum(row.bytes for row in gone)
+        if len(rows) < AT_ONCE:
+            return {"deleted": files, "bytes": bytes_, "failed": failed}
+        last = (rows[-1].root, rows[-1].path)
+
+
+def _rise(connection: Connection) -> int:
+    return int(
+        connection.execute(
+            text("UPDATE installation SET tide = tide + 1 RETURNING tide")
+        ).scalar_one()
+    )
+
+
+def _dead(
+    connection: Connection, grace: float, again_after: float, after: tuple[str, str]
+) -> Sequence[Any]:
+    return connection.execute(
+        text(
+            """SELECT g.root, g.path, g.bytes, g.reason FROM garbage g
+            LEFT JOIN (
+                SELECT r.stream_id, min(r.opened_at) AS since
+                FROM needing_batches(:grace) r GROUP BY r.stream_id) reading USING (stream_id)
+            WHERE (g.root, g.path) > (:root, :path)
+              AND g.dead_at + CASE WHEN g.reason = :swept THEN :again ELSE :grace END
+                  * interval '1 second' <= clock_timestamp()
+              AND (reading.since IS NULL OR reading.since > g.dead_at)
+            ORDER BY g.root, g.path LIMIT :most"""
+        ),
+        {"grace": grace, "again": again_after, "swept": SWEPT, "most": AT_ONCE, "root": after[0],
+         "path": after[1]},
+    ).all()  # fmt: skip
+
+
+def _forget(connection: Connection, gone: Sequence[Any], again_after: float) -> None:
+    """Delete the rows of what was deleted, but for folders that are to be deleted once more."""
+    connection.execute(
+        text(
+            """WITH gone AS MATERIALIZED (
+                SELECT g.root, g.path,
+                       :again > 0 AND g.path LIKE '%/' AND g.reason <> :swept AS again
+                FROM garbage g JOIN unnest(CAST(:roots AS text[]), CAST(:paths AS text[]))
+                    AS d (root, path) USING (root, path)
+            ), kept AS (
+                UPDATE garbage g SET reason = :swept, dead_at = clock_timestamp(), bytes = 0
+                FROM gone d WHERE d.again AND g.root = d.root AND g.path = d.path
+            )
+            DELETE FROM garbage g USING gone d
+            WHERE NOT d.again AND g.root = d.root AND g.path = d.path"""
+        ),
+        {"roots": [row.root for row in gone], "paths": [row.path for row in gone],
+         "again": again_after, "swept": SWEPT},
+    )  # fmt: skip

@@ -1,0 +1,60 @@
+"""Where data lies: paths below the warehouse and below the configured roots.
+
+`<stream id>/_weir_tx=<n>/_weir_attempt=<n>/_weir_segment=<id>/_weir_task=<n>/*.parquet` below the
+warehouse: each attempt has a folder that nobody else writes to.
+"""
+
+import os
+from collections.abc import Iterable
+
+from weir.errors import InvalidInput
+from weir.settings import one_spelling
+
+
+def stream_folder(stream_id: int) -> str:
+    """The folder of one life of a stream, below the warehouse, ending in a slash."""
+    return f"{stream_id}/"
+
+
+def attempt_folder(stream_id: int, transaction_number: int, attempt: int) -> str:
+    """The folder of one attempt, below the warehouse, ending in a slash."""
+    return f"{stream_folder(stream_id)}_weir_tx={transaction_number}/_weir_attempt={attempt}/"
+
+
+def spark_path(root: str, relative: str = "") -> str:
+    """A path below a root as Spark takes it: always a URI."""
+    base = root if "://" in root else "file://" + root
+    return f"{base.rstrip('/')}/{relative}" if relative else base
+
+
+def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
+    """The root and the path below it that `given` names: absolute, or relative to the first root
+    that is a folder (to the first of all, if all are URIs).
+
+    Links are followed first, so that a link inside a root can't lead out of it. Raises InvalidInput
+    naming the roots.
+    """
+    roots = list(roots)
+    if not given or not roots or "\0" in given:
+        raise InvalidInput(
+            "path_not_allowed", f"the {what} {given!r} is not a path below a configured root."
+        )
+    base = next((root for root in roots if "://" not in root), "")
+    if not base and "://" not in given and not given.startswith("/"):
+        given = f"{roots[0]}/{given}"
+    real = os.path.realpath(os.path.join(os.path.realpath(base), given))
+    spelled = one_spelling(given) if "://" in given else given
+    for root in roots:
+        if "://" in root or "://" in given:
+            prefix = root.rstrip("/") + "/"
+            if spelled.startswith(prefix):
+                return root.rstrip("/"), spelled[len(prefix) :]
+            continue
+        real_root = os.path.realpath(root)
+        if real.startswith(real_root + os.sep):
+            return real_root, os.path.relpath(real, real_root)
+    raise InvalidInput(
+        "path_not_allowed",
+        f"the {what} {given!r} is outside the configured roots ({', '.join(roots)}); move it below "
+        "one of them, or add its folder to weir.toml.",
+    )
