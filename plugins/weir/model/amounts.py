@@ -1,15 +1,15 @@
-"""Ages and sizes as people write them: `30 min`, `7 d`, `500 MB`."""
+"""Parse and format ages and sizes as people write them: `30 min`, `7 d`, `500 MB`."""
 
 import re
 
 from weir.errors import InvalidInput
 
 NONE = "none"
-LONGEST = 1000 * 366 * 86400  # seconds: Postgres can still add them to now, or take them from it
-LARGEST = 2**63 - 1  # bytes: what a bigint holds
+LONGEST = 1000 * 366 * 86400  # seconds: Postgres can still add them to now, or subtract them
+LARGEST = 2**63 - 1  # bytes: the largest bigint
 _AGES = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 _SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-# What is expected, as refusals say it.
+# What an age and a size must be, for the sentences of errors.
 AGE = f"an age such as 30 min, 12 h or 7 d, or none; the units are {', '.join(_AGES)}"
 SIZE = f"a size such as 500 MB or 2 GB, or none; the units are {', '.join(_SIZES)}"
 AGE_PATTERN = rf"^(|none|\d{{1,12}}(\.\d{{1,6}})? ?({'|'.join(_AGES)}))$"
@@ -17,22 +17,29 @@ SIZE_PATTERN = rf"^(|none|\d{{1,12}}(\.\d{{1,6}})? ?({'|'.join(_SIZES)}))$"
 
 
 def parse_age(text: str) -> int | None:
-    """Whole seconds of `30 min`; None for `none` or nothing. Raises InvalidInput."""
+    """Return the whole seconds of an age such as `30 min`; None for `none` or an empty text.
+
+    Raises InvalidInput for another text, and for an age between 0 and 1 second.
+    """
     return _parse(text, _AGES, AGE)
 
 
 def parse_size(text: str) -> int | None:
-    """Bytes of `500 MB`; None for `none` or nothing. Raises InvalidInput."""
+    """Return the bytes of a size such as `500 MB` (powers of 1,000); None for `none` or an empty
+    text.
+
+    Raises InvalidInput for another text, and for a size between 0 and 1 byte.
+    """
     return _parse(text, _SIZES, SIZE)
 
 
 def say_age(seconds: int) -> str:
-    """`7 d`, in the largest unit that divides it."""
+    """Format seconds in the largest unit that divides them: `7 d`."""
     return _say(seconds, _AGES)
 
 
 def say_size(size: int) -> str:
-    """`500 MB`, in the largest unit that divides it."""
+    """Format bytes in the largest unit that divides them: `500 MB`."""
     return _say(size, _SIZES)
 
 

@@ -1,10 +1,10 @@
-"""Which reader owns which segment: by load, fair, sticky, with little movement. Pure.
+"""Assign segments to readers by load: fair, and with few changes of owner (semantics 14). Pure.
 
-A segment weighs the events that are to be read in its keys, up to the tail: they are the work, and
-readers with as much work each keep step, so that no part of the key space gets ahead. Lag (the
-clock of the tail less that of the first unread event) doesn't weigh, because an old event is no
-more work than a new one. It says what comes first: of segments of equal weight the one that is
-furthest behind is placed first, and a reader reads first what was written first.
+A segment weighs the unread events in its keys, up to the tail. They are the work, and readers with
+equal work advance together, so that no part of the key space gets ahead. Lag (the clock of the tail
+minus that of the first unread event) has no weight, because an old event is no more work than a new
+one. Lag only decides the order: of segments of equal weight, the one that is furthest behind is
+assigned first.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -22,13 +22,16 @@ _Entries = dict[str, dict[frozenset[str], list[tuple[int, int, K]]]]
 
 
 def unread_events(present: Mapping[Segment, int], graph: Graph) -> dict[Segment, int]:
-    """Per position the events in its keys up to the tail: what is left of its segment, and of those
-    that follow it as large a part as they have keys in common."""
+    """Return the unread events per position, up to the tail.
+
+    They are the rest of the position's segment, and of each later segment the part of its events
+    that corresponds to the keys that the two have in common.
+    """
     left = {segment: graph.states[segment].end - start for segment, start in present.items()}
     later = [s for s, state in graph.states.items() if state.end and s not in present]
     if not later:
         return left
-    steps: dict[float, float] = {0.0: 0.0}  # by how much the events per key change, and where
+    steps: dict[float, float] = {0.0: 0.0}  # key: the change in events per key there
     for segment in later:
         density = graph.states[segment].end / (segment.key_high - segment.key_low)
         steps[segment.key_low] = steps.get(segment.key_low, 0.0) + density
@@ -57,12 +60,15 @@ def assign(
     lags: Mapping[K, int] = MappingProxyType({}),
     reserved: Mapping[K, frozenset[str]] = MappingProxyType({}),
 ) -> dict[K, str]:
-    """An owner for each segment: fair in that moving one segment lowers no pair's larger load.
+    """Return an owner for each segment, so that moving one segment would not lower the larger load
+    of any two readers.
 
-    `loads`: events to read per segment, at least 1 is counted. `owners`: who has it now. `readers`:
-    those who may own (also expected ones that have not joined yet). `held`: segments of open
-    batches, which move only with their batch. `lags`: how far each is behind. `reserved`: who alone
-    may own some of them. Every reader computes the same answer.
+    `loads`: unread events per segment; each counts as at least 1. `owners`: the present owners.
+    `readers`: who may own segments, including readers that are expected and have not joined yet.
+    `held`: segments of open batches, which keep their owners. `lags`: how far each segment is
+    behind, in microseconds. `reserved`: the only readers that may own certain segments.
+
+    Every reader computes the same answer from the same arguments.
     """
     weight = {segment: max(1, load) for segment, load in loads.items()}
     order = sorted(weight, key=lambda s: -lags.get(s, 0)) if lags else list(weight)
@@ -80,7 +86,7 @@ def assign(
 
 
 class _Shares(Generic[K]):
-    """Who has what, and how much that is."""
+    """The owners of segments, and the load of each reader."""
 
     def __init__(
         self, readers: Sequence[str], weight: Mapping[K, int], reserved: Mapping[K, frozenset[str]]
@@ -101,9 +107,10 @@ class _Shares(Generic[K]):
         return min(readers, key=lambda r: (self._total[r], r))
 
     def even_out(self, movable: Sequence[K]) -> None:
-        """Move one segment after the other, each to a reader whose load stays below that of the one
-        it leaves."""
-        # By weight and place in `movable`: per owner, and per those who may own it.
+        """Move segments one by one, each to a reader whose load stays below that of the reader that
+        it leaves.
+        """
+        # Sorted by weight and index in `movable`; by owner, and by the set of readers that may own.
         entries: _Entries[K] = {reader: {} for reader in self._everybody}
         for i, segment in enumerate(movable):
             kind = entries[self.owners[segment]].setdefault(self.may_own(segment), [])
@@ -117,7 +124,8 @@ class _Shares(Generic[K]):
     def _move_one(self, entries: "_Entries[K]") -> bool:
         kinds = {kind for of_owner in entries.values() for kind in of_owner}
         targets = {kind: self.least(kind) for kind in kinds}
-        # From the most loaded one first, else a reader that joins would set others moving too.
+        # The most loaded owner gives first. Otherwise a reader that joins would cause moves between
+        # others.
         for owner in sorted(entries, key=lambda r: (-self._total[r], r)):
             moves = []
             for kind, mine in entries[owner].items():
@@ -136,8 +144,9 @@ class _Shares(Generic[K]):
 
 
 def _halving(entries: list[tuple[int, int, K]], gap: int) -> tuple[int, int, int] | None:
-    """Which of the entries brings two readers that are `gap` apart closest together, with its
-    weight and number; None if none of them does."""
+    """Return the entry whose move brings two readers whose loads differ by `gap` closest together,
+    as its index, weight and number; None if no move brings them closer.
+    """
     i = bisect_left(entries, gap / 2, key=lambda entry: entry[0])
     near = [i] if i < len(entries) else []
     if i > 0:

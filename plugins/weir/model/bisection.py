@@ -1,4 +1,4 @@
-"""A batch that failed is read again in halves. Pure: where its bounds are divided."""
+"""Divide the bounds of a failed batch into halves (docs/decisions/0011). Pure."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ from weir.model.bounds import Bound
 
 
 def halve(bounds: Sequence[Bound]) -> tuple[list[Bound], list[Bound]]:
-    """The bounds of the first half of the events, and of the rest; at least two are needed.
+    """Return the bounds of the first half of the events, and the bounds of the rest.
 
-    Bounds come with predecessors before successors, so whatever a beginning of them leaves out
-    comes later for every key, too.
+    The bounds must hold at least two events. They have predecessors before successors, so what the
+    first half leaves out comes later for every key.
     """
     left = sum(bound.end - bound.start for bound in bounds) // 2
     first, rest = [], []

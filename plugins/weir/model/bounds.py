@@ -1,7 +1,8 @@
-"""The bounds of a batch. Pure: what a reader may read next, given its positions and the graph.
+"""Decide what a reader may read next, from its positions and the graph of segments. Pure.
 
-A batch runs on through a sealed segment into a successor when every predecessor of it that the
-group has not passed is read to its end in the same batch (the merge barrier otherwise).
+A batch continues from a sealed segment into a successor if every predecessor of that successor that
+the group has not passed is read to its end in the same batch. Otherwise the successor waits until
+the batches that read its predecessors are committed (semantics 13.3).
 """
 
 import heapq
@@ -17,7 +18,7 @@ from weir.model.stream_cut import FUTURE, StreamCut
 
 
 class SegmentState(NamedTuple):
-    """A segment as it is now: its end is its tail, or its final size once it is sealed."""
+    """A segment as it is now. `end`: its tail, or its final size once it is sealed."""
 
     segment: Segment
     end: int
@@ -25,13 +26,15 @@ class SegmentState(NamedTuple):
 
 
 class Graph:
-    """The segments of a stream at a group's positions and after them, as far as it looks ahead."""
+    """The segments of a stream at a group's positions and after them, as far as the group looks
+    ahead.
+    """
 
     def __init__(self, states: Iterable[SegmentState]) -> None:
         self.states = {state.segment: state for state in states}
 
     def successors(self, segment: Segment) -> list[Segment]:
-        """The segments that took the place of a sealed one, in the order of their keys."""
+        """Return the successors of a segment in the order of their keys; none if it is active."""
         sealed_epoch = self.states[segment].sealed_epoch
         if sealed_epoch is None:
             return []
@@ -42,7 +45,9 @@ class Graph:
 
     @cached_property
     def _created(self) -> dict[int, list[Segment]]:
-        """By epoch what it created, in the order of the keys: these segments are disjoint."""
+        """Return the segments that each epoch created, which are disjoint, in the order of their
+        keys.
+        """
         created: dict[int, list[Segment]] = {}
         for segment in sorted(self.states, key=lambda s: s.key_low):
             created.setdefault(segment.epoch, []).append(segment)
@@ -50,7 +55,7 @@ class Graph:
 
 
 class Bound(NamedTuple):
-    """Read a segment from one offset up to another (exclusive)."""
+    """A range of offsets of one segment that a batch reads: from `start` up to `end`, exclusive."""
 
     stream_id: int
     segment_id: int
@@ -60,15 +65,17 @@ class Bound(NamedTuple):
 
     @classmethod
     def of(cls, value: Mapping[str, int]) -> "Bound":
-        """From its recorded form."""
+        """Return the bound that a batch has recorded as this JSON object."""
         return cls(value["stream"], value["segment"], value["from"], value["to"],
                    bool(value.get("completes")))  # fmt: skip
 
 
 def recorded(bounds: Iterable[Bound]) -> str:
-    """Bounds as a batch records them: a JSON array, in which is not said what completes nothing.
+    """Return bounds as a batch records them: a JSON array that leaves out `completes` where it is
+    false.
 
-    Written out, as the encoder takes as long for a thousand of them as all that finds them.
+    The text is put together by hand: for a thousand bounds, the JSON encoder takes as long as
+    finding them.
     """
     known = '{"stream": %d, "segment": %d, "from": %d, "to": %d'
     ends = "}", ', "completes": true}'
@@ -76,7 +83,7 @@ def recorded(bounds: Iterable[Bound]) -> str:
 
 
 def readable_until(until: StreamCut | None, state: SegmentState) -> int:
-    """How far a segment may be read, when a run stops at the cut `until`."""
+    """Return the offset up to which a segment may be read if a run stops at the cut `until`."""
     if until is None:
         return state.end
     if state.segment in until.offsets:
@@ -94,19 +101,21 @@ def bounds_of_stream(
     cap: Callable[[Segment, int, int], int],
     share: int | None = None,
 ) -> list[Bound]:
-    """What a reader that owns the positions `owned` may read of one stream.
+    """Return what a reader that owns the positions `owned` may read of one stream, predecessors
+    first.
 
-    `waiting`: segments of the group that this batch does not read (other readers' and future
-    ones). `cap(segment, start, end)` gives the end that the budget allows. `share`: how many events
-    are this reader's, if there are others: beyond those the batch does not run on into what follows
-    its segments, which is left for all of them.
+    `waiting`: segments of the group that this batch does not read: those of other readers, and
+    future ones. `until`: where the run stops; None: at the tail. `cap(segment, start, end)` returns
+    the end that the budget allows. `share`: how many events this reader may read if there are other
+    readers. A batch does not continue into successors beyond its share; these are left for all
+    readers.
     """
     starts = dict(owned)
     waits = set(waiting)
-    # Segments by age: what comes before one is decided before it.
+    # By age, so that the predecessors of a segment are decided before it.
     queue = sorted(starts.keys() | waits, reverse=True)
-    entered: list[Segment] = []  # a heap of those that the batch runs on into
-    unread = _KeySet()  # keys at which something of a smaller id is not read to its end
+    entered: list[Segment] = []  # a heap of the successors into which the batch continues
+    unread = _KeySet()  # the keys of older segments that this batch does not read to their end
     bounds = []
     room = inf if share is None else share - sum(graph.states[s].end - owned[s] for s in owned)
     while queue or entered:
@@ -115,14 +124,14 @@ def bounds_of_stream(
         else:
             segment = heapq.heappop(entered)
         start = starts.get(segment)
-        # What is owned is present: nothing unread lies before it.
+        # An owned segment is present: no predecessor of it is unread.
         if start is None or (segment not in owned and unread.overlaps(segment)):
             unread.add(segment)
             continue
         state = graph.states[segment]
         end = cap(segment, start, max(start, readable_until(until, state)))
         following = graph.successors(segment) if end == state.end else []
-        # A sealed segment is left only for successors that are in sight, all of them.
+        # A batch leaves a sealed segment only if the graph has all of its successors.
         completes = following != [] and covers(
             [KeyRange(other.key_low, other.key_high) for other in following],
             KeyRange(segment.key_low, segment.key_high),
@@ -133,14 +142,14 @@ def bounds_of_stream(
             unread.add(segment)
             continue
         new = [successor for successor in following if successor not in starts]
-        # All of them or none: one part of the keys would get ahead of the other.
+        # Into all successors or none, or one part of the keys would get ahead of the other.
         mine = [successor for successor in new if successor not in waits]
         size = sum(graph.states[successor].end for successor in mine)
         fits = size <= max(0, room)
         room -= size if fits else 0
         for successor in new:
             starts[successor] = 0
-            if successor in mine:  # it may wait there as a future one
+            if successor in mine:  # otherwise it waits in the group as a future segment
                 if fits:
                     heapq.heappush(entered, successor)
                 else:
@@ -149,12 +158,12 @@ def bounds_of_stream(
 
 
 class _KeySet:
-    """Keys, as disjoint ranges in order; it only grows."""
+    """A set of keys, as disjoint sorted ranges. It only grows."""
 
     def __init__(self) -> None:
         self._lows: list[float] = []
         self._highs: list[float] = []
-        self._new: list[Segment] = []  # put in order when it is asked, which mostly is never
+        self._new: list[Segment] = []  # inserted only when somebody asks, which is rare
 
     def add(self, segment: Segment) -> None:
         self._new.append(segment)

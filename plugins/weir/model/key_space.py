@@ -1,7 +1,7 @@
-"""The key space `[0, 1)`: ranges, splits, and which scales are valid.
+"""Ranges of the key space `[0, 1)`: splits, and which scales are valid (semantics 1 and 6).
 
 Ranges are compared exactly, to the last bit of the double: a gap or an overlap of one bit would
-lose a key or give it to two segments.
+lose a key, or give it to two segments.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,7 +15,7 @@ from weir.model.segment import Segment, segment_name
 
 
 class KeyRange(NamedTuple):
-    """`[low, high)`."""
+    """A range of keys, `[low, high)`."""
 
     low: float
     high: float
@@ -28,9 +28,10 @@ KEY_SPACE = KeyRange(0.0, 1.0)
 
 
 def even_split(count: int, within: KeyRange = KEY_SPACE) -> list[KeyRange]:
-    """`count` ranges of equal width; the last ends exactly where `within` does.
+    """Return `count` ranges of equal width; the last one ends exactly where `within` ends.
 
-    Raises InvalidInput if there is nothing to split, or if doubles are too coarse for that many.
+    Raises InvalidInput if `count` is less than 1, or if doubles are too coarse for that many
+    ranges.
     """
     check_range(within)
     if count < 1:
@@ -38,7 +39,7 @@ def even_split(count: int, within: KeyRange = KEY_SPACE) -> list[KeyRange]:
             "argument_invalid", f"{within} cannot be split into {count} ranges: give at least 1."
         )
     width = (within.high - within.low) / count
-    # Adding up would not reach the end: 49 times 1/49 is below 1.0.
+    # Adding up widths would not reach the end: 49 times 1/49 is below 1.0.
     bounds = [within.low + i * width for i in range(count)] + [within.high]
     ranges = [KeyRange(low, high) for low, high in pairwise(bounds)]
     if any(low >= high for low, high in ranges):
@@ -49,7 +50,9 @@ def even_split(count: int, within: KeyRange = KEY_SPACE) -> list[KeyRange]:
 
 
 def merge_blocks(ranges: Iterable[KeyRange]) -> list[KeyRange]:
-    """Sorted, with ranges that touch joined. A gap or an overlap starts a new block."""
+    """Return the ranges sorted, with touching ranges joined. A gap or an overlap begins a new
+    block.
+    """
     blocks: list[KeyRange] = []
     for low, high in sorted(ranges):
         if blocks and blocks[-1].high == low:
@@ -60,7 +63,7 @@ def merge_blocks(ranges: Iterable[KeyRange]) -> list[KeyRange]:
 
 
 def covers(ranges: Iterable[KeyRange], target: KeyRange) -> bool:
-    """Whether every key of `target` lies in at least one of the ranges."""
+    """Return whether every key of `target` is in at least one of the ranges."""
     reached = target.low
     for low, high in sorted(ranges):
         if low > reached:
@@ -70,16 +73,17 @@ def covers(ranges: Iterable[KeyRange], target: KeyRange) -> bool:
 
 
 def tiles(ranges: Iterable[KeyRange]) -> bool:
-    """Whether every key of `[0, 1)` lies in exactly one of the ranges."""
+    """Return whether every key of `[0, 1)` is in exactly one of the ranges."""
     ranges = list(ranges)
     return all(low < high for low, high in ranges) and merge_blocks(ranges) == [KEY_SPACE]
 
 
 def splits_and_merges(old: Iterable[KeyRange], new: Iterable[KeyRange]) -> tuple[int, int]:
-    """How many old ranges lie in several new ones, and how many new ones in several old ones.
+    """Return how many old ranges overlap several new ones, and how many new ranges overlap several
+    old ones (semantics 6.5).
 
-    The ranges of two successive epochs, or only of what a scale seals and creates: a segment that
-    lives on counts for nothing.
+    The ranges are those of two successive epochs, or only those that a scale seals and creates: a
+    segment that continues to exist counts as neither.
     """
     old, new = sorted(old), sorted(new)
     return _spread(old, new), _spread(new, old)
@@ -91,11 +95,12 @@ def check_scale(
     new: Sequence[KeyRange],
     minimum: int | None = None,
 ) -> None:
-    """Refuse a scale that would not leave the active segments tiling the key space.
+    """Check that a scale leaves active segments that tile the key space (semantics 6.1).
 
-    `seal` are segment ids, `minimum` the fewest segments the stream's policy allows. Raises
-    Conflict if the stream is no longer what the caller saw (a segment is not active, the minimum
-    would be undercut), InvalidInput if the ranges are wrong in themselves.
+    `seal`: ids of the segments to seal. `new`: the ranges that replace them. `minimum`: the fewest
+    segments that the stream's policy allows. Raises Conflict if the stream is no longer what the
+    caller saw (a segment is not active, too few segments would be left), and InvalidInput if the
+    ranges are wrong in themselves.
     """
     ranges = {s.segment_id: KeyRange(s.key_low, s.key_high) for s in active}
     for segment_id in seal:
@@ -130,14 +135,16 @@ def check_scale(
 
 
 def _spread(ranges: list[KeyRange], others: list[KeyRange]) -> int:
-    """How many of the ranges overlap more than one of the others (sorted, disjoint)."""
+    """Return how many of the ranges overlap more than one of the others. Both are sorted and
+    disjoint.
+    """
     lows, highs = [r.low for r in others], [r.high for r in others]
     return sum(bisect_left(lows, r.high) - bisect_right(highs, r.low) > 1 for r in ranges)
 
 
 def check_range(key_range: KeyRange) -> None:
-    """Raises InvalidInput for what is no range of the key space."""
-    # Written so that a NaN fails as well.
+    """Check that a range lies within the key space and is not empty. Raises InvalidInput."""
+    # In this form a NaN fails as well.
     if not 0.0 <= key_range.low < key_range.high <= 1.0:
         raise InvalidInput(
             "key_range_invalid",
@@ -147,7 +154,7 @@ def check_range(key_range: KeyRange) -> None:
 
 
 def _check_same_keys(sealed: Sequence[KeyRange], new: Sequence[KeyRange]) -> None:
-    """The sealed ranges are disjoint, so equal blocks mean that the new ones are as well."""
+    """Check that the new ranges are disjoint and cover the same keys as the sealed ones."""
     in_order = sorted(new)
     for first, second in pairwise(in_order):
         if second.low < first.high:

@@ -1,4 +1,4 @@
-"""Names of streams, reader groups and columns: validated before they become paths or SQL."""
+"""Names of streams, reader groups and columns, checked before they become paths or SQL."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ _RESERVED_COLUMNS = {"_segment", "_offset", "_clock", "_metadata"}
 
 
 class StreamName(NamedTuple):
-    """`scope/name`; the name of a reserved stream ends in `.rejected`."""
+    """The name of a stream, `scope/name`. That of a reserved stream ends in `.rejected`."""
 
     scope: str
     name: str
@@ -32,12 +32,12 @@ class StreamName(NamedTuple):
 
     @property
     def rejected(self) -> "StreamName":
-        """The reserved stream that holds this stream's rejected rows."""
+        """The name of the reserved stream for this stream's rejected rows."""
         return StreamName(self.scope, self.name + REJECTED)
 
 
 def stream_name(text: str, *, reserved: bool = True) -> StreamName:
-    """Parse `scope/stream`; `reserved=False` refuses the `<stream>.rejected` form (to create one).
+    """Parse `scope/stream`. With `reserved=False`, refuse the form `<stream>.rejected`.
 
     Raises InvalidInput with the rule.
     """
@@ -56,7 +56,7 @@ def stream_name(text: str, *, reserved: bool = True) -> StreamName:
 
 
 def reader_group_name(text: str) -> str:
-    """The name of a reader group, unchanged. Raises InvalidInput with the rule."""
+    """Return the name of a reader group unchanged. Raises InvalidInput with the rule."""
     if not isinstance(text, str) or _GROUP.fullmatch(text) is None:
         raise InvalidInput(
             "group_name_invalid", f"{text!r} is not a reader group's name: use {RULE} characters."
@@ -65,7 +65,7 @@ def reader_group_name(text: str) -> str:
 
 
 def reader_label(text: str) -> str:
-    """The label of a reader, unchanged. Raises InvalidInput with the rule."""
+    """Return the label of a reader unchanged. Raises InvalidInput with the rule."""
     if _LABEL.fullmatch(text) is None:
         raise InvalidInput(
             "label_invalid",
@@ -76,7 +76,7 @@ def reader_label(text: str) -> str:
 
 
 def unstorable(text: str) -> str:
-    """What keeps Postgres from storing a text, as a refusal says it; empty if nothing does."""
+    """Return why Postgres cannot store a text, as a part of a sentence; empty if it can."""
     if "\0" in text:
         return "has a NUL character (\\x00)"
     try:
@@ -87,21 +87,24 @@ def unstorable(text: str) -> str:
 
 
 def check_text(what: str, text: str) -> str:
-    """A text that Postgres can store, unchanged. Raises InvalidInput naming it and its value."""
+    """Return a text unchanged if Postgres can store it. Raises InvalidInput with its value."""
     if why := unstorable(text):
         raise InvalidInput("text_invalid", f"{what} {shortened(text)} {why}; leave that out.")
     return text
 
 
 def shortened(value: object, most: int = 200) -> str:
-    """A value as a refusal repeats it: its beginning, if it is long."""
+    """Return a value as errors quote it: `repr`, cut off after `most` characters."""
     shown = repr(value)
     return shown if len(shown) <= most else f"{shown[:most]}... ({len(shown):,} characters)"
 
 
 def check_user_columns(columns: list[str]) -> None:
-    """Refuse columns whose names Weir keeps for itself, in any case of letters, that occur twice,
-    or that can't be stored."""
+    """Check the names of a user's columns.
+
+    Raises InvalidInput for a reserved name (in any case of letters), for one that occurs twice, and
+    for one that Postgres cannot store.
+    """
     for column in columns:
         check_text("column", column)
         lower = column.lower()

@@ -1,6 +1,6 @@
-"""Which cut a stream may be truncated at, which rule chose it, and who held it back. Pure.
+"""Decide at which cut retention truncates a stream, by which rule, and who holds events back. Pure.
 
-The tables of semantics 11.5 and 11.6 with Weir's deviations; docs/retention.md has them in one.
+The rules are semantics 11.5 and 11.6; docs/retention.md has them in one table.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ from weir.model.stream_cut import Order, StreamCut, at_or_before, compare, join,
 
 
 class Size(NamedTuple):
-    """What lies before a cut, from the beginning of the stream."""
+    """The events and bytes before a cut, counted from the beginning of the stream."""
 
     events: int
     bytes: int
 
 
 class Record(NamedTuple):
-    """A recorded tail."""
+    """A recorded tail. `recorded_at`: seconds of the epoch; `bytes`: the size before the cut."""
 
     recorded_at: float
     cut: StreamCut
@@ -29,11 +29,11 @@ class Record(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The records that stand for the limits (SQL function retention_limits); None: there is none.
+    """The recorded cuts that stand for the limits (semantics 11.4); None: there is none.
 
-    `min_age`, `min_bytes`: the newest that leaves the minimum. `past_max_age`: the newest that is
-    older than the maximum. `within_max_age`, `within_max_bytes`: where the maximum truncates, the
-    oldest that leaves no more than it.
+    `min_age`, `min_bytes`: the newest record that leaves the minimum. `past_max_age`: the newest
+    record older than the maximum. `within_max_age`, `within_max_bytes`: where a maximum truncates,
+    the oldest record that leaves no more than it.
     """
 
     min_age: Record | None = None
@@ -45,11 +45,11 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Decision:
-    """What to do with a stream: the cut to truncate at (None: nothing), the rule, and why.
+    """What to do with a stream: the cut to truncate at (None: nothing), the rule, and the reason.
 
-    `held_by`: without these subscribers more would be freed; nobody where a minimum rules, which
-    would keep it. `overtaken`: those that have not
-    released all that a maximum truncates. `left_out`: those that had timed out.
+    `held_by`: the subscribers that prevent a further truncation (empty if a minimum would prevent
+    it anyway). `overtaken`: those that have not released everything that a maximum truncates.
+    `left_out`: those that had timed out.
     """
 
     cut: StreamCut | None
@@ -64,10 +64,10 @@ class Decision:
 
 @dataclass(frozen=True)
 class Situation:
-    """What a decision rests on.
+    """What a decision depends on.
 
-    `subscribers`: what each has released; one behind the head counts as the head. `timed_out`: the
-    same of those that hold nothing back. `till`: what lies before a cut.
+    `subscribers`: what each has released; a cut behind the head counts as the head. `timed_out`:
+    the same for subscribers that hold nothing back any more. `till`: the size before a cut.
     """
 
     policy: Policy
@@ -79,11 +79,14 @@ class Situation:
     till: Callable[[StreamCut], Size]
 
     def kept(self, cut: StreamCut) -> int:
-        """The bytes that are left when the stream is truncated there."""
+        """Return the bytes that are left if the stream is truncated at a cut."""
         return self.tail.bytes - self.till(cut).bytes
 
     def leaves_minimum(self, cut: StreamCut) -> bool:
-        """Whether enough is left there. What a record leaves may be gone elsewhere, by hand."""
+        """Return whether a cut leaves the minimum size.
+
+        A recorded cut may no longer do so, because somebody has truncated elsewhere by hand.
+        """
         return self.policy.min_bytes is None or self.kept(cut) >= self.policy.min_bytes
 
 
@@ -94,7 +97,7 @@ class _Choice(NamedTuple):
 
 
 def decide(s: Situation) -> Decision:
-    """The decision for one stream."""
+    """Return the decision for one stream, by the tables of semantics 11.5 and 11.6."""
     released = {name: join(cut, s.head) for name, cut in s.subscribers.items()}
     bound = meet(released.values()) if s.policy.by_consumption and released else None
     held_by = _holding(released, bound) if bound else ()
@@ -122,8 +125,10 @@ def decide(s: Situation) -> Decision:
 
 
 def _holding(released: Mapping[str, StreamCut], bound: StreamCut) -> tuple[str, ...]:
-    """Those without whom the bound would lie further on; where several share it, those of whom none
-    has released less than another."""
+    """Return the subscribers without whom the bound would be later.
+
+    Where several share the bound, return those of whom none has released less than another.
+    """
     names = sorted(released)
     if len(names) == 1:
         return tuple(names)
@@ -151,7 +156,7 @@ def _all(s: Situation) -> str:
 
 
 def _nothing(s: Situation, choice: _Choice, held_by: tuple[str, ...]) -> _Choice:
-    """What was chosen is the head already."""
+    """Return why nothing is truncated: the chosen cut is already the head."""
     if choice.rule == "consumed":
         reason = f"nothing beyond the head is consumed by {_all(s)}; {_held(held_by)}"
         return _Choice(None, "nothing_consumed", reason)
@@ -161,7 +166,7 @@ def _nothing(s: Situation, choice: _Choice, held_by: tuple[str, ...]) -> _Choice
 
 
 def _without_bound(s: Situation) -> _Choice:
-    """Nobody has a say: the minimum alone decides, or if there is none, the maximum."""
+    """Choose without subscribers: the minimum alone decides, or without one the maximum."""
     if not s.policy.by_consumption:
         who = "consumption is off"
     elif s.timed_out:
@@ -181,8 +186,9 @@ def _without_bound(s: Situation) -> _Choice:
 
 
 def _between_limits(s: Situation, cut: StreamCut, reason: str) -> _Choice:
-    """The subscribers' bound, but no further than the minimum allows, and at least as far as the
-    maximum demands."""
+    """Choose the subscribers' bound, but no later than the minimum allows and no earlier than the
+    maximum demands.
+    """
     rule, bound = "consumed", cut
     for limit, record in (("min_age", s.limits.min_age), ("min_bytes", s.limits.min_bytes)):
         least: int | None = getattr(s.policy, limit)
@@ -204,10 +210,11 @@ def _between_limits(s: Situation, cut: StreamCut, reason: str) -> _Choice:
 
 
 def _below_maximum(s: Situation, bound: StreamCut, choice: _Choice) -> _Choice:
-    """`choice`, or a later cut that the maximum demands and the minimum allows.
+    """Return `choice`, or a later cut that the maximum demands and the minimum allows.
 
-    `bound`: where the stream would begin if nothing but its subscribers kept anything. What exceeds
-    the maximum only because a minimum keeps it is nobody's delay, so that nobody loses by it.
+    `bound`: where the stream would begin if only its subscribers kept events. What exceeds the
+    maximum only because a minimum keeps it is not a delay of any subscriber, so no subscriber loses
+    events by it.
     """
     demands: list[tuple[Record, str]] = []
     past, within = s.limits.past_max_age, s.limits.within_max_age
@@ -240,7 +247,7 @@ def _below_maximum(s: Situation, bound: StreamCut, choice: _Choice) -> _Choice:
 
 
 def _floor(s: Situation) -> tuple[Record | None, str]:
-    """The newest record that leaves every minimum, and the one of them that rules."""
+    """Return the newest record that leaves every minimum, and the minimum that decides."""
     found: list[tuple[Record, str]] = []
     for limit, record in (("min_age", s.limits.min_age), ("min_bytes", s.limits.min_bytes)):
         if getattr(s.policy, limit) is None:

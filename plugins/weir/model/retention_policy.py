@@ -1,4 +1,4 @@
-"""The retention policy of a stream: what must be kept, and what may not be."""
+"""The retention policy of a stream: what must be kept, and what must not."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,11 @@ from weir.model.amounts import LARGEST, LONGEST, say_age, say_size
 
 @dataclass(frozen=True)
 class Policy:
-    """Limits in seconds and bytes; None: no such limit. With both units the later minimum and the
-    earlier maximum rule, and a minimum is never undercut by a maximum (docs/retention.md)."""
+    """The switch and the limits of a stream, in seconds and bytes; None: no such limit.
+
+    With limits in both units, Weir truncates only what both minimums allow, and everything that
+    exceeds either maximum. A maximum never undercuts a minimum (semantics 11.6).
+    """
 
     by_consumption: bool = True
     min_age: int | None = None
@@ -19,16 +22,16 @@ class Policy:
 
     @property
     def has_minimum(self) -> bool:
-        """Whether something must be kept whoever has consumed it."""
+        """Whether something must be kept even if it is consumed."""
         return self.min_age is not None or self.min_bytes is not None
 
     @property
     def has_maximum(self) -> bool:
-        """Whether something may not be kept whoever has not consumed it."""
+        """Whether something must not be kept even if it is not consumed."""
         return self.max_age is not None or self.max_bytes is not None
 
     def check(self) -> None:
-        """Raises InvalidInput naming the limit."""
+        """Check the limits. Raises InvalidInput naming the limit and its value."""
         for unit, low, high, say, most in (
             ("age", self.min_age, self.max_age, say_age, LONGEST),
             ("bytes", self.min_bytes, self.max_bytes, say_size, LARGEST),
@@ -49,7 +52,7 @@ class Policy:
 
 
 def check_every(setting: str, seconds: int | None) -> None:
-    """Raises InvalidInput for an interval that is none."""
+    """Check an interval in seconds; None: every run of its DAG. Raises InvalidInput."""
     if seconds is not None and not 1 <= seconds <= LONGEST:
         raise InvalidInput(
             "argument_invalid",

@@ -1,4 +1,4 @@
-"""The schema of a stream: Spark's JSON form of a struct's fields. It may only gain columns."""
+"""The schema of a stream, in Spark's JSON form of a struct's fields. It may only gain columns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,14 +8,15 @@ from weir.model.names import check_text, check_user_columns
 
 Field = dict[str, Any]
 MOST_COLUMNS = 10_000
-DEEPEST = 40  # fields within fields; readers of Parquet give up at 100, of which a list takes two
+DEEPEST = 40  # fields within fields; readers of Parquet fail at 100, and a list takes two levels
 
 
 def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[Field]:
-    """The schema after appending rows of schema `given`; `current` itself when nothing is new.
+    """Return the schema after appending rows of the schema `given`; `current` itself if nothing is
+    new.
 
-    Columns that are missing are null in the new rows; new ones are added at the end, nullable.
-    Raises InvalidInput naming the column whose type differs or that may not be missing.
+    Columns missing in `given` are null in the new rows. New columns are added at the end, nullable.
+    Raises InvalidInput naming a column whose type differs, or that must not be missing.
     """
     given = plain(given)
     if not given:
@@ -59,7 +60,10 @@ def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[
 
 
 def combine(stream: str, current: list[Field] | None, planned: list[Field]) -> list[Field]:
-    """Both sets of columns: when two appends added columns at the same time. Raises Conflict."""
+    """Return the columns of both schemas, for two appends that added columns at the same time.
+
+    Raises Conflict if they contradict each other.
+    """
     try:
         return merge(stream, current, planned)
     except InvalidInput as error:
@@ -69,11 +73,11 @@ def combine(stream: str, current: list[Field] | None, planned: list[Field]) -> l
 
 
 def plain(fields: list[Field]) -> list[Field]:
-    """Columns as a stream may have them: without metadata, at any depth, but for comments. Spark
-    evaluates some of it (EXISTS_DEFAULT), and whoever wrote a file chose it.
+    """Return columns as a stream may have them: at any depth without metadata, except comments.
 
-    Raises InvalidInput for names that are reserved, occur twice or can't be stored, for too many
-    columns, and for nesting too deep to be read.
+    Other metadata is removed because Spark evaluates some of it (EXISTS_DEFAULT), and whoever wrote
+    the file chose it. Raises InvalidInput for names that are reserved, occur twice or cannot be
+    stored, for too many columns, and for columns that are nested too deeply to be read.
     """
     check_user_columns([field["name"] for field in fields])
     if len(fields) > MOST_COLUMNS:
@@ -88,7 +92,7 @@ def plain(fields: list[Field]) -> list[Field]:
 
 
 def without_metadata(fields: list[Field]) -> list[Field]:
-    """The columns with comments as their only metadata, at any depth."""
+    """Return the columns with comments as their only metadata, at any depth."""
     return [_without_metadata(field) for field in fields]
 
 
@@ -113,7 +117,7 @@ def _check_names(field: Field, above: tuple[str, ...] = ()) -> Field:
 
 
 def _each(kind: Any, change: Callable[[Field], Field]) -> Any:
-    """A type with each of the fields in it, also what a list or a map holds, changed."""
+    """Return a type with `change` applied to each field in it, also within lists and maps."""
     if not isinstance(kind, dict):
         return kind
     if kind["type"] == "struct":
@@ -123,7 +127,9 @@ def _each(kind: Any, change: Callable[[Field], Field]) -> Any:
 
 
 def same_type(a: Any, b: Any) -> bool:
-    """Equality of two types in Spark's JSON form, whether or not parts may be null."""
+    """Return whether two types in Spark's JSON form are equal, apart from which parts may
+    be null.
+    """
     return bool(_strict(a) == _strict(b))
 
 
@@ -137,7 +143,7 @@ def _strict(kind: Any) -> Any:
 
 
 def show(kind: Any) -> str:
-    """A type as a person reads it."""
+    """Format a type for people: `struct<a: string>`."""
     if isinstance(kind, str):
         return kind
     if kind["type"] == "struct":

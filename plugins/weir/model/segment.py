@@ -1,18 +1,18 @@
-"""Segments: shards of the key space, their ids and their names."""
+"""Segments: shards of the key space, their ids and names (semantics 1)."""
 
 import re
 from typing import NamedTuple
 
 from weir.errors import InvalidInput
 
-# An id is a Postgres bigint: 32 bits of number leave 31 for the epoch.
+# An id is a Postgres bigint: 32 bits for the number leave 31 for the epoch.
 _NUMBERS = 1 << 32
 _EPOCHS = 1 << 31
 _NAME = re.compile(r"(0|[1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,9})")
 
 
 class Segment(NamedTuple):
-    """One shard of the key space, `[key_low, key_high)`. Segments sort by id, hence by age."""
+    """A shard of the key space, `[key_low, key_high)`. Segments sort by id, hence by age."""
 
     segment_id: int
     key_low: float
@@ -20,7 +20,7 @@ class Segment(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Kept by the copies that a rolling transaction makes, so it does not identify."""
+        """The number, which the copies made by a roll share: it does not identify a segment."""
         return self.segment_id % _NUMBERS
 
     @property
@@ -34,15 +34,15 @@ class Segment(NamedTuple):
         return segment_name(self.segment_id)
 
     def overlaps(self, other: "Segment") -> bool:
-        """Whether they share a key. Ranges that only touch do not.
+        """Return whether two segments share a key. Ranges that only touch do not.
 
-        Of two segments of a stream that overlap, the one with the larger id is the later one.
+        If they are segments of one stream, the one with the larger id comes later (semantics 1.4).
         """
         return self.key_low < other.key_high and other.key_low < self.key_high
 
 
 def segment_id(number: int, epoch: int) -> int:
-    """`epoch << 32 | number`. Raises InvalidInput for what does not fit."""
+    """Return `epoch << 32 | number`. Raises InvalidInput if one of them is out of range."""
     if not (0 <= number < _NUMBERS and 0 <= epoch < _EPOCHS):
         raise InvalidInput(
             "segment_name_invalid",
@@ -53,12 +53,12 @@ def segment_id(number: int, epoch: int) -> int:
 
 
 def segment_name(segment_id: int) -> str:
-    """`number.epoch` of an id: 4294967301 is `5.1`."""
+    """Return `number.epoch` of an id: 4294967301 is `5.1`."""
     return f"{segment_id % _NUMBERS}.{segment_id // _NUMBERS}"
 
 
 def parse_segment_name(text: str) -> int:
-    """The id of `number.epoch`. Raises InvalidInput."""
+    """Return the id of `number.epoch`. Raises InvalidInput."""
     match = _NAME.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise InvalidInput(

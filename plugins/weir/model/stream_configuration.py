@@ -1,4 +1,4 @@
-"""The configuration of a stream: what may be asked for when it is created or updated."""
+"""The configuration of a stream: what may be set when it is created or updated."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -14,11 +14,12 @@ MOST_SEGMENTS = 10_000
 
 @dataclass(frozen=True)
 class Configuration:
-    """What was asked for. `target_rate`: events or bytes per second and segment.
+    """The settings of a stream, as asked for.
 
-    `min_segments`: no scale may leave fewer; an update to a fixed number makes exactly that many.
-    `retain_...`: see `retention`; `cuts_every`, `retention_every`: the least seconds between two
-    cuts of the retention set, and between two decisions; None: every run of the periodic DAG.
+    `target_rate`: events or bytes per second and segment. `min_segments`: no scale may leave fewer;
+    an update of a stream with fixed scaling makes exactly that many (semantics 5.2). `retain_...`:
+    see `retention`. `cuts_every`, `retention_every`: the fewest seconds between two cuts of the
+    retention set, and between two decisions; None: every run of the periodic DAG.
     """
 
     routing_key: str
@@ -39,7 +40,7 @@ class Configuration:
 
     @property
     def retention(self) -> Policy:
-        """What retention goes by."""
+        """The retention policy that these settings make."""
         return Policy(
             self.retain_by_consumption,
             self.retain_min_age,
@@ -49,7 +50,7 @@ class Configuration:
         )
 
     def check(self) -> None:
-        """Raises InvalidInput naming the setting and what it may be."""
+        """Check all settings. Raises InvalidInput naming the setting and what it may be."""
         self.retention.check()
         check_every("cuts_every", self.cuts_every)
         check_every("retention_every", self.retention_every)
@@ -78,7 +79,10 @@ class Configuration:
             )
 
     def changed(self, changes: dict[str, Any]) -> "Configuration":
-        """With other settings. Raises InvalidInput for one that can't change or is not right."""
+        """Return the configuration with other settings.
+
+        Raises InvalidInput for a setting that cannot change, is unknown, or has a wrong value.
+        """
         if changes.get("routing_key", self.routing_key) != self.routing_key:
             raise InvalidInput(
                 "routing_key_fixed",
@@ -100,7 +104,7 @@ class Configuration:
 
 
 def check_count(setting: str, count: int) -> None:
-    """Raises InvalidInput for a number of segments that no stream can have."""
+    """Check a number of segments. Raises InvalidInput."""
     if not 1 <= count <= MOST_SEGMENTS:
         raise InvalidInput(
             "argument_invalid", f"{setting} is {count}; it must be between 1 and {MOST_SEGMENTS}."

@@ -1,18 +1,20 @@
-"""Stream cuts: consistent positions in a whole stream. The one module that knows their rules.
+"""Stream cuts: consistent positions in a whole stream. Only this module knows their rules.
 
-What a cut has not yet passed are its segments and all their descendants, U. At any key the
-segments of a stream follow each other in time, with growing ids, and U is all of them from some
-segment on. So a cut is, *for every key, the oldest segment not yet passed there*: its front.
+U(c) is what a reader at cut c has not yet passed: the segments of c and all their descendants. At
+any key, the segments of a stream follow each other in time, with growing ids, and U is all of them
+from one segment on. So a cut is, *for every key, the oldest segment not yet passed there*: its
+front.
 
     present     the segment is the front over its whole range; its offset says how far it is read
     future      it is the front over a part; over the rest a predecessor is unread
     later       it is in U but nowhere the front: not listed
-    a <= b      nowhere is the front of b older, and no offset goes back
-    meet, join  at every key the older front, or the newer
+    a <= b      nowhere is the front of b older, and no offset is smaller in b
+    meet, join  at every key the older front, or the newer one
 
-So order, bounds and membership need no graph of segments, only ranges and ids, and what lies
-below the head may be pruned. They are exact for valid cuts: check what comes from outside first.
-Validity alone asks for more of the stream: whether a segment was left out between two listed.
+So order, bounds and membership need only ranges and ids, no graph of segments, and what lies below
+the head may be pruned. They are exact for valid cuts: check a cut that comes from outside first.
+Validity alone needs more of the stream: whether the cut leaves out a segment between two listed
+ones. The rules are semantics 9.
 """
 
 import json
@@ -38,7 +40,7 @@ class Future(Enum):
     FUTURE = "future"
 
 
-# In place of an offset: the segment is not readable yet, a predecessor is unread.
+# Takes the place of an offset: the segment cannot be read yet, because a predecessor is unread.
 FUTURE: Final = Future.FUTURE
 Offset = int | Future
 
@@ -47,7 +49,7 @@ _COUNT = re.compile(r"[0-9]{1,19}")
 
 
 class Order(Enum):
-    """How one cut lies to another."""
+    """How one cut relates to another (semantics 9.1)."""
 
     BEFORE = "before"
     EQUAL_OR_AFTER = "equal or after"
@@ -63,14 +65,16 @@ class Seam(NamedTuple):
 
 
 class _Front(NamedTuple):
-    """`owners[i]` is the oldest listed segment from `keys[i]` to `keys[i + 1]`, if any."""
+    """`owners[i]` is the oldest listed segment from `keys[i]` to `keys[i + 1]`, or None."""
 
     keys: list[float]
     owners: list[Segment | None]
 
     @classmethod
     def of(cls, segments: Iterable[Segment], keys: Sequence[float] = ()) -> "_Front":
-        """`keys` adds boundaries, so that fronts of several cuts can be laid side by side."""
+        """Return the front of segments. `keys`: further boundaries, to compare fronts of several
+        cuts.
+        """
         newest_first = sorted(segments, reverse=True)
         bounds = {key for s in newest_first for key in (s.key_low, s.key_high)}
         front = cls(sorted(bounds.union(keys)), [])
@@ -81,7 +85,7 @@ class _Front(NamedTuple):
         return front
 
     def whole(self) -> dict[Segment, bool]:
-        """Per owner, by id, whether it owns its whole range."""
+        """Return per owner, by id, whether it owns its whole range."""
         parts = Counter(owner for owner in self.owners if owner)
         return {s: parts[s] == len(self.owners[self._part(s)]) for s in sorted(parts)}
 
@@ -97,10 +101,11 @@ class _Front(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class StreamCut:
-    """Per listed segment the next offset to read, or FUTURE. Always in canonical form.
+    """Per listed segment the next offset to read, or FUTURE. Always in canonical form (semantics
+    9.2).
 
-    Further future entries, which follow from the others, are accepted and dropped, so that equal
-    cuts are equal values with equal JSON. Building one checks nothing: see `check_valid`.
+    Further future entries, which follow from the others, are accepted and dropped, so equal cuts
+    are equal values with equal JSON. Nothing is checked here: see `check_valid`.
     """
 
     offsets: Mapping[Segment, Offset]
@@ -142,33 +147,33 @@ class StreamCut:
         ]
 
     def contains(self, segment: Segment) -> bool:
-        """Whether the segment, or a part of it, is not yet passed: whether it is in U."""
-        # One key tells: a segment is passed over its whole range or not at all.
+        """Return whether the segment, or a part of it, is not yet passed: whether it is in U."""
+        # One key is enough: a segment is passed over its whole range or not at all.
         owner = self._front.owner_at(segment.key_low)
         return owner is not None and owner.segment_id <= segment.segment_id
 
     def to_json(self) -> dict[str, int | str]:
-        """`{"0.0": 12, "5.1": "future"}`, by segment id."""
+        """Return `{"0.0": 12, "5.1": "future"}`, by segment id."""
         return {
             segment.name: offset.value if isinstance(offset, Future) else offset
             for segment, offset in self.offsets.items()
         }
 
     def to_text(self) -> str:
-        """`0.0=12, 5.1=future`, by segment id."""
+        """Return `0.0=12, 5.1=future`, by segment id."""
         return ", ".join(f"{name}={offset}" for name, offset in self.to_json().items())
 
     @classmethod
     def from_json(cls, value: object, segments: Mapping[int, Segment]) -> "StreamCut":
-        """The inverse of `to_json`; `segments` are those of the stream, by id.
+        """Return the cut of its JSON form; `segments` are those of the stream, by id.
 
-        Raises InvalidInput for anything else and for segments that the stream does not have.
+        Raises InvalidInput for anything else, and for a segment that the stream does not have.
         """
         return cls(_look_up(read_entries(value), segments))
 
     @classmethod
     def parse(cls, text: str, segments: Mapping[int, Segment]) -> "StreamCut":
-        """What a person types: the JSON, or `0.0=12, 5.1=future`. Raises InvalidInput."""
+        """Return the cut of a text: the JSON form, or `0.0=12, 5.1=future`. Raises InvalidInput."""
         return cls(_look_up(read_text(text), segments))
 
     @cached_property
@@ -177,17 +182,19 @@ class StreamCut:
 
 
 def initial(segments: Iterable[Segment]) -> StreamCut:
-    """The beginning of these segments."""
+    """Return the cut at the beginning of these segments."""
     return StreamCut(dict.fromkeys(segments, 0))
 
 
 def at_or_before(a: StreamCut, b: StreamCut) -> bool:
-    """Whether everything that `a` has passed, `b` has passed too."""
+    """Return whether `b` has passed everything that `a` has passed (semantics 9.1)."""
     return first_behind(a, b) is None
 
 
 def first_behind(a: StreamCut, b: StreamCut) -> Segment | None:
-    """The first segment of `b` of which `a` has read more: why `a` is not at or before `b`."""
+    """Return the first segment of `b` of which `a` has read more; None if `a` is at or
+    before `b`.
+    """
     for segment, offset in b.present.items():
         known = a.offsets.get(segment)
         if known is None and not a.contains(segment):
@@ -198,16 +205,16 @@ def first_behind(a: StreamCut, b: StreamCut) -> Segment | None:
 
 
 def compare(a: StreamCut, b: StreamCut) -> Order:
-    """How `a` lies to `b`. Cuts that pass what the other has not *overlap*."""
+    """Return how `a` relates to `b`. They *overlap* if each has passed what the other has not."""
     if at_or_before(b, a):
         return Order.EQUAL_OR_AFTER
     return Order.BEFORE if at_or_before(a, b) else Order.OVERLAPS
 
 
 def meet(cuts: Iterable[StreamCut]) -> StreamCut:
-    """The lower bound: what all cuts have passed, in whatever order they are given.
+    """Return the lower bound: what all cuts have passed, in whatever order they are given.
 
-    Raises InvalidInput if there are none: nothing bounds nothing.
+    Raises InvalidInput if there are no cuts.
     """
     cuts = list(cuts)
     if not cuts:
@@ -215,7 +222,7 @@ def meet(cuts: Iterable[StreamCut]) -> StreamCut:
             "cut_invalid", "there is no lower bound of no stream cuts; give at least one."
         )
     front = _Front.of({segment for cut in cuts for segment in cut.offsets})
-    # A segment that is whole here waits for nothing in any cut, so those that list it read it.
+    # A segment that owns its whole range waits in no cut, so every cut that lists it has an offset.
     return StreamCut(
         {
             segment: min(_offsets_of(segment, cuts)) if whole else FUTURE
@@ -225,12 +232,12 @@ def meet(cuts: Iterable[StreamCut]) -> StreamCut:
 
 
 def join(a: StreamCut, b: StreamCut) -> StreamCut:
-    """The upper bound: what at least one of the two has passed."""
+    """Return the upper bound: what at least one of the two cuts has passed."""
     keys = sorted({*a._front.keys, *b._front.keys})
     fronts = [_Front.of(cut.offsets, keys).owners for cut in (a, b)]
     newer = [max(x, y) if x and y else None for x, y in zip(*fronts, strict=True)]
-    # Each cut may wait for a predecessor that the other has passed. Then both list their common
-    # successor as future, and in the join it is read from its beginning.
+    # Each cut may wait for a predecessor that the other has passed. Then both list the common
+    # successor as future, and the join reads it from its beginning.
     return StreamCut(
         {
             segment: max(_offsets_of(segment, (a, b)), default=0) if whole else FUTURE
@@ -240,17 +247,18 @@ def join(a: StreamCut, b: StreamCut) -> StreamCut:
 
 
 def ready(segments: Iterable[Segment]) -> set[Segment]:
-    """Those before which none of the others comes: what can be read, if these are not passed."""
+    """Return the segments that none of the others precedes: what can be read if none is passed."""
     return {segment for segment, whole in _Front.of(segments).whole().items() if whole}
 
 
 def check_valid(cut: StreamCut, later: Iterable[Segment], ends: Mapping[int, int]) -> None:
-    """Refuse what is not a position of this stream. Raises InvalidInput with segment and reason.
+    """Check that a cut is a position of this stream (semantics 9.3).
 
-    `later` are the stream's segments that were created between the first sealing of a segment of
-    the cut and the cut's newest epoch, inclusive: of these only the ones that straddle a seam
-    matter (`key_low < seam.key < key_high` and `older_id < id < newer_id`), and each comes after
-    the older one. `ends` has the tail or final size of each present segment, by id.
+    `later`: the stream's segments that were created after the first sealing of a segment of the
+    cut, up to the cut's newest epoch, inclusive. Only those that straddle a seam matter
+    (`key_low < seam.key < key_high` and `older_id < id < newer_id`), and each comes after the older
+    one. `ends`: the tail or final size of each present segment, by id. Raises InvalidInput with the
+    segment and the reason.
     """
     if not cut.offsets:
         raise InvalidInput("cut_empty", "the stream cut is empty; list the segments to read next.")
@@ -268,7 +276,7 @@ def check_valid(cut: StreamCut, later: Iterable[Segment], ends: Mapping[int, int
 
 
 def read_entries(value: object) -> dict[int, Offset]:
-    """The entries of a cut's JSON by segment id, to know which segments to look up.
+    """Return the entries of a cut's JSON form by segment id, so that the segments can be looked up.
 
     Raises InvalidInput.
     """
@@ -280,13 +288,13 @@ def read_entries(value: object) -> dict[int, Offset]:
 
 
 def read_text(text: str) -> dict[int, Offset]:
-    """Like `read_entries`, of what a person types: the JSON, or `0.0=12, 5.1=future`."""
+    """Return the entries of a text, like `read_entries`: the JSON form, or `0.0=12, 5.1=future`."""
     if text.lstrip().startswith("{"):
         try:
             value = json.loads(text, object_pairs_hook=_unique)
         except InvalidInput:
             raise
-        # Nesting without end is a RecursionError, a number without end a ValueError.
+        # Endless nesting raises RecursionError, an endless number ValueError.
         except (ValueError, RecursionError) as error:
             raise InvalidInput(
                 "cut_invalid", f"the stream cut is not valid JSON: {error}."
@@ -306,7 +314,7 @@ def read_text(text: str) -> dict[int, Offset]:
 
 
 def _offsets_of(segment: Segment, cuts: Iterable[StreamCut]) -> list[int]:
-    """The offsets that cuts give the segment; none where it is future, later or passed."""
+    """Return the offsets that cuts give a segment; none where it is future, later or passed."""
     return [o for cut in cuts if isinstance(o := cut.offsets.get(segment), int)]
 
 
@@ -326,7 +334,7 @@ def _look_up(
 def _offset(name: str, value: object) -> Offset:
     if value == FUTURE.value:
         return FUTURE
-    # A bool is an int to Python, not to the person who wrote it.
+    # To Python a bool is an int; to the person who wrote it, it is not.
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidInput(
             "offset_invalid",
@@ -348,7 +356,7 @@ def _unique(entries: Iterable[tuple[str, object]]) -> dict[str, object]:
 
 
 def _check_states(cut: StreamCut) -> None:
-    """Present is who has no predecessor in the cut, future who has one over a part."""
+    """Check that segments without a listed predecessor are present, and others future."""
     whole = cut._front.whole()
     for segment, offset in cut.offsets.items():
         if offset is FUTURE and whole[segment]:
@@ -379,7 +387,7 @@ def _check_covers(cut: StreamCut) -> None:
 
 
 def _check_nothing_left_out(cut: StreamCut, later: Iterable[Segment]) -> None:
-    """A segment is passed, or not yet passed, over its whole range: no seam goes through it."""
+    """Check that no segment straddles a seam: it is passed over its whole range, or not at all."""
     seams = cut.seams
     for segment in later:
         first = bisect_right(seams, segment.key_low, key=lambda seam: seam.key)
