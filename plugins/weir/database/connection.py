@@ -1,8 +1,8 @@
-"""The only module that opens a database connection.
+"""Connections to Postgres. Only this module opens one.
 
-Each change of state is one call of `Database.transaction`: a function that is given a connection,
-does everything in it, and may be called again; or of `Database.statement`, where one statement does
-it all. It is called again after a lost connection, also one lost at COMMIT, so what it does must be
+Each change of state is one call of `Database.transaction`, with a function that does all its work
+on the connection that it gets, or of `Database.statement`, with one statement that does it all.
+Both run again after a lost connection, even if it was lost during COMMIT. So what they do must be
 idempotent by identity: a request id, a transaction's attempt, a batch's token. Errors are told
 apart by SQLSTATE, never by their text.
 """
@@ -27,10 +27,10 @@ from weir.settings import Settings
 T = TypeVar("T")
 log = logging.getLogger("weir.database")
 
-# What libpq sends at the start of a session. Times are UTC everywhere; a lock is waited for a
-# minute at most, so that a stuck session turns into a retry and a log line, not into silence. What
-# a client holds locked is free a minute after it froze, or after its machine or network went: that
-# nobody is there any more the server alone would notice after two hours.
+# What libpq sends at the start of a session. Times are UTC everywhere. A session waits for a lock
+# at most a minute, so that a stuck session causes a retry and a log line, not silence. The server
+# frees the locks of a client a minute after the client froze, or its machine or network failed. By
+# itself, the server would detect that only after two hours.
 _SESSION = {
     "search_path": "weir",
     "timezone": "UTC",
@@ -54,14 +54,14 @@ _SOON = {"40001", "40P01", _LOCKED}  # serialization failure, deadlock
 RAISED_BY_SQL: dict[str | None, type[WeirError]] = {
     "WEIR1": NotFound, "WEIR2": InvalidInput, "WEIR4": Truncated,
 }  # fmt: skip
-# A refused login has no SQLSTATE in libpq's answer, so here, and only here, the text must do; in
-# another language it is waited for like an outage.
+# libpq gives no SQLSTATE for a refused login, so here, and only here, the text decides. In another
+# language, a refused login is waited for like an outage.
 _PERMANENT = re.compile(
     r"password authentication failed|no pg_hba.conf entry|no password supplied"
     r'|(database|role|user) "[^"]*" does not exist|definition of service .* not found'
     r"|unsupported startup parameter"
 )
-# Who has locked a row has a number, which may be asked of anybody's session.
+# The transaction that has locked a row has an id, which one can look up in every session.
 _OLDEST = sqlalchemy.text(
     """SELECT pid, usename FROM pg_stat_activity
     WHERE datname = current_database() AND backend_xid IS NOT NULL
@@ -69,17 +69,19 @@ _OLDEST = sqlalchemy.text(
 )
 
 
-# How long a lock is waited for by who has waited for one in vain already, with others still to do.
+# How long a run waits for a lock after it has waited for one in vain, with other objects to serve.
 _HURRIED = sqlalchemy.text("SET LOCAL lock_timeout = '1s'")
 _SNAPSHOT = sqlalchemy.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-# A commit that waits for the disk waits for all that was committed before it.
+# A commit that waits for the disk waits for everything that was committed before it.
 _FLUSH = sqlalchemy.text("SELECT pg_logical_emit_message(true, 'weir', '')")
-# The setting of the session again, which a function of ours may have changed for a transaction.
+# Restores the setting of the session, which a function of Weir may have changed in a transaction.
 _WAIT = sqlalchemy.text("SET LOCAL synchronous_commit TO DEFAULT")
 
 
 class Database:
-    """Connections to one Postgres. Cheap to make; connects when first used; not for forked use."""
+    """Connections to one Postgres. Connects when first used; must not be shared with a forked
+    process.
+    """
 
     def __init__(
         self,
@@ -90,23 +92,25 @@ class Database:
         pool_size: int = 4,
         pooler: bool = False,
     ) -> None:
-        """`pool_size`: connections kept open, of each of two kinds; `pooler`: see the setting."""
+        """`pool_size`: how many connections of each of two kinds stay open; `pooler`: see the
+        setting.
+        """
         connection_string.check(dsn, "the database's connection string")
         self._dsn = dsn
-        self._pool_size = max(pool_size, 1)  # SQLAlchemy takes 0 for no limit
+        self._pool_size = max(pool_size, 1)  # to SQLAlchemy 0 means no limit
         self._pooler = pooler
         self._patience = patience
         self._connect_patience = connect_patience
         self._connected = False
         self._hurried = False
         self._in_transactions = self._pool()
-        # A pool of its own, as changing a connection's level costs as much as a statement.
+        # A pool of its own, because changing a connection's isolation level costs a statement.
         self._alone = self._pool(isolation_level="AUTOCOMMIT")
         self.engines = (self._in_transactions, self._alone)
 
     @classmethod
     def of(cls, settings: Settings) -> "Database":
-        """The installation's database, as its settings name it."""
+        """Return the installation's database, as its settings name it."""
         service_file = settings.state / "pg_service.conf"
         if "PGSERVICEFILE" not in os.environ and service_file.is_file():
             os.environ["PGSERVICEFILE"] = str(service_file)
@@ -147,10 +151,11 @@ class Database:
         return connection
 
     def transaction(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one transaction and commit it; again if the connection was lost.
+        """Run `work` in one transaction and commit it; run it again if the connection is lost.
 
-        Raises Unavailable when Postgres stays away longer than the patience, Busy when another
-        session keeps a lock for so long, and whatever `work` raises (after a rollback).
+        Returns what `work` returns. Raises Unavailable if Postgres stays away longer than the
+        patience, Busy if another session keeps a lock for that long, and whatever `work` raises,
+        after a rollback.
         """
 
         def once() -> T:
@@ -162,7 +167,7 @@ class Database:
         return self._until_there(once)
 
     def snapshot(self, work: Callable[[Connection], T]) -> T:
-        """Like `transaction`, for reading only: all its statements see the same moment."""
+        """Run `work` like `transaction`, read-only; all its statements see the same moment."""
 
         def seeing(connection: Connection) -> T:
             connection.execute(_SNAPSHOT)
@@ -171,11 +176,12 @@ class Database:
         return self.transaction(seeing)
 
     def statement(self, statement: TextClause, given: dict[str, Any]) -> Any:
-        """The one row of a statement that is a transaction by itself, else like `transaction`.
+        """Run one statement as a transaction of its own and return its one row.
 
-        The locks that it takes are let go of without waiting for us: on a stream to which many
-        append that is most of the time that others wait. When its row says that it is not `durable`
-        yet, they are let go of without waiting for the disk, too, and we wait for that afterwards.
+        Runs again and raises like `transaction`. Postgres releases the statement's locks without
+        waiting for this process, which is most of the time that others wait for a busy stream. If
+        the row says that it is not `durable` yet, Postgres also releases them without waiting for
+        the disk, and this method waits for the disk before it returns (docs/decisions/0009).
         """
 
         def once() -> Any:
@@ -188,7 +194,7 @@ class Database:
         return self._until_there(once)
 
     def _until_there(self, once: Callable[[], T]) -> T:
-        """Call `once`, again after a lost connection or lock, until the patience is at its end."""
+        """Call `once`, again after a lost connection or lock, until the patience is used up."""
         begun = time.monotonic()
         waiting_since: float | None = None
         pause = 0.1
@@ -226,17 +232,16 @@ class Database:
                     ) from None
                 log.warning("waiting for Postgres (%.0f s): %s", now - waiting_since, reason)
                 if state not in _SOON:
-                    self.dispose()  # a session on what is now a standby stays read only
+                    self.dispose()  # a session on a server that became a standby stays read-only
                 time.sleep(pause)
                 pause = min(pause * 2, 5.0)
 
     def failure_of(self, what: str, error: WeirError | exc.DBAPIError) -> str:
-        """The sentence of a failure of one of many, after which the others are tried: what Postgres
-        can't do for this one, it can for them. Raises `error` again when Postgres is away.
+        """Return the sentence for a failure with one of many objects, so that the caller can
+        continue with the others. Raises `error` again if Postgres is away.
 
-        After a lock that was waited for in vain these connections wait for others for a second
-        only: many things that are kept locked don't take the patience each, and those that are not
-        get their turn.
+        After a lock that could not be had, this database waits only a second for each further lock.
+        So many locked objects cost a run the patience once, and the others are still served.
         """
         if isinstance(error, Busy):
             self._hurried = True
@@ -246,14 +251,17 @@ class Database:
         return said if what in said else f"{what}: {said}"
 
     def _oldest(self) -> str:
-        """Whose transaction is the oldest: who waits has mostly done nothing yet."""
+        """Return whose transaction is the oldest, for a sentence; empty if nobody has one.
+
+        A session that waits for a lock has mostly written nothing yet, so it is not the oldest.
+        """
         with contextlib.suppress(exc.DBAPIError), self._alone.connect() as connection:
             if (found := connection.execute(_OLDEST).one_or_none()) is not None:
                 return f"; the oldest transaction is of session {found.pid} ({found.usename})"
         return ""
 
     def describe(self) -> str:
-        """The connection string without anything secret."""
+        """Return the connection string without its secrets."""
         return connection_string.describe(self._dsn)
 
     def dispose(self) -> None:
@@ -262,18 +270,21 @@ class Database:
             engine.dispose()
 
     def keep_alive(self, renew: Callable[[Connection], object], every: float) -> "KeepAlive":
-        """A context in which `renew` runs in a transaction of its own every so many seconds."""
+        """Return a context that runs `renew` in a transaction of its own every so many seconds."""
         return KeepAlive(self, renew, every)
 
 
 def wait_for_disk(connection: Connection) -> None:
-    """Make the commit of the connection's transaction wait for the disk, although a function called
-    in it found its result not `durable` (see `Database.statement`)."""
+    """Make the COMMIT of this transaction wait for the disk, even if a function called in it
+    returned a result that is not `durable` (see `Database.statement`).
+    """
     connection.execute(_WAIT)
 
 
 class KeepAlive:
-    """Renews a lease from a thread while work goes on; what `renew` raises is kept in `lost`."""
+    """Renews a lease from a thread while work goes on. `lost`: the Fenced that `renew` raised, if
+    any.
+    """
 
     def __init__(
         self, database: Database, renew: Callable[[Connection], object], every: float
@@ -287,11 +298,11 @@ class KeepAlive:
         while not self._stop.wait(self._every):
             try:
                 self._database.transaction(self._renew)
-            except Fenced as error:  # kept for the caller: a thread has nobody to raise it to
+            except Fenced as error:  # kept for the caller, because nobody would catch it here
                 self.lost = error
                 log.warning("the lease is lost: %s", error)
                 return
-            except Exception as error:  # whatever it was, the lease may still be there next time
+            except Exception as error:  # whatever it was, the next renewal may succeed
                 log.warning("the lease could not be renewed: %s", error)
 
     def __enter__(self) -> "KeepAlive":
@@ -304,8 +315,9 @@ class KeepAlive:
 
 
 def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
-    """Send a file to a `COPY ... FROM STDIN`, in the connection's transaction; returns the number
-    of the transaction. From its beginning, so that the transaction can be run again."""
+    """Send a file to a `COPY ... FROM STDIN` in the connection's transaction; return the
+    transaction's number. Reads the file from its beginning, so that the transaction can run again.
+    """
     rows.seek(0)
     cursor = connection.connection.cursor()
     try:
@@ -313,7 +325,7 @@ def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
         cursor.execute("SELECT pg_current_xact_id()::text")
         ((number,),) = cursor.fetchall()
         return str(number)
-    except psycopg2.Error as error:  # as SQLAlchemy has those of its own statements
+    except psycopg2.Error as error:  # in the form of SQLAlchemy's own errors
         gone = bool(connection.connection.closed)
         raise exc.DBAPIError(statement, None, error, connection_invalidated=gone) from None
     finally:
@@ -321,13 +333,16 @@ def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
 
 
 def sqlstate(error: exc.DBAPIError) -> str:
-    """What Postgres calls an error; empty when it gave no answer."""
+    """Return the SQLSTATE of an error; empty if the server did not answer."""
     return getattr(error.orig, "pgcode", None) or ""
 
 
 def _with_arrays(*sent: Any) -> tuple[str, Any]:
-    """Lists as one literal each, `{1,2}`. The driver would write ARRAY[1,2], an expression of as
-    many constants: to plan one of a thousand takes longer than most statements."""
+    """Send each list as one literal, `{1,2}`.
+
+    The driver would write ARRAY[1,2], an expression of that many constants. Planning one of a
+    thousand takes longer than running most statements.
+    """
     statement, given = sent[2], sent[3]
     if isinstance(given, dict) and any(isinstance(value, list) for value in given.values()):
         given = {k: _array(v) if isinstance(v, list) else v for k, v in given.items()}
@@ -335,7 +350,7 @@ def _with_arrays(*sent: Any) -> tuple[str, Any]:
 
 
 def _array(values: list[Any]) -> str:
-    if {*map(type, values)} == {int}:  # as most are, and long ones
+    if {*map(type, values)} == {int}:  # most lists, and the long ones
         return "{" + repr(values)[1:-1] + "}"
     return "{" + ",".join(map(_element, values)) + "}"
 
@@ -347,7 +362,9 @@ def _element(value: int | float | str | None) -> str:
 
 
 def count_statements(database: Database) -> "list[str]":
-    """A list to which every statement sent from now on is appended (for tests and benchmarks)."""
+    """Return a list to which every statement sent from now on is appended (for tests and
+    benchmarks).
+    """
     statements: list[str] = []
 
     for engine in database.engines:
@@ -356,7 +373,7 @@ def count_statements(database: Database) -> "list[str]":
 
 
 def _check_session(connection: Any) -> None:
-    """Behind a pooler the login has the settings of a session, or this raises InvalidInput."""
+    """Check that the pooler's login has the settings of a session. Raises InvalidInput."""
     cursor = connection.cursor()
     cursor.execute("SELECT current_user, " + ", ".join(f"current_setting('{n}')" for n in _SESSION))
     login, *found = cursor.fetchone()
@@ -373,7 +390,7 @@ def _check_session(connection: Any) -> None:
 
 
 def _said(error: exc.DBAPIError) -> str:
-    """The first line of what Postgres said."""
+    """Return the first line of the message of Postgres."""
     return str(error.orig).strip().splitlines()[0]
 
 
@@ -385,5 +402,5 @@ def _detail(error: exc.DBAPIError) -> str:
 def _is_outage(error: exc.DBAPIError, state: str | None) -> bool:
     if state is None:  # no answer from the server: refused, reset, or closed in between
         return error.connection_invalidated or isinstance(error.orig, psycopg2.OperationalError)
-    # Read only: it is a standby now; 25P03: we were frozen in a transaction, which is rolled back.
+    # 25006: the server is a standby now; 25P03: this process froze within a transaction.
     return state[:2] == "08" or state[:4] == "57P0" or state in ("25006", "25P03")

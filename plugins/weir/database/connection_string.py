@@ -1,7 +1,7 @@
-"""Connection strings (anything that libpq takes), checked and shown without the secrets in them.
+"""Check connection strings (anything that libpq takes), and show them without their secrets.
 
-A mistyped one is read otherwise than it was meant: a part of the password becomes the host, the
-port or the database. So libpq's own words about one, which quote it, are never passed on.
+libpq reads a mistyped connection string in another way than intended: a part of the password
+becomes the host, the port or the database. libpq's messages quote it, so Weir never passes them on.
 """
 
 import re
@@ -20,10 +20,10 @@ _ENCODE = (
 
 
 def check(dsn: str, setting: str) -> dict[str, str]:
-    """Return the parts of a connection string; `setting` says where it comes from.
+    """Return the parts of a connection string. `setting`: where it comes from, for the error.
 
-    Raises InvalidInput, which quotes nothing of it, if libpq can't read it, or would take what is
-    probably a part of the password for something else.
+    Raises InvalidInput, without quoting anything of it, if libpq cannot read it, or would take what
+    is probably a part of the password for something else.
     """
     url = _URL.match(dsn)
     if url and url[1] not in ("postgresql", "postgres"):
@@ -52,7 +52,7 @@ def check(dsn: str, setting: str) -> dict[str, str]:
 
 
 def describe(dsn: str) -> str:
-    """Return the parts of a connection string that are not secret; "" if it can't be read."""
+    """Return the parts of a connection string that are not secret; empty if it cannot be read."""
     try:
         parts = check(dsn, "")
     except InvalidInput:

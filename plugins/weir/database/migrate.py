@@ -23,15 +23,19 @@ _LOCK = 7_305_808_869_231_650_151  # "weir" and a few random bits
 
 
 def sql_folder() -> Path:
-    """Where the SQL files lie: the package weir.sql when installed, `sql/` in the source tree."""
+    """Return the folder of the SQL files: the package weir.sql if installed, `sql/` in the source
+    tree.
+    """
     tree = Path(__file__).parents[3] / "sql"
     return tree if tree.is_dir() else Path(str(resources.files("weir.sql")))
 
 
 def upgrade(dsn: str) -> None:
-    """Migrate the database that `dsn` (libpq) names, as its owner. Does nothing when up to date.
+    """Migrate the database that `dsn` (libpq) names, as its owner; change nothing if it is up to
+    date.
 
-    Raises Unavailable when it can't be reached. One transaction: all or nothing.
+    One transaction: everything or nothing. Raises Unavailable if the database cannot be reached or
+    migrated.
     """
     connection_string.check(dsn, "the owner's connection string (WEIR_DATABASE_OWNER)")
     engine = sqlalchemy.create_engine(
@@ -79,7 +83,9 @@ def _apply(connection: Connection) -> None:
 
 
 def main() -> int:
-    """The command line: migrate the database of WEIR_DATABASE_OWNER."""
+    """Run the command line: migrate the database of WEIR_DATABASE_OWNER. Returns the exit
+    status.
+    """
     dsn = os.environ.get("WEIR_DATABASE_OWNER", "service=weir_owner")
     try:
         upgrade(dsn)

@@ -1,7 +1,7 @@
-"""Requests: the same again returns its result, with other arguments it is a conflict.
+"""Requests: the same request returns the recorded result, with other arguments it is a conflict.
 
-This is what makes a killed and retried task harmless: the request id is that of the task (DAG run,
-task, map index), without its try number.
+So a killed and retried task does no harm: its request id is the DAG run, task and map index,
+without the number of the try (semantics 4.2).
 """
 
 import hashlib
@@ -16,7 +16,9 @@ from weir.errors import Conflict
 
 @dataclass(frozen=True)
 class Request:
-    """One operation on one object, asked for under an id."""
+    """An operation on an object, asked for under an id. `arguments`: what must be equal on a
+    repetition.
+    """
 
     request_id: str
     operation: str
@@ -28,9 +30,10 @@ class Request:
         return hashlib.sha256(json.dumps(self.arguments, sort_keys=True).encode()).hexdigest()
 
     def result(self, connection: Connection) -> dict[str, Any] | None:
-        """What it returned when it was done before, else None. Call it after locking the object.
+        """Return the recorded result if the request was done before, else None.
 
-        Raises Conflict when the id was used for this operation and object with other arguments.
+        Call it after locking the object. Raises Conflict if the id was used for this operation and
+        object with other arguments.
         """
         row = connection.execute(
             text(
@@ -50,7 +53,7 @@ class Request:
         return dict(row.result)
 
     def done(self, connection: Connection, result: dict[str, Any]) -> dict[str, Any]:
-        """Record the result, in the transaction of the change itself; returns it."""
+        """Record the result in the transaction of the change itself, and return it."""
         connection.execute(
             text(
                 """INSERT INTO request (request_id, operation, object, arguments, result)
