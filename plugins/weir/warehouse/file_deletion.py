@@ -1,4 +1,6 @@
-"""Removing files, in whatever process reaches them; few imports, as executors begin with none."""
+"""Delete files, in whichever process can reach them. Few imports, because executors begin without
+any.
+"""
 
 import contextlib
 import os
@@ -13,15 +15,17 @@ from weir.errors import InvalidInput
 from weir.warehouse.filesystem import filesystem
 
 THREADS = 16
-_TRIES = 20  # of a folder in which somebody else deletes, too
+_TRIES = 20  # at a folder in which another sweep deletes too
 
 Files = Sequence[tuple[str, str]]  # root, and the path below it; a folder ends in /
-# Deletes files; returns per file that can't be deleted the index and the reason.
+# Deletes files; returns the index and the reason of each file that cannot be deleted.
 Delete = Callable[[Files], dict[int, str]]
 
 
 def delete_here(files: Files) -> dict[int, str]:
-    """Delete with a few threads of this process."""
+    """Delete files with a few threads of this process; return the index and reason of each
+    failure.
+    """
     share = max(1, min(1000, -(-len(files) // THREADS)))
     with ThreadPoolExecutor(THREADS) as pool:
         found = pool.map(
@@ -32,8 +36,11 @@ def delete_here(files: Files) -> dict[int, str]:
 
 
 def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int, str]]:
-    """Delete some files, and then the folders that they leave empty; those that can't be deleted,
-    with the reason. Runs wherever the files can be reached."""
+    """Delete some files, and then the folders that this empties.
+
+    Returns the files that could not be deleted, with the reason. Runs in any process that can reach
+    the files.
+    """
     failures: list[tuple[int, str]] = []
     systems: dict[str, tuple[fs.FileSystem, str]] = {}
     folders: dict[str, Callable[[str], None]] = {}
@@ -55,24 +62,27 @@ def delete_some(files: Iterable[tuple[int, tuple[str, str]]]) -> list[tuple[int,
 
 def _opened(root: str) -> tuple[fs.FileSystem, str]:
     system, base = filesystem(root)
-    # Where nothing is mounted every file seems to be gone. What is no folder but a name, as in an
-    # object store, is there without being listed.
+    # Without this check, every file of a folder that is not mounted would count as deleted. An
+    # object store needs no check: its folders are only parts of names.
     if isinstance(system, fs.LocalFileSystem) and not os.path.isdir(base):
         raise FileNotFoundError(f"the folder {base} is not there; mount it here, or make it")
     return system, base
 
 
 def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
-    """Delete a file or a whole folder; what is gone already went with a sweep that was killed, or
-    goes with another one. Returns when it is gone, and raises OSError when it can't be deleted."""
+    """Delete a file, or a folder with everything in it; return when it does not exist any more.
+
+    A file that is missing already was deleted by a killed sweep, or by another one. Raises OSError
+    if it cannot be deleted.
+    """
     if not folder:
         with contextlib.suppress(FileNotFoundError):
             system.delete_file(target)
     elif isinstance(system, fs.LocalFileSystem):
         shutil.rmtree(target, onerror=_unless_gone)
     else:
-        # One that stops at what somebody else deleted between its listing and its deleting may
-        # have left all the others.
+        # A call that stops at a file which another sweep has deleted in the meantime may leave all
+        # other files.
         for _ in range(_TRIES):
             if system.get_file_info(target).type == fs.FileType.NotFound:
                 return
@@ -82,14 +92,17 @@ def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
 
 
 def _unless_gone(_call: object, _path: str, raised: Any) -> None:
-    # pyarrow's way of deleting a local folder stops at the first thing that is gone already.
+    # pyarrow's own function for local folders stops at the first file that is missing.
     if not isinstance(raised[1], FileNotFoundError):
         raise raised[1]
 
 
 def _rmdir(system: fs.FileSystem) -> Callable[[str], None] | None:
-    """What removes a folder only if it is empty. None for other file systems of pyarrow: there a
-    folder goes with all that is in it, or is but a name."""
+    """Return a function that removes a folder only if it is empty.
+
+    None for other file systems of pyarrow: they delete a folder with everything in it, or a folder
+    is only a part of names.
+    """
     if isinstance(system, fs.LocalFileSystem):
         return _remove_local
     if isinstance(system, fs.PyFileSystem):
@@ -99,7 +112,7 @@ def _rmdir(system: fs.FileSystem) -> Callable[[str], None] | None:
 
 
 def _remove_local(folder: str) -> None:
-    # What Hadoop wrote beside local files goes with them; nothing else leads to it.
+    # Hadoop writes checksums beside local files. Nothing else refers to them.
     names = {*os.listdir(folder)}
     for name in names:
         if name.startswith(".") and name.endswith(".crc") and name[1:-4] not in names:
@@ -109,13 +122,13 @@ def _remove_local(folder: str) -> None:
 
 
 def _remove_empty(folders: Mapping[str, Callable[[str], None]]) -> None:
-    """Remove folders while they are empty, up to the one of their transaction."""
+    """Remove folders that are empty, and those above them, up to that of their transaction."""
     while folders:
         above: dict[str, Callable[[str], None]] = {}
         for folder, remove in folders.items():
             if "/_weir_tx=" not in folder:
                 continue
-            # Others hold files, and one that is gone already may leave another one empty.
+            # A folder with files stays. The folder above a missing one may be empty now.
             with contextlib.suppress(OSError):
                 with contextlib.suppress(FileNotFoundError):
                     remove(folder)

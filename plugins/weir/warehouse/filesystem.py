@@ -1,4 +1,4 @@
-"""The file system of a root: pyarrow's, or, where this process has a JVM, Hadoop's."""
+"""The file system of a root: pyarrow's, or Hadoop's if this process has a JVM."""
 
 import pyarrow as pa
 from pyarrow import fs
@@ -7,16 +7,16 @@ from weir.errors import InvalidInput
 
 
 def filesystem(root: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a root (a local path or a URI) and the root's path in it: pyarrow's, or,
-    where this process has a JVM, Hadoop's as one of pyarrow's.
+    """Return the file system of a root (a local path or a URI), and the root's path in it.
 
-    Raises InvalidInput for one that neither knows.
+    It is pyarrow's, or Hadoop's in the form of pyarrow's (docs/decisions/0013). Raises InvalidInput
+    for a root that neither supports.
     """
     if "://" not in root:
         return fs.LocalFileSystem(), root.rstrip("/")
     ways = [_by_pyarrow, _by_hadoop]
     if root.startswith(("hdfs://", "viewfs://")):
-        # pyarrow would start a JVM of its own for these, in which renaming replaces no file.
+        # For these, pyarrow would start a second JVM, and its renaming replaces no file.
         ways.reverse()
     reasons = []
     for way in ways:
@@ -42,6 +42,6 @@ def _by_pyarrow(root: str) -> tuple[fs.FileSystem, str]:
 def _by_hadoop(root: str) -> tuple[fs.FileSystem, str]:
     try:
         from weir.warehouse.hadoop import filesystem as of_hadoop
-    except ImportError as error:  # of pyspark, which not every process has
+    except ImportError as error:  # pyspark is missing in some processes
         raise OSError(f"this process has no JVM ({error})") from None
     return of_hadoop(root)

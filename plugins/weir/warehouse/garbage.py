@@ -1,4 +1,4 @@
-"""Deleting files: only what this database knows to be dead, after the grace period."""
+"""Sweep garbage: delete the files that this database knows to be dead, after the grace period."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,20 +21,20 @@ def sweep(
     *,
     again_after: float = 0.0,
 ) -> dict[str, Any]:
-    """Delete garbage older than the grace period (seconds) and than every open batch's opening.
+    """Delete the garbage that is older than the grace period (seconds) and that no open batch may
+    need.
 
-    A folder belongs to one writer. It is deleted once more `again_after` seconds later, with what a
-    writer that was frozen has written there since; 0: never.
+    A batch stops protecting files `grace_period` seconds after its reader's lease expired: the
+    reader that takes it over plans it again without the truncated events (docs/decisions/0014).
+    `delete`: how to delete files; by default with a few threads of this process.
 
-    A batch whose reader's lease has been over for the grace period counts no more: its heir plans
-    it anew, without what was truncated. `delete`: how; by default with a few threads here. Killed
-    anywhere, it finishes next time: a row goes only after its file has gone. A file that can't be
-    deleted is reported and left for the next time. Raises InvariantViolation when the warehouse
-    belongs to another database, or this one was restored, moved or taken over since it was last
-    recovered.
+    Returns the number of deleted files, their bytes, and a sentence for each file that could not be
+    deleted and is left for the next sweep. A row is deleted after its file, so the next sweep
+    completes a killed one. Raises InvariantViolation if the warehouse belongs to another database,
+    or if this database was restored, moved or taken over since it was last recovered.
     """
     installation_id = check_warehouse_ownership(database, warehouse)
-    # From now on a backup that is older than this sweep is known by its mark.
+    # From now on the marker shows that a backup from before this sweep is older than the warehouse.
     mark(warehouse, installation_id, database.transaction(_rise))
     files = bytes_ = 0
     failed: list[str] = []

@@ -1,7 +1,8 @@
-"""Hadoop's file systems as those of pyarrow: for what Spark reads and writes and pyarrow can't.
+"""Hadoop's file systems in the form of pyarrow's, for those that pyarrow does not support.
 
-Each call is one of the JVM that belongs to this process, about 0.1 ms. Executors' Python workers
-have none, so all this happens in the driver, with threads where there is much to do.
+Each operation calls the JVM that belongs to this process, which takes about 0.1 ms. Python workers
+of executors have no JVM, so all this happens in the driver, with threads where there is much to do
+(docs/decisions/0013).
 """
 
 import io
@@ -17,14 +18,14 @@ from pyarrow import fs
 from pyspark import SparkContext
 from pyspark.errors.exceptions.captured import CapturedException
 
-_PIECE = 16 << 20  # bytes that come from the JVM at once: they come as text
+_PIECE = 16 << 20  # bytes that are fetched from the JVM at once, as text
 
 
 def filesystem(root: str) -> tuple[fs.FileSystem, str]:
-    """Hadoop's file system for a URI and the URI's path in it.
+    """Return Hadoop's file system for a URI, and the URI's path in it.
 
-    Raises OSError for one that Hadoop does not know, and in a process without a JVM: one that has
-    made no Spark session and was not started by spark-submit. No session is made for it.
+    Raises OSError for a URI that Hadoop does not support, and in a process without a JVM: one that
+    has made no Spark session and was not started by spark-submit. Makes no session.
     """
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         raise OSError("this process has no JVM")
@@ -37,7 +38,7 @@ def filesystem(root: str) -> tuple[fs.FileSystem, str]:
 
 
 def _configuration() -> Any:
-    """Hadoop's settings with all `spark.hadoop.*`, as Spark's own reading and writing has them."""
+    """Return Hadoop's settings with all `spark.hadoop.*`, as Spark itself reads and writes with."""
     context: Any = SparkContext._active_spark_context
     if context is not None:
         return context._jsc.hadoopConfiguration()
@@ -47,7 +48,7 @@ def _configuration() -> Any:
 
 @contextmanager
 def _as_os_errors() -> Iterator[None]:
-    """What Java raises, as Python does for files: with its first line."""
+    """Turn Java's exceptions into those that Python raises for files, with their first line."""
     try:
         yield
     except Py4JJavaError as error:
@@ -55,16 +56,16 @@ def _as_os_errors() -> Iterator[None]:
         gone = is_instance_of(SparkContext._gateway, raised, "java.io.FileNotFoundException")
         said = str(raised.toString()).partition("\n")[0]
         raise (FileNotFoundError if gone else OSError)(said) from None
-    except CapturedException as error:  # Spark's session has names of its own for some
+    except CapturedException as error:  # a Spark session wraps some exceptions in its own
         raise OSError(str(error).strip().partition("\n")[0]) from None
 
 
 class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
-    """What Weir asks of a file system, by Hadoop's; paths are those of URIs, without the host."""
+    """What Weir needs of a file system, by Hadoop's. Paths are those of URIs, without the host."""
 
     def __init__(self, hadoop: Any, system: Any) -> None:
         self._hadoop, self._system = hadoop, system
-        self._path = hadoop.Path  # looking a class up costs several calls
+        self._path = hadoop.Path  # looking up a class costs several calls
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Hadoop) and bool(self._system.equals(other._system))
@@ -89,7 +90,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
             return fs.FileInfo(path, fs.FileType.NotFound)
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """If recursive, the files alone: Hadoop has an own way of listing them, in few requests."""
+        """List a folder. If recursive, only its files, for which Hadoop needs few requests."""
         folder = self._path(selector.base_dir)
         found = []
         try:
@@ -116,7 +117,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
         self._delete(path, False)
 
     def remove_empty(self, path: str) -> None:
-        """Remove a folder; raises OSError when something is in it."""
+        """Remove a folder. Raises OSError if something is in it."""
         self._delete(path, False)
 
     def _delete(self, path: str, recursive: bool) -> None:
@@ -124,14 +125,17 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
             where = self._path(path)
             if self._system.delete(where, recursive):
                 return
-            # False says that it was not there, and on some file systems that it may not be.
+            # False means that it does not exist; on some file systems, that it may not be deleted.
             if self._system.exists(where):
                 raise OSError(f"{path} can't be deleted: may this login delete there?")
             raise FileNotFoundError(path)
 
     def move(self, src: str, dest: str) -> None:
-        """Rename a file in place of another. `FileSystem.rename` replaces nothing on HDFS;
-        `FileContext` does so in one step. A file system that has no such thing takes two."""
+        """Rename a file so that it replaces another.
+
+        `FileSystem.rename` replaces nothing on HDFS; `FileContext` does so in one step. A file
+        system without it takes two steps.
+        """
         old, new = (self._system.makeQualified(self._path(path)) for path in (src, dest))
         with _as_os_errors():
             try:
@@ -168,7 +172,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
     def _never(self, *_: object, **__: object) -> None:
         raise OSError("Weir asks no file system of Hadoop's for this")
 
-    # pyarrow wants these of every handler, too.
+    # pyarrow requires these of every handler.
     copy_file = open_append_stream = delete_dir_contents = delete_root_dir_contents = _never
 
 
@@ -184,7 +188,7 @@ def _info(status: Any, kind: fs.FileType | None = None) -> fs.FileInfo:
 
 
 class _Input(io.RawIOBase):
-    """A file of Hadoop's, to be read from anywhere."""
+    """A file of Hadoop's, readable from any position."""
 
     def __init__(self, stream: Any, size: int) -> None:
         self._stream, self._size, self._at = stream, size, 0

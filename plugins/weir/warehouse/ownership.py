@@ -1,7 +1,8 @@
-"""Whose a warehouse is: does it belong to this database, and was that restored from a backup.
+"""Check whether a warehouse belongs to this database, and whether that was restored from a backup.
 
-The warehouse has a file with the id of its installation, and how often it was swept; the database
-has both, too, and remembers where it ran (its incarnation).
+The warehouse has an ownership marker: a file with the id of its installation, and how often the
+warehouse was swept. The database has both, too, and remembers where it ran (its incarnation). See
+docs/decisions/0016.
 """
 
 import uuid
@@ -64,10 +65,10 @@ def claim(
 
 
 def check_unused(root: str, folder: str) -> None:
-    """Check that nothing lies in the folder of an attempt that begins to write.
+    """Check that the folder of an attempt that begins to write does not exist.
 
-    Raises InvariantViolation when something does: its number was handed out before, by a database
-    that knew more than this one. The mark then says so to all others until weir_recover has run.
+    Raises InvariantViolation if it does: a database that knew more than this one has given out its
+    number before. The marker then makes all other operations refuse until weir_recover has run.
     """
     system, base = filesystem(root)
     if system.get_file_info(f"{base}/{folder}".rstrip("/")).type == fs.FileType.NotFound:
@@ -130,10 +131,13 @@ def installation(database: Database) -> tuple[str, bool, int, bool]:
 
 
 def check_warehouse_ownership(database: Database, warehouse: str) -> str:
-    """Check that the warehouse is this database's, and that it was not restored from a backup; an
-    installation that is new marks it as its own. Returns the installation's id.
+    """Check that the warehouse belongs to this database, and that the database was not restored;
+    return the installation's id. The first installation to use a warehouse marks it as its own.
 
-    Raises InvariantViolation as `claim` does.
+    Raises InvariantViolation if the warehouse carries another id, or none although something was
+    committed: it belongs to another database, or its folder is not mounted. Also if it was swept
+    more often than the database knows (the database was restored from a backup), or if the database
+    is not where it was (it may have been).
     """
     # The mark first: a sweep counts itself in the database before it does in the warehouse, so of
     # a sweep between the two the database knows, and the mark read here does not.

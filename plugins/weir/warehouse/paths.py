@@ -1,7 +1,7 @@
-"""Where data lies: paths below the warehouse and below the configured roots.
+"""Paths below the warehouse and below the configured roots.
 
-`<stream id>/_weir_tx=<n>/_weir_attempt=<n>/_weir_segment=<id>/_weir_task=<n>/*.parquet` below the
-warehouse: each attempt has a folder that nobody else writes to.
+Files are `<stream id>/_weir_tx=<n>/_weir_attempt=<n>/_weir_segment=<id>/_weir_task=<n>/*.parquet`
+below the warehouse. Each attempt has a folder that nobody else writes to.
 """
 
 import os
@@ -12,27 +12,27 @@ from weir.settings import one_spelling
 
 
 def stream_folder(stream_id: int) -> str:
-    """The folder of one life of a stream, below the warehouse, ending in a slash."""
+    """Return the folder of one life of a stream, below the warehouse, ending in a slash."""
     return f"{stream_id}/"
 
 
 def attempt_folder(stream_id: int, transaction_number: int, attempt: int) -> str:
-    """The folder of one attempt, below the warehouse, ending in a slash."""
+    """Return the folder of one attempt, below the warehouse, ending in a slash."""
     return f"{stream_folder(stream_id)}_weir_tx={transaction_number}/_weir_attempt={attempt}/"
 
 
 def spark_path(root: str, relative: str = "") -> str:
-    """A path below a root as Spark takes it: always a URI."""
+    """Return a path below a root in the form that Spark takes: always a URI."""
     base = root if "://" in root else "file://" + root
     return f"{base.rstrip('/')}/{relative}" if relative else base
 
 
 def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
-    """The root and the path below it that `given` names: absolute, or relative to the first root
-    that is a folder (to the first of all, if all are URIs).
+    """Return the root and the path below it that `given` names.
 
-    Links are followed first, so that a link inside a root can't lead out of it. Raises InvalidInput
-    naming the roots.
+    `given` is absolute, or relative to the first root that is a folder (to the first root if all
+    are URIs). Links are followed first, so that a link inside a root cannot lead out of it. Raises
+    InvalidInput naming the roots.
     """
     roots = list(roots)
     if not given or not roots or "\0" in given:
