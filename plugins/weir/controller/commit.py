@@ -1,13 +1,13 @@
-"""Commit: staged files get their offsets and become visible, in one Postgres transaction.
+"""Commit appends: staged files get their offsets and become visible, in one Postgres transaction.
 
-Where a segment that was written to no longer lies inside one active segment (it was split), the
-commit rolls (semantics 12.2): it duplicates the transaction's epoch, puts the files there, seals
-it, and duplicates the current epoch after it. No data is rewritten, and for every key what was
-committed before the roll comes first, then the transaction's events, then what follows.
+If a segment that was written to has been split, the commit rolls (semantics 12.2): it duplicates
+the transaction's epoch, puts the files there, seals it, and duplicates the current epoch after it.
+No data is rewritten. For every key, the events before the roll come first, then those of the
+transaction, then those that follow.
 
-A roll takes along every transaction of that epoch that waits to commit: a single append that finds
-it must roll first says that it is ready, lets go of the stream for a moment, and whoever gets the
-stream next commits all that are ready.
+A roll commits every transaction of that epoch that waits. A single append that must roll first
+records that it is ready and releases the stream for a moment; the session that locks the stream
+next commits all that are ready (docs/decisions/0007).
 """
 
 import time
@@ -35,26 +35,27 @@ _GIVEN = """(:s, :n, :attempt, :version, CAST(:segments AS bigint[]), CAST(:even
     CAST(:paths AS text[]), CAST(:fenced AS text[]), CAST(:rejected_files AS text[]), :rejected)"""
 _COMMIT = text(f"SELECT * FROM commit_append{_GIVEN}")  # noqa: S608 - constant
 _PLACE = text(f"SELECT * FROM place_append{_GIVEN}")  # noqa: S608 - constant
-_NEW = -1  # what was written must be compared with the schema first
-# Seconds in which other appends that must roll may say so too: one roll then does for all.
+_NEW = -1  # the columns that were written must be compared with the schema first
+# Seconds in which other appends that must roll may record that they are ready, to share one roll.
 _GATHER = 0.25
 
 
 def commit(database: Database, *staged: Staged) -> list[Committed]:
-    """Commit transactions of one or more streams, all or none; again for the same attempts is
-    harmless.
+    """Commit transactions of one or more streams, all or none, and return what each did.
 
-    Raises Fenced when an attempt was taken over or aborted.
+    Committing the same attempts again changes nothing. Raises Fenced if an attempt was taken over
+    or aborted, Conflict if a stream is sealed or another transaction holds one of the files,
+    NotFound if a stream was deleted.
     """
-    ready = False  # whether it has said that it waits for a roll
+    ready = False  # whether it has recorded that it waits for a roll
 
     def work(connection: Connection) -> list[Committed] | None:
         locked = lock_streams(connection, ids=[s.attempt.stream_id for s in staged])
-        # Others may not commit a part of a whole, so it can't wait.
+        # Several transactions are committed together or not at all, so they cannot wait for a roll.
         return _commit_in(connection, locked, staged, ready, may_wait=len(staged) == 1)
 
     while True:
-        if len(staged) == 1:  # mostly all is said and done by one statement
+        if len(staged) == 1:  # mostly, one statement does everything
             found = database.statement(_COMMIT, _given(staged[0], _version(staged[0])))
             if found.outcome not in ("schema", "roll"):
                 return [_committed(staged[0], found, ready=ready, rolled=False)]
@@ -67,7 +68,7 @@ def commit(database: Database, *staged: Staged) -> list[Committed]:
 def commit_in(
     connection: Connection, locked: Sequence[LockedStream], staged: Sequence[Staged]
 ) -> list[Committed]:
-    """The same in a transaction that has locked the streams."""
+    """Commit within a transaction that has locked the streams. Returns and raises like `commit`."""
     done = _commit_in(connection, locked, staged, ready=False, may_wait=False)
     assert done is not None
     return done
@@ -94,7 +95,7 @@ def _commit_in(
 
 
 def commit_waiting(connection: Connection, stream: LockedStream) -> LockedStream:
-    """Commit all that waits for a roll, before the stream changes so that nothing could."""
+    """Commit everything that waits for a roll, before the stream changes so that it could not."""
     commits = _Commits(connection, stream, ready=True)
     for epoch in waiting_epochs(connection, stream.stream_id):
         for staged in waiting(connection, stream, epoch):
@@ -107,18 +108,20 @@ def commit_waiting(connection: Connection, stream: LockedStream) -> LockedStream
 class _Commits:
     """The commits of one call to one stream, one after the other.
 
-    Those of one epoch that follow each other share a roll: once the copies of their epoch's
-    segments are the active ones, they are appended like any other.
+    Successive commits of one epoch share a roll: once the copies of the epoch's segments are
+    active, the files are appended to them like any others.
     """
 
     def __init__(self, connection: Connection, stream: LockedStream, ready: bool) -> None:
         self._connection = connection
-        self.stream = stream  # kept up to date: nobody else changes what is locked
+        self.stream = stream  # kept up to date here, because nobody else changes a locked stream
         self._ready = ready
         self._rolling: _Roll | None = None
 
     def add(self, staged: Staged, may_wait: bool) -> Committed | None:
-        """Commit one; None when it must roll first and said instead that it is ready to."""
+        """Commit one transaction; return None if it must roll and has recorded that it is ready
+        instead.
+        """
         if self._rolling is not None and self._rolling.originals != staged.attempt.segments:
             self.end_roll()
         version = _version(staged)
@@ -134,10 +137,12 @@ class _Commits:
         return _committed(staged, found, ready=self._ready, rolled=self._rolling is not None)
 
     def end_roll(self) -> None:
-        """Place what waits, seal the copies, and make copies of what was active before active."""
+        """End a roll: commit what waits, and replace the copies by copies of the segments
+        before.
+        """
         if (roll := self._rolling) is not None:
             for staged in waiting(self._connection, self.stream, roll.origin):
-                # What would be refused is left for its own writer to be told.
+                # A commit that is refused is left to its own writer, who gets the error.
                 with suppress(Conflict):
                     self.add(staged, may_wait=True)
             active = active_segments(self._connection, self.stream.stream_id)
@@ -148,7 +153,7 @@ class _Commits:
         return self._connection.execute(_PLACE, _given(staged, version)).one()
 
     def _widen(self, staged: Staged) -> int:
-        """Let the schema of the stream have the columns that were written; returns its version."""
+        """Add the columns that were written to the stream's schema; return its version."""
         schema = schema_of(self._connection, self.stream)
         wanted = combine(str(self.stream.name), schema, staged.fields)
         self.stream = widen(self._connection, self.stream, wanted, schema)
@@ -197,7 +202,7 @@ class _Commits:
 
 @dataclass(frozen=True)
 class _Roll:
-    """A roll that has begun: the epoch it duplicates, and what to return to."""
+    """A roll that has begun: the epoch that it duplicates, and the segments to return to."""
 
     origin: int
     originals: tuple[Segment, ...]
@@ -207,13 +212,13 @@ class _Roll:
 
 
 def _version(staged: Staged) -> int:
-    """The version of the schema that was written, if it is that which the attempt was given."""
+    """Return the schema version that was written, if it is the one that the attempt was given."""
     attempt = staged.attempt
     return attempt.schema_version if staged.fields == attempt.fields else _NEW
 
 
 def _given(staged: Staged, version: int) -> dict[str, Any]:
-    """One statement, whatever the number of segments and files. Raises InvariantViolation."""
+    """Return the parameters of the one statement that commits. Raises InvariantViolation."""
     staged.check()
     attempt, files = staged.attempt, staged.in_order()
     return {
@@ -237,11 +242,11 @@ def _given(staged: Staged, version: int) -> dict[str, Any]:
 
 
 def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Committed:
-    """What was done. Raises Fenced, Conflict or NotFound for what stood against it."""
+    """Return what a commit did. Raises Fenced, Conflict or NotFound if it was refused."""
     attempt = staged.attempt
     number, name = attempt.transaction_number, attempt.stream
     if found.outcome in ("committed", "repeated"):
-        # One that said that it waits was committed by another's roll.
+        # An append that had recorded that it waits was committed by another's roll.
         repeated = found.outcome == "repeated"
         return Committed(
             str(name), number, found.clock, found.events, found.rejected, found.bytes, found.files,

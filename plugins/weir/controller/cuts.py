@@ -12,8 +12,11 @@ from weir.model.stream_cut import StreamCut, check_valid
 
 
 def load_cuts(connection: Connection, stream_id: int, *cuts: Mapping[str, Any]) -> list[StreamCut]:
-    """Cuts in their JSON form as values, one statement for all. Raises InvalidInput, and Truncated
-    for one that names a segment whose metadata was pruned."""
+    """Return cuts in their JSON form as values, with one statement for all.
+
+    Raises InvalidInput for a segment that does not exist, and Truncated for one whose metadata was
+    pruned.
+    """
     names = {name for cut in cuts for name in cut}
     segments = segments_named(connection, stream_id, names)
     if unknown := {parse_segment_name(name) for name in names} - segments.keys():
@@ -21,7 +24,7 @@ def load_cuts(connection: Connection, stream_id: int, *cuts: Mapping[str, Any]) 
     return [StreamCut.from_json(cut, segments) for cut in cuts]
 
 
-# A probe per segment: asked for many by a list, Postgres may read all segments of a long history.
+# One index probe per segment: given a long list, Postgres may read all segments of a long history.
 _BY_ID = """SELECT g.* FROM unnest(CAST(:ids AS bigint[])) AS i (segment_id)
     CROSS JOIN LATERAL (
         SELECT o.segment_id, o.key_low, o.key_high FROM segment o
@@ -31,15 +34,20 @@ _BY_ID = """SELECT g.* FROM unnest(CAST(:ids AS bigint[])) AS i (segment_id)
 def segments_named(
     connection: Connection, stream_id: int, names: Iterable[str]
 ) -> dict[int, Segment]:
-    """The segments with these names, as far as there are any. Raises InvalidInput for no name."""
+    """Return the segments with these names, as far as they exist. Raises InvalidInput for a bad
+    name.
+    """
     ids = sorted({parse_segment_name(name) for name in names})
     rows = connection.execute(text(_BY_ID), {"s": stream_id, "ids": ids})
     return {row.segment_id: Segment(*row) for row in rows}
 
 
 def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int]) -> None:
-    """A segment goes with the epoch that created it, and nothing but its name tells that it was
-    there: its number was given out, in an epoch older than those that are left."""
+    """Raise Truncated if one of the unknown segments existed and its metadata was pruned.
+
+    A segment is pruned with the epoch that created it. Its name alone shows that it existed: its
+    number was given out, and its epoch is older than those that are left.
+    """
     row = connection.execute(
         text(
             """SELECT scope || '/' || name AS stream, head, next_segment_number,
@@ -58,9 +66,9 @@ def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int])
             )
 
 
-# The segments of a cut with their ends, and those that it might have left out: what lies between
-# two segments of a cut comes after the older, so it was created when that was sealed, or later. Of
-# a cut of active segments that is nothing, however long ago one of them was created.
+# The segments of a cut with their ends, and the segments that it might leave out. A segment between
+# two segments of the cut comes after the older one, so it was created when that one was sealed, or
+# later. For a cut of active segments there are none, however long ago one of them was created.
 AROUND = """
     WITH listed AS MATERIALIZED (
         SELECT g.*, coalesce(t.tail_offset, g.events) AS past
@@ -80,7 +88,9 @@ AROUND = """
 
 
 def check_cut(connection: Connection, stream_id: int, cut: StreamCut) -> None:
-    """Raises InvalidInput saying which segment and why, unless `cut` is a frontier."""
+    """Check that a cut is valid (semantics 9.3). Raises InvalidInput with the segment and the
+    reason.
+    """
     rows = connection.execute(
         text(AROUND), {"s": stream_id, "ids": [segment.segment_id for segment in cut.offsets]}
     ).all()

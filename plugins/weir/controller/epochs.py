@@ -1,6 +1,6 @@
 """Epochs: which segments tile the key space, and the step from one epoch to the next.
 
-Both a scale and a roll go through `next_epoch`, one statement whatever the number of segments.
+A scale and a roll both use `next_epoch`, which is one statement for any number of segments.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from weir.model.segment import Segment
 
 @dataclass(frozen=True)
 class Tail:
-    """An active segment, the offset of its next event and the bytes before it."""
+    """An active segment, the offset of its next event, and the bytes before that offset."""
 
     segment: Segment
     offset: int
@@ -23,7 +23,7 @@ class Tail:
 
 
 def active_segments(connection: Connection, stream_id: int) -> list[Tail]:
-    """The segments of a stream's last epoch by key range, with their tails."""
+    """Return the segments of a stream's current epoch, by key, with their tails."""
     rows = connection.execute(
         text(
             """SELECT t.segment_id, s.key_low, s.key_high, t.tail_offset, t.tail_bytes
@@ -36,7 +36,7 @@ def active_segments(connection: Connection, stream_id: int) -> list[Tail]:
 
 
 def segments_at(connection: Connection, stream_id: int, epoch: int) -> list[Segment]:
-    """The segments that tiled [0, 1) in an epoch, by key range."""
+    """Return the segments that tiled [0, 1) in an epoch, by key (semantics 8.3)."""
     rows = connection.execute(
         text("SELECT * FROM active_segments_at(:stream_id, :epoch) ORDER BY key_low"),
         {"stream_id": stream_id, "epoch": epoch},
@@ -45,7 +45,9 @@ def segments_at(connection: Connection, stream_id: int, epoch: int) -> list[Segm
 
 
 def tick(connection: Connection, stream: LockedStream, ticks: int = 1) -> int:
-    """Issue clocks of a locked stream: the first of `ticks` consecutive ones, in microseconds."""
+    """Issue `ticks` consecutive clocks of a locked stream and return the first, in microseconds
+    (semantics 16.1).
+    """
     last = connection.execute(
         text(
             """UPDATE stream SET last_clock =
@@ -58,9 +60,10 @@ def tick(connection: Connection, stream: LockedStream, ticks: int = 1) -> int:
 
 
 def close(connection: Connection, streams: Sequence[LockedStream], clock: int) -> None:
-    """Make a time of locked streams an address: no later commit will get a clock up to it.
+    """Close a time of locked streams: no later commit gets a clock at or before `clock` (semantics
+    8.4).
 
-    Raises InvalidInput for a time that has not come yet.
+    `clock` is in microseconds. Raises InvalidInput for a future time.
     """
     early = connection.execute(
         text("SELECT clock_time(:clock) FROM (SELECT clock_timestamp() AS now) t "
@@ -96,7 +99,12 @@ def next_epoch(
     request_id: str,
     next_segment_number: int,
 ) -> None:
-    """Seal segments at their tails, create others, and make `epoch` (the last one + 1) current."""
+    """Seal segments at their tails, create others, and make `epoch` the current one.
+
+    `epoch` must be the current one plus 1. `seal`: ids. `clock`: the time of the epoch.
+    `splits_and_merges`: what this epoch adds to the counts (semantics 6.5). `cause`, `reason` and
+    `request_id` are recorded with the epoch.
+    """
     connection.execute(
         text(
             """WITH gone AS (

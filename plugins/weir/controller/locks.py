@@ -1,7 +1,8 @@
-"""Row locks, always in one order: streams by id, then reader groups by id, then readers.
+"""Lock rows, always in the same order: streams by id, then reader groups by id, then readers.
 
-FOR NO KEY UPDATE: with foreign keys, two sessions that insert a child row and then lock the parent
-FOR UPDATE would deadlock. What was read before the lock must be read again after it.
+The locks are FOR NO KEY UPDATE: with foreign keys, two sessions that insert a child row and then
+lock its parent FOR UPDATE would deadlock. After locking, read again what you read before (semantics
+4.3).
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +32,7 @@ class LockedStream:
     head: dict[str, Any]
 
     def must_be_active(self) -> None:
-        """Raises Conflict when the stream is sealed."""
+        """Check that the stream is active. Raises Conflict if it is sealed."""
         if self.state != "active":
             raise not_active(self.name, self.state)
 
@@ -56,9 +57,9 @@ _LOCK_ALL = text(
 def lock_streams(
     connection: Connection, *, names: Sequence[StreamName] = (), ids: Iterable[int] = ()
 ) -> list[LockedStream]:
-    """Lock streams, by name or by id, in the order of their ids; returned in that order.
+    """Lock streams, given by name or by id, and return them in the order of their ids.
 
-    Raises NotFound naming the first that does not exist.
+    Raises NotFound naming the first one that does not exist.
     """
     return _locked(connection, _LOCK_STREAMS, names, ids)
 
@@ -83,12 +84,12 @@ def _locked(
 
 
 def lock_stream(connection: Connection, name: StreamName) -> LockedStream:
-    """Lock one stream by its name."""
+    """Lock one stream and return it. Raises NotFound."""
     return lock_streams(connection, names=[name])[0]
 
 
 def read_stream(connection: Connection, name: StreamName) -> LockedStream:
-    """The same row without a lock: for reading only."""
+    """Return the row of a stream without locking it, for reading only. Raises NotFound."""
     row = (
         connection.execute(
             text(
@@ -106,7 +107,7 @@ def read_stream(connection: Connection, name: StreamName) -> LockedStream:
 
 
 def stream_of(row: dict[str, Any]) -> LockedStream:
-    """A row of table stream as a value."""
+    """Return a row of the table `stream` as a value."""
     name = StreamName(row.pop("scope"), row.pop("name"))
     settings = {one: row.pop(one) for one in _CONFIGURATION}
     configuration = Configuration(**{**settings, "tags": tuple(settings["tags"])})
@@ -114,7 +115,7 @@ def stream_of(row: dict[str, Any]) -> LockedStream:
 
 
 def no_such_stream(name: StreamName) -> NotFound:
-    """Return the error for a stream that does not exist."""
+    """Return the sentence for a stream that does not exist."""
     return NotFound(
         "stream_not_found",
         f"there is no stream {name}; create it with weir_create_stream, or check the name.",
@@ -122,7 +123,7 @@ def no_such_stream(name: StreamName) -> NotFound:
 
 
 def not_active(name: StreamName, state: str) -> Conflict:
-    """Return the error for a change of a stream that is sealed."""
+    """Return the sentence for a stream that cannot be changed any more."""
     return Conflict("stream_not_active", f"stream {name} is {state}; it can't be changed any more.")
 
 
@@ -142,11 +143,11 @@ class LockedGroup:
 
     @property
     def releases_at_checkpoints(self) -> bool:
-        """Whether its checkpoints let retention delete what they have passed."""
+        """Whether its checkpoints release what lies before them."""
         return self.subscriber and self.release == "automatic"
 
     def must_be_of(self, generation: int | None) -> None:
-        """Raises Conflict when somebody meant another generation of it."""
+        """Check that the caller means this generation; None means any. Raises Conflict."""
         if generation is not None and generation != self.generation:
             raise Conflict(
                 "group_changed",
@@ -163,16 +164,18 @@ _LOCK_GROUP = text(f"{_GROUP} FOR NO KEY UPDATE")
 
 
 def lock_group(connection: Connection, name: str) -> LockedGroup:
-    """Lock a reader group, and nothing else but readers and batches after it. Raises NotFound."""
+    """Lock a reader group and return it. Afterwards, lock only readers and batches. Raises
+    NotFound.
+    """
     return _group(connection, _LOCK_GROUP, name)
 
 
 def lock_streams_and_group(
     connection: Connection, group: str, *, names: Sequence[StreamName] = (), ids: Iterable[int] = ()
 ) -> tuple[list[LockedStream], LockedGroup]:
-    """Lock streams, as `lock_streams` does, and a reader group.
+    """Lock streams, as `lock_streams` does, and a reader group; return both.
 
-    No stream stays locked while another session has the group. Raises NotFound.
+    While another session has the group locked, no stream stays locked. Raises NotFound.
     """
     streams = _locked(connection, _LOCK_ALL, names, ids, group=group)
     return streams, _group(connection, _READ_GROUP, group)
@@ -181,8 +184,12 @@ def lock_streams_and_group(
 def lock_stream_and_groups(
     connection: Connection, name: StreamName | None = None, stream_id: int | None = None
 ) -> LockedStream:
-    """Lock a stream, by its name or its id, and all reader groups that read it: no batch of it is
-    opened meanwhile. It doesn't stay locked while another session has one of them."""
+    """Lock a stream, given by its name or id, and all reader groups that read it; return the
+    stream.
+
+    So nobody opens a batch of it in the meantime. While another session has one of the groups
+    locked, the stream does not stay locked. Raises NotFound.
+    """
     ids = [] if stream_id is None else [stream_id]
     return _locked(connection, _LOCK_ALL, [name] if name else [], ids, group=None)[0]
 
@@ -199,7 +206,7 @@ def _group(connection: Connection, statement: TextClause, name: str) -> LockedGr
 
 
 def lock_reader(connection: Connection, group: LockedGroup, reader_id: str) -> None:
-    """Lock a reader, if it is there. Its group must have been locked before."""
+    """Lock a reader, if it exists. Its group must be locked already."""
     connection.execute(
         text(
             """SELECT FROM reader WHERE group_id = :g AND reader_id = :reader_id

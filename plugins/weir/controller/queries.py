@@ -1,8 +1,9 @@
-"""What can be asked about a stream (semantics 8). Each is one statement: a call of the function of
-the same name in SQL, where the rule is.
+"""Questions about a stream (semantics 8). Each is one statement: it calls the SQL function of the
+same name, which has the rule.
 
-Cuts are in their JSON form, `{"0.0": 12, "5.1": "future"}`; times are aware datetimes. All raise
-NotFound for a stream or segment that is not there, InvalidInput for a cut that names one.
+Cuts are in their JSON form, `{"0.0": 12, "5.1": "future"}`; times are aware datetimes. All
+functions raise NotFound for a stream or segment that does not exist, and InvalidInput for a cut
+that names one.
 """
 
 import json
@@ -21,7 +22,7 @@ Cut = dict[str, int | str]
 
 
 class Size(NamedTuple):
-    """Events, and their bytes as first committed."""
+    """A number of events, and their bytes as first committed."""
 
     events: int
     bytes: int
@@ -30,30 +31,36 @@ class Size(NamedTuple):
 def active_segments(
     connection: Connection, stream: StreamName, at: datetime | None = None
 ) -> Sequence[Row[Any]]:
-    """The segments active at a time (None: now): segment, key_low, key_high, first_offset."""
+    """Return the segments that are active at a time (None: now).
+
+    Columns: segment, key_low, key_high, first_offset.
+    """
     return _rows(connection, "active_segments(:stream, :at)", stream, at=at)
 
 
 def epoch_at(connection: Connection, stream: StreamName, at: datetime) -> int:
-    """The epoch that was current at a time."""
+    """Return the epoch that was current at a time (semantics 8.2)."""
     return int(_value(connection, "epoch_at(:stream, CAST(:at AS timestamptz))", stream, at=at))
 
 
 def scale_metadata(
     connection: Connection, stream: StreamName, start: datetime, end: datetime
 ) -> Sequence[Row[Any]]:
-    """The epochs between two times: epoch, created_at, cause, splits, merges, segments."""
+    """Return the epochs between two times.
+
+    Columns: epoch, created_at, cause, splits, merges, segments.
+    """
     return _rows(connection, "scale_metadata(:stream, :start, :end)", stream, start=start, end=end)
 
 
 def successors(connection: Connection, stream: StreamName, segment: str) -> dict[str, list[str]]:
-    """The segments that follow one, each with all its predecessors."""
+    """Return the successors of a segment, each with all its predecessors (semantics 8.5)."""
     rows = _rows(connection, "successors(:stream, :segment)", stream, segment=segment)
     return {row.successor: row.predecessors for row in rows}
 
 
 def predecessors(connection: Connection, stream: StreamName, segment: str) -> dict[str, list[str]]:
-    """The segments that one follows, each with all its successors."""
+    """Return the predecessors of a segment, each with all its successors (semantics 8.5)."""
     rows = _rows(connection, "predecessors(:stream, :segment)", stream, segment=segment)
     return {row.predecessor: row.successors for row in rows}
 
@@ -61,8 +68,11 @@ def predecessors(connection: Connection, stream: StreamName, segment: str) -> di
 def segments_between(
     connection: Connection, stream: StreamName, start: Cut | None = None, end: Cut | None = None
 ) -> Sequence[Row[Any]]:
-    """What to read from one cut (None: the head) to another (None: the tail): segment, key_low,
-    key_high, from_offset, to_offset. Raises InvalidInput when the first lies after the second."""
+    """Return what to read from one cut (None: the head) to another (None: the tail).
+
+    Columns: segment, key_low, key_high, from_offset, to_offset. Raises InvalidInput if the first
+    cut is after the second (semantics 9.5).
+    """
     return _rows(
         connection, "segments_between(:stream, CAST(:start AS jsonb), CAST(:end AS jsonb))", stream,
         start=_json(start), end=_json(end),
@@ -70,14 +80,18 @@ def segments_between(
 
 
 def span(connection: Connection, stream: StreamName, cut: Cut) -> dict[str, int]:
-    """Per segment of a cut the last epoch it lived in, up to that of the newest (semantics 8.6)."""
+    """Return per segment of a cut the last epoch in which it was active, up to that of the newest
+    one (semantics 8.6).
+    """
     rows = _rows(connection, "span(:stream, CAST(:cut AS jsonb))", stream, cut=_json(cut))
     return {row.segment: row.epoch for row in rows}
 
 
 def size_till(connection: Connection, stream: StreamName, cut: Cut) -> Size:
-    """What lies before a cut, from the beginning of the stream. For programs: it may lie beyond
-    the tail, which the function for people in SQL refuses."""
+    """Return the size before a cut, counted from the beginning of the stream.
+
+    For programs: the cut may be beyond the tail, which the function for people refuses.
+    """
     [row] = _rows(
         connection, "size_till(stream_id(:stream), CAST(:cut AS jsonb))", stream, cut=_json(cut)
     )
@@ -85,7 +99,7 @@ def size_till(connection: Connection, stream: StreamName, cut: Cut) -> Size:
 
 
 def size_between(connection: Connection, stream: StreamName, start: Cut, end: Cut) -> Size:
-    """What lies between two cuts."""
+    """Return the size between two cuts (semantics 9.5)."""
     [row] = _rows(
         connection, "size_between(:stream, CAST(:start AS jsonb), CAST(:end AS jsonb))", stream,
         start=_json(start), end=_json(end),
@@ -94,13 +108,15 @@ def size_between(connection: Connection, stream: StreamName, start: Cut, end: Cu
 
 
 def stream_cut_at(connection: Connection, stream: StreamName, at: datetime) -> Cut:
-    """The cut that was the tail at a time, or the head where that is later."""
+    """Return the cut that was the tail at a time, or the head if that is later (semantics 8.4)."""
     return dict(_value(connection, "stream_cut_at(:stream, :at)", stream, at=at))
 
 
 def closed_cut_at(database: Database, stream: StreamName, at: datetime) -> Cut:
-    """The same as an address, to begin or stop at: the time is closed first, so that no commit in
-    flight comes before it afterwards. Raises InvalidInput for a time that has not come yet."""
+    """Close a time, and return the cut that was the tail then, as a place to begin or stop at.
+
+    No commit in flight can come before it afterwards. Raises InvalidInput for a future time.
+    """
 
     def work(connection: Connection) -> Cut:
         locked = lock_stream(connection, stream)
@@ -114,13 +130,15 @@ def closed_cut_at(database: Database, stream: StreamName, at: datetime) -> Cut:
 
 
 def recorded_cut(connection: Connection, stream: StreamName, at: datetime) -> Cut | None:
-    """The newest cut of the retention set recorded at or before a time."""
+    """Return the newest cut of the retention set recorded at or before a time; None if there is
+    none.
+    """
     rows = _rows(connection, "recorded_cut(:stream, :at)", stream, at=at)
     return dict(rows[0].cut) if rows else None
 
 
 def next_cut(connection: Connection, stream: StreamName, cut: Cut, distance: int) -> Cut:
-    """The cut that lies about `distance` events after another."""
+    """Return the cut about `distance` events after another (semantics 16.3)."""
     return dict(
         _value(
             connection, "next_cut(:stream, CAST(:cut AS jsonb), :distance)", stream,
@@ -130,9 +148,9 @@ def next_cut(connection: Connection, stream: StreamName, cut: Cut, distance: int
 
 
 def stream_info(connection: Connection, stream: StreamName) -> Row[Any]:
-    """State, head, tail, sizes, and the clock that a commit would get now, as in the view streams.
+    """Return a row of the view `streams`, and the clock that a commit would get now.
 
-    Raises NotFound.
+    Columns include state, head, tail and sizes. Raises NotFound.
     """
     row = connection.execute(
         text(

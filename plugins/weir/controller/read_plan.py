@@ -1,4 +1,4 @@
-"""Which files hold which events: the plan of a read, one statement for any number of files."""
+"""Plan reads: which files hold which events. One statement for any number of files."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from weir.model.schema import Field
 
 
 class FileSlice(NamedTuple):
-    """A file, and the rows of it that are wanted: `first_row` up to `end_row` (exclusive)."""
+    """A file, and the rows of it to read: from `first_row` up to `end_row`, exclusive."""
 
     path: str  # below the warehouse
     segment_id: int
@@ -32,7 +32,7 @@ class FileSlice(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether all rows are wanted."""
+        """Whether all rows of the file are to be read."""
         return self.first_row == 0 and self.end_row == self.events
 
 
@@ -44,7 +44,7 @@ _JOINS = """JOIN segment s ON s.stream_id = f.stream_id AND s.segment_id = f.seg
 
 
 def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
-    """Everything from the head to the tail."""
+    """Return the slices of a whole stream, from the head to the tail."""
     rows = connection.execute(
         text(
             f"""SELECT {_COLUMNS}, greatest(coalesce(h.event_offset, 0) - f.start_offset, 0),
@@ -62,7 +62,7 @@ def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
 def slices_of_bounds(
     connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
 ) -> list[FileSlice]:
-    """The events between bounds (segment id, from, to), whatever lies before and after them."""
+    """Return the slices of the events within bounds: (segment id, from, to), `to` exclusive."""
     rows = connection.execute(
         text(
             f"""SELECT {_COLUMNS}, greatest(b.first - f.start_offset, 0),
@@ -88,20 +88,20 @@ def slices_of_bounds(
 def plan_of_bounds(
     connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
 ) -> tuple[list[FileSlice], list[dict[str, Any]]]:
-    """The slices between bounds and the schema to read them with."""
+    """Return the slices within bounds, and the schema with which to read them."""
     return slices_of_bounds(connection, stream_id, bounds), schema_by_id(connection, stream_id)
 
 
 def plan_of_stream(
     connection: Connection, name: StreamName
 ) -> tuple[int, list[FileSlice], list[dict[str, Any]]]:
-    """A stream's id, all its slices from head to tail, and its schema."""
+    """Return a stream's id, its slices from head to tail, and its schema. Raises NotFound."""
     stream_id = read_stream(connection, name).stream_id
     return stream_id, slices_of_stream(connection, stream_id), schema_by_id(connection, stream_id)
 
 
 def schema_by_id(connection: Connection, stream_id: int) -> list[dict[str, Any]]:
-    """The newest schema of a stream; no columns before its first append."""
+    """Return the newest schema of a stream; no columns before its first append."""
     fields = connection.execute(
         text(
             """SELECT fields FROM stream_schema WHERE stream_id = :s
@@ -119,16 +119,17 @@ def plan(
     end: Cut | None,
     on_gap: str = "fail",
 ) -> tuple[list[FileSlice], list[Field]]:
-    """The files to read from one cut to another, by segment and offset, and the schema.
+    """Return the slices to read from one cut to another, by segment and offset, and the schema.
 
-    Call it in a snapshot, or what is truncated between two of its statements is not missed. Raises
-    Truncated when events after `start` were truncated, unless `on_gap` is "skip".
+    `start`: None for the head; `end`: None for the tail. Call it in a snapshot, or it may miss what
+    is truncated between two of its statements. Raises Truncated if events after `start` were
+    truncated, unless `on_gap` is "skip".
     """
     stream = read_stream(connection, name)
     asked = 0
     if start is not None:
         asked = _asked(connection, stream, start, end, on_gap)
-    # Of a file that lies partly below the head, what is below it is truncated like other files.
+    # A file may straddle the head. Its rows below the head are truncated like those of other files.
     first, last = readable(connection, stream.stream_id, start, end)
     rows = segments_between(connection, name, first, last)
     bounds = [(r.segment_id, r.from_offset, r.to_offset) for r in rows]
@@ -165,8 +166,7 @@ def _asked(
 def readable(
     connection: Connection, stream_id: int, start: Cut | None, end: Cut | None
 ) -> tuple[Cut | None, Cut | None]:
-    """What can be read still of what lies between two cuts: both, or the head where that is
-    later."""
+    """Return what is left to read between two cuts: each cut, or the head where that is later."""
     if start is None:
         return start, end
     row = connection.execute(

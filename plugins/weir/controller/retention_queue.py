@@ -1,7 +1,7 @@
-"""The queue of streams for which retention must decide anew: whatever a decision rests on changed.
+"""The queue of streams about which retention must decide anew.
 
-Whoever changes that queues the stream in the same transaction: by a call of `mark_retention_due`,
-or within a statement of its own by `queueing`.
+Every operation that changes what a decision depends on queues the stream in the same transaction:
+by calling `mark_retention_due`, or within a statement of its own by `queueing`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,9 +12,10 @@ from weir.model.names import StreamName
 
 
 def queueing(streams: str, at: str = "clock_timestamp()") -> str:
-    """Return SQL that queues streams for a decision, due at a time.
+    """Return SQL that queues streams for a decision.
 
-    `streams`: what follows FROM, rows with a `stream_id`; both are constants, never input.
+    `streams`: what follows FROM, rows with a `stream_id`. `at`: when the decision is due. Both are
+    constants, never input.
     """
     return f"""INSERT INTO retention_due (stream_id, due_at)
             SELECT stream_id, {at} FROM {streams}"""  # noqa: S608 - constants
@@ -24,7 +25,7 @@ _MARK = text(queueing("stream WHERE stream_id = ANY(:ids) AND state = 'active'")
 
 
 def mark_retention_due(connection: Connection, stream_ids: Iterable[int]) -> None:
-    """Queue the active ones of these streams for a decision."""
+    """Queue those of the streams that are active for a decision."""
     connection.execute(
         _MARK,
         {"ids": sorted(set(stream_ids))},
@@ -34,8 +35,11 @@ def mark_retention_due(connection: Connection, stream_ids: Iterable[int]) -> Non
 def due_streams(
     connection: Connection, names: Sequence[StreamName] | None
 ) -> list[tuple[int, str]]:
-    """Return id and name of each active stream that is queued and whose turn it is; or of `names`,
-    queued or not, or of all active streams if `names` is empty."""
+    """Return id and name of each active stream about which retention should decide now.
+
+    `names`: None for the queued streams that are due and whose `retention_every` has passed; else
+    these streams, queued or not; all active streams if empty.
+    """
     if names is None:
         chosen = """s.stream_id IN (SELECT stream_id FROM retention_due
                                     WHERE due_at <= clock_timestamp())
@@ -54,7 +58,7 @@ def due_streams(
 
 
 def take_due(connection: Connection, stream_id: int) -> bool:
-    """Take a locked stream from the queue, before its decision; return whether it was queued."""
+    """Take a locked stream from the queue before its decision; return whether it was queued."""
     return bool(
         connection.execute(
             text("DELETE FROM retention_due WHERE stream_id = :s"), {"s": stream_id}

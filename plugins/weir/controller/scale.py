@@ -1,4 +1,4 @@
-"""Scale: seal some active segments and create new ones over the same ranges (semantics 6)."""
+"""Scale: seal some active segments and create others over the same keys (semantics 6)."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -29,13 +29,13 @@ def scale(
 ) -> dict[str, Any]:
     """Replace the segments `seal` (`number.epoch`) by others over the same keys.
 
-    The new ones are `ranges`, numbered in the order given; or the sealed ranges divided at
-    `boundaries`, or, where none are given, each block of neighbours into `parts` equal ranges.
+    The new segments are `ranges`, numbered in the order given; or the sealed ranges divided at
+    `boundaries`; or each block of neighbours divided into `parts` equal ranges. The id of a segment
+    that a roll has copied means the copy (semantics 6.2). `reason` is recorded with the epoch.
 
-    The id of a segment of which a roll has made a copy means the copy that is active.
-    `reason`: why, for `epoch_transition`.
-    Returns the new epoch and its segments. Raises Conflict for a segment that is not active or a
-    minimum that would be undercut, InvalidInput for ranges that don't cover exactly what is sealed.
+    Returns the new epoch, the sealed segments, and the new ones with their ranges. Raises Conflict
+    for a segment that is not active, or if too few segments would be left; InvalidInput for ranges
+    that do not cover exactly the sealed keys; NotFound.
     """
     numbers = [parse_segment_name(segment) & 0xFFFFFFFF for segment in seal]
     request = Request(
@@ -52,7 +52,7 @@ def scale(
         active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
         sealed = _meant(connection, stream, active, [parse_segment_name(one) for one in seal])
         old = _ranges(active, sealed)
-        # First whether what is to be sealed is there: only then have the new ranges a meaning.
+        # First check that the segments are active: before that, the new ranges mean nothing.
         check_scale(active, sealed, old)
         blocks = merge_blocks(old)
         wanted = list(ranges)
@@ -86,7 +86,10 @@ def scale_in(
     reason: str,
     request_id: str,
 ) -> list[Segment]:
-    """The same on a locked stream whose active segments are known. Returns the new segments."""
+    """Scale a locked stream whose active segments are known, and return the new segments.
+
+    Raises like `scale`.
+    """
     check_scale(active, sealed, wanted, stream.configuration.min_segments)
     epoch = stream.current_epoch + 1
     created = [
@@ -113,8 +116,10 @@ def scale_in(
 def _meant(
     connection: Connection, stream: LockedStream, active: Sequence[Segment], given: Sequence[int]
 ) -> list[int]:
-    """The ids that are given, where a roll has made a copy the id of the active one. An id that the
-    stream never had stays as it is, to be refused."""
+    """Return the given ids, each replaced by that of its active copy if a roll has made one.
+
+    An id that the stream never had is returned unchanged, so that it is refused.
+    """
     here = {segment.segment_id for segment in active}
     if here.issuperset(given):
         return list(given)
@@ -122,7 +127,7 @@ def _meant(
         text("SELECT segment_id FROM segment WHERE stream_id = :s AND segment_id = ANY(:ids)"),
         {"s": stream.stream_id, "ids": sorted(set(given) - here)},
     ).scalars()
-    # Only copies share a number with another segment of their stream.
+    # Only the copies made by a roll share their number with another segment of the stream.
     copies = {segment.number: segment.segment_id for segment in active}
     meant = {one: copies.get(one & 0xFFFFFFFF, one) for one in before}
     return [meant.get(one, one) for one in given]
@@ -141,7 +146,7 @@ def _equal_parts(blocks: Sequence[KeyRange], parts: int) -> list[KeyRange]:
 
 
 def _divide(blocks: Sequence[KeyRange], boundaries: Sequence[float]) -> list[KeyRange]:
-    """The blocks cut at the boundaries. Raises InvalidInput for one that lies inside none."""
+    """Divide the blocks at the boundaries. Raises InvalidInput for a boundary within no block."""
     for boundary in boundaries:
         if not any(block.low < boundary < block.high for block in blocks):
             raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Seal and delete streams (semantics 5). Only what is sealed can be deleted."""
+"""Seal streams (semantics 5.3)."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ from weir.model.names import StreamName
 
 
 def seal_stream(database: Database, name: StreamName, *, request_id: str) -> dict[str, Any]:
-    """Make a stream read only for ever. What waits for a roll is committed; what is being written
-    is aborted. A sealed stream stays as it is.
+    """Make a stream read-only for ever; change nothing if it is sealed already.
 
-    Returns when it was sealed (clock) and the transactions that were aborted.
+    Appends that wait for a roll are committed, and appends that are still being written are
+    aborted. Returns the numbers of the aborted transactions. Raises NotFound.
     """
     request = Request(request_id, "seal_stream", str(name), {})
 
@@ -39,7 +39,7 @@ def _seal(connection: Connection, stream: LockedStream) -> list[int]:
         text(
             """WITH sealed AS (
                 UPDATE stream SET state = 'sealed', sealed_clock = :clock WHERE stream_id = :s
-            ), retained AS (  -- as it is, from now on
+            ), retained AS (  -- retention never truncates a sealed stream
                 DELETE FROM retention_due WHERE stream_id = :s
             )
             UPDATE transaction SET state = 'aborted', ended_at = clock_timestamp(), staged = NULL

@@ -17,7 +17,7 @@ from weir.model.segment import segment_name
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A Parquet file that an attempt wrote: rows of one segment in the order of their rank."""
+    """A Parquet file that an attempt wrote: rows of one segment, in the order of their ranks."""
 
     segment_id: int  # as in its folder: a segment of the attempt's epoch
     path: str  # below the warehouse
@@ -29,7 +29,7 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class Staged:
-    """All that an attempt wrote, ready to be committed."""
+    """Everything that an attempt wrote, ready to be committed."""
 
     attempt: Attempt
     files: tuple[StagedFile, ...]
@@ -38,12 +38,15 @@ class Staged:
 
     @property
     def rejected(self) -> int:
-        """How many rows did not become events."""
+        """The number of rows that did not become events."""
         return sum(file.events for file in self.rejected_files)
 
     def check(self) -> None:
-        """Raises InvariantViolation when a file is in a segment that the attempt was not given, or
-        when files of a segment interleave."""
+        """Check the files before they are committed.
+
+        Raises InvariantViolation if a file belongs to a segment that the attempt was not given, or
+        if files of a segment interleave.
+        """
         attempt = self.attempt
         known = {segment.segment_id for segment in attempt.segments}
         if unknown := {file.segment_id for file in self.files} - known:
@@ -62,12 +65,12 @@ class Staged:
                 )
 
     def in_order(self) -> list[StagedFile]:
-        """The files of each segment in the order of their rows."""
+        """Return the files by segment, in the order of their rows."""
         return sorted(self.files, key=lambda file: (file.segment_id, file.first_seq))
 
 
 def announce(connection: Connection, staged: Staged) -> None:
-    """Say that an append is written and waits for a roll: whoever rolls may commit it."""
+    """Record that an append is written and waits for a roll, so that a roll may commit it."""
     connection.execute(
         text(
             """UPDATE transaction SET staged = CAST(:staged AS jsonb)
@@ -86,7 +89,7 @@ def announce(connection: Connection, staged: Staged) -> None:
 
 
 def waiting(connection: Connection, stream: LockedStream, epoch: int) -> list[Staged]:
-    """The appends of an epoch that wait for a roll, in the order in which they began."""
+    """Return the appends of an epoch that wait for a roll, in the order in which they began."""
     rows = connection.execute(
         text(
             """SELECT transaction_number, attempt, staged FROM transaction
@@ -114,7 +117,7 @@ def waiting(connection: Connection, stream: LockedStream, epoch: int) -> list[St
 
 
 def waiting_epochs(connection: Connection, stream_id: int) -> Sequence[int]:
-    """The epochs in which appends began that wait for a roll."""
+    """Return the epochs in which appends began that wait for a roll."""
     return (
         connection.execute(
             text(

@@ -1,4 +1,4 @@
-"""Create streams, and read what they are."""
+"""Create streams, and read their schema (semantics 5.1)."""
 
 import json
 from dataclasses import asdict, replace
@@ -27,11 +27,15 @@ def create_stream(
     request_id: str,
     **configuration: Any,
 ) -> dict[str, Any]:
-    """Create a stream of `segments` equal ranges in epoch 0; `fields` is Spark's JSON struct.
+    """Create a stream of `segments` equal ranges in epoch 0.
 
-    `configuration` is that of `Configuration`; its routing key must have been checked
-    (`weir.spark.expressions`). A name that was used before goes on with the segment numbers of its
-    last life. Returns stream id and segments. Raises Conflict when the stream exists.
+    `fields`: the schema as Spark's JSON fields; None: that of the first append. `configuration`:
+    the settings of `Configuration`; `weir.spark.expressions` must have checked the routing key. A
+    name that was used before continues with the segment numbers of the deleted stream (semantics
+    1.2).
+
+    Returns the stream's name and id, its epoch, and its segments with their ranges. Raises Conflict
+    if the stream exists, InvalidInput for wrong settings.
     """
     wanted = Configuration(**configuration)
     request = Request(
@@ -45,7 +49,7 @@ def create_stream(
         try:
             create_in(connection, name, wanted, segments, fields, request_id)
         except Conflict:
-            # The same request may have been done by a twin while we waited for its insert.
+            # Another process may have done the same request while this one waited for its insert.
             if (before := request.result(connection)) is not None:
                 return before
             raise
@@ -62,7 +66,7 @@ def create_in(
     fields: list[Field] | None,
     request_id: str,
 ) -> int:
-    """The same inside a transaction; returns the stream id. Raises Conflict when it exists."""
+    """Create a stream within a transaction and return its id. Raises like `create_stream`."""
     configuration.check()
     check_count("segments", segments)
     if segments < configuration.min_segments:
@@ -153,7 +157,10 @@ def _describe_segments(connection: Connection, name: StreamName) -> dict[str, An
 def widen(
     connection: Connection, stream: LockedStream, fields: list[Field], schema: list[Field] | None
 ) -> LockedStream:
-    """Make `fields` the next version of the schema, unless it is `schema`, the present one."""
+    """Make `fields` the next version of the schema, unless it equals `schema`, the present one.
+
+    Returns the stream with its present schema version.
+    """
     if fields == schema:
         return stream
     version = stream.schema_version + 1
@@ -171,7 +178,7 @@ def widen(
 
 
 def schema_of(connection: Connection, stream: LockedStream) -> list[Field] | None:
-    """The newest schema of a stream (Spark's JSON fields), or None before its first append."""
+    """Return the newest schema of a stream as Spark's JSON fields; None before its first append."""
     if stream.schema_version == 0:
         return None
     fields = connection.execute(

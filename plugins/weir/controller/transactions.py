@@ -1,8 +1,8 @@
-"""Append transactions: begin, ping, abort, expire. Committing is in `commit`.
+"""Append transactions: begin, ping, abort, expire (semantics 12). `commit` has the commit.
 
-The identity of a transaction is (stream, writer id, batch id): beginning it again returns the
-result when it is committed, and takes it over under a new attempt when it is not; the attempt
-before is fenced from then on (its orphaned driver may still live).
+The identity of a transaction is (stream, writer id, batch id). Beginning it again returns the
+result if it is committed, and otherwise takes it over under a new attempt. The attempt before is
+fenced from then on, because its orphaned driver may still be running.
 """
 
 import logging
@@ -40,7 +40,7 @@ class InputFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt at a transaction that may be written and committed."""
+    """An attempt at a transaction, which may be written and committed."""
 
     stream_id: int
     stream: StreamName
@@ -61,7 +61,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Committed:
-    """What a transaction did."""
+    """What a transaction did. `repeated`: it was committed before, and nothing was appended now."""
 
     stream: str
     transaction_number: int
@@ -71,10 +71,10 @@ class Committed:
     bytes: int
     files: int
     rolled: bool = False
-    repeated: bool = False  # it had been committed before: nothing was appended now
+    repeated: bool = False  # it was committed before: nothing was appended now
 
     def report(self) -> dict[str, Any]:
-        """As a dictionary for the job's report, with the time that its clock stands for."""
+        """Return a dictionary for the job's report, with the time that the clock stands for."""
         at = datetime.fromtimestamp(self.clock / 1e6, UTC)
         return {**self.__dict__, "committed_at": at.isoformat(timespec="milliseconds")}
 
@@ -92,16 +92,15 @@ def begin(
     append_again: bool = False,
     guard: Callable[[Connection], object] | None = None,
 ) -> Attempt | Committed:
-    """Open a transaction in the current epoch, or take it over; Committed if it is done already.
+    """Open a transaction in the current epoch, or take it over; return Committed if it is done
+    already.
 
-    `lease` in seconds. `guard` is called in the same transaction and may refuse by raising: whoever
-    was itself taken over must not take over.
+    `lease`: in seconds. `guard`: called in the same transaction; may refuse by raising, so that a
+    reader that was taken over cannot take over. A returned Attempt survives a crash of the server:
+    its files are written under its number, which must not be given out again.
 
-    What is returned survives a crash of the server: files are written under an Attempt's number,
-    and a number that a crash took back would be given to the next append.
-
-    Raises Conflict when the same identity has another fingerprint, or when another committed
-    transaction holds one of the files (unless `append_again`).
+    Raises Conflict if the same identity has another fingerprint, if another committed transaction
+    holds one of the files (unless `append_again`), or if the stream is sealed; NotFound.
     """
 
     for what, said in (("writer_id", writer_id), ("batch_id", batch_id), ("source", source)):
@@ -162,7 +161,7 @@ def _guarded(
 
 
 def held_by_another(name: StreamName, held: dict[str, Any]) -> Conflict:
-    """The refusal of an append of which another, committed one holds a file."""
+    """Return the error for an append of which another, committed one holds a file."""
     return Conflict(
         "file_already_appended",
         f"file {held['path']!r} is in stream {name} already: transaction "
@@ -173,12 +172,11 @@ def held_by_another(name: StreamName, held: dict[str, Any]) -> Conflict:
 
 
 def ping(connection: Connection, attempt: Attempt, lease: float, longest: float) -> None:
-    """Renew the lease (seconds).
+    """Renew the lease of an attempt by `lease` seconds; change nothing if it is committed.
 
-    Raises InvalidInput for a lease longer than `longest`, Conflict when it would reach beyond
-    `longest` seconds after the attempt began (it keeps the lease that it has), and Fenced when the
-    attempt may not go on. Once it is committed there is nothing to renew: the thread that pings may
-    come a moment later than the commit.
+    Raises InvalidInput for a lease longer than `longest`, Conflict if it would reach beyond
+    `longest` seconds after the attempt began (the present lease stays), and Fenced if the attempt
+    may not continue.
     """
     if lease > longest:
         raise InvalidInput(
@@ -239,7 +237,7 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
 
 
 def check_attempt(connection: Connection, attempt: Attempt) -> None:
-    """Raises Fenced unless the attempt still holds its open transaction."""
+    """Check that the attempt still holds its open transaction. Raises Fenced."""
     held = connection.execute(
         text(
             """SELECT FROM transaction WHERE stream_id = :s AND transaction_number = :n
@@ -258,9 +256,11 @@ def check_attempt(connection: Connection, attempt: Attempt) -> None:
 def ping_all(
     connection: Connection, attempts: Sequence[Attempt], lease: float, longest: float
 ) -> None:
-    """Renew the leases of several attempts; one that may not be renewed any more does not keep the
-    others from it."""
-    # A copy, since another thread may add to them; in the order in which a commit has their rows.
+    """Renew the leases of several attempts; log those that cannot be renewed, and renew the others.
+
+    Raises Fenced.
+    """
+    # A copy, because another thread may add to them; in the order in which a commit locks them.
     for attempt in sorted(attempts, key=lambda one: (one.stream_id, one.transaction_number)):
         try:
             ping(connection, attempt, lease, longest)
@@ -269,7 +269,7 @@ def ping_all(
 
 
 def abort(database: Database, attempt: Attempt) -> bool:
-    """Give up an attempt; its folder becomes garbage. False if it was no longer open."""
+    """Abort an attempt and make garbage of its folder; return False if it was no longer open."""
 
     def work(connection: Connection) -> bool:
         lock_streams(connection, ids=[attempt.stream_id])
@@ -282,7 +282,7 @@ def abort(database: Database, attempt: Attempt) -> bool:
 
 
 def abort_in(connection: Connection, stream_id: int, number: int, attempt: int) -> bool:
-    """The same in a transaction that has locked the stream."""
+    """Abort an attempt within a transaction that has locked the stream; return like `abort`."""
     done = connection.execute(
         text(
             """UPDATE transaction SET state = 'aborted', ended_at = clock_timestamp(), staged = NULL
@@ -300,7 +300,10 @@ def abort_in(connection: Connection, stream_id: int, number: int, attempt: int) 
 def discard_attempts(
     connection: Connection, stream_id: int, attempts: Sequence[tuple[int, int]]
 ) -> None:
-    """Make garbage of what transactions wrote; each with its number and its last attempt."""
+    """Discard what transactions wrote: make garbage of the folders of all their attempts.
+
+    `attempts`: the number of each transaction, and of its last attempt.
+    """
     connection.execute(
         text(
             """INSERT INTO garbage (root, path, stream_id, reason)
@@ -319,11 +322,13 @@ def discard_attempts(
 
 
 def expire(database: Database, lease: float) -> list[dict[str, Any]]:
-    """Abort the transactions whose lease has run out, each in a transaction of its own; one that
-    fails does not stop the others, and is reported with its `error`.
+    """Abort the transactions whose lease has expired, each in a transaction of its own.
 
-    One that lapsed less than one lease (seconds) after the server's start is spared: its holder
-    must get the chance to come back.
+    If one fails, the others are still aborted. `lease`: the configured lease in seconds. A lease
+    that expired less than one lease after the server's start is spared, so that its holder can come
+    back.
+
+    Returns for each the stream, the transaction and its source, or the `error`.
     """
     lapsed = """t.state = 'open' AND greatest(t.lease_until,
         pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()"""

@@ -1,4 +1,6 @@
-"""Truncation: the head moves, exact to the event; files wholly below it become garbage."""
+"""Truncation: moving the head, exact to the event (semantics 10). Files wholly below it become
+garbage.
+"""
 
 import json
 import logging
@@ -30,7 +32,7 @@ class Freed:
     files: int
 
 
-# Which cut of a locked stream is meant. Raises InvalidInput for one that is not valid.
+# Returns the cut of a locked stream that a text means. Raises InvalidInput.
 FindCut = Callable[[Connection, LockedStream], StreamCut]
 
 
@@ -43,17 +45,19 @@ def truncate(
     find: FindCut | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON), also past what subscribers need.
-    `find`: takes the cut from what is written, if that is anything else. `dry_run`: change nothing.
+    """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON), whatever subscribers and limits say.
 
-    Returns the head, what was freed, and how many events each subscriber (`lost`) and each other
-    group (`lost_to_others`) had not read. Raises InvalidInput for a cut that is not valid or lies
-    behind the head, saying which segment.
+    `find`: returns the cut that the text means, if it is not a cut. `dry_run`: change nothing.
+
+    Returns the head, the events, bytes and files that were freed, and how many events each
+    subscriber (`lost`) and each other group (`lost_to_others`) had not read. Raises InvalidInput
+    with the segment for a cut that is invalid or behind the head, Conflict for a sealed stream,
+    NotFound.
     """
     request = Request(request_id, "truncate", str(name), {"cut": cut})
 
     def work(connection: Connection) -> dict[str, Any]:
-        # Nobody plans a batch from the old head and opens it when its files are dead already.
+        # With the groups locked, nobody plans a batch from the old head and opens it afterwards.
         stream = lock_stream_and_groups(connection, name)
         if dry_run:
             with connection.begin_nested() as nested:
@@ -95,7 +99,9 @@ def _truncate(
 
 
 def parse_cut(connection: Connection, stream: LockedStream, given: str) -> StreamCut:
-    """A cut that a person typed. Raises InvalidInput naming the segment that isn't there."""
+    """Return the cut that a person typed. Raises InvalidInput naming a segment that does
+    not exist.
+    """
     names = re.findall(r"\d+\.\d+", given)
     return StreamCut.parse(given, segments_named(connection, stream.stream_id, names))
 
@@ -109,7 +115,7 @@ _BELOW = """segment s, front(:s, CAST(:cut AS jsonb)) n
 
 
 def files_below(connection: Connection, stream: LockedStream, cut: StreamCut) -> int:
-    """How many files a move of the head to a cut would free."""
+    """Return how many files a move of the head to a cut would free."""
     count: int = connection.execute(
         text(f"SELECT count(*) FROM data_file f, {_BELOW}"),  # noqa: S608 - a constant
         {"s": stream.stream_id, "cut": json.dumps(cut.to_json())},
@@ -120,8 +126,10 @@ def files_below(connection: Connection, stream: LockedStream, cut: StreamCut) ->
 def lost_to(
     connection: Connection, stream: LockedStream, cut: StreamCut, *, subscribers: bool = True
 ) -> dict[str, int]:
-    """Per subscriber how many events it has not read that lie between the head and the cut; also of
-    those that have released by hand what they had not read. Else per group that is no subscriber.
+    """Return per subscriber how many events between the head and the cut it has not read.
+
+    Events count even if the subscriber has released them by hand without reading them. With
+    `subscribers` false, return the same for groups that are not subscribers.
     """
     lost: dict[str, int] = connection.execute(
         text("SELECT lost_to(:s, CAST(:cut AS jsonb), :subscribers)"),
@@ -135,14 +143,14 @@ def lost_to(
 
 
 def warn_of_lost(stream: LockedStream, lost: dict[str, int], reason: str) -> None:
-    """Say in the log who loses what."""
+    """Log which subscriber loses how many events."""
     for name, events in lost.items():
         log.warning("subscriber %s loses %s unread events of stream %s (%s)", name, f"{events:,}",
                     stream.name, reason)  # fmt: skip
 
 
 def move_head(connection: Connection, stream: LockedStream, cut: StreamCut) -> Freed:
-    """The same in a transaction that has locked the stream and checked the cut."""
+    """Move the head of a locked stream to a checked cut, and return what was freed."""
     row = connection.execute(
         text(
             f"""WITH below AS (

@@ -1,4 +1,4 @@
-"""Update a stream: its configuration, its schema, how many segments it has (semantics 5)."""
+"""Update a stream: its configuration, its columns, its number of segments (semantics 5.2)."""
 
 from dataclasses import asdict, replace
 from typing import Any
@@ -28,11 +28,11 @@ def update_stream(
 ) -> dict[str, Any]:
     """Change settings of a stream's `Configuration`, and add columns (nullable) to its schema.
 
-    Where `changes` names `min_segments`, a stream that is scaled by hand (`fixed`) gets exactly
-    that many equal segments in place of all it has, another one only if it has fewer.
+    If `changes` names `min_segments`, a stream with fixed scaling gets exactly that many equal
+    segments in place of all its segments; another stream gets them only if it has fewer.
 
-    Returns the configuration, and the segments where they are new. Raises InvalidInput for a
-    setting that is not right, Conflict for a sealed stream.
+    Returns the configuration, and the segments that were created. Raises InvalidInput for a wrong
+    setting or column, Conflict for a sealed stream, NotFound.
     """
     request = Request(request_id, "update_stream", str(name), {**changes, "fields": fields})
 
@@ -58,7 +58,7 @@ def update_stream(
 
 
 def _with(stream: str, schema: list[Field] | None, fields: list[Field]) -> list[Field]:
-    """The schema with more columns: those it has need not be said again."""
+    """Return the schema with more columns. `fields` need not repeat the columns that it has."""
     said = {field["name"] for field in fields}
     return merge(stream, schema, [f for f in schema or [] if f["name"] not in said] + fields)
 
@@ -82,7 +82,7 @@ def _store(connection: Connection, stream_id: int, configuration: Configuration)
 def _recreate(
     connection: Connection, stream: LockedStream, count: int | None, request_id: str
 ) -> list[list[Any]]:
-    """Equal segments in place of all there are, where the policy asks for it."""
+    """Replace all segments by `count` equal ones if the policy requires it; return the new ones."""
     if count is None:
         return []
     active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
