@@ -15,7 +15,7 @@ import pytest
 
 from tests.chance import SEED, cases
 from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
-from tests.tiers import mark, not_drawn
+from tests.tiers import COLLECTED, mark, not_drawn
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.local import logins
@@ -53,6 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark what tests need, before any are chosen by it, and draw those that this run plays."""
     for item in items:
         mark(item)
+    config.stash[COLLECTED] = list(items)
     left_out = not_drawn(items)
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]

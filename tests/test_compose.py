@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+import pytest
 
 from tests.compose_file import (
     COMPOSE,
@@ -35,6 +36,8 @@ from tests.compose_file import (
 from weir.local import binaries
 from weir.local.logins import SERVICES as SERVICES_OF_LOGINS
 from weir.settings import Settings
+
+pytestmark = pytest.mark.release
 
 AIRFLOW_SETTING = re.compile(r"AIRFLOW__[A-Z_]+?__[A-Z_]+")
 

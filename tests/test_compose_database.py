@@ -27,6 +27,8 @@ from tests.compose_file import (
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 
+pytestmark = pytest.mark.release
+
 LOGINS: str = COMPOSE["configs"]["logins"]["content"]
 
 

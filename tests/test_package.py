@@ -112,6 +112,7 @@ def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield found
 
 
+@pytest.mark.release
 def test_every_module_can_be_imported_from_where_it_is_installed(elsewhere: Elsewhere) -> None:
     said = elsewhere.run(
         "python",
@@ -126,10 +127,13 @@ def test_every_module_can_be_imported_from_where_it_is_installed(elsewhere: Else
     assert all(file.startswith(f"{elsewhere.home}/venv/lib/") for file in files)
 
 
+@pytest.mark.release
 def test_migrating_again_changes_nothing(elsewhere: Elsewhere) -> None:
     assert "up to date" in elsewhere.run("python", "-m", "weir.database.migrate")
 
 
+@pytest.mark.release
+@pytest.mark.jvm
 def test_jobs_can_be_submitted_from_the_installed_package(elsewhere: Elsewhere) -> None:
     jobs = elsewhere.home / "venv" / "lib"
     (jobs,) = jobs.glob("python*/site-packages/weir/jobs")

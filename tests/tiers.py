@@ -17,8 +17,12 @@ def mark(item: pytest.Item) -> None:
         item.add_marker("jvm")
     if item.nodeid.startswith(AIRFLOW_FOLDERS):
         item.add_marker("airflow")
-    if item.get_closest_marker("hypothesis"):
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         item.add_marker("random")
+
+
+# All that was collected, before any of it was chosen: docs/testing.md is compared with it.
+COLLECTED = pytest.StashKey[list[pytest.Item]]()
 
 
 def tier_of(item: pytest.Item) -> str:

@@ -47,6 +47,7 @@ def test_a_remembered_pid_that_is_another_process_is_left_alone(stack: AirflowSt
         other.wait()
 
 
+@pytest.mark.airflow
 def test_every_variable_of_airflow_is_a_setting_of_airflow(stack: AirflowStack) -> None:
     code = (
         "import json; from airflow.configuration import conf;"
@@ -62,6 +63,7 @@ def test_every_variable_of_airflow_is_a_setting_of_airflow(stack: AirflowStack) 
             assert key in known[section], name
 
 
+@pytest.mark.airflow
 def test_a_tasks_log_does_not_begin_with_a_warning_of_airflows_own(
     stack: AirflowStack, tmp_path: Path
 ) -> None:

@@ -130,6 +130,7 @@ def test_every_function_of_the_list_is_built_in(spark: SparkSession) -> None:
     assert FUNCTIONS - known - {"between", "extract"} == set()
 
 
+@pytest.mark.jvm
 def test_parsing_needs_no_session_and_says_the_same_without_one() -> None:
     # As in the job that creates a stream; a process of its own, since this one has a session.
     program = """
