@@ -13,11 +13,11 @@ from typing import Any
 from sqlalchemy import Connection, exc, text
 
 from weir.controller.locks import lock_group
-from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
-from weir.reader_groups.batch_ownership import check_held
+from weir.reader_groups.held import check_held
 from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.refused_rows import refused
+from weir.reader_groups.refusals import refused
+from weir.storage import Database, wait_for_disk
 
 _NAME = re.compile(r"([a-z_][a-z0-9_]{0,62})\.([a-z_][a-z0-9_]{0,62})")
 _OURS = re.compile(r"weir|weir_staging|information_schema|pg_.*")
@@ -191,9 +191,9 @@ def _check_publisher(connection: Connection, tables: str) -> None:
     ).scalar_one()
     if left < 2:
         raise Conflict(
-            "publishing_dropped",
-            f"a trigger of table {tables} dropped the functions by which Weir publishes rows; "
-            "nothing was committed. Take the DROP out of the trigger.",
+            "trigger_dropped_functions",
+            f"a trigger of table {tables} dropped the functions by which Weir publishes rows, so "
+            "nothing was committed; remove the DROP from the trigger.",
         )
 
 
