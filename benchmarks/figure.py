@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+REPEATS = 2
+
 
 @dataclass(frozen=True)
 class Figure:
     """What is measured. `ours` and `reference` do the work once and return its cost in `unit`;
     nothing, if that is the seconds they took.
 
-    `limit`: what the best pair's ratio must not exceed, if anything. `goal`: what we want of the
-    median.
+    `limit`: what the median of the pairs' ratios must not exceed, if anything. `goal`: what we want
+    it to be.
     """
 
     name: str
@@ -31,23 +33,21 @@ class Figure:
     notes: dict[str, Any] = field(default_factory=dict)  # what else the line says
 
     def measure(self) -> bool:
-        """Run the pairs, print the line, and say whether the best pair is within the limit."""
+        """Run the pairs, print the line, and return whether the median is within the limit.
+
+        A median beyond the limit with pairs on both sides of it may be the machine's noise: then as
+        many pairs are run again, at most `REPEATS` times, and the line gives the median of all.
+        """
         for _ in range(self.warm_up):
             self.reference()
             self.ours()
-        pairs = []
-        for i in range(self.runs):
-            # Which comes first alternates, so that neither always finds the caches warm.
-            order = (self.reference, self.ours) if i % 2 == 0 else (self.ours, self.reference)
-            costs = {work: _cost(work) for work in order}
-            pairs.append((costs[self.ours], costs[self.reference]))
-            print(
-                f"  {self.name}: {pairs[-1][0]:.4g} {self.unit} beside {pairs[-1][1]:.4g}",
-                file=sys.stderr,
-                flush=True,
-            )
+        pairs = self._pairs()
+        repeated = 0
+        while repeated < REPEATS and self._unclear(pairs):
+            repeated += 1
+            pairs += self._pairs()
         ratios = [ours / reference for ours, reference in pairs]
-        ok = self.limit is None or min(ratios) <= self.limit
+        ok = self.limit is None or median(ratios) <= self.limit
         line = {
             "figure": self.name,
             "ours": round(median(ours for ours, _ in pairs), 6),
@@ -59,11 +59,32 @@ class Figure:
             "goal": self.goal,
             "ok": ok,
             "what": self.what,
-            "runs": self.runs,
+            "runs": len(pairs),
+            **({"repeated": f"{repeated} time(s), as the pairs disagreed"} if repeated else {}),
             **self.notes,
         }
         print(json.dumps(line), flush=True)
         return ok
+
+    def _pairs(self) -> list[tuple[float, float]]:
+        """Run each pair once more."""
+        pairs = []
+        for i in range(self.runs):
+            # Which comes first alternates, so that neither always finds the caches warm.
+            order = (self.reference, self.ours) if i % 2 == 0 else (self.ours, self.reference)
+            costs = {work: _cost(work) for work in order}
+            pairs.append((costs[self.ours], costs[self.reference]))
+            print(
+                f"  {self.name}: {pairs[-1][0]:.4g} {self.unit} beside {pairs[-1][1]:.4g}",
+                file=sys.stderr,
+                flush=True,
+            )
+        return pairs
+
+    def _unclear(self, pairs: list[tuple[float, float]]) -> bool:
+        """Whether the median is beyond the limit, and not all pairs are."""
+        ratios = [ours / reference for ours, reference in pairs]
+        return self.limit is not None and min(ratios) <= self.limit < median(ratios)
 
 
 def _cost(work: Callable[[], float | None]) -> float:

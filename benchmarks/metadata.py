@@ -3,34 +3,26 @@
 Both streams are in the same tables. A small run has 300,000 epochs in place of 31.5 million.
 """
 
-import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
 
-import psycopg2
 from sqlalchemy import Connection, text
 
 from benchmarks.figure import Figure
-from benchmarks.history import BYTES, EVENTS, SLOTS, History, build, middle
+from benchmarks.history import SLOTS, History, build, middle
+from benchmarks.kept_files import why_kept
+from benchmarks.metadata_changes import committed, scaled, truncated
 from benchmarks.setting import Setting
 from weir.controller import queries
-from weir.controller.commit import commit
 from weir.controller.cuts import check_cut, load_cuts
-from weir.controller.epochs import active_segments
-from weir.controller.scale import scale
-from weir.controller.staged import Staged, StagedFile
-from weir.controller.transactions import Attempt, begin
-from weir.controller.truncation import truncate
 from weir.database.connection import Database, count_statements
 from weir.model.names import stream_name
 
 LONG = 31_536_000
 SHORT = 1000
-FILES = 160_000
 ARGUMENTS = 50  # per query; what they touch fits into Postgres' cache
 
 
@@ -254,135 +246,6 @@ def size_distance(setting: Setting) -> Figure:
     )
 
 
-def why_kept(setting: Setting) -> Figure:
-    """Why each of many files is kept, beside the list of the files."""
-    _histories(setting)
-    dsn = setting.server.dsn("weir", "postgres")
-    connection = psycopg2.connect(dsn)
-    with connection, connection.cursor() as cursor:
-        cursor.execute(_FILES, {"files": FILES})
-    with connection, connection.cursor() as cursor:
-        cursor.execute("ANALYZE weir.data_file")
-    connection.close()
-
-    def run(asked: str) -> None:
-        sql = text(f"SELECT count(path), max(segment), sum(events) FROM {asked}")  # noqa: S608 - below
-        setting.database.transaction(lambda c: c.execute(sql).all())
-
-    return Figure(
-        "metadata/why_kept",
-        f"why each of {FILES:,} files of a stream with two subscribers is kept, beside the list of "
-        "the files",
-        lambda: run("(SELECT file AS path, * FROM why_kept('bench/files')) w"),
-        lambda: run("data_files WHERE stream = 'bench/files'"),
-        limit=1.5,
-    )
-
-
-# Two subscribers have released some of 16 segments.
-_FILES = """
-SET LOCAL session_replication_role = replica;
-SET LOCAL search_path = weir;
-CREATE TEMP TABLE made ON COMMIT DROP AS
-WITH s AS (
-    INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows,
-        retain_by_consumption, next_segment_number, last_clock, head)
-    SELECT 'bench', 'files', 'key', 'fail', 'fail', true, 16, time_clock(clock_timestamp()),
-           jsonb_object_agg(i || '.0', 0) FROM generate_series(0, 15) i
-    RETURNING stream_id, head
-) SELECT * FROM s;
-INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, cause, request_id)
-SELECT stream_id, 'bench/files', 0, 0, 1, 'create', '' FROM made;
-INSERT INTO segment (stream_id, segment_id, key_low, key_high)
-SELECT stream_id, i, i / 16.0, (i + 1) / 16.0 FROM made, generate_series(0, 15) i;
-INSERT INTO segment_tail (stream_id, segment_id, tail_offset, tail_bytes)
-SELECT stream_id, i, %(files)s / 16 * 10, %(files)s / 16 * 100 FROM made, generate_series(0, 15) i;
-INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes, transaction_number,
-    first_seq, last_seq, schema_version, path)
-SELECT stream_id, i %% 16, i / 16 * 10, 10, 100, i, 0, 9, 0,
-       stream_id || '/_weir_tx=' || i || '/_weir_attempt=1/_weir_segment=' || i %% 16
-       || '/_weir_task=0/part.parquet'
-FROM made, generate_series(0, %(files)s - 1) i;
-INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes, clock,
-    transaction_number)
-SELECT stream_id, i %% 16, i / 16 * 10, 10, i / 16 * 100, 100,
-       time_clock(clock_timestamp()) - %(files)s + i, i
-FROM made, generate_series(0, %(files)s - 1) i;
-INSERT INTO reader_group (name, subscriber, on_gap)
-SELECT 'files-' || i, true, 'fail' FROM generate_series(1, 2) i;
-INSERT INTO reader_group_stream (group_id, stream_id, start_cut, published_cut, published_at)
-SELECT group_id, stream_id, head, (
-    SELECT jsonb_object_agg(i || '.0', %(files)s / 160 * 10 * split_part(name, '-', 2)::integer)
-    FROM generate_series(0, 15) i), clock_timestamp()
-FROM made, reader_group WHERE name LIKE 'files-_';
-INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset)
-SELECT group_id, stream_id, i, 'unassigned', 0
-FROM made, reader_group, generate_series(0, 15) i WHERE name LIKE 'files-_';
-"""
-
-
-def _scaled(setting: Setting, history: History) -> Callable[[], None]:
-    """A run of scales: one segment is split and its halves are merged, 20 times."""
-    active = setting.database.transaction(lambda c: active_segments(c, history.stream_id))
-    whole = next(t.segment for t in active if t.segment.key_high - t.segment.key_low > 0.9 / SLOTS)
-    segments = [whole.name]
-
-    def run() -> None:
-        nonlocal segments
-        for _ in range(40):
-            done = scale(
-                setting.database, history.name, seal=segments, parts=3 - len(segments),
-                request_id=f"scale {setting.number()}",
-            )  # fmt: skip
-            segments = [segment for segment, _, _ in done["created"]]
-
-    return run
-
-
-def _committed(setting: Setting, history: History) -> Callable[[], float]:
-    """A run of commits of a file each, without their beginnings."""
-
-    def staged() -> Staged:
-        attempt = begin(
-            setting.database, history.name, writer_id="bench", batch_id=f"{setting.number()}",
-            fingerprint="", lease=600.0, source="bench",
-        )  # fmt: skip
-        assert isinstance(attempt, Attempt)
-        assert attempt.fields is not None
-        segment = attempt.segments[setting.number() % len(attempt.segments)]
-        path = f"{attempt.folder}_weir_segment={segment.segment_id}/_weir_task=0/part.parquet"
-        file = StagedFile(segment.segment_id, path, EVENTS, BYTES, 0, EVENTS - 1)
-        return Staged(attempt, (file,), attempt.fields)
-
-    def run() -> float:
-        ready = [staged() for _ in range(100)]
-        start = time.perf_counter()
-        for one in ready:
-            commit(setting.database, one)
-        return time.perf_counter() - start
-
-    return run
-
-
-def _truncated(setting: Setting, history: History) -> Callable[[], float]:
-    """A run of truncations, an epoch further each; the first goes to the middle of the history."""
-    head = history.epochs // 2
-
-    def run() -> float:
-        nonlocal head
-        heads = range(head + 1, head + 31)
-        head += 30
-        cuts = setting.database.transaction(
-            lambda c: [json.dumps(history.cut(c, epoch)) for epoch in heads]
-        )
-        start = time.perf_counter()
-        for cut in cuts:
-            truncate(setting.database, history.name, cut, request_id=f"cut {setting.number()}")
-        return time.perf_counter() - start
-
-    return run
-
-
 def _changing(
     name: str, what: str, run: Callable[[Setting, History], Callable[[], Any]], setting: Setting
 ) -> Figure:
@@ -396,7 +259,7 @@ FIGURES = {
     "metadata/size_distance": size_distance,
     "metadata/why_kept": why_kept,
     # What changes the histories comes last.
-    "metadata/commit": partial(_changing, "commit", "100 commits of a file", _committed),
-    "metadata/scale": partial(_changing, "scale", "40 scales", _scaled),
-    "metadata/truncate": partial(_changing, "truncate", "30 truncations", _truncated),
+    "metadata/commit": partial(_changing, "commit", "100 commits of a file", committed),
+    "metadata/scale": partial(_changing, "scale", "40 scales", scaled),
+    "metadata/truncate": partial(_changing, "truncate", "30 truncations", truncated),
 }
