@@ -6,7 +6,8 @@ from typing import Any
 from weir.errors import incomplete
 from weir.operations import Nothing
 from weir.operations.runner import Job, main
-from weir.reader_groups.checkpoints import checkpoint_all, read_lag
+from weir.reader_groups.lag import read_lag
+from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.reader_groups.readers import expire
 
 

@@ -8,7 +8,7 @@ from weir.errors import incomplete
 from weir.operations import Nothing
 from weir.operations.runner import Job, forget_runs, main
 from weir.reader_groups.batch_history import prune_batches
-from weir.reader_groups.checkpoints import forget_old
+from weir.reader_groups.periodic_checkpoints import forget_old
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.retention.prune import prune
 from weir.warehouse.garbage import sweep

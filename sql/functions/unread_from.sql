@@ -29,10 +29,16 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_cata
 AS $$
 #variable_conflict use_column
 DECLARE
-    here CONSTANT jsonb := weir.readable_cut(in_stream_id, in_cut, in_head);
-    past CONSTANT jsonb := CASE WHEN in_end IS NULL THEN weir.tail_cut(in_stream_id)
-                                ELSE weir.join_cuts(in_stream_id, here, in_end) END;
+    tail CONSTANT jsonb := CASE WHEN in_end IS NULL THEN weir.tail_cut(in_stream_id) END;
+    here jsonb;
+    past jsonb;
 BEGIN
+    IF in_cut = tail THEN  -- as most groups most of the time; the head is not later
+        RETURN QUERY SELECT in_cut, 0::bigint, 0::bigint, NULL::bigint;
+        RETURN;
+    END IF;
+    here := weir.readable_cut(in_stream_id, in_cut, in_head);
+    past := coalesce(tail, weir.join_cuts(in_stream_id, here, in_end));
     IF here IS NULL THEN  -- the stream was deleted
         RETURN;
     ELSIF here = past THEN

@@ -32,8 +32,10 @@ from weir.reader_groups import (
     changes,
     checkpoints,
     groups,
+    lag,
     next_batch,
     outputs,
+    periodic_checkpoints,
     readers,
     splits,
     table_outputs,
@@ -72,7 +74,7 @@ EXCEPTIONS = {
     "streams.create_stream": "nobody else sees the rows yet; the unique name decides",
     "groups.create_reader_group": "the same, and its streams are locked",
     "capture.capture": "adds what it read in the same statement, and that stays true",
-    "checkpoints.forget_old": "those that a newer one follows; a reset to one of them fails",
+    "periodic_checkpoints.forget_old": "those that a newer one follows; a reset to them fails",
     "batch_history.prune_batches": "they are over, and nobody changes or waits for them",
     "transactions.ping": "one row, as long as this attempt holds it; it asks for no other lock",
     "transactions.ping_all": "the same for each, in the order in which they are committed",
@@ -207,8 +209,8 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(outputs.committed_folders, "one", "x")
     watch(outputs.write_manifest, "one", "x", str(folder), "x")
     watch(checkpoints.checkpoint, "one", name="by hand", request_id="checkpoint")
-    watch(checkpoints.checkpoint_all)
-    watch(checkpoints.read_lag, ["one"])
+    watch(periodic_checkpoints.checkpoint_all)
+    watch(lag.read_lag, ["one"])
     watch(release.read_alerts, [str(lane.name)])
     watch(capture.capture)
     watch(queries.closed_cut_at, lane.name, datetime.now(UTC))
@@ -271,8 +273,8 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
         checkpoints.checkpoint, "third", name="late", patience=0.0, **{**waits, "request_id": "l"}
     )
     watch(checkpoints.settle_group, "third")
-    watch(checkpoints.settle_all)
-    watch(checkpoints.forget_old, 0.0)
+    watch(periodic_checkpoints.settle_all)
+    watch(periodic_checkpoints.forget_old, 0.0)
     watch(batch_history.prune_batches, 0.0)
     both = [lane.name, other.name]
     pins = [Pin.parse(f"{lane.name} 0..0.5 big")]

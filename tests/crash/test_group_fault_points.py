@@ -19,14 +19,10 @@ from weir.reader_groups.changes import (
     reset_reader_group,
     update_reader_group,
 )
-from weir.reader_groups.checkpoints import (
-    cancel_checkpoint,
-    checkpoint,
-    forget_old,
-    settle_all,
-)
+from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.outputs import record_output
+from weir.reader_groups.periodic_checkpoints import checkpoint_all, forget_old, settle_all
 from weir.reader_groups.readers import expire, join, leave, reader_offline
 from weir.reader_groups.splits import split_batch
 
@@ -174,6 +170,17 @@ def checkpoint_of_itself(database: Database) -> Scene:
     return scene(group, lambda db: checkpoint(db, group.name) and None)
 
 
+def checkpoints_of_all(database: Database) -> Scene:
+    """Of two groups, in one transaction."""
+    run(database, "UPDATE reader_group SET checkpointed_at = 'infinity'")
+    one, other = made(database), made(database)
+    for group in (one, other):
+        group.reader().read_all(budget=10)
+    return Scene(
+        [], lambda db: checkpoint_all(db) and None, [one.name, other.name], one.lanes + other.lanes
+    )
+
+
 def barrier(database: Database) -> Scene:
     group = made(database)
     group.reader().must_open(budget=10)
@@ -277,6 +284,7 @@ SCENES: list[Callable[[Database], Scene]] = [
     commit_what_a_checkpoint_waits_for,
     checkpoint_now,
     checkpoint_of_itself,
+    checkpoints_of_all,
     barrier,
     cancel,
     settle,

@@ -23,8 +23,9 @@ from weir.reader_groups.changes import (
     reset_reader_group,
     update_reader_group,
 )
-from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint, settle_all
+from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
 from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.periodic_checkpoints import settle_all
 from weir.reader_groups.readers import reader_offline
 
 REFUSED = object()

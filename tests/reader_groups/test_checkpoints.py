@@ -1,16 +1,24 @@
 """Checkpoints: where a group stands, under a name, and what that releases to retention."""
 
+import time
+from functools import partial
+
 import pytest
+from sqlalchemy import Connection
 
 from spark_jobs import checkpoints
-from tests.controller.support import Lane, unique
+from tests.conftest import TestDatabase
+from tests.controller.support import Lane, at_once, rows, unique, waiting_for_a_lock
+from tests.crash.jobs import execute
 from tests.reader_groups.support import Group
-from weir.database.connection import Database
+from weir.controller.locks import lock_group
+from weir.database.connection import Database, count_statements
 from weir.errors import Conflict, InvalidInput
 from weir.operations import Nothing
 from weir.operations.runner import Job, RunId
 from weir.reader_groups.changes import reset_reader_group
-from weir.reader_groups.checkpoints import checkpoint_all, read_lag
+from weir.reader_groups.lag import read_lag
+from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.settings import Settings
 
 
@@ -142,6 +150,76 @@ def test_all_groups_that_moved_are_checkpointed(database: Database) -> None:
     assert failed == []
     assert (recorded(still), len(recorded(moved))) == ({}, 1)
     assert checkpoint_all(database) == ([], [])
+
+
+def test_many_groups_are_checkpointed_with_as_many_statements_as_a_few(
+    test_database: TestDatabase,
+) -> None:
+    def statements(groups: int) -> int:
+        database = test_database.open()
+        for _ in range(groups):
+            lane = Lane.made(database)
+            lane.append({"0.0": 5})
+            Group.made(lane).reader().read_all()
+        counted = count_statements(database)
+        made, failed = checkpoint_all(database)
+        assert (len(made), failed) == (groups, [])
+        return len(counted)
+
+    assert statements(30) == statements(2)
+
+
+def test_a_group_that_is_locked_keeps_neither_the_others_nor_its_streams_waiting(
+    database: Database,
+) -> None:
+    lanes = [Lane.made(database) for _ in range(3)]
+    groups = [Group.made(lane) for lane in lanes]
+    for lane, group in zip(lanes, groups, strict=True):
+        lane.append({"0.0": 5})
+        group.reader().read_all()
+
+    def holding(connection: Connection) -> None:
+        lock_group(connection, groups[1].name)
+        end = time.monotonic() + 20
+        while not waiting_for_a_lock(database):
+            assert time.monotonic() < end, "nothing waits for the group"
+            time.sleep(0.01)
+        assert [len(recorded(group)) for group in groups] == [1, 0, 1]
+        for lane in lanes:
+            rows(database, "SELECT FROM stream WHERE stream_id = :s FOR NO KEY UPDATE NOWAIT",
+                 s=lane.stream_id)  # fmt: skip
+
+    held, (made, failed) = at_once(
+        partial(database.transaction, holding),
+        lambda: (time.sleep(0.2), checkpoint_all(database))[1],
+    )
+    assert (held, failed) == (None, [])
+    assert {one["reader_group"] for one in made} == {group.name for group in groups}
+    assert [len(recorded(group)) for group in groups] == [1, 1, 1]
+
+
+def test_a_group_that_cannot_be_checkpointed_does_not_stop_those_in_its_transaction(
+    test_database: TestDatabase, database: Database
+) -> None:
+    groups = [Group.made(Lane.made(database)) for _ in range(3)]
+    for group in groups:
+        group.lanes[0].append({"0.0": 5})
+        group.reader().read_all()
+    execute(
+        test_database.owner_dsn,
+        f"""CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF NEW.group_id = {groups[1].group_id} THEN
+                RAISE EXCEPTION 'not this one';
+            END IF;
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER refuse BEFORE INSERT ON weir.checkpoint
+        FOR EACH ROW EXECUTE FUNCTION public.refuse()""",
+    )
+    made, [failed] = checkpoint_all(database)
+    assert [one["reader_group"] for one in made] == [groups[0].name, groups[2].name]
+    assert failed.startswith(f"group {groups[1].name}: not this one")
 
 
 def test_the_periodic_job_measures_only_groups_that_moved(database: Database) -> None:

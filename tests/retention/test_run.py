@@ -15,7 +15,7 @@ from weir.controller.transactions import expire as expire_transactions
 from weir.database import connection as storage
 from weir.database.connection import Database
 from weir.model.names import stream_name
-from weir.reader_groups.checkpoints import checkpoint_all
+from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.reader_groups.readers import expire
 from weir.retention.capture import capture
 from weir.retention.prune import prune

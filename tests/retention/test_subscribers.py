@@ -13,7 +13,8 @@ from weir.reader_groups.changes import (
     reset_reader_group,
     update_reader_group,
 )
-from weir.reader_groups.checkpoints import checkpoint, checkpoint_all, settle_all
+from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.periodic_checkpoints import checkpoint_all, settle_all
 from weir.retention.release import release
 from weir.retention.run import retain
 

@@ -11,7 +11,7 @@ from weir.errors import Truncated
 from weir.reader_groups.changes import (
     update_reader_group,
 )
-from weir.reader_groups.checkpoints import checkpoint_all
+from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.reader_groups.readers import expire
 from weir.retention.capture import capture
 from weir.retention.release import release

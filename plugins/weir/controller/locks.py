@@ -181,6 +181,46 @@ def lock_streams_and_group(
     return streams, _group(connection, _READ_GROUP, group)
 
 
+_STREAMS_OF = text(
+    """SELECT g.group_id, array_agg(gs.stream_id) FILTER (WHERE s.state <> 'deleted'),
+        array_agg(gs.stream_id)
+    FROM reader_group g
+    LEFT JOIN (reader_group_stream gs JOIN stream s USING (stream_id)) USING (group_id)
+    WHERE g.group_id = ANY(:ids) GROUP BY g.group_id"""
+)
+_LOCK_FREE_STREAMS = text(
+    """SELECT stream_id FROM stream WHERE stream_id = ANY(:ids) AND state <> 'deleted'
+    ORDER BY stream_id FOR NO KEY UPDATE SKIP LOCKED"""
+)
+_LOCK_FREE_GROUPS = text(
+    """SELECT group_id, name, generation, subscriber, on_gap, release, time_out, next_token,
+        next_batch
+    FROM reader_group WHERE group_id = ANY(:ids) ORDER BY group_id FOR NO KEY UPDATE SKIP LOCKED"""
+)
+
+
+def lock_free_groups(connection: Connection, group_ids: Sequence[int]) -> list[LockedGroup]:
+    """Lock those of some reader groups that nobody else has locked, and before them the streams
+    that they read, and wait for nobody. Returns the groups, in the order of their ids, without
+    those of which a stream is locked, and those that were changed at this moment."""
+    before = _streams_of(connection, group_ids)
+    wanted = sorted({stream_id for alive, _ in before.values() for stream_id in alive})
+    had = set(connection.execute(_LOCK_FREE_STREAMS, {"ids": wanted}).scalars())
+    free = [group_id for group_id, (alive, _) in before.items() if alive <= had]
+    rows = connection.execute(_LOCK_FREE_GROUPS, {"ids": free}).mappings()
+    groups = [LockedGroup(**row) for row in rows]
+    after = _streams_of(connection, free)
+    return [group for group in groups if after.get(group.group_id) == before[group.group_id]]
+
+
+def _streams_of(
+    connection: Connection, group_ids: Sequence[int]
+) -> dict[int, tuple[set[int], set[int]]]:
+    """Per group the streams that it reads: those that are still there, and all."""
+    rows = connection.execute(_STREAMS_OF, {"ids": list(group_ids)})
+    return {row[0]: (set(row[1] or ()), set(row[2]) - {None}) for row in rows}
+
+
 def lock_stream_and_groups(
     connection: Connection, name: StreamName | None = None, stream_id: int | None = None
 ) -> LockedStream:

@@ -16,13 +16,13 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import LockedGroup
-from weir.controller.retention_queue import queueing
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError
 from weir.model.bounds import Bound
 from weir.model.names import reader_group_name
 from weir.reader_groups.changes import lock_group_and_streams
+from weir.reader_groups.checkpoint_records import publish, record_positions
 from weir.reader_groups.positions import advance
 
 log = logging.getLogger("weir.reader_groups")
@@ -56,33 +56,12 @@ def checkpoint(
         _, locked = lock_group_and_streams(connection, group)
         if request_id is not None and (before := request.result(connection)) is not None:
             return before
-        waits_for = _open_batches(connection, locked) if barrier else []
-        cuts = _cuts(connection, locked, waits_for)
-        last, released, clock = _last(connection, locked, cuts)
-        if name is None:
-            connection.execute(
-                text(
-                    """UPDATE reader_group SET checkpointed_at = clock_timestamp()
-                    WHERE group_id = :g"""
-                ),
-                {"g": locked.group_id},
-            )
-        # What was reset and read again stands where it stood, and has to be released again.
-        if name is None and not waits_for and cuts == last and released:
+        if waits_for := _open_batches(connection, locked) if barrier else []:
+            result = _wait(connection, locked, name, waits_for, patience)
+        elif (recorded := _record(connection, locked, name)) is None:
             return None
-        chosen = name or f"automatic-{clock}"
-        ids = [batch_id for batch_id, _, _ in waits_for]
-        if ids:
-            settle(connection, locked)  # what is over does not count
-            _check_outstanding(connection, locked)
-        _record(connection, locked, chosen, name is None, cuts, ids, patience)
-        result = {
-            "reader_group": group,
-            "checkpoint": chosen,
-            "published": locked.releases_at_checkpoints and not ids,
-        }
-        if ids:
-            result |= {"waits_for": [f"batch {b} of reader {r}" for b, r, _ in waits_for]}
+        else:
+            result = recorded
         return request.done(connection, result) if request_id is not None else result
 
     return database.transaction(work)
@@ -131,9 +110,19 @@ def settle_group(database: Database, group: str) -> None:
     """Settle what waits in a group of which a batch was committed. What fails here is done by the
     next run of `settle_all`."""
     try:
-        database.transaction(partial(_settle_one, group=group))
+        database.transaction(partial(settle_group_in, group=group))
     except (WeirError, DBAPIError) as error:
         log.warning("checkpoints of group %s are completed later: %s", group, error)
+
+
+def settle_group_in(connection: Connection, group: str) -> list[dict[str, Any]]:
+    """Settle what waits in a group, in a transaction. Returns the complete ones."""
+    _, locked = lock_group_and_streams(connection, group)
+    published = locked.releases_at_checkpoints
+    return [
+        {"reader_group": group, "checkpoint": name, "published": published}
+        for name in settle(connection, locked)
+    ]
 
 
 def settle(connection: Connection, group: LockedGroup) -> list[str]:
@@ -162,103 +151,6 @@ def settle(connection: Connection, group: LockedGroup) -> list[str]:
     return [r.name for r in done]
 
 
-def settle_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
-    """Complete, publish and give up what waits, in every group: the periodic part. Returns what is
-    complete, and the sentences of the failures."""
-    groups = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT DISTINCT g.name FROM checkpoint c JOIN reader_group g USING (group_id)
-                WHERE c.state = 'waiting' ORDER BY g.name"""
-            )
-        ).all()
-    )
-    done: list[dict[str, Any]] = []
-    failed: list[str] = []
-    for (group,) in groups:
-        try:
-            done += database.transaction(partial(_settle_one, group=group))
-        except NotFound:  # deleted meanwhile
-            continue
-        except (WeirError, DBAPIError) as error:
-            failed.append(database.failure_of(f"group {group}", error))
-    return done, failed
-
-
-def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
-    """Checkpoint every group that has moved; one that fails does not stop the others.
-
-    Returns what was made, and the sentences of the failures.
-    """
-    made, failed = settle_all(database)
-    groups = database.transaction(
-        lambda c: c.execute(
-            text("SELECT name FROM reader_group WHERE moved_at > checkpointed_at ORDER BY group_id")
-        ).all()
-    )
-    for (group,) in groups:
-        try:
-            if (result := checkpoint(database, group)) is not None:
-                made.append(result)
-        except NotFound:  # deleted meanwhile
-            continue
-        except (WeirError, DBAPIError) as error:
-            failed.append(database.failure_of(f"group {group}", error))
-    return made, failed
-
-
-def forget_old(database: Database, older_than: float) -> int:
-    """Delete checkpoints older than so many seconds: automatic ones, but never a group's newest,
-    and those that were given up. Returns how many."""
-    return database.transaction(
-        lambda c: (
-            c.execute(
-                text(
-                    """DELETE FROM checkpoint c
-                WHERE created_at < clock_timestamp() - :age * interval '1 second'
-                AND CASE WHEN state = 'complete' THEN kind = 'automatic' AND EXISTS (
-                             SELECT FROM checkpoint n WHERE n.group_id = c.group_id
-                             AND n.state = 'complete' AND n.created_at > c.created_at)
-                         ELSE state <> 'waiting' END"""
-                ),
-                {"age": older_than},
-            ).rowcount
-        )
-    )
-
-
-def read_lag(database: Database, groups: Sequence[str]) -> list[dict[str, Any]]:
-    """Per group and stream what is unread: events, bytes, by how many seconds it lags behind the
-    newest event, and for how many the oldest has been `waiting`; and what was lost."""
-    if not groups:
-        return []
-    rows = database.transaction(
-        lambda c: (
-            c.execute(
-                text(
-                    """SELECT reader_group, stream, unread_events, unread_bytes, lost_events,
-                    extract(epoch FROM lag)::double precision AS seconds,
-                    extract(epoch FROM waiting)::double precision AS waiting
-                FROM lag WHERE reader_group = ANY(:groups) ORDER BY reader_group, stream"""
-                ),
-                {"groups": list(groups)},
-            )
-            .mappings()
-            .all()
-        )
-    )
-    return [dict(row) for row in rows]
-
-
-def _settle_one(connection: Connection, group: str) -> list[dict[str, Any]]:
-    _, locked = lock_group_and_streams(connection, group)
-    published = locked.releases_at_checkpoints
-    return [
-        {"reader_group": group, "checkpoint": name, "published": published}
-        for name in settle(connection, locked)
-    ]
-
-
 def _open_batches(
     connection: Connection, group: LockedGroup
 ) -> Sequence[tuple[int, str, list[Bound]]]:
@@ -272,20 +164,81 @@ def _open_batches(
     return [(r.batch_id, r.reader_id, [Bound.of(b) for b in r.bounds]) for r in rows]
 
 
-def _cuts(
+def _record(connection: Connection, group: LockedGroup, name: str | None) -> dict[str, Any] | None:
+    """Record where the group stands; None where it has not moved."""
+    [recorded] = record_positions(connection, [group], name)
+    if recorded.refused:
+        raise _in_use(group, name)
+    if recorded.checkpoint is None:
+        return None
+    if recorded.published:
+        publish(connection, [(group.group_id, recorded.checkpoint)])
+    return recorded.result()
+
+
+def _wait(
     connection: Connection,
     group: LockedGroup,
-    waits_for: Sequence[tuple[int, str, list[Bound]]],
+    name: str | None,
+    batches: Sequence[tuple[int, str, list[Bound]]],
+    patience: float,
 ) -> dict[str, Any]:
-    """Per stream id where the group stands, or will once these batches are committed."""
-    if waits_for:
-        # The very step that their commits will make, tried and taken back.
-        attempt = connection.begin_nested()
-        for _, reader_id, bounds in waits_for:
-            advance(connection, group, bounds, reader_id)
-        cuts = _cuts(connection, group, ())
-        attempt.rollback()
-        return cuts
+    """Record where the group will stand once these batches are committed; it waits for them."""
+    cuts = _cuts_after(connection, group, batches)
+    settle(connection, group)  # what is over does not count
+    _check_outstanding(connection, group)
+    made = connection.execute(
+        text(
+            """WITH made AS (
+                INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, published, state,
+                                        waits_for, expires_at)
+                SELECT :g, coalesce(CAST(:name AS text), 'automatic-' || time_clock(t.now)),
+                       CASE WHEN CAST(:name AS text) IS NULL THEN 'automatic' ELSE 'manual' END,
+                       t.now, CAST(:cuts AS jsonb), false, 'waiting', CAST(:batches AS bigint[]),
+                       t.now + :patience * interval '1 second'
+                FROM (SELECT clock_timestamp() AS now) t
+                ON CONFLICT (group_id, name) DO NOTHING RETURNING name
+            ), looked_at AS (
+                UPDATE reader_group SET checkpointed_at = clock_timestamp()
+                WHERE group_id = :g AND CAST(:name AS text) IS NULL
+            )
+            SELECT name FROM made"""
+        ),
+        {
+            "g": group.group_id,
+            "name": name,
+            "cuts": json.dumps(cuts),
+            "batches": [batch_id for batch_id, _, _ in batches],
+            "patience": patience,
+        },
+    ).scalar_one_or_none()
+    if made is None:
+        raise _in_use(group, name)
+    return {
+        "reader_group": group.name,
+        "checkpoint": made,
+        "published": False,
+        "waits_for": [f"batch {batch} of reader {reader}" for batch, reader, _ in batches],
+    }
+
+
+def _in_use(group: LockedGroup, name: str | None) -> InvalidInput:
+    return InvalidInput(
+        "checkpoint_exists",
+        f"group {group.name} has a checkpoint {name!r} already; choose another name.",
+    )
+
+
+def _cuts_after(
+    connection: Connection,
+    group: LockedGroup,
+    batches: Sequence[tuple[int, str, list[Bound]]],
+) -> dict[str, Any]:
+    """Per stream id where the group will stand once these batches are committed."""
+    # The very step that their commits will make, tried and taken back.
+    attempt = connection.begin_nested()
+    for _, reader_id, bounds in batches:
+        advance(connection, group, bounds, reader_id)
     found = connection.execute(
         text(
             """SELECT jsonb_object_agg(gs.stream_id::text, group_cut(gs.group_id, gs.stream_id))
@@ -294,31 +247,8 @@ def _cuts(
         ),
         {"g": group.group_id},
     ).scalar_one()
+    attempt.rollback()
     return dict(found or {})
-
-
-def _last(
-    connection: Connection, group: LockedGroup, cuts: dict[str, Any]
-) -> tuple[dict[str, Any] | None, bool, int]:
-    """The cuts of the newest checkpoint, else where the group began; whether all is released to
-    retention up to `cuts` that should be at a checkpoint; and the time."""
-    row = connection.execute(
-        text(
-            """SELECT coalesce((SELECT cuts FROM last_checkpoint(:g)),
-                (SELECT jsonb_object_agg(gs.stream_id::text, gs.start_cut)
-                    FROM reader_group_stream gs WHERE gs.group_id = :g)) AS cuts,
-                NOT :releases OR NOT EXISTS (
-                    SELECT FROM reader_group_stream gs WHERE gs.group_id = :g
-                    AND gs.published_cut <> CAST(:cuts AS jsonb) -> gs.stream_id::text) AS released,
-                time_clock(clock_timestamp()) AS clock"""
-        ),
-        {
-            "g": group.group_id,
-            "releases": group.releases_at_checkpoints,
-            "cuts": json.dumps(cuts),
-        },
-    ).one()
-    return row.cuts, row.released, int(row.clock)
 
 
 def _check_outstanding(connection: Connection, group: LockedGroup) -> None:
@@ -339,45 +269,6 @@ def _check_outstanding(connection: Connection, group: LockedGroup) -> None:
         )
 
 
-def _record(
-    connection: Connection,
-    group: LockedGroup,
-    name: str,
-    automatic: bool,
-    cuts: dict[str, Any],
-    waits_for: Sequence[int],
-    patience: float,
-) -> None:
-    made = connection.execute(
-        text(
-            """INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, published, state,
-                                       waits_for, expires_at, ended_at)
-            SELECT :g, :name, :kind, t.now, CAST(:cuts AS jsonb), false,
-                   CASE WHEN :waits THEN 'waiting' ELSE 'complete' END, CAST(:ids AS bigint[]),
-                   CASE WHEN :waits THEN t.now + :patience * interval '1 second' END,
-                   CASE WHEN NOT :waits THEN t.now END
-            FROM (SELECT clock_timestamp() AS now) t
-            ON CONFLICT (group_id, name) DO NOTHING RETURNING name"""
-        ),
-        {
-            "g": group.group_id,
-            "name": name,
-            "kind": "automatic" if automatic else "manual",
-            "cuts": json.dumps(cuts),
-            "waits": bool(waits_for),
-            "ids": list(waits_for),
-            "patience": patience,
-        },
-    ).one_or_none()
-    if made is None:
-        raise InvalidInput(
-            "checkpoint_exists",
-            f"group {group.name} has a checkpoint {name!r} already; choose another name.",
-        )
-    if not waits_for:
-        _publish(connection, group, name)
-
-
 def _end(connection: Connection, group: LockedGroup, names: Sequence[str], state: str) -> None:
     if not names:
         return
@@ -388,36 +279,6 @@ def _end(connection: Connection, group: LockedGroup, names: Sequence[str], state
         ),
         {"g": group.group_id, "names": list(names), "state": state},
     )
-    if state == "complete":
+    if state == "complete" and group.releases_at_checkpoints:
         for name in names:  # in the order in which they were asked for
-            _publish(connection, group, name)
-
-
-def _publish(connection: Connection, group: LockedGroup, name: str) -> None:
-    """Release to retention what a complete checkpoint has passed, if the group is a subscriber
-    that does not release by hand.
-
-    One that waited may be complete after a later one: what either has passed is released.
-    """
-    if not group.releases_at_checkpoints:
-        return
-    connection.execute(
-        text(
-            f"""WITH published AS (
-                UPDATE reader_group_stream gs
-                SET published_at = clock_timestamp(), published_cut = j.cut
-                FROM checkpoint c
-                CROSS JOIN LATERAL jsonb_each(c.cuts) e (stream_id, cut)
-                JOIN reader_group_stream b ON b.group_id = :g AND b.stream_id = e.stream_id::bigint
-                CROSS JOIN LATERAL (  -- OFFSET 0: joined once
-                    SELECT join_cuts(b.stream_id, b.published_cut, e.cut) AS cut OFFSET 0) j
-                WHERE c.group_id = :g AND c.name = :name AND gs.group_id = :g
-                  AND gs.stream_id = b.stream_id AND j.cut <> b.published_cut
-                RETURNING gs.stream_id
-            ), due AS (
-                {queueing("published JOIN stream USING (stream_id) WHERE state = 'active'")}
-            )
-            UPDATE checkpoint SET published = true WHERE group_id = :g AND name = :name"""  # noqa: S608 - constants
-        ),
-        {"g": group.group_id, "name": name},
-    )
+            publish(connection, [(group.group_id, name)])

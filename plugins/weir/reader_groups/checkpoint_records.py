@@ -1,0 +1,117 @@
+"""The rows of complete checkpoints, of one locked group or of many: written, and published."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+
+from weir.controller.locks import LockedGroup
+from weir.controller.retention_queue import queueing
+
+
+class Recorded(NamedTuple):
+    """What became of one group."""
+
+    group_id: int
+    reader_group: str
+    checkpoint: str | None  # the name; none where nothing was recorded
+    published: bool  # whether it releases events to retention
+    refused: bool  # whether nothing was recorded as the name is in use
+
+    def result(self) -> dict[str, Any]:
+        """The group and its checkpoint, for a report."""
+        return {
+            "reader_group": self.reader_group,
+            "checkpoint": self.checkpoint,
+            "published": self.published,
+        }
+
+
+# Without a name it is automatic: recorded only when the positions differ from the newest checkpoint
+# (or from where the group began), or when not all of them is released, as after a reset to a place
+# from where the group has read up to its last checkpoint again.
+_RECORD = text(
+    """WITH here AS MATERIALIZED (
+        SELECT g.group_id, g.name, g.subscriber AND g.release = 'automatic' AS releases,
+               coalesce(p.cuts, '{}') AS cuts, coalesce(p.behind, false) AS behind
+        FROM reader_group g
+        CROSS JOIN LATERAL (
+            SELECT jsonb_object_agg(gs.stream_id::text, c.cut) AS cuts,
+                   bool_or(gs.published_cut <> c.cut) AS behind
+            FROM reader_group_stream gs JOIN stream s USING (stream_id)
+            CROSS JOIN LATERAL (SELECT group_cut(gs.group_id, gs.stream_id) AS cut OFFSET 0) c
+            WHERE gs.group_id = g.group_id AND s.state <> 'deleted') p
+        WHERE g.group_id = ANY(:ids)
+    ), moved AS MATERIALIZED (
+        SELECT h.* FROM here h
+        WHERE CAST(:name AS text) IS NOT NULL OR h.releases AND h.behind
+           OR h.cuts IS DISTINCT FROM coalesce(
+               (SELECT l.cuts FROM last_checkpoint(h.group_id) l),
+               (SELECT jsonb_object_agg(gs.stream_id::text, gs.start_cut)
+                FROM reader_group_stream gs WHERE gs.group_id = h.group_id))
+    ), made AS (
+        INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, published, state,
+                                waits_for, ended_at)
+        SELECT m.group_id,
+               coalesce(CAST(:name AS text), 'automatic-' || time_clock(t.now)),
+               CASE WHEN CAST(:name AS text) IS NULL THEN 'automatic' ELSE 'manual' END,
+               t.now, m.cuts, m.releases, 'complete', '{}', t.now
+        FROM moved m CROSS JOIN LATERAL (SELECT clock_timestamp() AS now OFFSET 0) t
+        ON CONFLICT (group_id, name) DO NOTHING RETURNING group_id, name
+    ), result AS MATERIALIZED (
+        SELECT h.group_id, h.name AS reader_group, c.name AS checkpoint, h.releases AS published,
+               m.group_id IS NOT NULL AND c.group_id IS NULL AS refused
+        FROM here h LEFT JOIN moved m USING (group_id) LEFT JOIN made c USING (group_id)
+    ), looked_at AS (
+        UPDATE reader_group g SET checkpointed_at = clock_timestamp()
+        FROM result r WHERE CAST(:name AS text) IS NULL AND g.group_id = r.group_id
+          AND NOT r.refused
+    )
+    SELECT * FROM result ORDER BY group_id"""
+)
+_PUBLISHED = "SELECT stream_id FROM published"
+# In a checkpoint of many streams each is released for itself. A group may be here once only.
+_PUBLISH = text(
+    f"""WITH passed AS MATERIALIZED (
+        SELECT c.group_id, e.stream_id::bigint AS stream_id, e.cut
+        FROM unnest(CAST(:groups AS bigint[]), CAST(:names AS text[])) AS w (group_id, name)
+        JOIN checkpoint c USING (group_id, name)
+        CROSS JOIN LATERAL jsonb_each(c.cuts) e (stream_id, cut)
+    ), published AS (
+        UPDATE reader_group_stream gs
+        SET published_at = clock_timestamp(), published_cut = j.cut
+        FROM passed p JOIN reader_group_stream b USING (group_id, stream_id)
+        CROSS JOIN LATERAL (  -- OFFSET 0: joined once
+            SELECT join_cuts(b.stream_id, b.published_cut, p.cut) AS cut OFFSET 0) j
+        WHERE gs.group_id = b.group_id AND gs.stream_id = b.stream_id AND j.cut <> b.published_cut
+        RETURNING gs.stream_id
+    ), due AS (
+        {queueing(f"stream WHERE state = 'active' AND stream_id IN ({_PUBLISHED})")}
+    )
+    UPDATE checkpoint c SET published = true
+    FROM unnest(CAST(:groups AS bigint[]), CAST(:names AS text[])) AS w (group_id, name)
+    WHERE c.group_id = w.group_id AND c.name = w.name AND NOT c.published"""  # noqa: S608 - constants
+)
+
+
+def record_positions(
+    connection: Connection, groups: Sequence[LockedGroup], name: str | None = None
+) -> list[Recorded]:
+    """Record where groups stand, in a transaction that has locked their streams and them.
+
+    Without a name it is automatic, and nothing is recorded of a group that has not moved. What is
+    `published` has still to be given to `publish`.
+    """
+    rows = connection.execute(_RECORD, {"ids": [group.group_id for group in groups], "name": name})
+    return [Recorded(*row) for row in rows]
+
+
+def publish(connection: Connection, checkpoints: Iterable[tuple[int, str | None]]) -> None:
+    """Release to retention what complete checkpoints have passed: pairs of a group's id and a
+    name, each of another group, which releases at its checkpoints.
+
+    One that waited may be complete after a later one: what either has passed is released.
+    """
+    if pairs := list(checkpoints):
+        groups, names = zip(*pairs, strict=True)
+        connection.execute(_PUBLISH, {"groups": list(groups), "names": list(names)})

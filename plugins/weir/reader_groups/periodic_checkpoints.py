@@ -1,0 +1,125 @@
+"""Checkpoints of all groups: the periodic part, many groups in one transaction."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from weir.controller.locks import lock_free_groups
+from weir.database.connection import Database
+from weir.errors import NotFound, Unavailable, WeirError
+from weir.reader_groups.checkpoint_records import publish, record_positions
+from weir.reader_groups.checkpoints import checkpoint, settle_group_in
+
+# Groups per transaction. Their streams are locked for as long as it takes, and appends wait for
+# them: some 50 ms.
+AT_ONCE = 100
+
+
+class _Group(NamedTuple):
+    group_id: int
+    name: str
+
+
+def settle_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
+    """Complete, publish or give up the checkpoints that wait, in every group.
+
+    Returns those that are complete now, and the sentences of the failures.
+    """
+    groups = database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT DISTINCT g.name FROM checkpoint c JOIN reader_group g USING (group_id)
+                WHERE c.state = 'waiting' ORDER BY g.name"""
+            )
+        ).all()
+    )
+    done: list[dict[str, Any]] = []
+    failed: list[str] = []
+    for (group,) in groups:
+        try:
+            done += database.transaction(partial(settle_group_in, group=group))
+        except NotFound:  # deleted meanwhile
+            continue
+        except (WeirError, DBAPIError) as error:
+            failed.append(database.failure_of(f"group {group}", error))
+    return done, failed
+
+
+def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
+    """Checkpoint every group that has moved, `AT_ONCE` groups in a transaction.
+
+    Those that another session has locked, and all of a transaction that failed, are checkpointed
+    one by one, so that a group that fails does not stop the others. Returns what was made, and the
+    sentences of the failures.
+    """
+    made, failed = settle_all(database)
+    groups = database.transaction(
+        lambda c: [
+            _Group(*row)
+            for row in c.execute(
+                text(
+                    """SELECT group_id, name FROM reader_group WHERE moved_at > checkpointed_at
+                    ORDER BY group_id"""
+                )
+            )
+        ]
+    )
+    for i in range(0, len(groups), AT_ONCE):
+        some = groups[i : i + AT_ONCE]
+        try:
+            done, seen = database.transaction(partial(_checkpoint_free, groups=some))
+        except Unavailable:
+            raise
+        except (WeirError, DBAPIError):  # each by itself says whose fault it is
+            done, seen = [], set()
+        made += done
+        for group in some:
+            if group.group_id in seen:
+                continue
+            try:
+                if (result := checkpoint(database, group.name)) is not None:
+                    made.append(result)
+            except NotFound:  # deleted meanwhile
+                continue
+            except (WeirError, DBAPIError) as error:
+                failed.append(database.failure_of(f"group {group.name}", error))
+    return made, failed
+
+
+def _checkpoint_free(
+    connection: Connection, groups: Sequence[_Group]
+) -> tuple[list[dict[str, Any]], set[int]]:
+    """Checkpoint those of the groups that nobody else has locked.
+
+    Returns what was made, and the ids of the groups that are done with.
+    """
+    free = lock_free_groups(connection, [group.group_id for group in groups])
+    if not free:
+        return [], set()
+    recorded = record_positions(connection, free)
+    made = [one for one in recorded if one.checkpoint is not None]
+    publish(connection, [(one.group_id, one.checkpoint) for one in made if one.published])
+    return [one.result() for one in made], {one.group_id for one in recorded if not one.refused}
+
+
+def forget_old(database: Database, older_than: float) -> int:
+    """Delete checkpoints older than so many seconds: automatic ones, but never a group's newest,
+    and those that were given up. Returns how many."""
+    return database.transaction(
+        lambda c: (
+            c.execute(
+                text(
+                    """DELETE FROM checkpoint c
+                WHERE created_at < clock_timestamp() - :age * interval '1 second'
+                AND CASE WHEN state = 'complete' THEN kind = 'automatic' AND EXISTS (
+                             SELECT FROM checkpoint n WHERE n.group_id = c.group_id
+                             AND n.state = 'complete' AND n.created_at > c.created_at)
+                         ELSE state <> 'waiting' END"""
+                ),
+                {"age": older_than},
+            ).rowcount
+        )
+    )
