@@ -13,11 +13,11 @@ from typing import Any
 from sqlalchemy import Connection, exc, text
 
 from weir.controller.locks import lock_group
+from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
-from weir.reader_groups.held import check_held
+from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.new_batch import Batch
-from weir.reader_groups.refusals import refused
-from weir.storage import Database, wait_for_disk
+from weir.reader_groups.refused_rows import refused
 
 _NAME = re.compile(r"([a-z_][a-z0-9_]{0,62})\.([a-z_][a-z0-9_]{0,62})")
 _OURS = re.compile(r"weir|weir_staging|information_schema|pg_.*")
