@@ -53,6 +53,14 @@ def test_a_segment_that_never_was_is_not_taken_for_one_of_the_same_number(lane: 
     assert lane.active() == before
 
 
+@pytest.mark.parametrize("parts", [0, 1_000_000_000])
+def test_a_split_into_more_parts_than_a_stream_may_have_is_refused_at_once(
+    lane: Lane, parts: int
+) -> None:
+    with pytest.raises(InvalidInput, match=f"parts is {parts}; it must be between 1 and 10000"):
+        lane.scale("1.0", parts=parts)
+
+
 def test_a_merge_is_a_scale_into_one_part(lane: Lane) -> None:
     assert lane.scale("0.0", "1.0", parts=1) == ["2.1"]
     assert [(e.splits, e.merges) for e in lane.epochs()] == [(0, 0), (0, 1)]

@@ -14,6 +14,7 @@ from weir.errors import InvalidInput
 from weir.model.key_space import KeyRange, check_scale, even_split, merge_blocks, splits_and_merges
 from weir.model.names import StreamName
 from weir.model.segment import Segment, parse_segment_name, segment_id
+from weir.model.stream_configuration import check_count
 
 
 def scale(
@@ -138,10 +139,7 @@ def _ranges(active: Sequence[Segment], sealed: Sequence[int]) -> list[KeyRange]:
 
 
 def _equal_parts(blocks: Sequence[KeyRange], parts: int) -> list[KeyRange]:
-    if parts < 1:
-        raise InvalidInput(
-            "argument_invalid", f"parts is {parts}; give at least 1, or give boundaries."
-        )
+    check_count("parts", parts)
     return [part for block in blocks for part in even_split(parts, block)]
 
 
