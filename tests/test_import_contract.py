@@ -208,7 +208,7 @@ def test_every_room_is_in_the_order_and_says_in_a_line_what_lives_in_it() -> Non
 
 def test_the_architecture_page_draws_this_order() -> None:
     page = (REPOSITORY / "docs" / "architecture.md").read_text()
-    drawn = re.findall(r"^\| `(\w+)` \|", page[page.index("## The rooms") :], re.MULTILINE)
+    drawn = re.findall(r"^\| `(\w+)` \|", page[page.index("## The packages") :], re.MULTILINE)
     assert drawn[: len(ORDER)] == ORDER[::-1]
 
 
