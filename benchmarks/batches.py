@@ -259,7 +259,7 @@ def _commit_in_bulk(setting: Setting, stream: Stream, commits: int) -> None:
     connection = psycopg2.connect(setting.server.dsn("weir", "postgres"))
     connection.autocommit = True
     with connection.cursor() as cursor:
-        cursor.execute("SET search_path = weir")
+        cursor.execute("SET search_path = weir_internal, weir")
         cursor.execute(_COMMITS, {"s": stream.stream_id, "n": commits, "m": FEW, "rows": ROWS})
         cursor.execute("VACUUM (ANALYZE) transaction, data_file, time_index, segment_tail, stream")
     connection.close()
@@ -274,7 +274,7 @@ FROM stream, generate_series(0, %(n)s - 1) i WHERE stream_id = %(s)s;
 INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id, batch_id,
     fingerprint, state, epoch, opened_at, lease_until, ended_at, clock, events, bytes, files,
     append_again, source)
-SELECT %(s)s, (SELECT scope || '/' || name FROM stream WHERE stream_id = %(s)s), i + 1, 'bulk',
+SELECT %(s)s, (SELECT stream_name FROM stream WHERE stream_id = %(s)s), i + 1, 'bulk',
        i::text, '', 'committed', 0, clock_time(clock), clock_time(clock), clock_time(clock), clock,
        %(rows)s, 10 * %(rows)s, 1, false, 'bench' FROM made;
 INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes, transaction_number,

@@ -179,7 +179,7 @@ def _bytes(connection: Connection) -> int:
         connection.execute(
             text(
                 """SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
-                WHERE c.relnamespace = 'weir'::regnamespace AND c.relkind = 'r'"""
+                WHERE c.relnamespace = 'weir_internal'::regnamespace AND c.relkind = 'r'"""
             )
         ).scalar_one()
     )

@@ -38,7 +38,7 @@ INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retai
 SELECT 'bench', 's' || i, 'key', 'fail', 'fail', true, 1, 1, '{"0.0": 0}'
 FROM generate_series(1, :count) i;
 INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, cause, request_id)
-SELECT stream_id, scope || '/' || name, 0, 0, 1, 'create', '' FROM stream;
+SELECT stream_id, stream_name, 0, 0, 1, 'create', '' FROM stream;
 INSERT INTO segment (stream_id, segment_id, key_low, key_high)
 SELECT stream_id, 0, 0, 1 FROM stream;
 INSERT INTO segment_tail (stream_id, segment_id) SELECT stream_id, 0 FROM stream;
@@ -55,7 +55,7 @@ _MOVED = """
 INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id, batch_id,
     fingerprint, state, epoch, opened_at, lease_until, ended_at, clock, events, bytes, files,
     append_again, source)
-SELECT stream_id, scope || '/' || name, next_transaction_number, 'w',
+SELECT stream_id, stream_name, next_transaction_number, 'w',
     next_transaction_number::text, '', 'committed', 0,
     clock_timestamp(), clock_timestamp(), clock_timestamp(), last_clock + 1, 10, 100, 1, false, ''
 FROM stream;

@@ -59,11 +59,11 @@ def build(dsn: str, wanted: Mapping[StreamName, int]) -> list[History]:
     with connection.cursor() as cursor:
         # Without the checks of foreign keys, and with indexes made at the end: minutes, not hours.
         cursor.execute(
-            """SET session_replication_role = replica; SET search_path = weir;
+            """SET session_replication_role = replica; SET search_path = weir_internal, weir;
             SET maintenance_work_mem = '1GB'"""
         )
         cursor.execute(
-            """SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'weir'
+            """SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'weir_internal'
             AND tablename IN ('epoch', 'segment')
             AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conname = indexname)"""
         )

@@ -17,7 +17,7 @@ def why_kept(setting: Setting) -> Figure:
     with connection, connection.cursor() as cursor:
         cursor.execute(_FILES, {"files": FILES})
     with connection, connection.cursor() as cursor:
-        cursor.execute("ANALYZE weir.data_file")
+        cursor.execute("ANALYZE weir_internal.data_file")
     connection.close()
 
     def run(asked: str) -> None:
@@ -37,7 +37,7 @@ def why_kept(setting: Setting) -> Figure:
 # Two subscribers have released some of 16 segments.
 _FILES = """
 SET LOCAL session_replication_role = replica;
-SET LOCAL search_path = weir;
+SET LOCAL search_path = weir_internal, weir;
 CREATE TEMP TABLE made ON COMMIT DROP AS
 WITH s AS (
     INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows,

@@ -1,5 +1,5 @@
 """Writes docs/sql.md: functions, views and tables as the database's catalogue describes them, and
-example queries with what they answer.
+example queries with their answers.
 
 `python -m docs.generate_sql` migrates a database on a throw-away server, tells a small story in it
 (sql_story.py) and asks the queries of sql_examples.sql as the login that may only read views.
@@ -28,9 +28,10 @@ INTRODUCTION = """\
 
 <!-- Made by `make docs` from the comments in sql/ and the queries in docs/sql_examples.sql. -->
 
-All that Weir knows of its streams is in the Postgres schema `weir`, to be asked with any SQL client
-(`make psql`). The login of the service `weir_reader` may read the views and call the functions; the
-tables behind them are for the library.
+Weir keeps everything that it knows about its streams in Postgres. The schema `weir` has the views
+and functions for people and dashboards: ask them with any SQL client (`make psql`), as the login of
+the service `weir_reader`. The schema `weir_internal` has the tables, and the functions behind the
+views; only Weir's jobs use it, and it may change with every version.
 
 A stream is named `scope/stream`, a segment `number.epoch` (`5.1`). A stream cut is a JSON
 object: per segment the next offset to read, or `"future"` for a segment that waits for one
@@ -52,6 +53,12 @@ two segments were merged, and retention has truncated what all subscribers had r
 answers are real.
 """
 
+ABOUT_TABLES = """\
+## Tables
+
+The tables of `weir_internal`, each with its constraints and then its other indexes. `sql/schema/`
+has them by topic."""
+
 
 def document(server: EmbeddedPostgres, name: str) -> str:
     """The page, from a migrated database without streams."""
@@ -59,10 +66,15 @@ def document(server: EmbeddedPostgres, name: str) -> str:
     try:
         tell(database)
         parts = [INTRODUCTION, ABOUT_EXAMPLES, *_examples(server.dsn(name, "weir_view"))]
-        parts += database.transaction(lambda c: [*_functions(c), *_relations(c)])
+        parts += database.transaction(_from_catalogue)
     finally:
         database.dispose()
     return "\n".join(parts)
+
+
+def _from_catalogue(connection: Connection) -> list[str]:
+    views, tables = (_relations(connection, schema) for schema in ("weir", "weir_internal"))
+    return [*_functions(connection), "## Views", *views, ABOUT_TABLES, *tables]
 
 
 def _examples(dsn: str) -> Iterator[str]:
@@ -90,25 +102,16 @@ def _functions(connection: Connection) -> Iterator[str]:
     rows = connection.execute(
         text(
             """SELECT proname AS name, obj_description(oid, 'pg_proc') AS said,
-                pg_get_function_arguments(oid) AS arguments, pg_get_function_result(oid) AS result,
-                proargnames[1] IN ('stream') AS by_name
+                pg_get_function_arguments(oid) AS arguments, pg_get_function_result(oid) AS result
             FROM pg_proc WHERE pronamespace = 'weir'::regnamespace
             ORDER BY proname, pg_get_function_arguments(oid)"""
         )
-    ).all()
+    )
     yield "## Functions\n"
     for row in rows:
-        if row.by_name:
-            yield f"### `{row.name}({_short(row.arguments)})`\n"
-            yield f"{_plain(row.said)}\n"
-            yield f"Returns {_returned(row.result)}.\n"
-    yield "## Building blocks\n\nThe views and the functions above are made of these.\n"
-    yield "| function | returns | |\n|---|---|---|"
-    for row in rows:
-        if not row.by_name:
-            call = f"`{row.name}({_short(row.arguments)})`"
-            yield f"| {call} | {_returned(row.result)} | {_plain(row.said)} |"
-    yield ""
+        yield f"### `{row.name}({_short(row.arguments)})`\n"
+        yield f"{_plain(row.said)}\n"
+        yield f"Returns {_returned(row.result)}.\n"
 
 
 def _returned(result: str) -> str:
@@ -116,30 +119,59 @@ def _returned(result: str) -> str:
     return f"rows of `{_short(columns[1])}`" if columns else f"`{_short(result)}`"
 
 
-def _relations(connection: Connection) -> Iterator[str]:
-    rows = connection.execute(
+def _relations(connection: Connection, schema: str) -> Iterator[str]:
+    """Each view or table of a schema with its columns, then its constraints and indexes."""
+    relations = connection.execute(
         text(
-            """SELECT c.oid, c.relname AS relation, c.relkind = 'v' AS is_view,
-                obj_description(c.oid, 'pg_class') AS said, a.attname AS name,
-                format_type(a.atttypid, a.atttypmod) AS type,
-                col_description(c.oid, a.attnum) AS meaning
-            FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-                AND a.attnum > 0 AND NOT a.attisdropped
-            WHERE c.relnamespace = 'weir'::regnamespace AND c.relkind IN ('r', 'v')
-              AND c.relname <> 'alembic_version'
-            ORDER BY c.relkind DESC, c.oid, a.attnum"""
-        )
+            """SELECT c.oid, c.relname AS name, obj_description(c.oid, 'pg_class') AS said,
+                array(SELECT pg_get_constraintdef(o.oid) FROM pg_constraint o
+                      WHERE o.conrelid = c.oid AND o.contype <> 'n'
+                      ORDER BY position(o.contype::text IN 'pufc'), o.conname)
+                    AS constraints,
+                array(SELECT pg_get_indexdef(x.indexrelid) FROM pg_index x
+                      JOIN pg_class i ON i.oid = x.indexrelid
+                      WHERE x.indrelid = c.oid AND NOT EXISTS (
+                          SELECT FROM pg_constraint o WHERE o.conindid = x.indexrelid
+                          AND o.conrelid = c.oid)
+                      ORDER BY i.relname) AS indexes
+            FROM pg_class c
+            WHERE c.relnamespace = CAST(:schema AS regnamespace) AND c.relkind IN ('r', 'v')
+            ORDER BY c.relname"""
+        ),
+        {"schema": schema},
     ).all()
-    before = None
-    for row in rows:
-        if before is None or before.is_view is not row.is_view:
-            yield "## Views" if row.is_view else "\n## Tables\n\nThe library's own state."
-        if before is None or before.oid != row.oid:
-            yield f"\n### `{row.relation}`\n\n{_plain(row.said)}\n"
-            yield "| column | type | |\n|---|---|---|"
-        yield f"| `{row.name}` | {_short(row.type)} | {_plain(row.meaning)} |"
-        before = row
+    for relation in relations:
+        yield f"\n### `{relation.name}`\n\n{_plain(relation.said)}\n"
+        yield "| column | type | |\n|---|---|---|"
+        for column in connection.execute(_COLUMNS, {"relation": relation.oid}):
+            type_ = _short(column.type) + (", may be null" if column.may_be_null else "")
+            yield f"| `{column.name}` | {type_} | {_plain(column.said)} |"
+        rules = [*relation.constraints, *relation.indexes]
+        if rules:
+            yield "\n```sql"
+            yield from (_plainly(rule) for rule in rules)
+            yield "```"
     yield ""
+
+
+_COLUMNS = text(
+    """SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type,
+        c.relkind = 'r' AND NOT a.attnotnull AS may_be_null,
+        coalesce(col_description(a.attrelid, a.attnum), (
+            SELECT 'See ' || string_agg(DISTINCT f.confrelid::regclass::text, ', ') || '.'
+            FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f'
+              AND a.attnum = ANY (f.conkey))) AS said
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+    WHERE a.attrelid = :relation AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+)
+
+
+def _plainly(rule: str) -> str:
+    """A constraint or index without what Postgres adds to it."""
+    rule = re.sub(r"::(text|bigint|double precision)(\[\])?", "", rule)
+    return (
+        rule.replace(" USING btree", "").replace("weir_internal.", "").replace(" ON ONLY ", " ON ")
+    )
 
 
 def _short(types: str) -> str:

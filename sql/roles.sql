@@ -1,6 +1,6 @@
--- Least privilege: jobs change rows but no table; people and dashboards read views only. Whoever lets
--- consumers write to a table of his own grants INSERT on it to weir_publisher, which may do nothing else:
--- the triggers of that table run with its rights.
+-- Least privilege, by schema: jobs change rows and no tables; people and dashboards use what is in weir,
+-- and nothing of weir_internal by name. A person who lets consumers write to a table grants INSERT on it
+-- to weir_publisher, which may do nothing else: the triggers of that table run with its rights.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'weir_jobs') THEN
@@ -16,29 +16,40 @@ BEGIN
         EXECUTE format('GRANT weir_publisher TO %I WITH INHERIT FALSE, SET TRUE', current_user);
     END IF;
 END $$;
-REVOKE ALL ON SCHEMA weir FROM PUBLIC;
+REVOKE ALL ON ALL TABLES IN SCHEMA weir, weir_internal FROM weir_jobs, weir_reader;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA weir, weir_internal FROM weir_jobs, weir_reader;
+
 GRANT USAGE ON SCHEMA weir TO weir_jobs, weir_reader;
-GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir TO weir_jobs;
-REVOKE INSERT, UPDATE, DELETE ON weir.installation, weir.alembic_version FROM weir_jobs;
-GRANT UPDATE (tide, incarnation) ON weir.installation TO weir_jobs;
-GRANT USAGE, SELECT, UPDATE ON SEQUENCE weir.stream_stream_id_seq, weir.reader_group_group_id_seq
-    TO weir_jobs;
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA weir FROM PUBLIC;
+GRANT SELECT ON ALL TABLES IN SCHEMA weir TO weir_jobs, weir_reader;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir TO weir_jobs, weir_reader;
--- These run with the rights of the owner.
-REVOKE EXECUTE ON FUNCTION weir.make_staging, weir.drop_staging FROM weir_reader;
-GRANT USAGE ON SCHEMA weir_staging TO weir_jobs, weir_publisher;
--- These run with the rights of weir_publisher.
-REVOKE EXECUTE ON FUNCTION weir.publish_staging, weir.settle_constraints FROM weir_reader;
-GRANT CREATE ON SCHEMA weir TO weir_publisher;
-ALTER FUNCTION weir.publish_staging OWNER TO weir_publisher;
-ALTER FUNCTION weir.settle_constraints OWNER TO weir_publisher;
-REVOKE CREATE ON SCHEMA weir FROM weir_publisher;
+
+GRANT USAGE ON SCHEMA weir_internal, weir_staging TO weir_jobs;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir_internal TO weir_jobs;
+REVOKE INSERT, UPDATE, DELETE ON weir_internal.installation, weir_internal.alembic_version FROM weir_jobs;
+GRANT UPDATE (tide, incarnation) ON weir_internal.installation TO weir_jobs;
+GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_jobs;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs;
+
+-- Whoever reads a view needs the right to execute the functions in it. Without a right to the schema,
+-- nobody can call them by name.
 DO $$
 DECLARE
-    view text;
+    called regprocedure;
 BEGIN
-    FOR view IN SELECT format('weir.%I', viewname) FROM pg_views WHERE schemaname = 'weir' LOOP
-        EXECUTE 'GRANT SELECT ON ' || view || ' TO weir_reader';
+    FOR called IN
+        SELECT DISTINCT f.oid FROM pg_depend d
+        JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+        JOIN pg_class v ON v.oid = r.ev_class AND v.relnamespace = 'weir'::regnamespace
+        JOIN pg_proc f ON d.refclassid = 'pg_proc'::regclass AND f.oid = d.refobjid
+            AND f.pronamespace = 'weir_internal'::regnamespace
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_reader', called);
     END LOOP;
 END $$;
+
+-- These two run with the rights of weir_publisher, which needs CREATE for as long as it is given them.
+GRANT USAGE ON SCHEMA weir_staging TO weir_publisher;
+GRANT CREATE ON SCHEMA weir_internal TO weir_publisher;
+ALTER FUNCTION weir_internal.publish_staging OWNER TO weir_publisher;
+ALTER FUNCTION weir_internal.settle_constraints OWNER TO weir_publisher;
+REVOKE CREATE ON SCHEMA weir_internal FROM weir_publisher;

@@ -111,7 +111,7 @@ def test_database(postgres_server: EmbeddedPostgres) -> Iterator[TestDatabase]:
 def make_database(server: EmbeddedPostgres, name: str) -> None:
     """A copy of the migrated database, an installation of its own."""
     _copy(server, "weir", name)
-    own = "UPDATE weir.installation SET incarnation = weir.incarnation()"
+    own = "UPDATE weir_internal.installation SET incarnation = weir_internal.incarnation()"
     _as_superuser(server, own, name)
 
 

@@ -106,7 +106,7 @@ def test_the_schema_is_migrated_by_an_owner_that_is_no_superuser(migrated: Deplo
     with connect(migrated, "weir_owner") as connection, connection.cursor() as cursor:
         cursor.execute("SELECT rolsuper, rolcreaterole FROM pg_roles WHERE rolname = current_user")
         assert cursor.fetchone() == (False, False)
-        cursor.execute("SELECT count(*) FROM weir.stream")
+        cursor.execute("SELECT count(*) FROM weir_internal.stream")
         assert cursor.fetchone() == (0,)
 
 
@@ -125,16 +125,16 @@ def test_a_job_finds_the_database_by_its_name_alone(migrated: Deployment) -> Non
 
 def test_jobs_may_change_rows_and_no_tables(migrated: Deployment) -> None:
     with connect(migrated, "weir_app") as connection, connection.cursor() as cursor:
-        cursor.execute("DELETE FROM weir.stream")
+        cursor.execute("DELETE FROM weir_internal.stream")
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-            cursor.execute("DROP TABLE weir.stream")
+            cursor.execute("DROP TABLE weir_internal.stream")
 
 
 def test_readers_see_views_and_no_tables(migrated: Deployment) -> None:
     with connect(migrated, "weir_view") as connection, connection.cursor() as cursor:
         cursor.execute("SELECT * FROM weir.streams")
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-            cursor.execute("SELECT * FROM weir.stream")
+            cursor.execute("SELECT * FROM weir_internal.stream")
 
 
 def test_readers_store_no_large_objects(migrated: Deployment) -> None:

@@ -144,7 +144,7 @@ def test_jobs_can_be_submitted_from_the_installed_package(elsewhere: Elsewhere) 
         psycopg2.connect(elsewhere.postgres.dsn("weir", "weir_app")) as connection,
         connection.cursor() as cursor,
     ):
-        cursor.execute("SELECT job, state FROM weir.job_run ORDER BY started_at")
+        cursor.execute("SELECT job, state FROM weir_internal.job_run ORDER BY started_at")
         assert cursor.fetchall() == [("create_stream", "succeeded"), ("stream_cuts", "succeeded")]
-        cursor.execute("SELECT scope, name FROM weir.stream")
+        cursor.execute("SELECT scope, name FROM weir_internal.stream")
         assert cursor.fetchall() == [("shop", "orders")]

@@ -5,58 +5,58 @@
 -- not move is not captured: if nothing came between the newest record that is too old and the moment
 -- that is as old as the maximum, the tail of that moment is that record, not the next one. Nor is it
 -- the next one when that was captured long after, as nothing was captured for a while.
-CREATE FUNCTION weir.retention_limits(in_stream_id bigint, in_now timestamptz, in_bytes bigint)
+CREATE OR REPLACE FUNCTION weir_internal.retention_limits(in_stream_id bigint, in_now timestamptz, in_bytes bigint)
 RETURNS TABLE (which text, recorded_at timestamptz, cut jsonb, bytes bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 5
 AS $$
 #variable_conflict use_column
 DECLARE
-    p weir.stream;
+    p weir_internal.stream;
     old_enough timestamptz;
     too_old timestamptz;
     big_enough bigint;
     past record;
 BEGIN
-    SELECT * INTO p FROM weir.stream s WHERE s.stream_id = in_stream_id;
+    SELECT * INTO p FROM weir_internal.stream s WHERE s.stream_id = in_stream_id;
     old_enough := in_now - coalesce(p.retain_min_age, 0) * interval '1 second';
     big_enough := in_bytes - coalesce(p.retain_min_bytes, 0);
     IF p.retain_min_age IS NOT NULL THEN
-        RETURN QUERY SELECT 'min_age', c.recorded_at, c.cut, c.bytes FROM weir.stream_cut c
+        RETURN QUERY SELECT 'min_age', c.recorded_at, c.cut, c.bytes FROM weir_internal.stream_cut c
         WHERE c.stream_id = in_stream_id AND c.recorded_at <= old_enough
         ORDER BY c.recorded_at DESC LIMIT 1;
     END IF;
     IF p.retain_min_bytes IS NOT NULL THEN
-        RETURN QUERY SELECT 'min_bytes', c.recorded_at, c.cut, c.bytes FROM weir.stream_cut c
+        RETURN QUERY SELECT 'min_bytes', c.recorded_at, c.cut, c.bytes FROM weir_internal.stream_cut c
         WHERE c.stream_id = in_stream_id AND c.bytes <= big_enough
         ORDER BY c.bytes DESC, c.recorded_at LIMIT 1;
     END IF;
     IF p.retain_max_age IS NOT NULL THEN
         too_old := in_now - p.retain_max_age * interval '1 second';
-        SELECT c.recorded_at, c.cut, c.bytes INTO past FROM weir.stream_cut c
+        SELECT c.recorded_at, c.cut, c.bytes INTO past FROM weir_internal.stream_cut c
         WHERE c.stream_id = in_stream_id AND c.recorded_at <= too_old
         ORDER BY c.recorded_at DESC LIMIT 1;
         IF FOUND THEN
             RETURN QUERY SELECT 'past_max_age', past.recorded_at, past.cut, past.bytes;
         END IF;
-        IF FOUND AND coalesce(weir.clock_time(weir.clock_after(in_stream_id,
-               weir.readable_cut(in_stream_id, past.cut, p.head))) > too_old, true) THEN
+        IF FOUND AND coalesce(weir_internal.clock_time(weir_internal.clock_after(in_stream_id,
+               weir_internal.readable_cut(in_stream_id, past.cut, p.head))) > too_old, true) THEN
             RETURN QUERY SELECT 'within_max_age', past.recorded_at, past.cut, past.bytes;
         ELSE
-            SELECT c.recorded_at, c.cut, c.bytes INTO past FROM weir.stream_cut c
+            SELECT c.recorded_at, c.cut, c.bytes INTO past FROM weir_internal.stream_cut c
             WHERE c.stream_id = in_stream_id
               AND c.recorded_at >= too_old AND c.recorded_at <= old_enough
             ORDER BY c.recorded_at LIMIT 1;
             IF past.recorded_at > too_old + greatest(
                    interval '1 hour', 2 * p.cuts_every * interval '1 second') THEN
                 RETURN QUERY SELECT 'within_max_age', too_old, t.cut, z.bytes
-                FROM (SELECT weir.stream_cut_at(p.scope || '/' || p.name, too_old) AS cut) t
-                CROSS JOIN LATERAL weir.size_till(in_stream_id, t.cut) z;
+                FROM (SELECT weir.stream_cut_at(p.stream_name, too_old) AS cut) t
+                CROSS JOIN LATERAL weir_internal.size_till(in_stream_id, t.cut) z;
             ELSIF past.recorded_at IS NOT NULL THEN
                 RETURN QUERY
                 SELECT 'within_max_age', past.recorded_at, past.cut, past.bytes;
             ELSE
                 RETURN QUERY SELECT 'within_max_age', c.recorded_at, c.cut, c.bytes
-                FROM weir.stream_cut c
+                FROM weir_internal.stream_cut c
                 WHERE c.stream_id = in_stream_id AND c.recorded_at <= old_enough
                 ORDER BY c.recorded_at DESC LIMIT 1;
             END IF;
@@ -64,19 +64,19 @@ BEGIN
     END IF;
     IF p.retain_max_bytes IS NOT NULL THEN
         RETURN QUERY SELECT 'within_max_bytes', c.recorded_at, c.cut, c.bytes
-        FROM weir.stream_cut c
+        FROM weir_internal.stream_cut c
         WHERE c.stream_id = in_stream_id AND c.bytes >= in_bytes - p.retain_max_bytes
           AND c.bytes <= big_enough
         ORDER BY c.bytes, c.recorded_at LIMIT 1;
         IF NOT FOUND THEN
             RETURN QUERY SELECT 'within_max_bytes', c.recorded_at, c.cut, c.bytes
-            FROM weir.stream_cut c
+            FROM weir_internal.stream_cut c
             WHERE c.stream_id = in_stream_id AND c.bytes <= big_enough
             ORDER BY c.bytes DESC, c.recorded_at LIMIT 1;
         END IF;
     END IF;
 END $$;
-COMMENT ON FUNCTION weir.retention_limits(bigint, timestamptz, bigint) IS 'The recorded cuts that stand for the limits of a stream''s retention at a time and a size of the stream: min_age and min_bytes may not be passed; what past_max_age has passed is too old, and within_max_age and within_max_bytes are where a maximum truncates.';
+COMMENT ON FUNCTION weir_internal.retention_limits(bigint, timestamptz, bigint) IS 'The recorded cuts that stand for the limits of a stream''s retention at a time and a size of the stream: min_age and min_bytes may not be passed; what past_max_age has passed is too old, and within_max_age and within_max_bytes are where a maximum truncates.';
 
 -- A subscriber with something unread has this long from the last activity of its readers, or from
 -- when there was first something to read, whichever is later; and while a reader is at work, at least
@@ -84,55 +84,55 @@ COMMENT ON FUNCTION weir.retention_limits(bigint, timestamptz, bigint) IS 'The r
 -- renewed: those that ran out meanwhile last until their readers had time to come back. One that
 -- releases by hand has this long from its last release (PDP-47), or from when there was first something
 -- to release: what its readers do frees nothing.
-CREATE FUNCTION weir.times_out_at(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION weir_internal.times_out_at(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
 DECLARE
-    g weir.reader_group;
+    g weir_internal.reader_group;
     unread bigint;
     released timestamptz;
 BEGIN
-    SELECT * INTO g FROM weir.reader_group r WHERE r.group_id = in_group_id;
+    SELECT * INTO g FROM weir_internal.reader_group r WHERE r.group_id = in_group_id;
     IF g.time_out IS NULL OR NOT g.subscriber THEN
         RETURN NULL;
     END IF;
-    SELECT weir.oldest_unread(in_stream_id, weir.readable_cut(
+    SELECT weir_internal.oldest_unread(in_stream_id, weir_internal.readable_cut(
                in_stream_id, CASE WHEN g.release = 'manual' THEN gs.published_cut
-                             ELSE weir.group_cut(in_group_id, in_stream_id) END, s.head),
+                             ELSE weir_internal.group_cut(in_group_id, in_stream_id) END, s.head),
                gs.end_cut), gs.published_at
     INTO unread, released
-    FROM weir.reader_group_stream gs JOIN weir.stream s USING (stream_id)
+    FROM weir_internal.reader_group_stream gs JOIN weir_internal.stream s USING (stream_id)
     WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id;
     IF g.release = 'manual' THEN
         RETURN CASE WHEN unread IS NOT NULL THEN
-            greatest(released, weir.clock_time(unread)) + g.time_out * interval '1 second' END;
+            greatest(released, weir_internal.clock_time(unread)) + g.time_out * interval '1 second' END;
     END IF;
     RETURN CASE WHEN unread IS NOT NULL THEN greatest(
-        greatest(g.moved_at, weir.clock_time(unread)) + g.time_out * interval '1 second',
+        greatest(g.moved_at, weir_internal.clock_time(unread)) + g.time_out * interval '1 second',
         (SELECT max(CASE WHEN r.lease_until < pg_postmaster_start_time()
                          THEN pg_postmaster_start_time() + interval '10 minutes'
                          ELSE r.lease_until END)
-         FROM weir.reader_batch b JOIN weir.reader r USING (group_id, reader_id)
+         FROM weir_internal.reader_batch b JOIN weir_internal.reader r USING (group_id, reader_id)
          WHERE b.group_id = in_group_id AND b.state = 'open' AND r.token = b.token)) END;
 END $$;
-COMMENT ON FUNCTION weir.times_out_at(bigint, bigint) IS 'When a subscriber holds nothing of a stream back any more; null: not while nothing is unread, or it has no time-out.';
+COMMENT ON FUNCTION weir_internal.times_out_at(bigint, bigint) IS 'When a subscriber holds nothing of a stream back any more; null: not while nothing is unread, or it has no time-out.';
 
 -- A subscriber that stops for good and has released all up to its end (or lost it) needs nothing more:
 -- what comes after it is for the others. If all have, what at least one of them has released may go.
-CREATE FUNCTION weir.holders(in_stream_id bigint)
+CREATE OR REPLACE FUNCTION weir_internal.holders(in_stream_id bigint)
 RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 3
 AS $$
     WITH RECURSIVE h AS MATERIALIZED (
         SELECT g.group_id, g.name, gs.published_cut AS cut, p.past,
-               weir.times_out_at(g.group_id, in_stream_id) AS times_out_at,
+               weir_internal.times_out_at(g.group_id, in_stream_id) AS times_out_at,
                CASE WHEN p.past IS NULL THEN false
-                    ELSE weir.oldest_unread(in_stream_id, p.past, gs.end_cut) IS NULL END AS finished
-        FROM weir.reader_group_stream gs JOIN weir.reader_group g USING (group_id)
-        JOIN weir.stream s USING (stream_id)
+                    ELSE weir_internal.oldest_unread(in_stream_id, p.past, gs.end_cut) IS NULL END AS finished
+        FROM weir_internal.reader_group_stream gs JOIN weir_internal.reader_group g USING (group_id)
+        JOIN weir_internal.stream s USING (stream_id)
         CROSS JOIN LATERAL (
             SELECT CASE WHEN gs.end_cut IS NOT NULL
-                THEN weir.readable_cut(in_stream_id, gs.published_cut, s.head) END AS past OFFSET 0) p
+                THEN weir_internal.readable_cut(in_stream_id, gs.published_cut, s.head) END AS past OFFSET 0) p
         WHERE gs.stream_id = in_stream_id AND g.subscriber
     ), done AS MATERIALIZED (
         SELECT h.past, row_number() OVER () AS n
@@ -140,7 +140,7 @@ AS $$
     ), any_of AS (
         SELECT d.past, d.n FROM done d WHERE d.n = 1
         UNION ALL
-        SELECT weir.join_cuts(in_stream_id, a.past, d.past), d.n
+        SELECT weir_internal.join_cuts(in_stream_id, a.past, d.past), d.n
         FROM any_of a JOIN done d ON d.n = a.n + 1
     )
     SELECT h.group_id, h.name,
@@ -151,11 +151,11 @@ AS $$
         SELECT FROM h o
         WHERE NOT o.finished AND coalesce(o.times_out_at > clock_timestamp(), true))
 $$;
-COMMENT ON FUNCTION weir.holders(bigint) IS 'The subscribers that have a say in what may be truncated: what each has released, and when it holds nothing back any more.';
+COMMENT ON FUNCTION weir_internal.holders(bigint) IS 'The subscribers that have a say in what may be truncated: what each has released, and when it holds nothing back any more.';
 
 -- All that a decision about one locked stream rests on, and when time alone will change it or bring a
 -- warning.
-CREATE FUNCTION weir.retention_inputs(in_stream_id bigint)
+CREATE OR REPLACE FUNCTION weir_internal.retention_inputs(in_stream_id bigint)
 RETURNS TABLE (now timestamptz, tail_events bigint, tail_bytes bigint, head_events bigint,
                head_bytes bigint, subscribers jsonb, limits jsonb, next_at timestamptz)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
@@ -164,45 +164,45 @@ AS $$
 BEGIN
     now := clock_timestamp();
     SELECT z.events, z.bytes INTO tail_events, tail_bytes
-    FROM weir.size_till(in_stream_id, weir.tail_cut(in_stream_id)) z;
+    FROM weir_internal.size_till(in_stream_id, weir_internal.tail_cut(in_stream_id)) z;
     SELECT z.events, z.bytes INTO head_events, head_bytes
-    FROM weir.stream s CROSS JOIN LATERAL weir.size_till(s.stream_id, s.head) z
+    FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, s.head) z
     WHERE s.stream_id = in_stream_id;
     SELECT coalesce(jsonb_agg(jsonb_build_object('name', h.name, 'cut', h.cut,
                'timed_out', coalesce(h.times_out_at <= now, false)) ORDER BY h.name), '[]'),
            least(min(h.times_out_at) FILTER (WHERE h.times_out_at > now),
                  min(w.at) FILTER (WHERE w.at > now))
     INTO subscribers, next_at
-    FROM weir.holders(in_stream_id) h
+    FROM weir_internal.holders(in_stream_id) h
     CROSS JOIN LATERAL (
-        SELECT weir.stale_after(h.group_id, in_stream_id) - weir.warning_time(in_stream_id) AS at) w;
+        SELECT weir_internal.stale_after(h.group_id, in_stream_id) - weir_internal.warning_time(in_stream_id) AS at) w;
     SELECT coalesce(jsonb_object_agg(l.which, jsonb_build_object(
                'recorded_at', extract(epoch FROM l.recorded_at), 'cut', l.cut, 'bytes', l.bytes)),
            '{}')
-    INTO limits FROM weir.retention_limits(in_stream_id, now, tail_bytes) l;
+    INTO limits FROM weir_internal.retention_limits(in_stream_id, now, tail_bytes) l;
     -- The next record that comes of an age.
     next_at := least(next_at, (
-        SELECT min(n.at) FROM weir.stream s
+        SELECT min(n.at) FROM weir_internal.stream s
         CROSS JOIN LATERAL unnest(ARRAY[s.retain_min_age, s.retain_max_age]) AS a (age)
         CROSS JOIN LATERAL (
-            SELECT c.recorded_at + a.age * interval '1 second' AS at FROM weir.stream_cut c
+            SELECT c.recorded_at + a.age * interval '1 second' AS at FROM weir_internal.stream_cut c
             WHERE c.stream_id = s.stream_id
               AND c.recorded_at > now - a.age * interval '1 second'
             ORDER BY c.recorded_at LIMIT 1) n
         WHERE s.stream_id = in_stream_id AND a.age IS NOT NULL));
     RETURN NEXT;
 END $$;
-COMMENT ON FUNCTION weir.retention_inputs(bigint) IS 'For jobs: what a decision of retention rests on.';
+COMMENT ON FUNCTION weir_internal.retention_inputs(bigint) IS 'For jobs: what a decision of retention rests on.';
 
 -- When retention will overtake what a subscriber has released, if the stream grows and the subscriber
 -- releases as they did in the last day (or since they began). Null: never, at these rates. A maximum
 -- does so, but not before each minimum allows it; with consumption off a minimum does without one.
-CREATE FUNCTION weir.stale_after(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION weir_internal.stale_after(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
 DECLARE
     now CONSTANT timestamptz := clock_timestamp();
-    s weir.stream;
+    s weir_internal.stream;
     released jsonb;
     last jsonb;
     before record;
@@ -215,52 +215,52 @@ DECLARE
     speed double precision := 0;
     due double precision;
 BEGIN
-    SELECT * INTO s FROM weir.stream o WHERE o.stream_id = in_stream_id;
+    SELECT * INTO s FROM weir_internal.stream o WHERE o.stream_id = in_stream_id;
     IF s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL AND (s.retain_by_consumption
             OR s.retain_min_age IS NULL AND s.retain_min_bytes IS NULL) THEN
         RETURN NULL;
     END IF;
-    SELECT weir.readable_cut(in_stream_id, gs.published_cut, s.head), gs.end_cut INTO released, last
-    FROM weir.reader_group_stream gs
+    SELECT weir_internal.readable_cut(in_stream_id, gs.published_cut, s.head), gs.end_cut INTO released, last
+    FROM weir_internal.reader_group_stream gs
     WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id;
-    first := weir.oldest_unread(in_stream_id, released, last);
+    first := weir_internal.oldest_unread(in_stream_id, released, last);
     IF first IS NULL THEN
         RETURN NULL;
     END IF;
-    SELECT z.bytes INTO done FROM weir.size_till(in_stream_id, released) z;
+    SELECT z.bytes INTO done FROM weir_internal.size_till(in_stream_id, released) z;
     SELECT b.at, b.cut INTO before FROM (
         (SELECT c.created_at AS at, c.cuts -> in_stream_id::text AS cut, 1 AS rank
-         FROM weir.checkpoint c WHERE c.group_id = in_group_id AND c.published
+         FROM weir_internal.checkpoint c WHERE c.group_id = in_group_id AND c.published
            AND c.cuts ? in_stream_id::text AND c.created_at <= now - interval '1 day'
          ORDER BY c.created_at DESC LIMIT 1)
         UNION ALL
         SELECT g.created_at, gs.start_cut, 2
-        FROM weir.reader_group_stream gs JOIN weir.reader_group g USING (group_id)
+        FROM weir_internal.reader_group_stream gs JOIN weir_internal.reader_group g USING (group_id)
         WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id) b
     ORDER BY b.rank LIMIT 1;
     BEGIN
-        passed := coalesce(greatest(first - weir.clock_after(in_stream_id, before.cut), 0), 0)
+        passed := coalesce(greatest(first - weir_internal.clock_after(in_stream_id, before.cut), 0), 0)
                   / greatest(1, 1000000 * extract(epoch FROM now - before.at));
         SELECT greatest(done - z.bytes, 0) / greatest(1, extract(epoch FROM now - before.at))
-        INTO freed FROM weir.size_till(in_stream_id, before.cut) z;
+        INTO freed FROM weir_internal.size_till(in_stream_id, before.cut) z;
     EXCEPTION WHEN SQLSTATE 'WEIR2' THEN
         NULL;  -- what lay there is pruned: as if it had released nothing since
     END;
-    SELECT z.bytes INTO tail FROM weir.size_till(in_stream_id, weir.tail_cut(in_stream_id)) z;
+    SELECT z.bytes INTO tail FROM weir_internal.size_till(in_stream_id, weir_internal.tail_cut(in_stream_id)) z;
     IF s.retain_max_bytes IS NOT NULL OR s.retain_min_bytes IS NOT NULL THEN
         SELECT (tail - r.bytes) / greatest(1, extract(epoch FROM now - r.at)) - freed
         INTO speed FROM (
-            (SELECT c.recorded_at AS at, c.bytes, 1 AS rank FROM weir.stream_cut c
+            (SELECT c.recorded_at AS at, c.bytes, 1 AS rank FROM weir_internal.stream_cut c
              WHERE c.stream_id = in_stream_id AND c.recorded_at <= now - interval '1 day'
              ORDER BY c.recorded_at DESC LIMIT 1)
             UNION ALL
-            (SELECT c.recorded_at, c.bytes, 2 FROM weir.stream_cut c
+            (SELECT c.recorded_at, c.bytes, 2 FROM weir_internal.stream_cut c
              WHERE c.stream_id = in_stream_id ORDER BY c.recorded_at LIMIT 1)
             UNION ALL SELECT s.created_at, 0, 3) r
         ORDER BY r.rank LIMIT 1;
         -- A minimum size keeps all of a record of which it keeps a part.
         SELECT tail - coalesce(min(c.bytes), tail) INTO beyond
-        FROM weir.stream_cut c WHERE c.stream_id = in_stream_id AND c.bytes > done;
+        FROM weir_internal.stream_cut c WHERE c.stream_id = in_stream_id AND c.bytes > done;
     END IF;
     -- In how many seconds each limit allows it or demands it; infinity: never.
     WITH each AS (
@@ -268,7 +268,7 @@ BEGIN
                             ELSE 'infinity' END AS due
         FROM (VALUES ('min', s.retain_min_age), ('max', s.retain_max_age)) a (kind, age)
         CROSS JOIN LATERAL (SELECT
-            (extract(epoch FROM weir.clock_time(first) - now) + a.age)::double precision AS due) d
+            (extract(epoch FROM weir_internal.clock_time(first) - now) + a.age)::double precision AS due) d
         WHERE a.age IS NOT NULL
         UNION ALL
         SELECT z.kind, CASE WHEN z.room <= 0 THEN 0 WHEN speed > 0 THEN z.room / speed
@@ -283,4 +283,57 @@ BEGIN
                  min(e.due) FILTER (WHERE e.kind = 'max') AS most FROM each e) m;
     RETURN CASE WHEN due < 3e9 THEN now + due * interval '1 second' END;
 END $$;
-COMMENT ON FUNCTION weir.stale_after(bigint, bigint) IS 'When, at the present rates, retention will delete what a subscriber has not released: what exceeds a maximum and no minimum keeps, or, with consumption off, what no minimum keeps; null: never.';
+COMMENT ON FUNCTION weir_internal.stale_after(bigint, bigint) IS 'When, at the present rates, retention will delete what a subscriber has not released: what exceeds a maximum and no minimum keeps, or, with consumption off, what no minimum keeps; null: never.';
+
+-- Also what those had not read that have released it by hand, and what an open batch holds.
+CREATE OR REPLACE FUNCTION weir_internal.lost_to(in_stream_id bigint, in_cut jsonb, in_subscribers boolean DEFAULT true)
+RETURNS jsonb
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+    SELECT coalesce(jsonb_object_agg(g.name, o.events - n.events), '{}')
+    FROM weir_internal.stream s JOIN weir_internal.reader_group_stream gs USING (stream_id)
+    JOIN weir_internal.reader_group g USING (group_id)
+    CROSS JOIN LATERAL (SELECT weir_internal.group_cut(gs.group_id, gs.stream_id) AS cut OFFSET 0) p
+    CROSS JOIN LATERAL weir_internal.unread_from(in_stream_id, p.cut, in_cut, gs.end_cut) n
+    CROSS JOIN LATERAL weir_internal.unread_from(in_stream_id, p.cut, s.head, gs.end_cut) o
+    WHERE s.stream_id = in_stream_id AND g.subscriber = in_subscribers AND p.cut <> in_cut
+      AND NOT weir_internal.at_or_before(in_stream_id, in_cut, p.cut) AND o.events > n.events
+$$;
+COMMENT ON FUNCTION weir_internal.lost_to(bigint, jsonb, boolean) IS 'Per subscriber, or per group that is none, how many events it has not read that lie between the head of a stream and a cut that it is to be truncated at.';
+
+-- Each recorded cut has passed all that those before it have. So unless it is the newest of those that
+-- are not larger, the last one that a cut has passed is found by halves: where one segment lags far
+-- behind, testing each would take seconds under the locks.
+CREATE OR REPLACE FUNCTION weir_internal.last_record(in_stream_id bigint, in_cut jsonb) RETURNS timestamptz
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+DECLARE
+    till CONSTANT bigint := (SELECT z.bytes FROM weir_internal.size_till(in_stream_id, in_cut) z);
+    newest weir_internal.stream_cut;
+    known timestamptz[];
+    passed integer := 0;  -- so many of them it has passed
+    ahead integer;        -- from this one on none
+    middle integer;
+BEGIN
+    SELECT * INTO newest FROM weir_internal.stream_cut r
+    WHERE r.stream_id = in_stream_id AND r.bytes <= till ORDER BY r.recorded_at DESC LIMIT 1;
+    IF newest IS NULL OR weir_internal.at_or_before(in_stream_id, newest.cut, in_cut) THEN
+        RETURN newest.recorded_at;
+    END IF;
+    known := array(SELECT r.recorded_at FROM weir_internal.stream_cut r
+                   WHERE r.stream_id = in_stream_id AND r.bytes <= till ORDER BY r.recorded_at);
+    ahead := cardinality(known);
+    WHILE ahead - passed > 1 LOOP
+        middle := (passed + ahead) / 2;
+        IF weir_internal.at_or_before(in_stream_id, (
+                SELECT r.cut FROM weir_internal.stream_cut r
+                WHERE r.stream_id = in_stream_id AND r.recorded_at = known[middle]), in_cut)
+        THEN
+            passed := middle;
+        ELSE
+            ahead := middle;
+        END IF;
+    END LOOP;
+    RETURN known[passed];
+END $$;
+COMMENT ON FUNCTION weir_internal.last_record(bigint, jsonb) IS 'When the last recorded cut was recorded that lies at or before a cut; null: none does.';

@@ -3,7 +3,7 @@
 -- no tables, so what makes and drops those tables runs with the rights of the owner; names and
 -- types come from jobs as identifiers and type numbers, never as SQL.
 
-CREATE FUNCTION weir.make_staging(in_name text, in_columns text[], in_types oid[], in_modifiers integer[])
+CREATE OR REPLACE FUNCTION weir_internal.make_staging(in_name text, in_columns text[], in_types oid[], in_modifiers integer[])
 RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -24,10 +24,10 @@ BEGIN
     EXECUTE format('GRANT SELECT ON weir_staging.%I TO weir_publisher', in_name);
     RETURN format('COPY weir_staging.%I (%s) FROM STDIN (FORMAT csv)', in_name, names);
 END $$;
-COMMENT ON FUNCTION weir.make_staging(text, text[], oid[], integer[]) IS 'For jobs: makes a table for the rows that an attempt writes; returns the COPY that fills it.';
+COMMENT ON FUNCTION weir_internal.make_staging(text, text[], oid[], integer[]) IS 'For jobs: makes a table for the rows that an attempt writes; returns the COPY that fills it.';
 
 -- The search path that the owner of a table has after logging in: what his triggers are written for.
-CREATE FUNCTION weir.owner_path(in_table text) RETURNS text
+CREATE OR REPLACE FUNCTION weir_internal.owner_path(in_table text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$
     SELECT replace(replace(coalesce(
@@ -40,12 +40,12 @@ AS $$
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = split_part(in_table, '.', 1) AND c.relname = split_part(in_table, '.', 2)
 $$;
-COMMENT ON FUNCTION weir.owner_path(text) IS 'For jobs: the search path that the owner of a table has after logging in.';
+COMMENT ON FUNCTION weir_internal.owner_path(text) IS 'For jobs: the search path that the owner of a table has after logging in.';
 
 -- Every row of the pieces, or an error. It runs as weir_publisher, a role that may only read staged
 -- rows and insert where its right to was granted: what the table's triggers do is done with the rights
 -- of that role, and in a function like this one they can't take another. in_path is for them.
-CREATE FUNCTION weir.publish_staging(in_name text, in_table text, in_pieces text[], in_path text)
+CREATE OR REPLACE FUNCTION weir_internal.publish_staging(in_name text, in_table text, in_pieces text[], in_path text)
 RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -100,12 +100,12 @@ BEGIN
     EXECUTE statement USING in_pieces;
     RETURN staged;
 END $$;
-COMMENT ON FUNCTION weir.publish_staging(text, text, text[], text) IS 'For jobs: puts staged rows into the table they are for; returns how many there were.';
+COMMENT ON FUNCTION weir_internal.publish_staging(text, text, text[], text) IS 'For jobs: puts staged rows into the table they are for; returns how many there were.';
 
 -- What the tables' constraints put off until the commit, done now: in a session of the jobs' login it
 -- would be done with its rights. Postgres 18 keeps the role with what is put off; before, a trigger may
 -- put something off again, and nobody can see whether it did: so none of others may be able to.
-CREATE FUNCTION weir.settle_constraints(in_tables text[], in_paths text[]) RETURNS void
+CREATE OR REPLACE FUNCTION weir_internal.settle_constraints(in_tables text[], in_paths text[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -139,25 +139,25 @@ BEGIN
         END IF;
     END IF;
 END $$;
-COMMENT ON FUNCTION weir.settle_constraints(text[], text[]) IS 'For jobs: checks what the constraints of tables put off until the commit.';
+COMMENT ON FUNCTION weir_internal.settle_constraints(text[], text[]) IS 'For jobs: checks what the constraints of tables put off until the commit.';
 
-CREATE FUNCTION weir.drop_staging(in_name text) RETURNS void
+CREATE OR REPLACE FUNCTION weir_internal.drop_staging(in_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     EXECUTE format('DROP TABLE IF EXISTS weir_staging.%I', in_name);
 END $$;
-COMMENT ON FUNCTION weir.drop_staging(text) IS 'For jobs: drops a table of staged rows.';
+COMMENT ON FUNCTION weir_internal.drop_staging(text) IS 'For jobs: drops a table of staged rows.';
 
-CREATE FUNCTION weir.dead_staging() RETURNS SETOF text
+CREATE OR REPLACE FUNCTION weir_internal.dead_staging() RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$
     SELECT c.relname::text FROM pg_class c
     CROSS JOIN LATERAL regexp_match(c.relname, '^g(\d+)_b(\d+)_a(\d+)_') n
     WHERE c.relnamespace = 'weir_staging'::regnamespace AND c.relkind = 'r'
-      AND NOT EXISTS (SELECT FROM weir.reader_batch b
+      AND NOT EXISTS (SELECT FROM weir_internal.reader_batch b
                       WHERE b.state = 'open' AND b.group_id = n[1]::bigint
                         AND b.batch_id = n[2]::bigint AND b.attempt = n[3]::integer)
     ORDER BY c.oid
 $$;
-COMMENT ON FUNCTION weir.dead_staging() IS 'For jobs: the tables of staged rows whose attempt can''t commit any more.';
+COMMENT ON FUNCTION weir_internal.dead_staging() IS 'For jobs: the tables of staged rows whose attempt can''t commit any more.';

@@ -3,6 +3,8 @@
 from alembic import context
 
 connection = context.config.attributes["connection"]
-context.configure(connection=connection, version_table_schema="weir", transactional_ddl=True)
+context.configure(
+    connection=connection, version_table_schema="weir_internal", transactional_ddl=True
+)
 with context.begin_transaction():
     context.run_migrations()

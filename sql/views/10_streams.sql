@@ -1,16 +1,16 @@
 -- A condition on a view's column reaches an index where the column is a table's own, or the expression of
 -- an index (tests/sql/test_view_cost.py has what is usually asked). Of a deleted stream only its row in
 -- stream is left, so that what has the stream's name needs no look at its state.
-CREATE VIEW weir.streams AS
-SELECT s.scope || '/' || s.name AS stream, s.state, s.created_at, s.routing_key, s.on_missing_key,
-       s.on_bad_rows, s.retain_by_consumption, s.current_epoch, s.head, weir.tail_cut(s.stream_id) AS tail,
-       weir.clock_time(s.last_clock) AS last_clock,
+CREATE OR REPLACE VIEW weir.streams AS
+SELECT s.stream_name AS stream, s.state, s.created_at, s.routing_key, s.on_missing_key,
+       s.on_bad_rows, s.retain_by_consumption, s.current_epoch, s.head, weir_internal.tail_cut(s.stream_id) AS tail,
+       weir_internal.clock_time(s.last_clock) AS last_clock,
        tail_size.events AS events_appended,
        tail_size.events - head_size.events AS events_retained,
        tail_size.bytes - head_size.bytes AS bytes_retained, s.stream_id
-FROM weir.stream s
-CROSS JOIN LATERAL weir.size_till(s.stream_id, weir.tail_cut(s.stream_id)) tail_size
-CROSS JOIN LATERAL weir.size_till(s.stream_id, s.head) head_size
+FROM weir_internal.stream s
+CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, weir_internal.tail_cut(s.stream_id)) tail_size
+CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, s.head) head_size
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.streams IS 'Each stream with its configuration, head, tail and sizes.';
 COMMENT ON COLUMN weir.streams.state IS 'active or sealed.';
@@ -20,20 +20,20 @@ COMMENT ON COLUMN weir.streams.events_appended IS 'Since it was created.';
 COMMENT ON COLUMN weir.streams.events_retained IS 'Between head and tail.';
 COMMENT ON COLUMN weir.streams.bytes_retained IS 'Their bytes, as first committed.';
 
-CREATE VIEW weir.epochs AS
+CREATE OR REPLACE VIEW weir.epochs AS
 SELECT e.stream_name AS stream, e.epoch, e.reference_epoch, e.cause,
-       weir.clock_time(e.created_at) AS created_at, e.splits, e.merges, e.sealed_events,
+       weir_internal.clock_time(e.created_at) AS created_at, e.splits, e.merges, e.sealed_events,
        e.sealed_bytes, e.request_id
-FROM weir.epoch e;
+FROM weir_internal.epoch e;
 COMMENT ON VIEW weir.epochs IS 'The generations of each stream''s segments, and what made them.';
 
-CREATE VIEW weir.segments AS
-SELECT s.scope || '/' || s.name AS stream, weir.segment_name(g.segment_id) AS segment, g.key_low,
+CREATE OR REPLACE VIEW weir.segments AS
+SELECT s.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment, g.key_low,
        g.key_high, g.creation_epoch, g.sealed_epoch, coalesce(t.tail_offset, g.events) AS events,
        coalesce(t.tail_bytes, g.bytes) AS bytes, g.sealed_epoch IS NULL AS active, g.segment_id
-FROM weir.segment g
-JOIN weir.stream s USING (stream_id)
-LEFT JOIN weir.segment_tail t USING (stream_id, segment_id)
+FROM weir_internal.segment g
+JOIN weir_internal.stream s USING (stream_id)
+LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.segments IS 'All segments, with their key ranges, epochs and sizes.';
 COMMENT ON COLUMN weir.segments.events IS 'How many were ever appended to it; while it is active also the next offset.';
@@ -41,90 +41,91 @@ COMMENT ON COLUMN weir.segments.bytes IS 'Their bytes, as first committed.';
 COMMENT ON COLUMN weir.segments.active IS 'Whether the last epoch has it (also that of a sealed stream).';
 COMMENT ON COLUMN weir.segments.segment_id IS 'creation epoch << 32 | number.';
 
-CREATE VIEW weir.transactions AS
+CREATE OR REPLACE VIEW weir.transactions AS
 SELECT t.stream_name AS stream, t.transaction_number, t.state, t.attempt, t.epoch,
        t.writer_id, t.batch_id, t.source, t.opened_at, t.lease_until, t.ended_at,
-       weir.clock_time(t.clock) AS clock, t.events, t.bytes, t.files, t.rejected
-FROM weir.transaction t;
+       weir_internal.clock_time(t.clock) AS clock, t.events, t.bytes, t.files, t.rejected
+FROM weir_internal.transaction t;
 COMMENT ON VIEW weir.transactions IS 'Every append, with what became of it.';
 COMMENT ON COLUMN weir.transactions.transaction_number IS '1, 2, 3 ... per stream.';
 COMMENT ON COLUMN weir.transactions.state IS 'open, committed or aborted.';
 COMMENT ON COLUMN weir.transactions.clock IS 'The time of the commit: that of all its events.';
 
-CREATE VIEW weir.input_files AS
-SELECT s.scope || '/' || s.name AS stream, i.path, i.bytes, i.transaction_number, t.state
-FROM weir.transaction_input i
-JOIN weir.transaction t USING (stream_id, transaction_number)
-JOIN weir.stream s USING (stream_id)
+CREATE OR REPLACE VIEW weir.input_files AS
+SELECT s.stream_name AS stream, i.path, i.bytes, i.transaction_number, t.state
+FROM weir_internal.transaction_input i
+JOIN weir_internal.transaction t USING (stream_id, transaction_number)
+JOIN weir_internal.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.input_files IS 'Which input file was appended by which transaction.';
 COMMENT ON COLUMN weir.input_files.transaction_number IS 'Which transaction.';
 COMMENT ON COLUMN weir.input_files.state IS 'What became of the transaction: open, committed or aborted.';
 
-CREATE VIEW weir.data_files AS
-SELECT s.scope || '/' || s.name AS stream, weir.segment_name(g.segment_id) AS segment,
+CREATE OR REPLACE VIEW weir.data_files AS
+SELECT s.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment,
        f.start_offset, f.events, f.bytes, f.transaction_number, f.path
-FROM weir.data_file f
-JOIN weir.segment g USING (stream_id, segment_id)
-JOIN weir.stream s USING (stream_id);
+FROM weir_internal.data_file f
+JOIN weir_internal.segment g USING (stream_id, segment_id)
+JOIN weir_internal.stream s USING (stream_id);
 COMMENT ON VIEW weir.data_files IS 'The Parquet files that hold the events now.';
 COMMENT ON COLUMN weir.data_files.segment IS 'The segment whose events it holds, as number.epoch.';
 
-CREATE VIEW weir.time_indexes AS
-SELECT s.scope || '/' || s.name AS stream, weir.segment_name(g.segment_id) AS segment,
-       i.start_offset, i.events, i.bytes, weir.clock_time(i.clock) AS clock, i.transaction_number
-FROM weir.time_index i
-JOIN weir.segment g USING (stream_id, segment_id)
-JOIN weir.stream s USING (stream_id)
+CREATE OR REPLACE VIEW weir.time_indexes AS
+SELECT s.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment,
+       i.start_offset, i.events, i.bytes, weir_internal.clock_time(i.clock) AS clock, i.transaction_number
+FROM weir_internal.time_index i
+JOIN weir_internal.segment g USING (stream_id, segment_id)
+JOIN weir_internal.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.time_indexes IS 'Which offsets of which segment were committed when.';
 COMMENT ON COLUMN weir.time_indexes.clock IS 'The time of the commit.';
 
-CREATE VIEW weir.retention_set AS
-SELECT s.scope || '/' || s.name AS stream, c.recorded_at, weir.clock_time(c.clock) AS clock, c.cut,
+CREATE OR REPLACE VIEW weir.retention_set AS
+SELECT s.stream_name AS stream, c.recorded_at, weir_internal.clock_time(c.clock) AS clock, c.cut,
        c.events, c.bytes
-FROM weir.stream_cut c JOIN weir.stream s USING (stream_id)
+FROM weir_internal.stream_cut c JOIN weir_internal.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.retention_set IS 'The recorded stream cuts.';
 
-CREATE VIEW weir.retention_decisions AS
-SELECT s.scope || '/' || s.name AS stream, d.decided_at, d.rule, d.reason, d.head, d.bound, d.cut,
+CREATE OR REPLACE VIEW weir.retention_decisions AS
+SELECT s.stream_name AS stream, d.decided_at, d.rule, d.reason, d.head, d.bound, d.cut,
        d.held_by, d.overtaken, d.left_out, d.lost, d.events, d.bytes
-FROM weir.retention_decision d JOIN weir.stream s USING (stream_id)
+FROM weir_internal.retention_decision d JOIN weir_internal.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.retention_decisions IS 'What retention decided, and why.';
 
-CREATE VIEW weir.retention_status AS
-SELECT s.scope || '/' || s.name AS stream, d.rule, d.reason, d.decided_at, d.held_by, d.left_out,
+CREATE OR REPLACE VIEW weir.retention_status AS
+SELECT s.stream_name AS stream, d.rule, d.reason, d.decided_at, d.held_by, d.left_out,
        s.retained_at AS looked_at,
        (SELECT greatest(min(u.due_at), s.retained_at + s.retention_every * interval '1 second')
-        FROM weir.retention_due u WHERE u.stream_id = s.stream_id HAVING min(u.due_at) IS NOT NULL)
+        FROM weir_internal.retention_due u WHERE u.stream_id = s.stream_id HAVING min(u.due_at) IS NOT NULL)
            AS due_at
-FROM weir.stream s
+FROM weir_internal.stream s
 LEFT JOIN LATERAL (
-    SELECT * FROM weir.retention_decision r WHERE r.stream_id = s.stream_id
+    SELECT r.rule, r.reason, r.decided_at, r.held_by, r.left_out
+    FROM weir_internal.retention_decision r WHERE r.stream_id = s.stream_id
     ORDER BY r.decided_at DESC LIMIT 1) d ON true
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.retention_status IS 'Why each stream is as long as it is: the last decision, and when there will be another.';
 COMMENT ON COLUMN weir.retention_status.looked_at IS 'When retention last looked at it; a decision that is the same as the last is not recorded again.';
 COMMENT ON COLUMN weir.retention_status.due_at IS 'When it will look at it again; null: when something changes.';
 
-CREATE VIEW weir.garbage_files AS
-SELECT g.root, g.path, s.scope || '/' || s.name AS stream, g.reason, g.bytes, g.dead_at
-FROM weir.garbage g LEFT JOIN weir.stream s USING (stream_id);
+CREATE OR REPLACE VIEW weir.garbage_files AS
+SELECT g.root, g.path, s.stream_name AS stream, g.reason, g.bytes, g.dead_at
+FROM weir_internal.garbage g LEFT JOIN weir_internal.stream s USING (stream_id);
 COMMENT ON VIEW weir.garbage_files IS 'Files that nothing refers to any more and that are not deleted yet.';
 
-CREATE VIEW weir.job_runs AS
+CREATE OR REPLACE VIEW weir.job_runs AS
 SELECT dag_id, run_id, task_id, map_index, try_number, job, arguments, state, started_at,
        updated_at, CASE WHEN state IN ('succeeded', 'failed') THEN updated_at END AS ended_at, progress, report,
        error
-FROM weir.job_run;
+FROM weir_internal.job_run;
 COMMENT ON VIEW weir.job_runs IS 'What each job did.';
 COMMENT ON COLUMN weir.job_runs.ended_at IS 'When it was done or failed; null while it runs.';
 
-CREATE VIEW weir.requests AS
+CREATE OR REPLACE VIEW weir.requests AS
 SELECT r.request_id, r.operation, r.object, r.result, r.finished_at,
        r.finished_at AS ended_at
-FROM weir.request r;
+FROM weir_internal.request r;
 COMMENT ON VIEW weir.requests IS 'Who changed what by hand: every scale, update, truncation, seal ... with what it returned.';
 COMMENT ON COLUMN weir.requests.ended_at IS 'When it was done: the same as finished_at, by the name that other views have.';

@@ -1,27 +1,27 @@
-CREATE VIEW weir.positions AS
-SELECT g.name AS reader_group, s.scope || '/' || s.name AS stream,
-       weir.segment_name(p.segment_id) AS segment, n.key_low, n.key_high, p.state, p.next_offset,
+CREATE OR REPLACE VIEW weir.positions AS
+SELECT g.name AS reader_group, s.stream_name AS stream,
+       weir_internal.segment_name(p.segment_id) AS segment, n.key_low, n.key_high, p.state, p.next_offset,
        CASE WHEN p.state = 'completed' THEN 0
             ELSE greatest(coalesce(t.tail_offset, n.events) - coalesce(p.next_offset, 0), 0)
        END AS unread_events,
        p.reader_id
-FROM weir.reader_group_segment p
-JOIN weir.reader_group g USING (group_id)
-JOIN weir.stream s USING (stream_id)
-JOIN weir.segment n USING (stream_id, segment_id)
-LEFT JOIN weir.segment_tail t USING (stream_id, segment_id);
+FROM weir_internal.reader_group_segment p
+JOIN weir_internal.reader_group g USING (group_id)
+JOIN weir_internal.stream s USING (stream_id)
+JOIN weir_internal.segment n USING (stream_id, segment_id)
+LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id);
 COMMENT ON VIEW weir.positions IS 'Where each group stands in each segment, who owns it, and how much is in it.';
 COMMENT ON COLUMN weir.positions.unread_events IS 'From there to the end of the segment as it is now; of its successors nothing.';
 
 -- As it is weighed when segments are assigned.
-CREATE VIEW weir.assignment AS
+CREATE OR REPLACE VIEW weir.assignment AS
 SELECT a.*, b.batch_id
 FROM (
     SELECT reader_group, reader_id, count(*) AS segments, sum(key_high - key_low) AS key_space,
            sum(unread_events)::bigint AS unread_events
     FROM weir.positions WHERE state IN ('assigned', 'unassigned')
     GROUP BY reader_group, reader_id) a
-LEFT JOIN (weir.reader_group g JOIN weir.reader_batch b ON b.group_id = g.group_id AND b.state = 'open')
+LEFT JOIN (weir_internal.reader_group g JOIN weir_internal.reader_batch b ON b.group_id = g.group_id AND b.state = 'open')
     ON g.name = a.reader_group AND b.reader_id = a.reader_id;
 COMMENT ON VIEW weir.assignment IS 'How the segments of each group are shared out: one row per reader that owns some, and one without a reader for those that nobody owns.';
 COMMENT ON COLUMN weir.assignment.reader_id IS 'Who owns them; null: nobody yet.';
@@ -30,12 +30,12 @@ COMMENT ON COLUMN weir.assignment.key_space IS 'Their part of the key space; the
 COMMENT ON COLUMN weir.assignment.unread_events IS 'Events to read in them, those of an open batch included.';
 COMMENT ON COLUMN weir.assignment.batch_id IS 'The open batch of this reader.';
 
-CREATE VIEW weir.readers AS
+CREATE OR REPLACE VIEW weir.readers AS
 SELECT g.name AS reader_group, r.reader_id, r.token, r.joined_at, r.lease_until,
        r.lease_until < clock_timestamp() AS lapsed, coalesce(a.segments, 0) AS segments,
        coalesce(a.unread_events, 0) AS unread_events, a.batch_id
-FROM weir.reader r
-JOIN weir.reader_group g USING (group_id)
+FROM weir_internal.reader r
+JOIN weir_internal.reader_group g USING (group_id)
 LEFT JOIN weir.assignment a ON a.reader_group = g.name AND a.reader_id = r.reader_id;
 COMMENT ON VIEW weir.readers IS 'The readers that have joined, and how much each owns.';
 COMMENT ON COLUMN weir.readers.reader_id IS 'DAG, run, task and map index: the same over retries.';
@@ -45,29 +45,29 @@ COMMENT ON COLUMN weir.readers.batch_id IS 'The open batch that it reads.';
 
 -- Lag is the clock of the newest event less that of the oldest unread one: its age at the tail; zero
 -- when there is nothing to read. What lies below the head can't be read any more: it is lost, not unread.
-CREATE VIEW weir.lag AS
-SELECT g.name AS reader_group, s.scope || '/' || s.name AS stream, p.cut AS position,
+CREATE OR REPLACE VIEW weir.lag AS
+SELECT g.name AS reader_group, s.stream_name AS stream, p.cut AS position,
        u.events AS unread_events, u.bytes AS unread_bytes,
        gs.lost_events + CASE WHEN u.readable = p.cut THEN 0 ELSE
-           (SELECT b.events FROM weir.unread_from(gs.stream_id, p.cut, p.cut, p.last) b) - u.events
+           (SELECT b.events FROM weir_internal.unread_from(gs.stream_id, p.cut, p.cut, p.last) b) - u.events
        END AS lost_events,
        CASE WHEN u.events = 0 THEN interval '0' ELSE
-           ((SELECT max(i.clock) FROM weir.time_index i WHERE i.stream_id = gs.stream_id) - u.oldest)
+           ((SELECT max(i.clock) FROM weir_internal.time_index i WHERE i.stream_id = gs.stream_id) - u.oldest)
            * interval '1 microsecond'
        END AS lag,
-       CASE WHEN u.events > 0 THEN weir.clock_time(u.oldest) END AS behind_since,
+       CASE WHEN u.events > 0 THEN weir_internal.clock_time(u.oldest) END AS behind_since,
        CASE WHEN u.events > 0
-            THEN greatest(interval '0', statement_timestamp() - weir.clock_time(u.oldest))
+            THEN greatest(interval '0', statement_timestamp() - weir_internal.clock_time(u.oldest))
             ELSE interval '0' END AS waiting,
        p.last AS end_cut, p.last IS NOT NULL AND u.events = 0 AS at_end, gs.stream_id
-FROM weir.reader_group_stream gs
-JOIN weir.reader_group g USING (group_id)
-JOIN weir.stream s USING (stream_id)
+FROM weir_internal.reader_group_stream gs
+JOIN weir_internal.reader_group g USING (group_id)
+JOIN weir_internal.stream s USING (stream_id)
 CROSS JOIN LATERAL (
-    SELECT weir.group_cut(gs.group_id, gs.stream_id) AS cut,
+    SELECT weir_internal.group_cut(gs.group_id, gs.stream_id) AS cut,
            CASE WHEN s.state = 'active' THEN gs.end_cut
-                ELSE coalesce(gs.end_cut, weir.tail_cut(gs.stream_id)) END AS last OFFSET 0) p
-CROSS JOIN LATERAL weir.unread_from(gs.stream_id, p.cut, s.head, p.last) u
+                ELSE coalesce(gs.end_cut, weir_internal.tail_cut(gs.stream_id)) END AS last OFFSET 0) p
+CROSS JOIN LATERAL weir_internal.unread_from(gs.stream_id, p.cut, s.head, p.last) u
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.lag IS 'What each group has not read yet of each stream: events, bytes and time; and what it lost.';
 COMMENT ON COLUMN weir.lag.position IS 'The cut where it reads on: what lies before it is committed.';
@@ -84,17 +84,17 @@ COMMENT ON COLUMN weir.lag.at_end IS 'Whether it has read all that it will ever 
 -- Unread bytes (semantics 15): what would be read again after going back to the last checkpoint counts,
 -- so reading alone does not lower it. A group that was reset to before its last checkpoint counts from
 -- where it stands, as does one without any.
-CREATE VIEW weir.unread AS
+CREATE OR REPLACE VIEW weir.unread AS
 SELECT l.reader_group, l.stream, c.name AS checkpoint,
        greatest(l.unread_events, u.events) AS events_since_checkpoint,
        greatest(l.unread_bytes, u.bytes) AS bytes_since_checkpoint,
        l.unread_events AS events_since_position, l.unread_bytes AS bytes_since_position
 FROM weir.lag l
-JOIN weir.reader_group g ON g.name = l.reader_group
-JOIN weir.stream s USING (stream_id)
+JOIN weir_internal.reader_group g ON g.name = l.reader_group
+JOIN weir_internal.stream s USING (stream_id)
 LEFT JOIN LATERAL (
-    SELECT * FROM weir.last_checkpoint(g.group_id) n WHERE n.cuts ? l.stream_id::text) c ON true
-LEFT JOIN LATERAL weir.unread_from(
+    SELECT * FROM weir_internal.last_checkpoint(g.group_id) n WHERE n.cuts ? l.stream_id::text) c ON true
+LEFT JOIN LATERAL weir_internal.unread_from(
     l.stream_id, c.cuts -> l.stream_id::text, s.head, l.end_cut) u ON true;
 COMMENT ON VIEW weir.unread IS 'How much each group has to read from its last checkpoint on, and from its position on.';
 COMMENT ON COLUMN weir.unread.checkpoint IS 'Its newest complete checkpoint; null without any: then both count from its position.';
@@ -105,14 +105,14 @@ COMMENT ON COLUMN weir.unread.bytes_since_position IS 'Their bytes, as first com
 
 -- An hour, and the time during which at least one batch was open: a group that has caught up waits for
 -- most of an hour, which says nothing about how fast it reads.
-CREATE VIEW weir.catch_up AS
+CREATE OR REPLACE VIEW weir.catch_up AS
 SELECT g.name AS reader_group, l.unread_events, l.unread_bytes, l.lag, l.waiting,
        w.append_rate, r.read_rate,
        CASE WHEN l.unread_events = 0 THEN interval '0'
             WHEN r.read_rate > w.append_rate
             THEN l.unread_events / (r.read_rate - w.append_rate) * interval '1 second'
        END AS catch_up
-FROM weir.reader_group g
+FROM weir_internal.reader_group g
 JOIN (
     SELECT reader_group, sum(unread_events)::bigint AS unread_events,
            sum(unread_bytes)::bigint AS unread_bytes, max(lag) AS lag,
@@ -122,18 +122,18 @@ CROSS JOIN LATERAL (
     SELECT coalesce(sum(t.events / extract(epoch FROM least(
                interval '1 hour', statement_timestamp() - s.created_at))), 0)::double precision
            AS append_rate
-    FROM weir.reader_group_stream gs
-    JOIN weir.stream s ON s.stream_id = gs.stream_id AND s.state = 'active' AND gs.end_cut IS NULL
-    JOIN weir.transaction t ON t.stream_id = s.stream_id
-        AND t.stream_name = s.scope || '/' || s.name
-        AND weir.clock_time(t.clock) > statement_timestamp() - interval '1 hour'
+    FROM weir_internal.reader_group_stream gs
+    JOIN weir_internal.stream s ON s.stream_id = gs.stream_id AND s.state = 'active' AND gs.end_cut IS NULL
+    JOIN weir_internal.transaction t ON t.stream_id = s.stream_id
+        AND t.stream_name = s.stream_name
+        AND weir_internal.clock_time(t.clock) > statement_timestamp() - interval '1 hour'
     WHERE gs.group_id = g.group_id) w
 CROSS JOIN LATERAL (
     SELECT max(b.events) / nullif(extract(epoch FROM sum(upper(busy) - lower(busy))), 0)
            ::double precision AS read_rate
     FROM (SELECT sum(b.events)::double precision AS events,
                  range_agg(tstzrange(least(b.opened_at, b.committed_at), b.committed_at)) AS times
-          FROM weir.reader_batch b
+          FROM weir_internal.reader_batch b
           WHERE b.group_id = g.group_id AND b.state = 'committed'
             AND b.committed_at > statement_timestamp() - interval '1 hour') b
     CROSS JOIN LATERAL unnest(b.times) AS busy) r;
@@ -147,26 +147,26 @@ COMMENT ON COLUMN weir.catch_up.read_rate IS 'Events per second of the batches t
 COMMENT ON COLUMN weir.catch_up.catch_up IS '0 when nothing is unread; null when it does not catch up, or has committed nothing in the last hour.';
 
 -- How far it has read is asked only where all of its streams have an end.
-CREATE VIEW weir.reader_groups AS
+CREATE OR REPLACE VIEW weir.reader_groups AS
 SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1 second' AS time_out,
        g.generation, g.on_gap, g.max_outstanding, g.created_at,
        g.moved_at,
-       (SELECT string_agg(s.scope || '/' || s.name || CASE WHEN s.state = 'deleted' THEN ' (deleted)' ELSE '' END,
+       (SELECT string_agg(s.stream_name || CASE WHEN s.state = 'deleted' THEN ' (deleted)' ELSE '' END,
                           ', ' ORDER BY s.scope, s.name)
-        FROM weir.reader_group_stream gs JOIN weir.stream s USING (stream_id)
+        FROM weir_internal.reader_group_stream gs JOIN weir_internal.stream s USING (stream_id)
         WHERE gs.group_id = g.group_id) AS streams,
-       (SELECT count(*) FROM weir.reader r WHERE r.group_id = g.group_id) AS readers,
-       (SELECT count(*) FROM weir.reader_batch b
+       (SELECT count(*) FROM weir_internal.reader r WHERE r.group_id = g.group_id) AS readers,
+       (SELECT count(*) FROM weir_internal.reader_batch b
         WHERE b.group_id = g.group_id AND b.state = 'open') AS open_batches,
        c.name AS checkpoint, c.created_at AS checkpoint_at,
        CASE WHEN EXISTS (
-           SELECT FROM weir.reader_group_stream gs JOIN weir.stream s USING (stream_id)
+           SELECT FROM weir_internal.reader_group_stream gs JOIN weir_internal.stream s USING (stream_id)
            WHERE gs.group_id = g.group_id AND gs.end_cut IS NULL AND s.state = 'active')
        THEN false
        ELSE coalesce((SELECT bool_and(l.at_end) FROM weir.lag l WHERE l.reader_group = g.name), false)
        END AS at_end
-FROM weir.reader_group g
-LEFT JOIN LATERAL weir.last_checkpoint(g.group_id) c ON true;
+FROM weir_internal.reader_group g
+LEFT JOIN LATERAL weir_internal.last_checkpoint(g.group_id) c ON true;
 COMMENT ON VIEW weir.reader_groups IS 'The reader groups.';
 COMMENT ON COLUMN weir.reader_groups.time_out IS 'So long without activity of its readers, and with something unread, and a subscriber holds nothing back any more; null: never.';
 COMMENT ON COLUMN weir.reader_groups.streams IS 'What it reads.';
@@ -176,21 +176,21 @@ COMMENT ON COLUMN weir.reader_groups.checkpoint IS 'Its newest complete checkpoi
 COMMENT ON COLUMN weir.reader_groups.checkpoint_at IS 'When that was asked for.';
 COMMENT ON COLUMN weir.reader_groups.at_end IS 'Whether it has read all that it will ever have to read: each stream up to the group''s end, or sealed and read through.';
 
-CREATE VIEW weir.batches AS
+CREATE OR REPLACE VIEW weir.batches AS
 SELECT g.name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, b.attempt, b.events,
        b.bytes, b.opened_at, b.committed_at, b.committed_at AS ended_at, b.outputs, b.bounds, b.rest,
        b.rejected, b.error
-FROM weir.reader_batch b JOIN weir.reader_group g USING (group_id);
+FROM weir_internal.reader_batch b JOIN weir_internal.reader_group g USING (group_id);
 COMMENT ON VIEW weir.batches IS 'What was read at once, and what became of it; that of the past is kept for metadata_history.';
 COMMENT ON COLUMN weir.batches.ended_at IS 'When it was committed: the same as committed_at, by the name that other views have.';
 
-CREATE VIEW weir.open_batches AS
+CREATE OR REPLACE VIEW weir.open_batches AS
 SELECT g.name AS reader_group, b.batch_id, b.reader_id, b.attempt, b.opened_at,
        clock_timestamp() - b.opened_at AS open_for, jsonb_array_length(b.bounds) AS segments,
        b.events, b.bytes, coalesce(r.lease_until < clock_timestamp(), true) AS lapsed
-FROM weir.reader_batch b
-JOIN weir.reader_group g USING (group_id)
-LEFT JOIN weir.reader r USING (group_id, reader_id)
+FROM weir_internal.reader_batch b
+JOIN weir_internal.reader_group g USING (group_id)
+LEFT JOIN weir_internal.reader r USING (group_id, reader_id)
 WHERE b.state = 'open';
 COMMENT ON VIEW weir.open_batches IS 'What is being read now: by whom, since when, how much.';
 COMMENT ON COLUMN weir.open_batches.reader_id IS 'The reader that holds it.';
@@ -199,33 +199,33 @@ COMMENT ON COLUMN weir.open_batches.open_for IS 'How long ago that was.';
 COMMENT ON COLUMN weir.open_batches.segments IS 'How many it reads.';
 COMMENT ON COLUMN weir.open_batches.lapsed IS 'Whether its reader''s lease has run out, so that another may take it over now.';
 
-CREATE VIEW weir.parquet_outputs AS
+CREATE OR REPLACE VIEW weir.parquet_outputs AS
 SELECT g.name AS reader_group, o.batch_id, o.committed_at, o.output,
        o.root || '/' || o.path AS path
-FROM weir.parquet_output o JOIN weir.reader_group g USING (group_id);
+FROM weir_internal.parquet_output o JOIN weir_internal.reader_group g USING (group_id);
 COMMENT ON VIEW weir.parquet_outputs IS 'The Parquet folders that count: exactly one attempt per batch and output.';
 COMMENT ON COLUMN weir.parquet_outputs.output IS 'What the job calls it.';
 COMMENT ON COLUMN weir.parquet_outputs.path IS 'The folder, as Spark opens it.';
 
-CREATE VIEW weir.checkpoints AS
+CREATE OR REPLACE VIEW weir.checkpoints AS
 SELECT g.name AS reader_group, c.name AS checkpoint, c.kind, c.state, c.created_at, c.expires_at,
-       c.ended_at, c.published, c.waits_for, s.scope || '/' || s.name AS stream, entry.value AS cut
-FROM weir.checkpoint c
-JOIN weir.reader_group g USING (group_id)
+       c.ended_at, c.published, c.waits_for, s.stream_name AS stream, entry.value AS cut
+FROM weir_internal.checkpoint c
+JOIN weir_internal.reader_group g USING (group_id)
 CROSS JOIN LATERAL jsonb_each(c.cuts) entry
-LEFT JOIN weir.stream s ON s.stream_id = entry.key::bigint;
+LEFT JOIN weir_internal.stream s ON s.stream_id = entry.key::bigint;
 COMMENT ON VIEW weir.checkpoints IS 'The checkpoints of each group, one row per stream.';
 COMMENT ON COLUMN weir.checkpoints.checkpoint IS 'Given by a person, or automatic-<clock>.';
 COMMENT ON COLUMN weir.checkpoints.cut IS 'Where the group stood in the stream, or will stand when it is complete.';
 
-CREATE VIEW weir.checkpoint_blockers AS
+CREATE OR REPLACE VIEW weir.checkpoint_blockers AS
 SELECT g.name AS reader_group, c.name AS checkpoint, c.created_at, c.expires_at, b.batch_id,
        b.reader_id, b.opened_at, b.events, coalesce(r.lease_until < clock_timestamp(), true) AS lapsed
-FROM weir.checkpoint c
-JOIN weir.reader_group g USING (group_id)
-JOIN weir.reader_batch b ON b.group_id = c.group_id AND b.state = 'open'
+FROM weir_internal.checkpoint c
+JOIN weir_internal.reader_group g USING (group_id)
+JOIN weir_internal.reader_batch b ON b.group_id = c.group_id AND b.state = 'open'
     AND b.batch_id = ANY (c.waits_for)
-LEFT JOIN weir.reader r ON r.group_id = b.group_id AND r.reader_id = b.reader_id
+LEFT JOIN weir_internal.reader r ON r.group_id = b.group_id AND r.reader_id = b.reader_id
 WHERE c.state = 'waiting';
 COMMENT ON VIEW weir.checkpoint_blockers IS 'Who the waiting checkpoints wait for: one row per batch that is not committed yet.';
 COMMENT ON COLUMN weir.checkpoint_blockers.checkpoint IS 'The one that waits.';
@@ -235,17 +235,17 @@ COMMENT ON COLUMN weir.checkpoint_blockers.reader_id IS 'Who reads the batch.';
 COMMENT ON COLUMN weir.checkpoint_blockers.opened_at IS 'Since when.';
 COMMENT ON COLUMN weir.checkpoint_blockers.lapsed IS 'Whether its reader''s lease has run out, so that another may take it over now.';
 
-CREATE VIEW weir.subscribers AS
-SELECT s.scope || '/' || s.name AS stream, g.name AS reader_group, g.release,
+CREATE OR REPLACE VIEW weir.subscribers AS
+SELECT s.stream_name AS stream, g.name AS reader_group, g.release,
        gs.published_cut AS released, gs.published_at AS released_at, held.events AS held_events,
        held.bytes AS held_bytes, g.moved_at AS active_at, t.at AS times_out_at,
        coalesce(t.at <= clock_timestamp(), false) AS timed_out,
-       weir.stale_after(gs.group_id, gs.stream_id) AS stale_after
-FROM weir.reader_group_stream gs
-JOIN weir.reader_group g USING (group_id)
-JOIN weir.stream s USING (stream_id)
-CROSS JOIN LATERAL weir.unread_from(gs.stream_id, gs.published_cut, s.head, gs.end_cut) held
-CROSS JOIN LATERAL (SELECT weir.times_out_at(gs.group_id, gs.stream_id) AS at) t
+       weir_internal.stale_after(gs.group_id, gs.stream_id) AS stale_after
+FROM weir_internal.reader_group_stream gs
+JOIN weir_internal.reader_group g USING (group_id)
+JOIN weir_internal.stream s USING (stream_id)
+CROSS JOIN LATERAL weir_internal.unread_from(gs.stream_id, gs.published_cut, s.head, gs.end_cut) held
+CROSS JOIN LATERAL (SELECT weir_internal.times_out_at(gs.group_id, gs.stream_id) AS at) t
 WHERE g.subscriber AND s.state <> 'deleted';
 COMMENT ON VIEW weir.subscribers IS 'Who holds what back, and how long still.';
 COMMENT ON COLUMN weir.subscribers.released IS 'What lies before it may be deleted as far as this group is concerned.';
@@ -257,9 +257,9 @@ COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When it holds nothing back a
 COMMENT ON COLUMN weir.subscribers.timed_out IS 'Whether it holds nothing back now.';
 COMMENT ON COLUMN weir.subscribers.stale_after IS 'When, at the present rates, retention will delete what it has not released: what exceeds a maximum and no minimum keeps, or, with consumption off, what no minimum keeps; null: never.';
 
-CREATE VIEW weir.retention_alerts AS
-SELECT s.scope || '/' || s.name AS stream, a.reader_group, a.alert, a.at, a.message
-FROM weir.stream s CROSS JOIN LATERAL weir.alerts_of(s.stream_id) a
+CREATE OR REPLACE VIEW weir.retention_alerts AS
+SELECT s.stream_name AS stream, a.reader_group, a.alert, a.at, a.message
+FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.alerts_of(s.stream_id) a
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.retention_alerts IS 'What somebody should look at: subscribers that have timed out, will be overtaken by retention within a day (or a fifth of the age that is the limit), or lost events in the last week.';
 COMMENT ON COLUMN weir.retention_alerts.alert IS 'timed out, soon stale or lost.';

@@ -88,8 +88,8 @@ def test_a_consumer_had_several_batches_and_parts_were_added_up(told: Told, stor
 
 
 def test_the_reader_login_may_read_views_only(told: Told, story: Story) -> None:
-    for statement in ("SELECT * FROM weir.stream", "DELETE FROM weir.streams",
-                      "SELECT * FROM weir.job_run", "CREATE TABLE t ()"):  # fmt: skip
+    for statement in ("SELECT * FROM weir_internal.stream", "DELETE FROM weir.streams",
+                      "SELECT * FROM weir_internal.job_run", "CREATE TABLE t ()"):  # fmt: skip
         with pytest.raises(Exception, match=r"permission denied|cannot delete"):
             story.views.rows(statement)
 
@@ -287,7 +287,8 @@ def test_no_secret_is_in_a_log_or_in_a_table(
     assert sum("task_id=" in path for path in places) > 20
     places["server.log"] = (installation.postgres.home / "server.log").read_text(errors="replace")
     for database, table in (
-        ("weir", "weir.job_run"), ("weir", "weir.request"), ("weir", "weir.transaction"),
+        ("weir", "weir_internal.job_run"), ("weir", "weir_internal.request"),
+        ("weir", "weir_internal.transaction"),
         ("airflow", "xcom"), ("airflow", "rendered_task_instance_fields"), ("airflow", "dag_run"),
         ("airflow", "log"), ("airflow", "serialized_dag"), ("airflow", "task_instance"),
     ):  # fmt: skip

@@ -7,7 +7,9 @@ from weir.database.migrate import sql_folder
 
 LOCK = re.compile(r"FOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)")
 WRITE = re.compile(r"\b(?:INSERT INTO|DELETE FROM|(?<!KEY )(?<!FOR )(?<!DO )UPDATE) (\w+)")
-_FUNCTION = re.compile(r"CREATE FUNCTION weir\.(\w+)\(.*?AS \$\$(.*?)\$\$", re.DOTALL)
+_FUNCTION = re.compile(
+    r"CREATE OR REPLACE FUNCTION weir_internal\.(\w+)\(.*?AS \$\$(.*?)\$\$", re.DOTALL
+)
 
 
 @cache
@@ -15,7 +17,7 @@ def functions() -> dict[str, str]:
     """The bodies of the functions that lock or write, or call one that does, by name."""
     texts = [path.read_text() for path in sorted(sql_folder().glob("functions/*.sql"))]
     bodies = {name: body for text in texts for name, body in _FUNCTION.findall(text)}
-    found = {name: body.replace("weir.", "") for name, body in bodies.items()}
+    found = {name: body.replace("weir_internal.", "") for name, body in bodies.items()}
     does = {name for name, body in found.items() if LOCK.search(body) or WRITE.search(body)}
     calls = re.compile(rf"\b({'|'.join(sorted(does))})\(")
     return {name: body for name, body in found.items() if name in does or calls.search(body)}

@@ -316,7 +316,7 @@ def test_every_operation_locks_in_order_before_it_writes_and_what_it_writes_to(
 
 
 def test_every_table_has_an_owner(database: Database) -> None:
-    tables = rows(database, "SELECT tablename FROM pg_tables WHERE schemaname = 'weir'")
+    tables = rows(database, "SELECT tablename FROM pg_tables WHERE schemaname = 'weir_internal'")
     assert {row.tablename for row in tables} == OWNER.keys()
 
 

@@ -95,7 +95,7 @@ def test_a_deleted_stream_leaves_nothing_but_garbage(lane: Lane) -> None:
         lane.database,
         """SELECT table_name FROM information_schema.columns JOIN pg_tables
             ON tablename = table_name AND schemaname = table_schema
-        WHERE table_schema = 'weir' AND column_name = 'stream_id'""",
+        WHERE table_schema = 'weir_internal' AND column_name = 'stream_id'""",
     )
     assert len(tables) > 10
     left = [

@@ -135,7 +135,7 @@ def holding(dsn: str, statement: str) -> Iterator[Callable[[], bool]]:
     connection = psycopg2.connect(dsn)
     watcher = psycopg2.connect(dsn)
     watcher.autocommit = True
-    connection.cursor().execute("SET search_path TO weir")
+    connection.cursor().execute("SET search_path TO weir_internal, weir")
     connection.cursor().execute(statement)
 
     def somebody_waits() -> bool:
@@ -161,7 +161,7 @@ def execute(dsn: str, statement: str) -> list[tuple[Any, ...]]:
     connection.autocommit = True
     try:
         cursor = connection.cursor()
-        cursor.execute("SET search_path TO weir")
+        cursor.execute("SET search_path TO weir_internal, weir")
         cursor.execute(statement)
         return list(cursor.fetchall()) if cursor.description else []
     finally:
@@ -175,7 +175,7 @@ def slow_commits(database: TestDatabase, seconds: float) -> Iterator[Callable[[]
         database.owner_dsn,
         f"""CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS
             $$ BEGIN PERFORM pg_sleep({seconds}); RETURN NULL; END $$;
-        CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON weir.transaction
+        CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON weir_internal.transaction
             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.state = 'committed')
             EXECUTE FUNCTION be_slow();
         GRANT EXECUTE ON FUNCTION be_slow TO PUBLIC""",

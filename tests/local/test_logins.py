@@ -81,7 +81,7 @@ def test_the_views_login_changes_and_makes_nothing(server: EmbeddedPostgres) -> 
         "CREATE TABLE public.mine (n int)",
         "CREATE TEMPORARY TABLE mine (n int)",
         "CREATE SCHEMA mine",
-        "SELECT weir.make_staging('mine', ARRAY['n'], ARRAY[23::oid], ARRAY[-1])",
+        "SELECT weir_internal.make_staging('mine', ARRAY['n'], ARRAY[23::oid], ARRAY[-1])",
     ):
         connection = psycopg2.connect(server.dsn("weir", "weir_view"))
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):

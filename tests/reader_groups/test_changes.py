@@ -282,7 +282,7 @@ def test_a_deleted_group_leaves_no_row_and_of_what_it_did_not_finish_no_file(
         database,
         """SELECT table_name FROM information_schema.columns JOIN pg_tables
             ON tablename = table_name AND schemaname = table_schema
-        WHERE table_schema = 'weir' AND column_name = 'group_id' ORDER BY 1""",
+        WHERE table_schema = 'weir_internal' AND column_name = 'group_id' ORDER BY 1""",
     )
 
     def known(one: Group) -> list[str]:

@@ -332,15 +332,16 @@ def stranger(postgres_server: EmbeddedPostgres, as_owner: Execute, table: str) -
 
 
 HOSTILE = {
-    "acting": ("DELETE FROM weir.request;", "BEFORE INSERT"),
-    "asking for the role": ("SET ROLE weir_app; DELETE FROM weir.request;", "BEFORE INSERT"),
-    "going back": ("RESET ROLE; DELETE FROM weir.request;", "AFTER INSERT"),
+    "acting": ("DELETE FROM weir_internal.request;", "BEFORE INSERT"),
+    "asking for the role": (
+        "SET ROLE weir_app; DELETE FROM weir_internal.request;", "BEFORE INSERT"),
+    "going back": ("RESET ROLE; DELETE FROM weir_internal.request;", "AFTER INSERT"),
     "put off": (
-        "DELETE FROM weir.request;", "AFTER INSERT DEFERRABLE INITIALLY DEFERRED"),
+        "DELETE FROM weir_internal.request;", "AFTER INSERT DEFERRABLE INITIALLY DEFERRED"),
     "put off again": (
         "IF NEW.said = 'one' THEN SET CONSTRAINTS ALL DEFERRED; "
         "UPDATE {t} SET said = 'again' WHERE n = NEW.n; "
-        "ELSIF NEW.said = 'again' THEN DELETE FROM weir.request; END IF;",
+        "ELSIF NEW.said = 'again' THEN DELETE FROM weir_internal.request; END IF;",
         "AFTER INSERT OR UPDATE DEFERRABLE INITIALLY DEFERRED"),
 }  # fmt: skip
 

@@ -68,7 +68,7 @@ def submitted(
 
 def everything(database: Database, warehouse: Path) -> dict[str, Any]:
     """All rows of all tables, but for what is known of jobs, and all files."""
-    names = rows(database, "SELECT tablename FROM pg_tables WHERE schemaname = 'weir'")
+    names = rows(database, "SELECT tablename FROM pg_tables WHERE schemaname = 'weir_internal'")
     found: dict[str, Any] = {
         name: sorted(str(row) for row in rows(database, f"SELECT * FROM {name}"))
         for (name,) in names
@@ -231,7 +231,7 @@ def test_with_a_wrong_database_nothing_is_destroyed(
 ) -> None:
     lane, group = abandoned
     pass_time(lane, 2 * DAY)
-    [[sealed]] = rows(database, "SELECT scope || '/' || name FROM stream WHERE state = 'sealed'")
+    [[sealed]] = rows(database, "SELECT stream_name FROM stream WHERE state = 'sealed'")
     (warehouse / MARK).write_text("that of the right database\n1\n")
     before = everything(database, warehouse)
     arguments = {

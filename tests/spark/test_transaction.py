@@ -64,7 +64,7 @@ def refusing(weir: Installation, test_database: TestDatabase) -> Installation:
         connection.cursor().execute(
             """CREATE FUNCTION weir.refuse() RETURNS trigger LANGUAGE plpgsql AS
                 $$ BEGIN RAISE EXCEPTION USING ERRCODE = '22P05', MESSAGE = 'no'; END $$;
-            CREATE TRIGGER refuse BEFORE INSERT ON weir.data_file
+            CREATE TRIGGER refuse BEFORE INSERT ON weir_internal.data_file
                 FOR EACH ROW EXECUTE FUNCTION weir.refuse()"""
         )
     return weir

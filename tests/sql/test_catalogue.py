@@ -19,50 +19,75 @@ def _rows(dsn: str, sql: str) -> list[tuple[object, ...]]:
         connection.close()
 
 
-def test_every_table_view_column_of_a_table_and_function_has_a_comment(
+def test_everything_has_a_comment_but_columns_that_refer_to_another_table(
     test_database: TestDatabase,
 ) -> None:
     bare = _rows(
         test_database.owner_dsn,
         """SELECT c.relname, a.attname FROM pg_class c
         LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-            AND c.relkind = 'r'
-        WHERE c.relnamespace = 'weir'::regnamespace AND c.relkind IN ('r', 'v')
-          AND c.relname <> 'alembic_version'
+        WHERE c.relnamespace IN ('weir'::regnamespace, 'weir_internal'::regnamespace)
+          AND c.relkind IN ('r', 'v')
           AND (obj_description(c.oid, 'pg_class') IS NULL
-               OR a.attnum IS NOT NULL AND col_description(c.oid, a.attnum) IS NULL)
+               OR a.attnum IS NOT NULL AND col_description(c.oid, a.attnum) IS NULL
+                  AND NOT EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = c.oid
+                                  AND f.contype = 'f' AND a.attnum = ANY (f.conkey)))
         UNION ALL
-        SELECT p.proname, NULL FROM pg_proc p WHERE p.pronamespace = 'weir'::regnamespace
+        SELECT p.proname, NULL FROM pg_proc p
+        WHERE p.pronamespace IN ('weir'::regnamespace, 'weir_internal'::regnamespace)
           AND obj_description(p.oid, 'pg_proc') IS NULL""",
     )
     assert bare == []
 
 
-def test_the_reader_login_reads_every_view_and_no_table(
+def test_what_people_may_ask_is_in_one_schema_and_the_tables_are_in_another(
     postgres_server: EmbeddedPostgres, test_database: TestDatabase
 ) -> None:
     dsn = postgres_server.dsn(test_database.name, "weir_view")
-    relations = _rows(
-        test_database.owner_dsn,
-        """SELECT relname, relkind FROM pg_class WHERE relnamespace = 'weir'::regnamespace
-        AND relkind IN ('r', 'v') ORDER BY relname""",
+    views, tables = (
+        _rows(
+            test_database.owner_dsn,
+            f"""SELECT CAST(oid AS regclass), relkind FROM pg_class WHERE relkind IN ('r', 'v')
+            AND relnamespace = '{schema}'::regnamespace""",
+        )
+        for schema in ("weir", "weir_internal")
     )
-    assert {kind for _, kind in relations} == {"r", "v"}
-    for name, kind in relations:
-        if kind == "v":
-            _rows(dsn, f"SELECT * FROM weir.{name}")
-        else:
-            with pytest.raises(errors.InsufficientPrivilege):
-                _rows(dsn, f"SELECT * FROM weir.{name}")
+    assert {kind for _, kind in views} == {"v"}
+    assert {kind for _, kind in tables} == {"r"}
+    for name, _ in views:
+        _rows(dsn, f"SELECT * FROM {name}")
+    for name, _ in tables:
+        with pytest.raises(errors.InsufficientPrivilege):
+            _rows(dsn, f"SELECT * FROM {name}")
+
+
+def test_readers_call_the_functions_of_one_schema_only(
+    postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> None:
+    dsn = postgres_server.dsn(test_database.name, "weir_view")
+    [(callable_,)] = _rows(
+        dsn,
+        """SELECT bool_and(has_function_privilege(oid, 'EXECUTE')) FROM pg_proc
+        WHERE pronamespace = 'weir'::regnamespace""",
+    )
+    assert callable_
+    with pytest.raises(errors.InsufficientPrivilege, match="schema weir_internal"):
+        _rows(dsn, "SELECT weir_internal.segment_name(1)")
+    # Also not by way of something that does not look names up.
+    powers = """SELECT CAST(oid AS regprocedure) FROM pg_proc
+        WHERE pronamespace = 'weir_internal'::regnamespace AND prosecdef AND provolatile = 'v'
+          AND has_function_privilege(oid, 'EXECUTE')"""
+    assert _rows(dsn, powers) == []
+    assert len(_rows(test_database.dsn, powers)) >= 4
 
 
 def test_the_jobs_login_changes_rows_but_no_table(test_database: TestDatabase) -> None:
-    assert _rows(test_database.dsn, "SELECT count(*) FROM weir.stream") == [(0,)]
+    assert _rows(test_database.dsn, "SELECT count(*) FROM weir_internal.stream") == [(0,)]
     for forbidden in (
-        "ALTER TABLE weir.stream ADD COLUMN more text",
+        "ALTER TABLE weir_internal.stream ADD COLUMN more text",
         "CREATE TABLE weir.more (id int)",
         "DROP VIEW weir.lag",
-        "UPDATE weir.installation SET installation_id = gen_random_uuid()",
+        "UPDATE weir_internal.installation SET installation_id = gen_random_uuid()",
     ):
         with pytest.raises(errors.InsufficientPrivilege):
             _rows(test_database.dsn, forbidden)
@@ -70,8 +95,8 @@ def test_the_jobs_login_changes_rows_but_no_table(test_database: TestDatabase) -
 
 def test_migrating_again_changes_nothing(test_database: TestDatabase) -> None:
     columns = """SELECT table_name, column_name, data_type FROM information_schema.columns
-        WHERE table_schema = 'weir' ORDER BY 1, ordinal_position"""
-    identity = "SELECT installation_id FROM weir.installation"
+        WHERE table_schema LIKE 'weir%' ORDER BY 1, ordinal_position"""
+    identity = "SELECT installation_id FROM weir_internal.installation"
     before = _rows(test_database.owner_dsn, columns), _rows(test_database.owner_dsn, identity)
     migrate.upgrade(test_database.owner_dsn)
     after = _rows(test_database.owner_dsn, columns), _rows(test_database.owner_dsn, identity)

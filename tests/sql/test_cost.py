@@ -159,7 +159,7 @@ def test_no_statistics_are_kept_of_whose_stream_a_row_is(database: Database) -> 
     kept = rows(
         database,
         """SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-        WHERE c.relnamespace = 'weir'::regnamespace AND c.relkind = 'r'
+        WHERE c.relnamespace = 'weir_internal'::regnamespace AND c.relkind = 'r'
           AND a.attname = 'stream_id' AND a.attstattarget IS DISTINCT FROM 0""",
     )
     assert [row.relname for row in kept] == ["stream"]
@@ -193,7 +193,8 @@ def with_copies(group: Group, count: int) -> None:
             SELECT new.group_id, stream_id, start_cut FROM new, reader_group_stream
             WHERE reader_group_stream.group_id = :g
         ), readers AS (
-            INSERT INTO reader SELECT new.group_id, reader_id, token, lease_until, joined_at
+            INSERT INTO reader (group_id, reader_id, token, lease_until, joined_at)
+            SELECT new.group_id, reader_id, token, lease_until, joined_at
             FROM new, reader WHERE reader.group_id = :g
         ), batches AS (
             INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds, events,

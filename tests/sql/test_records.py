@@ -307,7 +307,7 @@ def test_no_view_shows_a_stream_that_was_deleted(database: Database) -> None:
 
 def calls(plan: dict[str, Any]) -> int:
     """How often Weir's functions were called that a plan reads from."""
-    weirs = plan.get("Schema") == "weir" and "Function Name" in plan
+    weirs = plan.get("Schema") in ("weir", "weir_internal") and "Function Name" in plan
     called = plan["Actual Loops"] if weirs else 0
     return int(called) + sum(calls(part) for part in plan.get("Plans", []))
 

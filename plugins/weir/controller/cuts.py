@@ -50,7 +50,7 @@ def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int])
     """
     row = connection.execute(
         text(
-            """SELECT scope || '/' || name AS stream, head, next_segment_number,
+            """SELECT stream_name AS stream, head, next_segment_number,
                 (SELECT min(epoch) FROM epoch e WHERE e.stream_id = s.stream_id) AS first_epoch
             FROM stream s WHERE stream_id = :s"""
         ),
@@ -83,8 +83,9 @@ AROUND = """
     SELECT g.segment_id, g.key_low, g.key_high, NULL
     FROM (SELECT min(sealed_epoch) AS oldest, max(creation_epoch) AS newest FROM listed) e
     CROSS JOIN LATERAL (
-        SELECT * FROM segment o WHERE o.stream_id = :s AND o.segment_id >= e.oldest::bigint << 32
-        AND o.segment_id < (e.newest + 1)::bigint << 32 OFFSET 0) g"""
+        SELECT * FROM segment o
+        WHERE o.stream_id = :s AND o.segment_id >= first_segment_id(e.oldest)
+        AND o.segment_id < first_segment_id(e.newest + 1) OFFSET 0) g"""
 
 
 def check_cut(connection: Connection, stream_id: int, cut: StreamCut) -> None:

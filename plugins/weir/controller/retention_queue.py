@@ -46,10 +46,10 @@ def due_streams(
             AND (s.retained_at IS NULL OR s.retention_every IS NULL
                  OR s.retained_at + s.retention_every * interval '1 second' <= clock_timestamp())"""
     else:
-        chosen = "(s.scope || '/' || s.name = ANY(CAST(:names AS text[])) OR NOT :named)"
+        chosen = "(s.stream_name = ANY(CAST(:names AS text[])) OR NOT :named)"
     rows = connection.execute(
         text(
-            f"""SELECT s.stream_id, s.scope || '/' || s.name FROM stream s
+            f"""SELECT s.stream_id, s.stream_name FROM stream s
             WHERE s.state = 'active' AND {chosen} ORDER BY s.stream_id"""  # noqa: S608 - constants
         ),
         {} if names is None else {"names": [str(n) for n in names], "named": bool(names)},

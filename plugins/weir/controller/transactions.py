@@ -335,7 +335,7 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
     candidates = database.transaction(
         lambda c: c.execute(
             text(
-                f"""SELECT stream_id, transaction_number, s.scope || '/' || s.name
+                f"""SELECT stream_id, transaction_number, s.stream_name
                 FROM transaction t JOIN stream s USING (stream_id) WHERE {lapsed}"""  # noqa: S608 - constant
             ),
             {"lease": lease},

@@ -32,7 +32,7 @@ log = logging.getLogger("weir.database")
 # frees the locks of a client a minute after the client froze, or its machine or network failed. By
 # itself, the server would detect that only after two hours.
 _SESSION = {
-    "search_path": "weir",
+    "search_path": "weir_internal, weir",
     "timezone": "UTC",
     "lock_timeout": "1min",
     "default_transaction_isolation": "read committed",
@@ -381,10 +381,11 @@ def _check_session(connection: Any) -> None:
     for (name, wanted), is_ in zip(_SESSION.items(), found, strict=True):
         if is_ != wanted:
             connection.close()
+            given = wanted if name == "search_path" else f"'{wanted}'"  # in quotes it is one schema
             raise InvalidInput(
                 "login_settings_wrong",
                 f"with the setting pooler the login {login} must have {name} = {wanted!r}, but it "
-                f"has {is_!r}: ALTER ROLE {login} SET {name} = '{wanted}', and let the pooler "
+                f"has {is_!r}: ALTER ROLE {login} SET {name} = {given}, and let the pooler "
                 "reconnect.",
             )
 

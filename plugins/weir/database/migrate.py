@@ -1,4 +1,4 @@
-"""Brings the schema `weir` up to date: tables by Alembic, then functions, views and grants anew.
+"""Upgrades the database: tables by migrations, then functions, views, comments and grants.
 
 `python -m weir.database.migrate` uses the login of WEIR_DATABASE_OWNER (anything libpq takes),
 which must own the database; jobs and readers have lesser logins.
@@ -13,10 +13,12 @@ import psycopg2
 import sqlalchemy
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from weir.database import connection_string
-from weir.errors import InvalidInput, Unavailable
+from weir.database.definitions import in_use, replace_definitions
+from weir.errors import Conflict, InvalidInput, Unavailable
 
 # Two migrations of one database wait for each other on this advisory lock.
 _LOCK = 7_305_808_869_231_650_151  # "weir" and a few random bits
@@ -30,12 +32,13 @@ def sql_folder() -> Path:
     return tree if tree.is_dir() else Path(str(resources.files("weir.sql")))
 
 
-def upgrade(dsn: str) -> None:
+def upgrade(dsn: str, folder: Path | None = None) -> None:
     """Migrate the database that `dsn` (libpq) names, as its owner; change nothing if it is up to
     date.
 
-    One transaction: everything or nothing. Raises Unavailable if the database cannot be reached or
-    migrated.
+    One transaction: everything or nothing. `folder` has the SQL files: Weir's own unless it is
+    given. Raises Unavailable if the database cannot be reached or migrated, Conflict if objects
+    that are not Weir's use what the upgrade would drop, or if its layout is too old or too new.
     """
     connection_string.check(dsn, "the owner's connection string (WEIR_DATABASE_OWNER)")
     engine = sqlalchemy.create_engine(
@@ -48,8 +51,10 @@ def upgrade(dsn: str) -> None:
             connection = connection.execution_options(no_parameters=True)  # '%' is just '%'
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
             connection.exec_driver_sql("SET LOCAL lock_timeout = '60s'; SET LOCAL timezone = 'UTC'")
-            _apply(connection)
+            _apply(connection, folder or sql_folder())
     except sqlalchemy.exc.DBAPIError as error:
+        if getattr(error.orig, "pgcode", None) == "2BP01":  # by a DROP of a migration
+            raise in_use(error) from None
         reason = str(error.orig).strip().splitlines()[0]
         reason = connection_string.masked(reason, dsn)
         raise Unavailable(
@@ -57,29 +62,33 @@ def upgrade(dsn: str) -> None:
         ) from None
 
 
-def _apply(connection: Connection) -> None:
-    folder = sql_folder()
-    connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS weir")
+def _apply(connection: Connection, folder: Path) -> None:
+    connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS weir_internal")
     # The files may name functions that a later file defines.
     connection.exec_driver_sql("SET LOCAL check_function_bodies = off")
     config = Config()
     config.set_main_option("script_location", str(folder / "migrations"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
+    _check_known(connection, ScriptDirectory.from_config(config))
     command.upgrade(config, "head")
-    # Views and functions hold no data, so they are simply made anew from their files.
-    connection.exec_driver_sql(
-        """DO $$ DECLARE found text; BEGIN
-             FOR found IN SELECT format('weir.%I', viewname) FROM pg_views WHERE schemaname = 'weir'
-             LOOP EXECUTE 'DROP VIEW IF EXISTS ' || found || ' CASCADE'; END LOOP;
-             FOR found IN SELECT oid::regprocedure::text FROM pg_proc
-                          WHERE pronamespace = 'weir'::regnamespace
-             LOOP EXECUTE 'DROP FUNCTION IF EXISTS ' || found || ' CASCADE'; END LOOP;
-           END $$"""
-    )
-    for path in [*sorted(folder.glob("functions/*.sql")), *sorted(folder.glob("views/*.sql"))]:
-        connection.exec_driver_sql(path.read_text())
+    replace_definitions(connection, folder)
     connection.exec_driver_sql((folder / "roles.sql").read_text())
+
+
+def _check_known(connection: Connection, migrations: ScriptDirectory) -> None:
+    """Raise Conflict for a database that a later Weir migrated."""
+    found = connection.exec_driver_sql("SELECT to_regclass('weir_internal.alembic_version')")
+    if found.scalar() is None:
+        return
+    version = connection.exec_driver_sql("SELECT version_num FROM weir_internal.alembic_version")
+    for (number,) in version:
+        if number not in {one.revision for one in migrations.walk_revisions()}:
+            raise Conflict(
+                "layout_unknown",
+                f"the database has layout {number}, which this version of Weir does not know: "
+                "install the version that migrated it, or a later one.",
+            )
 
 
 def main() -> int:
@@ -89,7 +98,7 @@ def main() -> int:
     dsn = os.environ.get("WEIR_DATABASE_OWNER", "service=weir_owner")
     try:
         upgrade(dsn)
-    except (Unavailable, InvalidInput) as error:
+    except (Conflict, Unavailable, InvalidInput) as error:
         print(f"weir: {error}", file=sys.stderr)
         return 1
     print("weir: the schema is up to date")

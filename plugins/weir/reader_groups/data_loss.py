@@ -19,7 +19,7 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
     """
     rows = connection.execute(
         text(
-            """SELECT gs.stream_id, s.scope || '/' || s.name AS stream, s.head,
+            """SELECT gs.stream_id, s.stream_name AS stream, s.head,
                       group_cut(gs.group_id, gs.stream_id) AS cut, gs.end_cut, s.state
             FROM reader_group_stream gs JOIN stream s USING (stream_id)
             WHERE gs.group_id = :g AND gs.head_seen IS DISTINCT FROM s.head AND NOT EXISTS (

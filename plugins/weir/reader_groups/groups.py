@@ -167,7 +167,7 @@ def group_streams(connection: Connection, name: str) -> list[tuple[int, str]]:
     """The id and the name of each stream that a group reads."""
     rows = connection.execute(
         text(
-            """SELECT s.stream_id, s.scope || '/' || s.name FROM reader_group_stream gs
+            """SELECT s.stream_id, s.stream_name FROM reader_group_stream gs
             JOIN reader_group g USING (group_id) JOIN stream s USING (stream_id)
             WHERE g.name = :name ORDER BY s.stream_id"""
         ),

@@ -115,8 +115,8 @@ _CREATED = """CROSS JOIN LATERAL (
         SELECT g.stream_id, g.segment_id, g.key_low, g.key_high,
                coalesce(t.tail_offset, g.events) AS ends_at, g.sealed_epoch
         FROM segment g LEFT JOIN segment_tail t USING (stream_id, segment_id)
-        WHERE g.stream_id = a.stream_id AND g.segment_id >= a.epoch::bigint << 32
-          AND g.segment_id < (a.epoch + 1)::bigint << 32
+        WHERE g.stream_id = a.stream_id AND g.segment_id >= first_segment_id(a.epoch)
+          AND g.segment_id < first_segment_id(a.epoch + 1)
           AND g.segment_id >= (SELECT f.owners[width_bucket(g.key_low, f.keys)]
                                FROM front f WHERE f.stream_id = g.stream_id) OFFSET 0) n"""
 _AHEAD = text(
@@ -214,8 +214,8 @@ def _entered(
                       AS d (stream_id, segment_id)
                   JOIN segment s USING (stream_id, segment_id)) e
             JOIN segment n ON n.stream_id = e.stream_id
-                AND n.segment_id >= e.epoch::bigint << 32
-                AND n.segment_id < (e.epoch + 1)::bigint << 32"""
+                AND n.segment_id >= first_segment_id(e.epoch)
+                AND n.segment_id < first_segment_id(e.epoch + 1)"""
         ),
         {
             "streams": [bound.stream_id for bound in done],

@@ -178,7 +178,7 @@ def _read_until(
     """What of a batch lies before a position; what that does not name is unread."""
     rows = connection.execute(
         text(
-            """SELECT stream_id, s.scope || '/' || s.name AS stream, g.segment_id, key_low, key_high
+            """SELECT stream_id, s.stream_name AS stream, g.segment_id, key_low, key_high
             FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]))
                 AS b (stream_id, segment_id)
             JOIN segment g USING (stream_id, segment_id) JOIN stream s USING (stream_id)"""

@@ -20,7 +20,7 @@ from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.refused_rows import refused
 
 _NAME = re.compile(r"([a-z_][a-z0-9_]{0,62})\.([a-z_][a-z0-9_]{0,62})")
-_OURS = re.compile(r"weir|weir_staging|information_schema|pg_.*")
+_OURS = re.compile(r"weir|weir_internal|weir_staging|information_schema|pg_.*")
 
 
 def table_name(given: str) -> str:
@@ -127,7 +127,7 @@ class StagedTable:
     def publish(self, connection: Connection, path: str) -> None:
         """Put the rows into the table, whose triggers find things by this search path."""
         found = connection.execute(
-            text("SELECT weir.publish_staging(:staging, :table, :pieces, :path)"),
+            text("SELECT weir_internal.publish_staging(:staging, :table, :pieces, :path)"),
             {"staging": self.staging, "table": self.table, "pieces": list(self.pieces),
              "path": path},
         ).scalar_one()  # fmt: skip
@@ -166,11 +166,13 @@ def publish_tables(connection: Connection, tables: Sequence[StagedTable]) -> Non
             one.publish(connection, path)
         table = ", ".join(named)
         connection.execute(
-            text("SELECT weir.settle_constraints(:tables, :paths)"),
+            text("SELECT weir_internal.settle_constraints(:tables, :paths)"),
             {"tables": named, "paths": paths},
         )
         for one in tables:
-            connection.execute(text("SELECT weir.drop_staging(:name)"), {"name": one.staging})
+            connection.execute(
+                text("SELECT weir_internal.drop_staging(:name)"), {"name": one.staging}
+            )
         _check_publisher(connection, table)
         wait_for_disk(connection)  # whatever a trigger has set
     except exc.DBAPIError as error:
@@ -186,7 +188,7 @@ def _check_publisher(connection: Connection, tables: str) -> None:
             """SELECT count(*) FROM pg_catalog.pg_proc p
             JOIN pg_catalog.pg_roles r ON r.oid = p.proowner
             WHERE r.rolname = 'weir_publisher' AND p.prosecdef
-              AND p.pronamespace = 'weir'::pg_catalog.regnamespace"""
+              AND p.pronamespace = 'weir_internal'::pg_catalog.regnamespace"""
         )
     ).scalar_one()
     if left < 2:

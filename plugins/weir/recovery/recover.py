@@ -254,9 +254,9 @@ def _end(
     _discard(connection, None, strangers, _Found())
     connection.execute(
         text(
-            """SELECT setval('weir.stream_stream_id_seq', greatest(:highest,
+            """SELECT setval('weir_internal.stream_stream_id_seq', greatest(:highest,
                     (SELECT last_value FROM stream_stream_id_seq)) + :skipped),
-                setval('weir.reader_group_group_id_seq',
+                setval('weir_internal.reader_group_group_id_seq',
                     (SELECT last_value FROM reader_group_group_id_seq) + :skipped)"""
         ),
         {"highest": highest, "skipped": SKIPPED},

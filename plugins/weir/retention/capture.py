@@ -36,7 +36,7 @@ _CAPTURE = text(
     ), due AS (
         {queueing("made")}
     )
-    SELECT s.scope || '/' || s.name AS stream, made.* FROM made JOIN stream s USING (stream_id)
+    SELECT s.stream_name AS stream, made.* FROM made JOIN stream s USING (stream_id)
     ORDER BY made.stream_id"""  # noqa: S608 - constants
 )
 

@@ -22,14 +22,15 @@ from weir.model.stream_cut import meet
 # entry of the time index of a segment that the head lies in, or a decision that is not the last
 # and lost nothing.
 _CANDIDATES = text(
-    """SELECT s.stream_id, s.scope || '/' || s.name AS stream FROM stream s
+    """SELECT s.stream_id, s.stream_name AS stream FROM stream s
     CROSS JOIN (SELECT clock_timestamp() - :history * interval '1 second' AS old) h
     WHERE s.state <> 'deleted' AND (
         EXISTS (
             SELECT FROM (
                 SELECT g.sealed_epoch FROM segment g
                 WHERE g.stream_id = s.stream_id AND NOT s.head ? segment_name(g.segment_id)
-                  AND g.sealed_epoch <= (SELECT max(segment_id) >> 32 FROM cut_entries(s.head))
+                  AND g.sealed_epoch <= (
+                      SELECT creation_epoch(max(segment_id)) FROM cut_entries(s.head))
                 ORDER BY g.sealed_epoch LIMIT 1) g
             WHERE NOT EXISTS (SELECT FROM epoch p WHERE p.stream_id = s.stream_id
                               AND p.epoch = g.sealed_epoch AND p.created_at > time_clock(h.old)))

@@ -1,0 +1,213 @@
+"""Brings functions, views and comments of a database to what the SQL files say.
+
+They hold no data, so no migration has them: each upgrade replaces them all. What other people built
+on them is kept: an object that can be replaced in place keeps its grants and the views that use it.
+One that can't is dropped and created again with its grants, unless an object that is not Weir's
+uses it; then the upgrade is refused.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, exc, text
+
+from weir.errors import Conflict
+
+# Another return type; other columns; a function of weir_publisher, which the owner of the schema
+# may drop but not replace.
+_NOT_IN_PLACE = {"42P13", "42P16", "42501"}
+_IN_USE = "2BP01"  # dependent objects still exist
+# In the SQL files a statement begins at the beginning of a line, and nothing inside of one does.
+_BEGIN = re.compile(r"^(?=(?:ALTER|COMMENT|CREATE|DO) )", re.MULTILINE)
+_VIEW = re.compile(r"CREATE OR REPLACE VIEW (\S+) AS")
+_FUNCTION = re.compile(r"CREATE OR REPLACE FUNCTION ")
+_COMMENT = re.compile(r"COMMENT ON FUNCTION (.*?) IS '")
+
+
+@dataclass(frozen=True)
+class _Object:
+    """A function or view; `kind` is FUNCTION or VIEW, and `name` of a function has its types."""
+
+    kind: str
+    name: str
+    statement: str
+
+    def number(self, connection: Connection) -> int | None:
+        """The oid of the object; None if the database has no such object."""
+        find = "to_regclass" if self.kind == "VIEW" else "to_regprocedure"
+        number = connection.execute(text(f"SELECT {find}(:n)::oid"), {"n": self.name}).scalar_one()
+        return None if number is None else int(number)
+
+
+def replace_definitions(connection: Connection, folder: Path) -> None:
+    """Create or replace the functions and views of `folder`, and set all comments anew.
+
+    Raises Conflict if an object that can't be replaced in place is used by one that is not Weir's.
+    """
+    statements = [
+        statement
+        for path in [*sorted(folder.glob("functions/*.sql")), *sorted(folder.glob("views/*.sql"))]
+        for statement in split(path.read_text())
+    ]
+    objects = list(_objects(statements))
+    _clear_column_comments(connection, objects)
+    for path in sorted(folder.glob("schema/*.sql")):
+        for statement in split(path.read_text()):
+            if statement.startswith("COMMENT "):
+                connection.exec_driver_sql(statement)
+    grants: list[str] = []
+    by_statement = {one.statement: one for one in objects}
+    for statement in statements:
+        if (one := by_statement.get(statement)) is None:
+            connection.exec_driver_sql(statement)
+        else:
+            grants += _replace(connection, one, objects)
+    _drop_obsolete(connection, objects)
+    for grant in grants:
+        connection.exec_driver_sql(grant)
+
+
+def split(sql: str) -> list[str]:
+    """The statements of an SQL file, each with the comments behind it."""
+    return [part for part in _BEGIN.split(sql) if _BEGIN.match(part)]
+
+
+def _objects(statements: list[str]) -> Iterator[_Object]:
+    """The functions and views that are created. The types of a function are in its comment."""
+    for statement, following in zip(statements, [*statements[1:], ""], strict=True):
+        if (view := _VIEW.match(statement)) is not None:
+            yield _Object("VIEW", view[1], statement)
+        elif _FUNCTION.match(statement):
+            comment = _COMMENT.match(following)
+            if comment is None:
+                raise ValueError(f"no comment on its function follows: {statement[:80]}")
+            yield _Object("FUNCTION", comment[1], statement)
+
+
+def _replace(connection: Connection, one: _Object, objects: list[_Object]) -> list[str]:
+    """Create or replace one object; returns the grants to give once all objects are there."""
+    is_new = one.kind == "FUNCTION" and one.number(connection) is None
+    grants: list[str] = []
+    try:
+        with connection.begin_nested():
+            connection.exec_driver_sql(one.statement)
+    except exc.DBAPIError as error:
+        if getattr(error.orig, "pgcode", None) not in _NOT_IN_PLACE:
+            raise
+        grants = _drop(connection, one, objects)
+        is_new = one.kind == "FUNCTION"
+        connection.exec_driver_sql(one.statement)
+    if is_new:  # otherwise everybody might call it
+        connection.exec_driver_sql(f"REVOKE EXECUTE ON FUNCTION {one.name} FROM PUBLIC")
+    return grants
+
+
+_USERS = text(
+    """WITH RECURSIVE used (class, number) AS (
+        SELECT CAST(CAST(:class AS regclass) AS oid), CAST(:number AS oid)
+        UNION
+        SELECT CASE WHEN r.oid IS NULL THEN d.classid ELSE 'pg_class'::regclass END,
+               coalesce(r.ev_class, d.objid)
+        FROM used u
+        JOIN pg_depend d ON d.refclassid = u.class AND d.refobjid = u.number AND d.deptype = 'n'
+        LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+    ) SELECT number FROM used"""
+)
+_GRANTS = text(
+    """SELECT format('GRANT %s ON %s %s TO %s%s', a.privilege_type, CAST(:kind AS text),
+                  CAST(:name AS text),
+                  CASE a.grantee WHEN 0 THEN 'PUBLIC'
+                                 ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
+                  CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+    FROM (SELECT relacl AS acl, relowner AS owner FROM pg_class
+          WHERE oid = :number AND :kind = 'TABLE'
+          UNION ALL
+          SELECT proacl, proowner FROM pg_proc WHERE oid = :number AND :kind = 'FUNCTION') o
+    CROSS JOIN LATERAL aclexplode(o.acl) a WHERE a.grantee <> o.owner
+    UNION ALL
+    SELECT format('GRANT %s (%I) ON %s TO %s', a.privilege_type, c.attname, CAST(:name AS text),
+                  CASE a.grantee WHEN 0 THEN 'PUBLIC'
+                                 ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+    FROM pg_attribute c CROSS JOIN LATERAL aclexplode(c.attacl) a
+    WHERE c.attrelid = :number AND :kind = 'TABLE'"""
+)
+
+
+def _drop(connection: Connection, one: _Object, objects: list[_Object]) -> list[str]:
+    """Drop an object and those of Weir's that use it, which come after it and are created again
+    in their turn; returns the statements that give all their grants."""
+    numbers = {other.number(connection): other for other in objects}
+    class_ = "pg_class" if one.kind == "VIEW" else "pg_proc"
+    found = connection.execute(_USERS, {"class": class_, "number": one.number(connection)})
+    gone = [numbers[number] for number in found.scalars() if number in numbers]
+    grants = [
+        grant
+        for other in gone
+        for grant in connection.execute(
+            _GRANTS,
+            {
+                "kind": "TABLE" if other.kind == "VIEW" else "FUNCTION",
+                "name": other.name,
+                "number": other.number(connection),
+            },
+        ).scalars()
+    ]
+    for kind in ("VIEW", "FUNCTION"):
+        names = ", ".join(other.name for other in gone if other.kind == kind)
+        if names:
+            drop(connection, f"DROP {kind} {names}")
+    return grants
+
+
+def drop(connection: Connection, statement: str) -> None:
+    """Run a DROP without CASCADE. Raises Conflict if something else uses what is dropped."""
+    try:
+        connection.exec_driver_sql(statement)
+    except exc.DBAPIError as error:
+        if getattr(error.orig, "pgcode", None) != _IN_USE:
+            raise
+        raise in_use(error) from None
+
+
+def in_use(error: exc.DBAPIError) -> Conflict:
+    """The sentence of an upgrade that would drop what objects that are not Weir's use."""
+    detail = getattr(getattr(error.orig, "diag", None), "message_detail", None) or ""
+    return Conflict(
+        "objects_in_use",
+        "the upgrade replaces objects that others use ("
+        + "; ".join(detail.splitlines())
+        + "): drop those others, upgrade, and create them again.",
+    )
+
+
+def _drop_obsolete(connection: Connection, objects: list[_Object]) -> None:
+    """Drop the functions of weir_internal that no file has. Only a migration that names it drops
+    what people may query."""
+    wanted = [one.number(connection) for one in objects]
+    obsolete = connection.execute(
+        text(
+            """SELECT string_agg(CAST(CAST(oid AS regprocedure) AS text), ', ') FROM pg_proc
+            WHERE pronamespace = 'weir_internal'::regnamespace AND oid <> ALL (:wanted)"""
+        ),
+        {"wanted": wanted},
+    ).scalar_one()
+    if obsolete is not None:
+        drop(connection, f"DROP FUNCTION {obsolete}")
+
+
+def _clear_column_comments(connection: Connection, objects: list[_Object]) -> None:
+    """Remove the comments on columns: some files of views derive theirs from those of tables."""
+    views = [one.number(connection) for one in objects if one.kind == "VIEW"]
+    found = connection.execute(
+        text(
+            """SELECT format('COMMENT ON COLUMN %s.%I IS NULL', CAST(c.oid AS regclass), a.attname)
+            FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+            WHERE (c.relnamespace = 'weir_internal'::regnamespace OR c.oid = ANY (:views))
+              AND c.relkind IN ('r', 'v') AND col_description(c.oid, a.attnum) IS NOT NULL"""
+        ),
+        {"views": [view for view in views if view is not None]},
+    )
+    for statement in found.scalars().all():
+        connection.exec_driver_sql(statement)

@@ -1,0 +1,266 @@
+-- An append begins by one call and commits by one: what it locks, asks and writes is here, because
+-- round trips and planning cost several times what running these statements does, and a function is
+-- planned once per session. What must be said or done about an outcome is in weir.controller.
+--
+-- Where others wait for the stream, too, its lock is not held until the disk has what was written: the
+-- commit is not `durable` yet then, and the caller waits for that when the lock is free. What is
+-- committed later is never there without what was committed earlier, also after a crash.
+
+-- The active segments of a stream by key range, as columns.
+CREATE OR REPLACE FUNCTION weir_internal.active_tails(in_stream_id bigint)
+RETURNS TABLE (ids bigint[], lows double precision[], highs double precision[])
+LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT array_agg(a.segment_id), array_agg(a.key_low), array_agg(a.key_high)
+    FROM (SELECT t.segment_id, g.key_low, g.key_high FROM weir_internal.segment_tail t
+          CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+              SELECT o.key_low, o.key_high FROM weir_internal.segment o
+              WHERE o.stream_id = t.stream_id AND o.segment_id = t.segment_id OFFSET 0) g
+          WHERE t.stream_id = in_stream_id ORDER BY g.key_low) a
+$$;
+COMMENT ON FUNCTION weir_internal.active_tails(bigint) IS 'For jobs: the active segments of a stream, as arrays.';
+
+-- The first of some input files that another, committed append holds, and which that is.
+CREATE OR REPLACE FUNCTION weir_internal.held_input(in_stream_id bigint, in_number bigint, in_paths text[])
+RETURNS TABLE (path text, transaction_number bigint, source text, ended_at timestamptz)
+LANGUAGE sql STABLE ROWS 1
+AS $$
+    SELECT i.path, i.transaction_number, t.source, t.ended_at
+    FROM unnest(in_paths) AS f (path)
+    JOIN weir_internal.transaction_input i ON i.stream_id = in_stream_id AND i.path = f.path
+        AND i.transaction_number <> in_number
+    JOIN weir_internal.transaction t ON t.stream_id = i.stream_id
+        AND t.transaction_number = i.transaction_number AND t.state = 'committed'
+    ORDER BY i.path, i.transaction_number LIMIT 1
+$$;
+COMMENT ON FUNCTION weir_internal.held_input(bigint, bigint, text[]) IS 'For jobs: a file that another append has appended.';
+
+-- Lock the stream, and open the transaction of this identity, or take it over under the next attempt.
+CREATE OR REPLACE FUNCTION weir_internal.begin_append(
+    in_scope text, in_name text, in_writer_id text, in_batch_id text, in_fingerprint text,
+    in_lease double precision, in_append_again boolean, in_source text,
+    in_paths text[], in_sizes bigint[],
+    OUT outcome text, OUT stream_id bigint, OUT state text, OUT transaction_number bigint,
+    OUT attempt integer, OUT routing_key text, OUT on_missing_key text, OUT on_bad_rows text,
+    OUT schema_version integer, OUT fields jsonb, OUT ids bigint[], OUT lows double precision[],
+    OUT highs double precision[], OUT clock bigint, OUT events bigint, OUT rejected bigint,
+    OUT bytes bigint, OUT files integer, OUT held jsonb, OUT durable boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog
+AS $$
+#variable_conflict use_column
+DECLARE
+    s weir_internal.stream;
+    t weir_internal.transaction;
+    number bigint;
+BEGIN
+    SELECT * INTO s FROM weir_internal.stream o
+    WHERE o.scope = in_scope AND o.name = in_name AND o.state <> 'deleted'
+    FOR NO KEY UPDATE SKIP LOCKED;
+    durable := FOUND;
+    IF NOT FOUND THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+        SELECT * INTO s FROM weir_internal.stream o
+        WHERE o.scope = in_scope AND o.name = in_name AND o.state <> 'deleted' FOR NO KEY UPDATE;
+    END IF;
+    IF NOT FOUND THEN
+        outcome := 'no stream';
+        RETURN;
+    END IF;
+    SELECT * INTO t FROM weir_internal.transaction o
+    WHERE o.stream_id = s.stream_id AND o.writer_id = in_writer_id AND o.batch_id = in_batch_id;
+    stream_id := s.stream_id;
+    state := coalesce(t.state, s.state);
+    number := coalesce(t.transaction_number, s.next_transaction_number);
+    transaction_number := number;
+    IF t.state <> 'aborted' AND t.fingerprint <> in_fingerprint THEN
+        outcome := 'other input';
+        RETURN;
+    END IF;
+    IF t.state = 'committed' THEN
+        outcome := t.state; clock := t.clock; events := t.events; rejected := t.rejected;
+        bytes := t.bytes; files := t.files;
+        RETURN;
+    END IF;
+    IF s.state <> 'active' THEN
+        outcome := s.state;
+        RETURN;
+    END IF;
+    IF cardinality(in_paths) > 0 AND NOT in_append_again THEN
+        SELECT to_jsonb(h) INTO held FROM weir_internal.held_input(s.stream_id, number, in_paths) h;
+        IF held IS NOT NULL THEN
+            outcome := 'held';
+            RETURN;
+        END IF;
+    END IF;
+    attempt := coalesce(t.attempt, 0) + 1;
+    IF attempt = 1 THEN
+        UPDATE weir_internal.stream o SET next_transaction_number = number + 1
+        WHERE o.stream_id = s.stream_id;
+        INSERT INTO weir_internal.transaction (stream_id, stream_name, transaction_number, writer_id,
+            batch_id, fingerprint, state, attempt, epoch, opened_at, lease_until, append_again, source)
+        VALUES (s.stream_id, s.stream_name, number, in_writer_id, in_batch_id, in_fingerprint,
+            'open', 1, s.current_epoch, clock_timestamp(),
+            clock_timestamp() + in_lease * interval '1 second', in_append_again, in_source);
+    ELSE
+        UPDATE weir_internal.transaction o SET state = 'open', fingerprint = in_fingerprint,
+            attempt = t.attempt + 1, epoch = s.current_epoch, opened_at = clock_timestamp(),
+            lease_until = clock_timestamp() + in_lease * interval '1 second', ended_at = NULL,
+            staged = NULL, append_again = in_append_again, source = in_source
+        WHERE o.stream_id = s.stream_id AND o.transaction_number = number;
+        DELETE FROM weir_internal.transaction_input i
+        WHERE i.stream_id = s.stream_id AND i.transaction_number = number;
+    END IF;
+    outcome := 'open';
+    IF cardinality(in_paths) > 0 THEN
+        INSERT INTO weir_internal.transaction_input (stream_id, path, transaction_number, bytes)
+        SELECT s.stream_id, f.path, number, f.bytes
+        FROM unnest(in_paths, in_sizes) AS f (path, bytes);
+    END IF;
+    routing_key := s.routing_key; on_missing_key := s.on_missing_key; on_bad_rows := s.on_bad_rows;
+    schema_version := s.schema_version;
+    SELECT v.fields INTO fields FROM weir_internal.stream_schema v
+    WHERE v.stream_id = s.stream_id AND v.version = s.schema_version;
+    SELECT a.ids, a.lows, a.highs INTO ids, lows, highs FROM weir_internal.active_tails(s.stream_id) a;
+END $$;
+COMMENT ON FUNCTION weir_internal.begin_append(text, text, text, text, text, double precision, boolean, text, text[], bigint[]) IS 'For jobs: opens the transaction of an append.';
+
+-- Give the files of an append, which come in the order of their rows, offsets behind the tails of a
+-- locked stream, and issue the clock. Whatever stands against it is the outcome, and nothing is done.
+CREATE OR REPLACE FUNCTION weir_internal.place_append(
+    in_stream_id bigint, in_number bigint, in_attempt integer, in_version integer,
+    in_segments bigint[], in_events bigint[], in_bytes bigint[], in_first bigint[],
+    in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
+    in_rejected bigint,
+    OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
+    OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb)
+LANGUAGE plpgsql SET search_path = pg_catalog
+AS $$
+#variable_conflict use_column
+DECLARE
+    s weir_internal.stream;
+    t weir_internal.transaction;
+    a record;
+    issued bigint;
+    total_events bigint := 0;
+    total_bytes bigint := 0;
+    targets bigint[] := in_segments;  -- per file the active segment that it goes to
+BEGIN
+    SELECT * INTO s FROM weir_internal.stream o WHERE o.stream_id = in_stream_id AND o.state <> 'deleted';
+    SELECT * INTO t FROM weir_internal.transaction o
+    WHERE o.stream_id = in_stream_id AND o.transaction_number = in_number;
+    state := t.state; attempt := t.attempt; epoch := t.epoch;
+    IF s.stream_id IS NULL THEN
+        outcome := 'no stream';
+    ELSIF t.state IS NULL THEN
+        outcome := 'unknown';
+    ELSIF t.attempt <> in_attempt OR t.state = 'aborted' THEN
+        outcome := 'fenced';
+    ELSIF t.state = 'committed' THEN
+        outcome := 'repeated'; clock := t.clock; events := t.events; rejected := t.rejected;
+        bytes := t.bytes; files := t.files;
+    ELSIF s.state <> 'active' THEN
+        outcome := s.state;
+    ELSIF EXISTS (
+        SELECT FROM unnest(in_segments) AS w (segment_id) WHERE NOT EXISTS (
+            SELECT FROM weir_internal.segment_tail o
+            WHERE o.stream_id = in_stream_id AND o.segment_id = w.segment_id)) THEN
+        -- Some that were written to are sealed: into which active segment does each range fall?
+        SELECT * INTO a FROM weir_internal.active_tails(in_stream_id);
+        targets := array(
+            SELECT CASE WHEN g.key_high <= a.highs[g.place] THEN a.ids[g.place] END
+            FROM unnest(in_segments) WITH ORDINALITY AS f (segment_id, i)
+            CROSS JOIN LATERAL (
+                SELECT o.key_high, width_bucket(o.key_low, a.lows) AS place FROM weir_internal.segment o
+                WHERE o.stream_id = in_stream_id AND o.segment_id = f.segment_id OFFSET 0) g
+            ORDER BY f.i);
+        IF array_position(targets, NULL) IS NOT NULL THEN
+            outcome := 'roll';
+        END IF;
+    END IF;
+    IF outcome IS NULL AND NOT t.append_again THEN
+        SELECT to_jsonb(h) INTO held FROM weir_internal.transaction_input i
+        CROSS JOIN LATERAL weir_internal.held_input(in_stream_id, in_number, array[i.path]) h
+        WHERE i.stream_id = in_stream_id AND i.transaction_number = in_number
+        ORDER BY i.path LIMIT 1;
+        IF held IS NOT NULL THEN
+            outcome := 'held';
+        END IF;
+    END IF;
+    IF outcome IS NULL AND s.schema_version <> in_version THEN
+        outcome := 'schema';
+    END IF;
+    IF outcome IS NOT NULL THEN
+        RETURN;
+    END IF;
+    UPDATE weir_internal.stream o
+    SET last_clock = greatest(s.last_clock + 1, weir_internal.time_clock(clock_timestamp()))
+    WHERE o.stream_id = in_stream_id RETURNING o.last_clock INTO issued;
+    IF cardinality(in_paths) > 0 THEN
+        WITH file AS (
+            SELECT f.*, sum(f.events) OVER (PARTITION BY f.target ORDER BY f.i) - f.events AS before
+            FROM unnest(targets, in_events, in_bytes, in_first, in_last, in_paths)
+                WITH ORDINALITY AS f (target, events, bytes, first_seq, last_seq, path, i)
+        ), moved AS (
+            UPDATE weir_internal.segment_tail o
+            SET tail_offset = o.tail_offset + m.events, tail_bytes = o.tail_bytes + m.bytes
+            FROM (SELECT f.target, sum(f.events)::bigint AS events, sum(f.bytes)::bigint AS bytes
+                  FROM file f GROUP BY f.target) m
+            WHERE o.stream_id = in_stream_id AND o.segment_id = m.target
+            RETURNING o.segment_id, o.tail_offset - m.events AS start_offset,
+                      o.tail_bytes - m.bytes AS start_byte, m.events, m.bytes
+        ), indexed AS (
+            INSERT INTO weir_internal.time_index (stream_id, segment_id, start_offset, events, start_byte,
+                                         bytes, clock, transaction_number)
+            SELECT in_stream_id, m.segment_id, m.start_offset, m.events, m.start_byte, m.bytes,
+                   issued, in_number
+            FROM moved m
+            RETURNING events, bytes
+        ), placed AS (
+            INSERT INTO weir_internal.data_file (stream_id, transaction_number, schema_version, segment_id,
+                start_offset, events, bytes, first_seq, last_seq, path)
+            SELECT in_stream_id, in_number, in_version, f.target, m.start_offset + f.before,
+                   f.events, f.bytes, f.first_seq, f.last_seq, f.path
+            FROM file f JOIN moved m ON m.segment_id = f.target
+        )
+        SELECT sum(i.events), sum(i.bytes) INTO total_events, total_bytes FROM indexed i;
+    END IF;
+    IF cardinality(in_fenced) + cardinality(in_rejected_files) > 0 THEN
+        INSERT INTO weir_internal.garbage (root, path, stream_id, reason)
+        SELECT '', unnest(in_fenced), in_stream_id, 'fenced'
+        UNION ALL SELECT '', unnest(in_rejected_files), in_stream_id, 'rejected'
+        ON CONFLICT (root, path) DO NOTHING;
+    END IF;
+    INSERT INTO weir_internal.moved_stream (stream_id) VALUES (in_stream_id);
+    UPDATE weir_internal.transaction o
+    SET state = 'committed', ended_at = clock_timestamp(), staged = NULL, clock = issued,
+        events = total_events, bytes = total_bytes, files = cardinality(in_paths),
+        rejected = in_rejected
+    WHERE o.stream_id = in_stream_id AND o.transaction_number = in_number;
+    outcome := 'committed'; clock := issued; events := total_events; bytes := total_bytes;
+    rejected := in_rejected; files := cardinality(in_paths);
+END $$;
+COMMENT ON FUNCTION weir_internal.place_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint) IS 'For jobs: makes the files of an append visible.';
+
+-- The same for a stream that is not locked yet.
+CREATE OR REPLACE FUNCTION weir_internal.commit_append(
+    in_stream_id bigint, in_number bigint, in_attempt integer, in_version integer,
+    in_segments bigint[], in_events bigint[], in_bytes bigint[], in_first bigint[],
+    in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
+    in_rejected bigint,
+    OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
+    OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
+    OUT durable boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog
+AS $$
+BEGIN
+    PERFORM FROM weir_internal.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE SKIP LOCKED;
+    durable := FOUND;
+    IF NOT FOUND THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+        PERFORM FROM weir_internal.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE;
+    END IF;
+    SELECT * INTO outcome, state, attempt, epoch, clock, events, rejected, bytes, files, held
+    FROM weir_internal.place_append(in_stream_id, in_number, in_attempt, in_version, in_segments, in_events,
+        in_bytes, in_first, in_last, in_paths, in_fenced, in_rejected_files, in_rejected);
+END $$;
+COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint) IS 'For jobs: locks a stream and makes the files of an append visible.';

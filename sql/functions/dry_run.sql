@@ -1,0 +1,203 @@
+-- The rules of weir.retention.decision once more, for whoever has only SQL; a test holds them together.
+CREATE OR REPLACE FUNCTION weir_internal.beyond_limit(in_stream weir_internal.stream, in_limit text) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+    SELECT CASE WHEN l.of_age THEN 'older than the ' ELSE 'beyond the ' END
+           || CASE WHEN in_limit LIKE 'min%' THEN 'minimum ' ELSE 'maximum ' END
+           || CASE WHEN l.of_age THEN 'age, ' ELSE 'size, ' END
+           || to_char(l.amount / u.size, 'FM9,999,999,999,999,999,999') || ' ' || u.name
+    FROM (SELECT in_limit LIKE '%age' AS of_age,
+                 (to_jsonb(in_stream) ->> ('retain_' || in_limit))::bigint AS amount) l
+    JOIN (VALUES (true, 's', 1), (true, 'min', 60), (true, 'h', 3600), (true, 'd', 86400),
+                 (false, 'B', 1), (false, 'kB', 1000), (false, 'MB', 1000000),
+                 (false, 'GB', 1000000000), (false, 'TB', 1000000000000)) u (of_age, name, size)
+        ON u.of_age = l.of_age AND l.amount % u.size = 0
+    ORDER BY u.size DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION weir_internal.beyond_limit(weir_internal.stream, text) IS 'What exceeds a limit (min_age, min_bytes, max_age, max_bytes) of a stream, in words.';
+
+-- Where several share the bound, those of whom none has released less than another.
+CREATE OR REPLACE FUNCTION weir_internal.holding(in_stream_id bigint, in_released jsonb, in_bound jsonb) RETURNS text[]
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+    WITH c AS MATERIALIZED (
+        SELECT r.value AS cut, array_agg(r.key) AS names FROM jsonb_each(in_released) r GROUP BY r.value
+    ), candidate AS MATERIALIZED (  -- while one stands at the bound itself, no other holds it alone
+        SELECT * FROM c
+        WHERE c.cut = in_bound OR NOT EXISTS (SELECT FROM c o WHERE o.cut = in_bound)
+    ), alone AS MATERIALIZED (
+        SELECT a.names FROM candidate a
+        WHERE cardinality(a.names) = 1 AND weir_internal.meet_cuts(in_stream_id,
+            (SELECT array_agg(o.cut) FROM c o WHERE o.cut <> a.cut)) IS DISTINCT FROM in_bound
+    ), holding AS (
+        SELECT names FROM alone
+        UNION ALL
+        SELECT a.names FROM candidate a
+        WHERE NOT EXISTS (SELECT FROM alone) AND NOT EXISTS (
+            SELECT FROM c o
+            WHERE o.cut <> a.cut AND weir_internal.at_or_before(in_stream_id, o.cut, a.cut))
+    )
+    SELECT coalesce(array_agg(n.name ORDER BY n.name COLLATE "C"), '{}')
+    FROM holding h CROSS JOIN LATERAL unnest(h.names) AS n (name)
+$$;
+COMMENT ON FUNCTION weir_internal.holding(bigint, jsonb, jsonb) IS 'Without which of the subscribers (what each has released, by name) the bound of all would lie further on.';
+
+CREATE OR REPLACE FUNCTION weir.retention_dry_run(stream text)
+RETURNS TABLE (rule text, reason text, cut jsonb, bound jsonb, events bigint, bytes bigint,
+               held_by text[], left_out text[], lost jsonb)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+AS $$
+#variable_conflict use_column
+DECLARE
+    sid CONSTANT bigint := weir_internal.stream_id(stream);
+    s weir_internal.stream;
+    i record;
+    l jsonb;
+    c jsonb;
+    chosen text;
+    floor jsonb;
+    floor_rule text;
+    kept bigint;
+    demand jsonb;
+    demand_rule text;
+    wanted jsonb;
+    lower record;
+    released jsonb;
+    who text;
+BEGIN
+    SELECT * INTO s FROM weir_internal.stream o WHERE o.stream_id = sid;
+    events := 0;
+    bytes := 0;
+    held_by := '{}';
+    left_out := '{}';
+    lost := '{}';
+    IF s.state <> 'active' THEN  -- which weir_retention leaves as it is
+        rule := s.state;
+        reason := 'the stream is ' || s.state || ', which is kept as it is';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    SELECT * INTO i FROM weir_internal.retention_inputs(sid);
+    l := i.limits;
+    SELECT coalesce(array_agg(u.name ORDER BY u.name) FILTER (WHERE u.timed_out), '{}'),
+           jsonb_object_agg(u.name, weir_internal.join_cuts(sid, u.cut, s.head))
+               FILTER (WHERE NOT u.timed_out AND s.retain_by_consumption)
+    INTO left_out, released
+    FROM jsonb_to_recordset(i.subscribers) AS u (name text, cut jsonb, timed_out boolean);
+    who := CASE WHEN NOT s.retain_by_consumption THEN 'consumption is off'
+                WHEN left_out = '{}' THEN 'no subscriber reads the stream'
+                ELSE 'every subscriber has timed out (' || array_to_string(left_out, ', ') || ')' END;
+    IF released IS NOT NULL THEN
+        SELECT weir_internal.meet_cuts(sid, array_agg(DISTINCT r.value)) INTO bound FROM jsonb_each(released) r;
+        held_by := weir_internal.holding(sid, released, bound);
+        who := 'all subscribers' || CASE left_out WHEN '{}' THEN '' ELSE ' that have not timed out' END;
+    END IF;
+    SELECT m.which, l -> m.which AS record INTO lower
+    FROM (VALUES ('min_age', s.retain_min_age), ('min_bytes', s.retain_min_bytes)) m (which, least)
+    WHERE m.least IS NOT NULL
+    ORDER BY (l -> m.which ->> 'recorded_at')::numeric NULLS FIRST LIMIT 1;
+    floor_rule := lower.which;
+    floor := lower.record;
+    IF bound IS NULL AND floor_rule IS NOT NULL THEN
+        IF floor IS NULL THEN
+            rule := 'too_little';
+            reason := 'nothing is ' || weir_internal.beyond_limit(s, floor_rule);
+            RETURN NEXT;
+            RETURN;
+        END IF;
+        c := floor -> 'cut';
+        chosen := floor_rule;
+        reason := who || ', and it is ' || weir_internal.beyond_limit(s, chosen);
+    ELSIF bound IS NULL AND s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL THEN
+        rule := 'no_rule';
+        reason := who || CASE WHEN s.retain_by_consumption THEN ', so nothing counts as consumed'
+                              ELSE '' END || ', and there is no limit';
+        RETURN NEXT;
+        RETURN;
+    ELSE
+        c := coalesce(bound, s.head);
+        chosen := CASE WHEN bound IS NULL THEN 'head' ELSE 'consumed' END;
+        reason := who || ' are past it; held by ' || array_to_string(held_by, ', ');
+        IF s.retain_min_age IS NOT NULL AND (l -> 'min_age' IS NULL
+                OR NOT weir_internal.at_or_before(sid, c, l -> 'min_age' -> 'cut')) THEN
+            IF l -> 'min_age' IS NULL THEN
+                rule := 'too_little';
+                reason := 'nothing is ' || weir_internal.beyond_limit(s, 'min_age');
+                held_by := '{}';
+                RETURN NEXT;
+                RETURN;
+            END IF;
+            c := weir_internal.join_cuts(sid, weir_internal.meet_cuts(sid, ARRAY[c, l -> 'min_age' -> 'cut']), s.head);
+            chosen := 'min_age';
+            reason := 'consumed, and ' || weir_internal.beyond_limit(s, chosen);
+        END IF;
+        SELECT i.tail_bytes - z.bytes INTO kept FROM weir_internal.size_till(sid, c) z;
+        IF kept < s.retain_min_bytes THEN
+            IF l -> 'min_bytes' IS NOT NULL THEN
+                c := weir_internal.join_cuts(sid,
+                    weir_internal.meet_cuts(sid, ARRAY[c, l -> 'min_bytes' -> 'cut']), s.head);
+                chosen := 'min_bytes';
+                reason := 'consumed, and ' || weir_internal.beyond_limit(s, chosen);
+                SELECT i.tail_bytes - z.bytes INTO kept FROM weir_internal.size_till(sid, c) z;
+            END IF;
+            IF kept < s.retain_min_bytes THEN
+                rule := 'too_little';
+                reason := 'nothing is ' || weir_internal.beyond_limit(s, 'min_bytes');
+                held_by := '{}';
+                RETURN NEXT;
+                RETURN;
+            END IF;
+        END IF;
+        -- Measured where the subscribers alone would leave it: what only a minimum keeps exceeds nothing.
+        wanted := coalesce(bound, s.head);
+        IF l -> 'past_max_age' IS NOT NULL
+                AND NOT weir_internal.at_or_before(sid, l -> 'past_max_age' -> 'cut', wanted) THEN
+            demand_rule := 'max_age';
+            demand := l -> CASE WHEN weir_internal.at_or_before(sid, wanted, l -> 'past_max_age' -> 'cut')
+                                THEN 'within_max_age' ELSE 'past_max_age' END;
+        END IF;
+        SELECT i.tail_bytes - z.bytes INTO kept FROM weir_internal.size_till(sid, wanted) z;
+        wanted := l -> 'within_max_bytes';
+        IF kept > s.retain_max_bytes AND i.tail_bytes - (wanted ->> 'bytes')::bigint < kept
+                AND (demand IS NULL OR (wanted ->> 'recorded_at')::numeric
+                                       > (demand ->> 'recorded_at')::numeric) THEN
+            demand_rule := 'max_bytes';
+            demand := wanted;
+        END IF;
+        IF demand IS NOT NULL AND (floor_rule IS NULL OR floor IS NOT NULL) THEN
+            IF (floor ->> 'recorded_at')::numeric < (demand ->> 'recorded_at')::numeric THEN
+                demand := floor;
+            END IF;
+            wanted := weir_internal.join_cuts(sid, demand -> 'cut', s.head);
+            SELECT i.tail_bytes - z.bytes INTO kept FROM weir_internal.size_till(sid, wanted) z;
+            IF NOT weir_internal.at_or_before(sid, demand -> 'cut', c)
+                    AND kept >= coalesce(s.retain_min_bytes, 0) THEN
+                c := wanted;
+                chosen := demand_rule;
+                reason := 'it is ' || weir_internal.beyond_limit(s, chosen);
+            END IF;
+        END IF;
+    END IF;
+    IF NOT weir_internal.at_or_before(sid, s.head, c) THEN
+        rule := 'behind_head';
+        reason := 'what ' || chosen || ' chose lies behind the head by now';
+    ELSIF c = s.head THEN
+        rule := CASE chosen WHEN 'consumed' THEN 'nothing_consumed' ELSE 'too_little' END;
+        reason := CASE chosen
+            WHEN 'consumed' THEN 'nothing beyond the head is consumed by ' || who || '; held by '
+                                 || array_to_string(held_by, ', ')
+            WHEN 'head' THEN 'nothing exceeds the maximum'
+            ELSE 'what ' || chosen || ' allows is deleted already' END;
+    ELSE
+        rule := chosen;
+        cut := c;
+        SELECT z.events - i.head_events, z.bytes - i.head_bytes INTO events, bytes
+        FROM weir_internal.size_till(sid, c) z;
+        lost := weir_internal.lost_to(sid, c);
+    END IF;
+    IF rule IN ('min_age', 'min_bytes', 'too_little') THEN
+        held_by := '{}';
+    END IF;
+    RETURN NEXT;
+END $$;
+COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would decide now: the rule and why, the new head (null: nothing is to do), the bound of the subscribers, what would be freed, who holds more back, who has timed out, and who would lose how many events that it has not read. A sealed stream is left as it is: the rule is sealed.';

@@ -1,0 +1,188 @@
+-- Each reason to keep a file is a cut that has not passed it, asked by its front (see has_passed). What
+-- comes of all of them together is for retention_dry_run to say. A file's path begins with the number
+-- of its stream, so it can be asked about by its path alone, also with the warehouse in front of it. A
+-- folder asks about all that is in it. Files are asked about by segment: between two places of a segment
+-- where some cut stands, all files are kept for the same reasons, so that a million files have the
+-- reasons of a few places.
+CREATE OR REPLACE FUNCTION weir.why_kept(stream text, path text DEFAULT NULL)
+RETURNS TABLE (file text, segment text, start_offset bigint, events bigint, bytes bigint,
+               why text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog ROWS 100
+AS $$
+    WITH asked AS MATERIALIZED (
+        SELECT nullif(rtrim(coalesce(substring(a.path FROM '(?:\A|/)([0-9]{1,18}/_weir_.*)\Z'), a.path),
+                            '/'), '') || '/' AS path
+        FROM (SELECT regexp_replace(regexp_replace(why_kept.path, '\Afile:/+', '/'),
+                                    '\A(\./+)+', '') AS path) a
+    ), s AS MATERIALIZED (
+        SELECT o.*, (SELECT z.bytes FROM weir_internal.size_till(o.stream_id, weir_internal.tail_cut(o.stream_id)) z)
+            AS tail_bytes
+        FROM weir_internal.stream o CROSS JOIN asked a
+        WHERE o.state <> 'deleted' AND o.stream_id = CASE
+            WHEN a.path ~ '\A[0-9]{1,18}/' THEN split_part(a.path, '/', 1)::bigint
+            WHEN stream IS NOT NULL OR why_kept.path IS NULL THEN weir_internal.stream_id(stream) END
+    ), subscriber AS MATERIALIZED (
+        SELECT h.name, h.cut, coalesce(h.times_out_at <= clock_timestamp(), false) AS timed_out
+        FROM s CROSS JOIN LATERAL weir_internal.holders(s.stream_id) h
+        WHERE s.retain_by_consumption
+    ), reason AS (
+        SELECT 'subscriber ' || u.name || ' has not released it' AS why, u.cut
+        FROM subscriber u WHERE NOT u.timed_out
+        UNION ALL
+        SELECT 'it is within the ' || m.what, coalesce(l.cut, s.head)
+        FROM s CROSS JOIN LATERAL (VALUES
+            ('min_age', 'minimum age', s.retain_min_age),
+            ('min_bytes', 'minimum size', s.retain_min_bytes)) m (which, what, amount)
+        LEFT JOIN LATERAL weir_internal.retention_limits(s.stream_id, clock_timestamp(), s.tail_bytes) l
+            ON l.which = m.which
+        WHERE m.amount IS NOT NULL
+        UNION ALL
+        SELECT 'nothing says that it may go: there is no ' || CASE WHEN s.retain_by_consumption
+               THEN 'subscriber that has not timed out' ELSE 'consumption' END || ' and no limit',
+               s.head
+        FROM s WHERE s.retain_min_age IS NULL AND s.retain_min_bytes IS NULL
+          AND s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL
+          AND NOT EXISTS (SELECT FROM subscriber u WHERE NOT u.timed_out)
+    ), keeper AS MATERIALIZED (
+        SELECT r.why, f.* FROM s CROSS JOIN reason r
+        CROSS JOIN LATERAL weir_internal.front(s.stream_id, r.cut) f
+        WHERE s.state = 'active'
+    ), next_head AS MATERIALIZED (
+        SELECT f.* FROM s CROSS JOIN LATERAL weir.retention_dry_run(s.stream_name) d
+        CROSS JOIN LATERAL weir_internal.front(s.stream_id, d.cut) f
+        WHERE s.state = 'active' AND d.cut IS NOT NULL
+    ), held AS MATERIALIZED (
+        SELECT g.segment_id, g.key_low, weir_internal.segment_name(g.segment_id) AS segment
+        FROM s CROSS JOIN LATERAL (
+            SELECT DISTINCT f.segment_id FROM asked a JOIN weir_internal.data_file f ON f.stream_id = s.stream_id
+            WHERE why_kept.path IS NULL OR starts_with(f.path || '/', a.path)) h
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT o.segment_id, o.key_low FROM weir_internal.segment o
+            WHERE o.stream_id = s.stream_id AND o.segment_id = h.segment_id OFFSET 0) g
+    ), place AS (  -- what lies behind it, up to the next one, has been passed by the same cuts
+        SELECT h.segment_id, h.key_low, p.place
+        FROM held h CROSS JOIN LATERAL (
+            SELECT 0::bigint AS place
+            UNION SELECT weir_internal.passed_till(k.keys, k.owners, k.offsets, h.key_low, h.segment_id)
+            FROM keeper k
+            UNION SELECT weir_internal.passed_till(n.keys, n.owners, n.offsets, h.key_low, h.segment_id)
+            FROM next_head n) p
+        WHERE p.place < 9223372036854775807
+    ), reasons AS (
+        SELECT p.segment_id, p.place,
+               CASE
+                   WHEN s.state <> 'active'
+                   THEN 'the stream is ' || s.state || ', which is kept as it is until it is deleted'
+                   WHEN EXISTS (
+                       SELECT FROM next_head n WHERE weir_internal.has_passed(n.keys, n.owners, n.offsets,
+                           p.key_low, p.segment_id, p.place + 1))
+                   THEN 'it goes with the ' || coalesce('first run of weir_retention after '
+                            || to_char(w.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC',
+                            'next run of weir_retention')
+                        || coalesce(', as a maximum rules, though ' || k.why, '')
+                   ELSE coalesce(k.why, 'it is within the limits')
+               END AS why
+        FROM s CROSS JOIN place p
+        CROSS JOIN LATERAL (
+            SELECT string_agg(k.why, '; ' ORDER BY k.why) AS why FROM keeper k
+            WHERE NOT weir_internal.has_passed(k.keys, k.owners, k.offsets, p.key_low, p.segment_id,
+                                      p.place + 1)) k
+        LEFT JOIN LATERAL (SELECT s.retained_at + s.retention_every * interval '1 second' AS at) w
+            ON w.at > clock_timestamp()
+    ), by_segment AS MATERIALIZED (
+        SELECT h.segment_id, h.segment, array_agg(r.place ORDER BY r.place) AS places,
+               array_agg(r.why ORDER BY r.place) AS whys
+        FROM held h JOIN reasons r USING (segment_id) GROUP BY h.segment_id, h.segment
+    ), found AS (
+        SELECT f.path, b.segment, f.start_offset, f.events, f.bytes,
+               b.whys[width_bucket(f.start_offset + f.events - 1, b.places)] AS why
+        FROM s CROSS JOIN asked a JOIN weir_internal.data_file f ON f.stream_id = s.stream_id
+        JOIN by_segment b ON b.segment_id = f.segment_id
+        WHERE why_kept.path IS NULL OR starts_with(f.path || '/', a.path)
+        UNION ALL
+        SELECT o.folder, NULL, NULL, NULL, NULL,
+               'transaction ' || t.transaction_number || ' of ' || t.source
+               || ' writes it, and has not committed yet'
+        FROM s CROSS JOIN asked a JOIN weir_internal.transaction t ON t.stream_id = s.stream_id AND t.state = 'open'
+        CROSS JOIN LATERAL (  -- as weir.warehouse names it
+            SELECT t.stream_id || '/_weir_tx=' || t.transaction_number || '/_weir_attempt='
+                   || t.attempt || '/' AS folder) o
+        WHERE why_kept.path IS NULL OR starts_with(a.path, o.folder)
+           OR starts_with(o.folder, a.path)
+        UNION ALL
+        SELECT p.path, NULL, NULL, NULL, g.bytes,
+               'it is dead (' || g.reason || ') and '
+               || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
+                                   || min(b.reader_group)
+                            FROM weir_internal.needing_batches(0) b
+                            WHERE b.stream_id = g.stream_id AND b.opened_at <= g.dead_at),
+                           'is deleted after the grace period')
+        FROM weir_internal.garbage g CROSS JOIN asked a
+        CROSS JOIN LATERAL (
+            SELECT CASE g.root WHEN '' THEN g.path ELSE rtrim(g.root, '/') || '/' || g.path END AS path
+        ) p
+        WHERE CASE WHEN why_kept.path IS NULL THEN g.stream_id = (SELECT s.stream_id FROM s)
+              -- Something in what was asked about, or a folder that holds it.
+              ELSE EXISTS (SELECT FROM (VALUES (rtrim(p.path, '/') || '/'),
+                                               (rtrim(g.path, '/') || '/')) AS dead (path)
+                           WHERE starts_with(dead.path, a.path) OR starts_with(a.path, dead.path))
+              END
+    )
+    SELECT coalesce(f.path, why_kept.path), f.segment, f.start_offset, f.events, f.bytes,
+           CASE WHEN f.path IS NULL
+                THEN 'the database knows no file of this path; give it as in weir.data_files or '
+                     'weir.garbage_files (files that are in the warehouse only are listed by '
+                     'weir_recover)'
+                ELSE coalesce('of stream ' || o.name || ': ', '') || f.why END
+    FROM (VALUES (1)) AS one (row)
+    LEFT JOIN found f ON true
+    LEFT JOIN (
+        SELECT s.stream_name AS name FROM s
+        WHERE s.stream_name <> why_kept.stream) o ON true
+    WHERE f.path IS NOT NULL OR why_kept.path IS NOT NULL
+$$;
+COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: each) is still there: who has not released it, which minimum keeps it, or what it waits for. With a path, of a file or a folder, as in data_files or whole, the stream may be null.';
+
+-- How long before retention overtakes a subscriber somebody is warned.
+CREATE OR REPLACE FUNCTION weir_internal.warning_time(in_stream_id bigint) RETURNS interval
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+    SELECT greatest(interval '1 day', interval '1 second' / 5 * CASE
+        WHEN s.retain_by_consumption OR coalesce(s.retain_min_age, s.retain_min_bytes) IS NULL
+        THEN s.retain_max_age ELSE s.retain_min_age END)
+    FROM weir_internal.stream s WHERE s.stream_id = in_stream_id
+$$;
+COMMENT ON FUNCTION weir_internal.warning_time(bigint) IS 'How long before retention overtakes a subscriber there is an alert: a day, or a fifth of the maximum age (with consumption off and a minimum, of the minimum age).';
+
+CREATE OR REPLACE FUNCTION weir_internal.alerts_of(in_stream_id bigint)
+RETURNS TABLE (reader_group text, alert text, at timestamptz, message text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+AS $$
+    WITH s AS MATERIALIZED (
+        SELECT o.stream_id, o.stream_name AS name, clock_timestamp() AS now
+        FROM weir_internal.stream o WHERE o.stream_id = in_stream_id
+    ), subscriber AS MATERIALIZED (
+        SELECT g.name, weir_internal.times_out_at(g.group_id, s.stream_id) AS times_out_at,
+               weir_internal.stale_after(g.group_id, s.stream_id) AS stale_after
+        FROM s JOIN weir_internal.reader_group_stream gs ON gs.stream_id = s.stream_id
+        JOIN weir_internal.reader_group g ON g.group_id = gs.group_id AND g.subscriber
+    )
+    SELECT u.name, 'timed out', u.times_out_at,
+           'subscriber ' || u.name || ' of stream ' || s.name || ' has timed out and holds nothing back; '
+           || 'let its readers run, or delete it'
+    FROM s CROSS JOIN subscriber u WHERE u.times_out_at <= s.now
+    UNION ALL
+    SELECT u.name, 'soon stale', u.stale_after,
+           'at the present rates retention will delete events of stream ' || s.name
+           || ' that subscriber ' || u.name || ' has not released, from '
+           || to_char(u.stale_after AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC on'
+    FROM s CROSS JOIN subscriber u WHERE u.stale_after - weir_internal.warning_time(s.stream_id) < s.now
+    UNION ALL
+    SELECT l.key, 'lost', d.decided_at,
+           'subscriber ' || l.key || ' lost ' || l.value || ' unread events of stream ' || s.name || ' ('
+           || d.reason || ')'
+    FROM s JOIN weir_internal.retention_decision d ON d.stream_id = s.stream_id
+        AND d.decided_at > s.now - interval '7 days'
+    CROSS JOIN LATERAL jsonb_each_text(d.lost) l
+$$;
+COMMENT ON FUNCTION weir_internal.alerts_of(bigint) IS 'What somebody should look at in a stream: see the view retention_alerts.';

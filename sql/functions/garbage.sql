@@ -1,0 +1,69 @@
+-- A batch may be at files that died while it was open, as long as its reader's lease, and a grace after
+-- that: a reader that comes back so late, and an heir, plan it anew without them. While Postgres was away
+-- nobody could renew a lease.
+CREATE OR REPLACE FUNCTION weir_internal.needing_batches(in_grace double precision)
+RETURNS TABLE (stream_id bigint, batch_id bigint, reader_group text, opened_at timestamptz)
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+    SELECT gs.stream_id, b.batch_id, g.name, b.opened_at
+    FROM weir_internal.reader_batch b
+    JOIN weir_internal.reader r ON r.group_id = b.group_id AND r.reader_id = b.reader_id AND r.token = b.token
+    JOIN weir_internal.reader_group g ON g.group_id = b.group_id
+    JOIN weir_internal.reader_group_stream gs ON gs.group_id = b.group_id
+    WHERE b.state = 'open'
+      AND greatest(r.lease_until, pg_postmaster_start_time()) + in_grace * interval '1 second' > clock_timestamp()
+$$;
+COMMENT ON FUNCTION weir_internal.needing_batches(double precision) IS 'The open batches, per stream of their group, whose readers are at work or were until so many seconds ago: what died while they were open is kept for them.';
+
+-- The first epoch that stays is the newest of these that nobody needs an older one than: the newest
+-- creation epoch of the floor (the prefix sum of every cut from there on is in it or a later one),
+-- the sealing of each segment of the floor, the epochs in which open transactions began, and the
+-- last epoch before the history begins. A segment that was sealed by then tiles no epoch that stays.
+CREATE OR REPLACE FUNCTION weir_internal.prune_below(in_stream_id bigint, in_floor jsonb, in_history double precision)
+RETURNS TABLE (segments bigint, epochs bigint, index_entries bigint, decisions bigint)
+LANGUAGE plpgsql SET search_path = pg_catalog ROWS 1
+AS $$
+#variable_conflict use_column
+DECLARE
+    old CONSTANT timestamptz := clock_timestamp() - in_history * interval '1 second';
+    old_clock CONSTANT bigint := weir_internal.time_clock(old);
+    first_epoch integer;
+    passed bigint[];
+    more bigint;
+BEGIN
+    SELECT least(max(f.creation_epoch), min(f.sealed_epoch)) INTO first_epoch
+    FROM weir_internal.cut_segments(in_stream_id, in_floor) f;
+    first_epoch := least(first_epoch,
+        (SELECT min(t.epoch) FROM weir_internal.transaction t
+         WHERE t.stream_id = in_stream_id AND t.state = 'open'),
+        coalesce((SELECT e.epoch FROM weir_internal.epoch e
+                  WHERE e.stream_id = in_stream_id AND e.created_at <= old_clock
+                  ORDER BY e.created_at DESC LIMIT 1), 0));
+    SELECT coalesce(array_agg(g.segment_id), '{}') INTO passed
+    FROM weir_internal.front(in_stream_id, in_floor) f CROSS JOIN weir_internal.segment g
+    WHERE g.stream_id = in_stream_id AND g.sealed_epoch <= first_epoch
+      AND weir_internal.has_passed(f.keys, f.owners, f.offsets, g.key_low, g.segment_id, NULL);
+    DELETE FROM weir_internal.time_index i
+    WHERE i.stream_id = in_stream_id AND i.segment_id = ANY (passed);
+    GET DIAGNOSTICS index_entries = ROW_COUNT;
+    -- Of a segment that is partly passed the entry with the floor in it stays, and those after it.
+    DELETE FROM weir_internal.time_index i USING weir_internal.cut_entries(in_floor) f
+    WHERE i.stream_id = in_stream_id AND i.segment_id = f.segment_id AND i.clock < old_clock
+      AND i.start_offset < (
+          SELECT max(b.start_offset) FROM weir_internal.time_index b
+          WHERE b.stream_id = in_stream_id AND b.segment_id = f.segment_id
+            AND b.start_offset < f.event_offset);
+    GET DIAGNOSTICS more = ROW_COUNT;
+    index_entries := index_entries + more;
+    DELETE FROM weir_internal.segment g WHERE g.stream_id = in_stream_id AND g.segment_id = ANY (passed);
+    GET DIAGNOSTICS segments = ROW_COUNT;
+    DELETE FROM weir_internal.epoch e WHERE e.stream_id = in_stream_id AND e.epoch < first_epoch;
+    GET DIAGNOSTICS epochs = ROW_COUNT;
+    DELETE FROM weir_internal.retention_decision d WHERE d.stream_id = in_stream_id AND d.decided_at < old
+      AND d.lost = '{}'
+      AND d.decided_at < (SELECT max(n.decided_at) FROM weir_internal.retention_decision n
+                          WHERE n.stream_id = in_stream_id);
+    GET DIAGNOSTICS decisions = ROW_COUNT;
+    RETURN NEXT;
+END $$;
+COMMENT ON FUNCTION weir_internal.prune_below(bigint, jsonb, double precision) IS 'For jobs: deletes the metadata of a locked stream that lies wholly below a cut and is older than so many seconds.';

@@ -1,0 +1,86 @@
+-- The functions below take a stream by its name. Three SQLSTATEs are Weir's own: WEIR1 for what is
+-- not there, WEIR2 for what is wrong with an argument, WEIR4 for what was truncated.
+CREATE OR REPLACE FUNCTION weir_internal.stream_id(stream text) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+DECLARE
+    found bigint;
+BEGIN
+    IF stream IS NULL THEN
+        RAISE EXCEPTION 'which stream is not said: name it, as in nyc/flights.' USING ERRCODE = 'WEIR2', DETAIL = 'argument_missing';
+    END IF;
+    SELECT s.stream_id INTO found FROM weir_internal.stream s
+    WHERE s.scope = split_part(stream, '/', 1) AND s.name = substring(stream FROM '/(.*)')
+      AND s.state <> 'deleted';
+    IF found IS NULL THEN
+        RAISE EXCEPTION 'there is no stream %; create it with weir_create_stream, or check the name.', stream
+            USING ERRCODE = 'WEIR1', DETAIL = 'stream_not_found';
+    END IF;
+    RETURN found;
+END $$;
+COMMENT ON FUNCTION weir_internal.stream_id(text) IS 'The id of the stream that has this name now.';
+
+-- A segment of a stream by its name, or an error that says that it has none.
+CREATE OR REPLACE FUNCTION weir_internal.segment_of(in_stream_id bigint, segment text) RETURNS weir_internal.segment
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+DECLARE
+    found weir_internal.segment;
+BEGIN
+    IF weir_internal.segment_id(segment) IS NULL THEN
+        RAISE EXCEPTION '''%'' is not a segment: write number.epoch, such as 5.1.', segment
+            USING ERRCODE = 'WEIR2', DETAIL = 'segment_name_invalid';
+    END IF;
+    SELECT s.* INTO found FROM weir_internal.segment s
+    WHERE s.stream_id = in_stream_id AND s.segment_id = weir_internal.segment_id(segment);
+    IF found.segment_id IS NULL THEN
+        RAISE EXCEPTION 'the stream has no segment %: it never existed or was deleted.', segment
+            USING ERRCODE = 'WEIR1', DETAIL = 'segment_not_found';
+    END IF;
+    RETURN found;
+END $$;
+COMMENT ON FUNCTION weir_internal.segment_of(bigint, text) IS 'The row of a segment, by its name.';
+
+-- The ids of the segments that an epoch created begin here, and end before first_segment_id(epoch + 1).
+CREATE OR REPLACE FUNCTION weir_internal.first_segment_id(epoch integer) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN epoch::bigint << 32;
+COMMENT ON FUNCTION weir_internal.first_segment_id(integer) IS 'The lowest id that a segment created in an epoch can have.';
+
+CREATE OR REPLACE FUNCTION weir_internal.creation_epoch(segment_id bigint) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (segment_id >> 32)::integer;
+COMMENT ON FUNCTION weir_internal.creation_epoch(bigint) IS 'The epoch that created a segment, from its id.';
+
+-- A segment's id is creation epoch << 32 | number; people write number.epoch. Immutable to the last call
+-- in it: only then Postgres puts the body in the place of a call, and finds the index segment_by_name.
+CREATE OR REPLACE FUNCTION weir_internal.segment_name(segment_id bigint) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text;
+COMMENT ON FUNCTION weir_internal.segment_name(bigint) IS 'number.epoch of a segment id.';
+
+-- What does not fit would be the id of another segment.
+CREATE OR REPLACE FUNCTION weir_internal.segment_id(segment_name text) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN segment_name ~ '\A(0|[1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,9})\Z'
+    THEN CASE WHEN split_part(segment_name, '.', 1)::bigint <= 4294967295
+               AND split_part(segment_name, '.', 2)::bigint <= 2147483647
+        THEN split_part(segment_name, '.', 2)::bigint << 32
+             | split_part(segment_name, '.', 1)::bigint END END;
+COMMENT ON FUNCTION weir_internal.segment_id(text) IS 'The id of a segment written number.epoch; null for what is not.';
+
+-- Clocks are microseconds since 1970 UTC. Immutable to the last call in it: only then Postgres puts the
+-- body in the place of a call, and finds the indexes by time. (To add to a timestamptz is not: where an
+-- interval has days, it depends on the session's time zone.)
+CREATE OR REPLACE FUNCTION weir_internal.clock_time(clock bigint) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ('epoch'::timestamp + clock * interval '1 microsecond') AT TIME ZONE 'UTC';
+COMMENT ON FUNCTION weir_internal.clock_time(bigint) IS 'The time of a clock.';
+
+-- An infinite time is one before or after all clocks.
+CREATE OR REPLACE FUNCTION weir_internal.time_clock(moment timestamptz) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN isfinite(moment) THEN (extract(epoch FROM moment) * 1000000)::bigint
+            WHEN moment > 'epoch'::timestamptz THEN 9223372036854775807
+            WHEN moment < 'epoch'::timestamptz THEN -9223372036854775808 END;
+COMMENT ON FUNCTION weir_internal.time_clock(timestamptz) IS 'The clock of a time.';

@@ -1,0 +1,163 @@
+-- Bytes of a segment before an offset, from the time index; within one commit in proportion.
+CREATE OR REPLACE FUNCTION weir_internal.bytes_till(in_stream_id bigint, in_segment_id bigint, in_offset bigint)
+RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+    SELECT coalesce(
+        (SELECT i.start_byte
+                + (i.bytes::numeric * least(in_offset - i.start_offset, i.events) / i.events)::bigint
+         FROM weir_internal.time_index i
+         WHERE i.stream_id = in_stream_id AND i.segment_id = in_segment_id
+           AND i.start_offset < in_offset
+         ORDER BY i.start_offset DESC LIMIT 1), 0)
+$$;
+COMMENT ON FUNCTION weir_internal.bytes_till(bigint, bigint, bigint) IS 'Bytes of a segment before an offset, as first committed.';
+
+-- Events and bytes before a cut, from the beginning of the stream: what was sealed by the cut's
+-- newest creation epoch (a prefix sum), less the segments at or after the cut among them, plus the
+-- offsets. Those are found from the cut's own segments, successor by successor, so nothing is read
+-- that lies before the cut, and of what lies after it only what was sealed by that epoch.
+CREATE OR REPLACE FUNCTION weir_internal.size_till(in_stream_id bigint, in_cut jsonb)
+RETURNS TABLE (events bigint, bytes bigint)
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+AS $$
+    WITH RECURSIVE entries AS MATERIALIZED (
+        SELECT * FROM weir_internal.cut_segments(in_stream_id, in_cut)
+    ), newest AS MATERIALIZED (
+        SELECT max(creation_epoch) AS epoch FROM entries
+    ), ahead AS (
+        SELECT e.segment_id, e.key_low, e.key_high, e.sealed_epoch, e.events, e.bytes
+        FROM entries e WHERE e.sealed_epoch <= (SELECT epoch FROM newest)
+        UNION
+        SELECT n.segment_id, n.key_low, n.key_high, n.sealed_epoch, n.events, n.bytes
+        FROM ahead a
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT * FROM weir_internal.segment g WHERE g.stream_id = in_stream_id
+            AND g.segment_id >= weir_internal.first_segment_id(a.sealed_epoch)
+            AND g.segment_id < weir_internal.first_segment_id(a.sealed_epoch + 1) OFFSET 0) n
+        WHERE n.key_low < a.key_high AND n.key_high > a.key_low
+          AND n.sealed_epoch <= (SELECT epoch FROM newest)
+    ), unread AS (
+        SELECT coalesce(sum(a.events), 0) AS events, coalesce(sum(a.bytes), 0) AS bytes
+        FROM ahead a
+    ), within AS (
+        SELECT coalesce(sum(e.event_offset), 0) AS events,
+               coalesce(sum(CASE WHEN e.event_offset > 0 THEN
+                   weir_internal.bytes_till(in_stream_id, e.segment_id, e.event_offset) END), 0) AS bytes
+        FROM entries e
+    )
+    SELECT (p.sealed_events - unread.events + within.events)::bigint,
+           (p.sealed_bytes - unread.bytes + within.bytes)::bigint
+    FROM unread, within, weir_internal.epoch p
+    WHERE p.stream_id = in_stream_id AND p.epoch = (SELECT epoch FROM newest)
+$$;
+COMMENT ON FUNCTION weir_internal.size_till(bigint, jsonb) IS 'Events and bytes before a cut, counted from the beginning of the stream.';
+
+CREATE OR REPLACE FUNCTION weir.size_till(stream text, cut jsonb)
+RETURNS TABLE (events bigint, bytes bigint)
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+AS $$
+    SELECT z.* FROM (SELECT weir_internal.stream_id(stream) AS stream_id OFFSET 0) s
+    CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, weir_internal.valid_cut(s.stream_id, cut)) z
+$$;
+COMMENT ON FUNCTION weir.size_till(text, jsonb) IS 'Events and bytes before a cut, counted from the beginning of the stream.';
+
+CREATE OR REPLACE FUNCTION weir.size_between(stream text, "from" jsonb, "to" jsonb)
+RETURNS TABLE (events bigint, bytes bigint)
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+AS $$
+    SELECT b.events - a.events, b.bytes - a.bytes
+    FROM (SELECT weir_internal.stream_id(stream) AS stream_id OFFSET 0) s
+    CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, weir_internal.valid_cut(s.stream_id, "from")) a
+    CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, weir_internal.valid_cut(s.stream_id, "to")) b
+$$;
+COMMENT ON FUNCTION weir.size_between(text, jsonb, jsonb) IS 'Events and bytes between two cuts; negative when the second lies before the first.';
+
+-- The clock of the oldest event at or after a cut. From a segment that the cut has read to its end
+-- the successors are looked at; from any other its first unread commit, which is its oldest.
+CREATE OR REPLACE FUNCTION weir_internal.clock_after(in_stream_id bigint, in_cut jsonb) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+    WITH RECURSIVE front AS (
+        SELECT c.segment_id, coalesce(c.event_offset, 0) AS next_offset
+        FROM weir_internal.cut_entries(in_cut) c
+        UNION
+        SELECT n.segment_id, 0
+        FROM front f
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT * FROM weir_internal.segment g
+            WHERE g.stream_id = in_stream_id AND g.segment_id = f.segment_id
+              AND g.events <= f.next_offset OFFSET 0) s
+        CROSS JOIN LATERAL (
+            SELECT * FROM weir_internal.segment g WHERE g.stream_id = in_stream_id
+            AND g.segment_id >= weir_internal.first_segment_id(s.sealed_epoch)
+            AND g.segment_id < weir_internal.first_segment_id(s.sealed_epoch + 1) OFFSET 0) n
+        WHERE n.key_low < s.key_high AND n.key_high > s.key_low
+    )
+    SELECT min(first.clock)
+    FROM front f
+    CROSS JOIN LATERAL (
+        SELECT i.clock FROM weir_internal.time_index i
+        WHERE i.stream_id = in_stream_id AND i.segment_id = f.segment_id
+          AND i.start_offset + i.events > f.next_offset
+          AND i.start_offset >= coalesce((
+              SELECT max(b.start_offset) FROM weir_internal.time_index b
+              WHERE b.stream_id = in_stream_id AND b.segment_id = f.segment_id
+                AND b.start_offset <= f.next_offset), 0)
+        ORDER BY i.start_offset LIMIT 1) first
+$$;
+COMMENT ON FUNCTION weir_internal.clock_after(bigint, jsonb) IS 'The clock of the oldest event at or after a cut; null when there is none.';
+
+-- A group that stops for good reads up to its end, however much comes after it.
+CREATE OR REPLACE FUNCTION weir_internal.oldest_unread(in_stream_id bigint, in_cut jsonb, in_end jsonb) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+BEGIN
+    IF in_end IS NULL THEN
+        RETURN weir_internal.clock_after(in_stream_id, in_cut);
+    END IF;
+    RETURN (
+        SELECT min(i.clock)
+        FROM weir_internal.stream s
+        CROSS JOIN LATERAL weir_internal.segments_between(s.stream_id, in_cut,
+            weir_internal.join_cuts(in_stream_id, in_cut, in_end)) b
+        CROSS JOIN LATERAL (
+            SELECT i.clock FROM weir_internal.time_index i
+            WHERE i.stream_id = in_stream_id AND i.segment_id = b.segment_id
+              AND i.start_offset <= b.from_offset
+            ORDER BY i.start_offset DESC LIMIT 1) i
+        WHERE s.stream_id = in_stream_id AND b.from_offset < b.to_offset);
+END $$;
+COMMENT ON FUNCTION weir_internal.oldest_unread(bigint, jsonb, jsonb) IS 'The clock of the oldest event from a cut up to an end, null for the tail; null when there is none.';
+
+-- What a reader group that stands at a cut has still to read of a stream. What lies below the head
+-- can't be read any more, so it begins at the head where that is later; a group that stops for good
+-- reads up to its end, of which nothing is left where it was passed or truncated.
+CREATE OR REPLACE FUNCTION weir_internal.unread_from(in_stream_id bigint, in_cut jsonb, in_head jsonb, in_end jsonb)
+RETURNS TABLE (readable jsonb, events bigint, bytes bigint, oldest bigint)
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+AS $$
+#variable_conflict use_column
+DECLARE
+    tail CONSTANT jsonb := CASE WHEN in_end IS NULL THEN weir_internal.tail_cut(in_stream_id) END;
+    here jsonb;
+    past jsonb;
+BEGIN
+    IF in_cut = tail THEN  -- as most groups most of the time; the head is not later
+        RETURN QUERY SELECT in_cut, 0::bigint, 0::bigint, NULL::bigint;
+        RETURN;
+    END IF;
+    here := weir_internal.readable_cut(in_stream_id, in_cut, in_head);
+    past := coalesce(tail, weir_internal.join_cuts(in_stream_id, here, in_end));
+    IF here IS NULL THEN  -- the stream was deleted
+        RETURN;
+    ELSIF here = past THEN
+        RETURN QUERY SELECT here, 0::bigint, 0::bigint, NULL::bigint;
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT here, b.events - a.events, b.bytes - a.bytes,
+           weir_internal.oldest_unread(in_stream_id, here, in_end)
+    FROM weir_internal.size_till(in_stream_id, here) a CROSS JOIN weir_internal.size_till(in_stream_id, past) b;
+END $$;
+COMMENT ON FUNCTION weir_internal.unread_from(bigint, jsonb, jsonb, jsonb) IS 'What there is to read from a cut (the head, where that is later) up to an end, null for the tail: where it begins, events, bytes, and the clock of the oldest.';

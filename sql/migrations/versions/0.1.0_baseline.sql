@@ -1,0 +1,423 @@
+-- The tables of version 0.1.0. Their meaning is in sql/schema, which has the comments, too.
+CREATE SCHEMA IF NOT EXISTS weir;
+CREATE SCHEMA weir_staging;
+
+CREATE TABLE weir_internal.installation (
+    installation_id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    tide bigint NOT NULL DEFAULT 0,
+    incarnation text NOT NULL,
+    one boolean NOT NULL DEFAULT true UNIQUE CHECK (one)
+);
+
+-- As weir_internal.incarnation() has it, which is made after the tables.
+INSERT INTO weir_internal.installation (incarnation)
+SELECT concat_ws(
+    '/', s.system_identifier, greatest(c.timeline_id, r.min_recovery_end_timeline), d.oid,
+    'weir_internal.installation'::regclass::oid)
+FROM pg_control_system() s, pg_control_checkpoint() c, pg_control_recovery() r, pg_database d
+WHERE d.datname = current_database();
+
+CREATE TABLE weir_internal.stream (
+    stream_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    scope text NOT NULL CHECK (scope ~ '\A[a-z0-9][a-z0-9_-]{0,62}\Z'),
+    name text NOT NULL CHECK (name ~ '\A[a-z0-9][a-z0-9_-]{0,62}(\.rejected)?\Z'),
+    stream_name text NOT NULL GENERATED ALWAYS AS (scope || '/' || name) STORED,
+    state text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'sealed', 'deleted')),
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    routing_key text NOT NULL,
+    on_missing_key text NOT NULL CHECK (on_missing_key IN ('fail', 'quarantine', 'spread')),
+    on_bad_rows text NOT NULL CHECK (on_bad_rows IN ('fail', 'quarantine')),
+    tags text[] NOT NULL DEFAULT '{}',
+    scaling text NOT NULL DEFAULT 'fixed' CHECK (scaling IN ('fixed', 'event_rate', 'byte_rate')),
+    min_segments integer NOT NULL DEFAULT 1 CHECK (min_segments > 0),
+    target_rate bigint CHECK (target_rate > 0),
+    scale_factor integer CHECK (scale_factor > 1),
+    retain_by_consumption boolean NOT NULL,
+    retain_min_age bigint CHECK (retain_min_age > 0),
+    retain_max_age bigint,
+    retain_min_bytes bigint CHECK (retain_min_bytes > 0),
+    retain_max_bytes bigint,
+    cuts_every bigint CHECK (cuts_every > 0),
+    retention_every bigint CHECK (retention_every > 0),
+    current_epoch integer NOT NULL DEFAULT 0,
+    next_segment_number bigint NOT NULL CHECK (next_segment_number > 0),
+    next_transaction_number bigint NOT NULL DEFAULT 1,
+    schema_version integer NOT NULL DEFAULT 0,
+    last_clock bigint NOT NULL,
+    sealed_clock bigint,
+    head jsonb NOT NULL,
+    retained_at timestamptz,
+    CONSTRAINT stream_fixed_has_no_target CHECK ((scaling = 'fixed') = (target_rate IS NULL)),
+    CONSTRAINT stream_target_has_factor CHECK ((target_rate IS NULL) = (scale_factor IS NULL)),
+    CONSTRAINT stream_sealed_has_clock CHECK (state = 'active' OR sealed_clock IS NOT NULL),
+    CONSTRAINT stream_ages_in_order CHECK (retain_max_age >= coalesce(retain_min_age, 1)),
+    CONSTRAINT stream_sizes_in_order CHECK (retain_max_bytes >= coalesce(retain_min_bytes, 1))
+);
+CREATE UNIQUE INDEX stream_name_is_unique_among_the_living ON weir_internal.stream (scope, name)
+    WHERE state <> 'deleted';
+CREATE INDEX stream_by_name ON weir_internal.stream (stream_name) WHERE state <> 'deleted';
+CREATE INDEX stream_lives ON weir_internal.stream (scope, name, stream_id);
+CREATE INDEX stream_by_tag ON weir_internal.stream USING gin (tags);
+
+CREATE TABLE weir_internal.stream_schema (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    version integer NOT NULL CHECK (version > 0),
+    fields jsonb NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (stream_id, version)
+);
+
+CREATE TABLE weir_internal.epoch (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    stream_name text NOT NULL,
+    epoch integer NOT NULL CHECK (epoch >= 0),
+    reference_epoch integer NOT NULL,
+    created_at bigint NOT NULL,
+    splits bigint NOT NULL DEFAULT 0,
+    merges bigint NOT NULL DEFAULT 0,
+    sealed_events bigint NOT NULL DEFAULT 0,
+    sealed_bytes bigint NOT NULL DEFAULT 0,
+    cause text NOT NULL CHECK (cause IN ('create', 'scale', 'update', 'roll')),
+    request_id text NOT NULL,
+    reason text NOT NULL DEFAULT '',
+    PRIMARY KEY (stream_id, epoch),
+    CONSTRAINT epoch_refers_back CHECK (reference_epoch <= epoch)
+);
+CREATE UNIQUE INDEX epoch_by_time ON weir_internal.epoch (stream_id, created_at) INCLUDE (epoch);
+CREATE UNIQUE INDEX epoch_by_name ON weir_internal.epoch (stream_name, epoch);
+CREATE INDEX epoch_by_name_and_time ON weir_internal.epoch
+    (stream_name, (('epoch'::timestamp + created_at * interval '1 microsecond') AT TIME ZONE 'UTC'));
+CREATE INDEX epoch_by_chunk ON weir_internal.epoch (stream_name, (epoch / 1000));
+CREATE INDEX first_epoch_by_chunk ON weir_internal.epoch (stream_name, (epoch / 1000))
+    WHERE epoch % 1000 = 0;
+CREATE INDEX first_epoch_by_time ON weir_internal.epoch
+    (stream_name, (('epoch'::timestamp + created_at * interval '1 microsecond') AT TIME ZONE 'UTC'))
+    WHERE epoch % 1000 = 0;
+
+CREATE TABLE weir_internal.segment (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    segment_id bigint NOT NULL,
+    creation_epoch integer GENERATED ALWAYS AS ((segment_id >> 32)::integer) STORED,
+    key_low double precision NOT NULL CHECK (key_low >= 0),
+    key_high double precision NOT NULL CHECK (key_high <= 1),
+    sealed_epoch integer,
+    events bigint,
+    bytes bigint,
+    PRIMARY KEY (stream_id, segment_id),
+    CONSTRAINT segment_has_keys CHECK (key_low < key_high),
+    CONSTRAINT segment_sealed_after_creation CHECK (sealed_epoch > (segment_id >> 32)),
+    CONSTRAINT segment_sealed_has_size
+        CHECK ((sealed_epoch IS NULL) = (events IS NULL) AND (events IS NULL) = (bytes IS NULL))
+);
+CREATE INDEX segment_tiling ON weir_internal.segment (stream_id, key_low, creation_epoch)
+    INCLUDE (segment_id, key_high, sealed_epoch);
+CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_id, sealed_epoch);
+CREATE INDEX segment_by_name ON weir_internal.segment
+    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_id);
+CREATE INDEX segment_by_shard ON weir_internal.segment (stream_id, (creation_epoch / 1000));
+
+CREATE TABLE weir_internal.segment_tail (
+    stream_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
+    tail_offset bigint NOT NULL DEFAULT 0,
+    tail_bytes bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (stream_id, segment_id),
+    FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment
+) WITH (fillfactor = 50);
+
+CREATE TABLE weir_internal.transaction (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    transaction_number bigint NOT NULL,
+    stream_name text NOT NULL,
+    writer_id text NOT NULL,
+    batch_id text NOT NULL,
+    fingerprint text NOT NULL,
+    append_again boolean NOT NULL,
+    source text NOT NULL,
+    state text NOT NULL CHECK (state IN ('open', 'committed', 'aborted')),
+    attempt integer NOT NULL DEFAULT 1,
+    epoch integer NOT NULL,
+    opened_at timestamptz NOT NULL,
+    lease_until timestamptz NOT NULL,
+    staged jsonb,
+    ended_at timestamptz,
+    clock bigint,
+    events bigint,
+    bytes bigint,
+    files integer,
+    rejected bigint,
+    PRIMARY KEY (stream_id, transaction_number),
+    UNIQUE (stream_id, writer_id, batch_id),
+    CONSTRAINT transaction_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL)),
+    CONSTRAINT transaction_committed_has_clock CHECK ((state = 'committed') = (clock IS NOT NULL)),
+    CONSTRAINT transaction_staged_is_open CHECK (staged IS NULL OR state = 'open')
+);
+CREATE INDEX transaction_open ON weir_internal.transaction (stream_id, lease_until) WHERE state = 'open';
+CREATE INDEX transaction_committing ON weir_internal.transaction (stream_id, transaction_number)
+    WHERE staged IS NOT NULL;
+CREATE UNIQUE INDEX transaction_by_name ON weir_internal.transaction (stream_name, transaction_number);
+CREATE INDEX transaction_by_name_and_time ON weir_internal.transaction
+    (stream_name, (('epoch'::timestamp + clock * interval '1 microsecond') AT TIME ZONE 'UTC'));
+
+CREATE TABLE weir_internal.transaction_input (
+    stream_id bigint NOT NULL,
+    path text NOT NULL,
+    transaction_number bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (stream_id, path, transaction_number),
+    FOREIGN KEY (stream_id, transaction_number) REFERENCES weir_internal.transaction
+);
+CREATE INDEX transaction_input_by_transaction ON weir_internal.transaction_input
+    (stream_id, transaction_number);
+
+CREATE TABLE weir_internal.data_file (
+    stream_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
+    start_offset bigint NOT NULL,
+    events bigint NOT NULL CHECK (events > 0),
+    bytes bigint NOT NULL,
+    transaction_number bigint NOT NULL,
+    first_seq bigint NOT NULL,
+    last_seq bigint NOT NULL,
+    schema_version integer NOT NULL,
+    path text NOT NULL,
+    PRIMARY KEY (stream_id, segment_id, start_offset),
+    FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment,
+    FOREIGN KEY (stream_id, transaction_number) REFERENCES weir_internal.transaction
+);
+
+CREATE TABLE weir_internal.time_index (
+    stream_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
+    start_offset bigint NOT NULL,
+    events bigint NOT NULL CHECK (events > 0),
+    start_byte bigint NOT NULL,
+    bytes bigint NOT NULL,
+    clock bigint NOT NULL,
+    transaction_number bigint NOT NULL,
+    PRIMARY KEY (stream_id, segment_id, start_offset),
+    FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment
+);
+CREATE INDEX time_index_by_clock ON weir_internal.time_index (stream_id, clock);
+CREATE INDEX time_index_by_time ON weir_internal.time_index (stream_id, segment_id, clock);
+
+CREATE TABLE weir_internal.stream_cut (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    recorded_at timestamptz NOT NULL,
+    clock bigint NOT NULL,
+    cut jsonb NOT NULL,
+    events bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (stream_id, recorded_at)
+);
+CREATE INDEX stream_cut_by_size ON weir_internal.stream_cut (stream_id, bytes, recorded_at);
+
+CREATE TABLE weir_internal.retention_decision (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    decided_at timestamptz NOT NULL,
+    rule text NOT NULL,
+    reason text NOT NULL,
+    head jsonb NOT NULL,
+    bound jsonb,
+    cut jsonb,
+    held_by text[] NOT NULL,
+    overtaken text[] NOT NULL DEFAULT '{}',
+    left_out text[] NOT NULL DEFAULT '{}',
+    lost jsonb NOT NULL DEFAULT '{}',
+    events bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (stream_id, decided_at)
+);
+
+CREATE TABLE weir_internal.moved_stream (stream_id bigint NOT NULL);
+
+CREATE TABLE weir_internal.retention_due (
+    stream_id bigint NOT NULL,
+    due_at timestamptz NOT NULL
+);
+CREATE INDEX retention_due_by_time ON weir_internal.retention_due (due_at);
+CREATE INDEX retention_due_by_stream ON weir_internal.retention_due (stream_id);
+
+CREATE TABLE weir_internal.reader_group (
+    group_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE CHECK (name ~ '\A[a-z0-9][a-z0-9_-]{0,62}\Z'),
+    generation bigint NOT NULL DEFAULT 0,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    subscriber boolean NOT NULL,
+    on_gap text NOT NULL CHECK (on_gap IN ('fail', 'skip')),
+    max_outstanding integer NOT NULL DEFAULT 3 CHECK (max_outstanding > 0),
+    release text NOT NULL DEFAULT 'automatic' CHECK (release IN ('automatic', 'manual')),
+    time_out bigint CHECK (time_out > 0),
+    next_token bigint NOT NULL DEFAULT 1,
+    next_batch bigint NOT NULL DEFAULT 1,
+    moved_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    checkpointed_at timestamptz NOT NULL DEFAULT '-infinity'
+);
+CREATE INDEX reader_group_moved ON weir_internal.reader_group (group_id) WHERE moved_at > checkpointed_at;
+
+CREATE TABLE weir_internal.reader_group_stream (
+    group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    start_cut jsonb NOT NULL,
+    end_cut jsonb,
+    published_cut jsonb,
+    published_at timestamptz,
+    lost_events bigint NOT NULL DEFAULT 0,
+    head_seen jsonb,
+    PRIMARY KEY (group_id, stream_id)
+);
+CREATE INDEX reader_group_stream_by_stream ON weir_internal.reader_group_stream (stream_id);
+
+CREATE TABLE weir_internal.reader (
+    group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    reader_id text NOT NULL,
+    label text NOT NULL DEFAULT '',
+    token bigint NOT NULL,
+    lease_until timestamptz NOT NULL,
+    joined_at timestamptz NOT NULL,
+    PRIMARY KEY (group_id, reader_id)
+) WITH (fillfactor = 70);
+
+CREATE TABLE weir_internal.reader_group_segment (
+    group_id bigint NOT NULL,
+    stream_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
+    state text NOT NULL CHECK (state IN ('unassigned', 'assigned', 'future', 'completed')),
+    next_offset bigint,
+    reader_id text,
+    PRIMARY KEY (group_id, stream_id, segment_id),
+    FOREIGN KEY (group_id, stream_id) REFERENCES weir_internal.reader_group_stream ON DELETE CASCADE,
+    FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment,
+    FOREIGN KEY (group_id, reader_id) REFERENCES weir_internal.reader,
+    CONSTRAINT reader_group_segment_future_has_no_offset
+        CHECK ((state = 'future') = (next_offset IS NULL)),
+    CONSTRAINT reader_group_segment_assigned_has_reader
+        CHECK ((state = 'assigned') = (reader_id IS NOT NULL))
+) WITH (fillfactor = 70);
+CREATE INDEX reader_group_segment_by_stream ON weir_internal.reader_group_segment (stream_id);
+
+CREATE TABLE weir_internal.reader_group_pin (
+    group_id bigint NOT NULL,
+    stream_id bigint NOT NULL,
+    key_low double precision NOT NULL CHECK (key_low >= 0),
+    key_high double precision NOT NULL CHECK (key_high <= 1),
+    label text NOT NULL CHECK (label <> ''),
+    PRIMARY KEY (group_id, stream_id, key_low),
+    FOREIGN KEY (group_id, stream_id) REFERENCES weir_internal.reader_group_stream ON DELETE CASCADE,
+    CONSTRAINT reader_group_pin_has_keys CHECK (key_low < key_high)
+);
+
+CREATE TABLE weir_internal.reader_batch (
+    group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    batch_id bigint NOT NULL,
+    reader_id text NOT NULL,
+    token bigint NOT NULL,
+    attempt integer NOT NULL DEFAULT 1,
+    state text NOT NULL CHECK (state IN ('open', 'committed', 'abandoned', 'split')),
+    bounds jsonb NOT NULL,
+    rest jsonb NOT NULL DEFAULT '[]',
+    events bigint NOT NULL,
+    bytes bigint NOT NULL,
+    opened_at timestamptz NOT NULL,
+    committed_at timestamptz,
+    outputs jsonb,
+    rejected bigint NOT NULL DEFAULT 0,
+    error text,
+    PRIMARY KEY (group_id, batch_id)
+);
+CREATE INDEX reader_batch_open ON weir_internal.reader_batch (group_id) WHERE state = 'open';
+CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_id, committed_at)
+    WHERE state = 'committed';
+CREATE INDEX reader_batch_ended ON weir_internal.reader_batch ((coalesce(committed_at, opened_at)))
+    WHERE state <> 'open';
+
+CREATE TABLE weir_internal.parquet_output (
+    group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    output text NOT NULL,
+    number bigint NOT NULL CHECK (number >= 0),
+    batch_id bigint NOT NULL,
+    root text NOT NULL,
+    path text NOT NULL,
+    committed_at timestamptz NOT NULL,
+    PRIMARY KEY (group_id, output, number)
+);
+
+CREATE TABLE weir_internal.checkpoint (
+    group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    name text NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('automatic', 'manual')),
+    state text NOT NULL DEFAULT 'complete'
+        CHECK (state IN ('waiting', 'complete', 'cancelled', 'timed out')),
+    created_at timestamptz NOT NULL,
+    cuts jsonb NOT NULL,
+    published boolean NOT NULL,
+    waits_for bigint[] NOT NULL DEFAULT '{}',
+    expires_at timestamptz,
+    ended_at timestamptz,
+    PRIMARY KEY (group_id, name),
+    CONSTRAINT checkpoint_waiting_expires
+        CHECK ((state = 'waiting') = (expires_at IS NOT NULL AND ended_at IS NULL))
+);
+CREATE INDEX checkpoint_by_time ON weir_internal.checkpoint (group_id, created_at);
+CREATE INDEX checkpoint_waiting ON weir_internal.checkpoint (group_id) WHERE state = 'waiting';
+
+CREATE TABLE weir_internal.garbage (
+    root text NOT NULL,
+    path text NOT NULL,
+    stream_id bigint,
+    reason text NOT NULL,
+    bytes bigint NOT NULL DEFAULT 0,
+    dead_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (root, path)
+);
+CREATE INDEX garbage_by_death ON weir_internal.garbage (dead_at);
+
+CREATE TABLE weir_internal.request (
+    request_id text NOT NULL,
+    operation text NOT NULL,
+    object text NOT NULL,
+    arguments text NOT NULL,
+    result jsonb NOT NULL,
+    finished_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (request_id, operation, object)
+);
+CREATE INDEX request_by_object ON weir_internal.request (object, finished_at);
+
+CREATE TABLE weir_internal.job_run (
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    task_id text NOT NULL,
+    map_index integer NOT NULL,
+    try_number integer NOT NULL,
+    job text NOT NULL,
+    arguments jsonb NOT NULL,
+    state text NOT NULL CHECK (state IN ('submitted', 'running', 'succeeded', 'failed')),
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    progress text,
+    report jsonb,
+    error text,
+    retryable boolean,
+    PRIMARY KEY (dag_id, run_id, task_id, map_index, try_number)
+) WITH (fillfactor = 70);
+CREATE INDEX job_run_by_time ON weir_internal.job_run (started_at);
+
+ALTER TABLE weir_internal.stream_schema ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.epoch ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.epoch ALTER COLUMN stream_name SET STATISTICS 0;
+ALTER TABLE weir_internal.segment ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.segment_tail ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.transaction ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.transaction ALTER COLUMN stream_name SET STATISTICS 0;
+ALTER TABLE weir_internal.transaction_input ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.data_file ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.time_index ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.moved_stream ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.retention_due ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.reader_group_stream ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.reader_group_segment ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.reader_group_pin ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.garbage ALTER COLUMN stream_id SET STATISTICS 0;

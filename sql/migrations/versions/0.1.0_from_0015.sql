@@ -1,0 +1,56 @@
+-- The last layout before version 0.1.0 had everything in the schema weir. Tables and internal functions
+-- move to weir_internal, where the functions are replaced afterwards. Views and the functions that people
+-- call stay where they are, with what others made of them.
+DO $$
+DECLARE
+    moved text;
+    public_functions CONSTANT text[] := ARRAY[
+        'active_segments(text,timestamp with time zone)', 'epoch_at(text,timestamp with time zone)',
+        'next_cut(text,jsonb,bigint)', 'predecessors(text,text)',
+        'recorded_cut(text,timestamp with time zone)', 'retention_dry_run(text)',
+        'scale_metadata(text,timestamp with time zone,timestamp with time zone)',
+        'segments_between(text,jsonb,jsonb)', 'size_between(text,jsonb,jsonb)', 'size_till(text,jsonb)',
+        'span(text,jsonb)', 'stream_cut_at(text,timestamp with time zone)', 'successors(text,text)',
+        'why_kept(text,text)'];
+BEGIN
+    FOR moved IN
+        SELECT format('ALTER TABLE weir.%I SET SCHEMA weir_internal', tablename) FROM pg_tables
+        WHERE schemaname = 'weir' AND tablename <> 'alembic_version'
+        UNION ALL
+        SELECT format('ALTER FUNCTION %s SET SCHEMA weir_internal', f.oid::regprocedure) FROM pg_proc f
+        WHERE f.pronamespace = 'weir'::regnamespace
+          AND pg_get_userbyid(f.proowner) <> 'weir_publisher'
+          AND f.oid <> ALL (SELECT ('weir.' || name)::regprocedure FROM unnest(public_functions) name)
+    LOOP
+        EXECUTE moved;
+    END LOOP;
+END $$;
+-- Not ours to move, but ours to drop, as we own the schema.
+DROP FUNCTION weir.publish_staging, weir.settle_constraints;
+DROP TABLE weir.alembic_version;
+
+ALTER TABLE weir_internal.stream ADD COLUMN stream_name text NOT NULL
+    GENERATED ALWAYS AS (scope || '/' || name) STORED;
+DROP INDEX weir_internal.stream_by_name;
+CREATE INDEX stream_by_name ON weir_internal.stream (stream_name) WHERE state <> 'deleted';
+
+ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check TO stream_fixed_has_no_target;
+ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check1 TO stream_target_has_factor;
+ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check2 TO stream_sealed_has_clock;
+ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check3 TO stream_ages_in_order;
+ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check4 TO stream_sizes_in_order;
+ALTER TABLE weir_internal.epoch RENAME CONSTRAINT epoch_check TO epoch_refers_back;
+ALTER TABLE weir_internal.segment RENAME CONSTRAINT segment_check TO segment_has_keys;
+ALTER TABLE weir_internal.segment RENAME CONSTRAINT segment_check1 TO segment_sealed_after_creation;
+ALTER TABLE weir_internal.segment RENAME CONSTRAINT segment_check2 TO segment_sealed_has_size;
+ALTER TABLE weir_internal.transaction RENAME CONSTRAINT transaction_check TO transaction_ended_or_open;
+ALTER TABLE weir_internal.transaction
+    RENAME CONSTRAINT transaction_check1 TO transaction_committed_has_clock;
+ALTER TABLE weir_internal.transaction RENAME CONSTRAINT transaction_check2 TO transaction_staged_is_open;
+ALTER TABLE weir_internal.reader_group_segment
+    RENAME CONSTRAINT reader_group_segment_check TO reader_group_segment_future_has_no_offset;
+ALTER TABLE weir_internal.reader_group_segment
+    RENAME CONSTRAINT reader_group_segment_check1 TO reader_group_segment_assigned_has_reader;
+ALTER TABLE weir_internal.reader_group_pin
+    RENAME CONSTRAINT reader_group_pin_check TO reader_group_pin_has_keys;
+ALTER TABLE weir_internal.checkpoint RENAME CONSTRAINT checkpoint_check TO checkpoint_waiting_expires;

@@ -1,0 +1,116 @@
+CREATE TABLE weir_internal.transaction (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    transaction_number bigint NOT NULL,
+    stream_name text NOT NULL,
+    writer_id text NOT NULL,
+    batch_id text NOT NULL,
+    fingerprint text NOT NULL,
+    append_again boolean NOT NULL,
+    source text NOT NULL,
+    state text NOT NULL CHECK (state IN ('open', 'committed', 'aborted')),
+    attempt integer NOT NULL DEFAULT 1,
+    epoch integer NOT NULL,
+    opened_at timestamptz NOT NULL,
+    lease_until timestamptz NOT NULL,
+    staged jsonb,
+    ended_at timestamptz,
+    clock bigint,
+    events bigint,
+    bytes bigint,
+    files integer,
+    rejected bigint,
+    PRIMARY KEY (stream_id, transaction_number),
+    UNIQUE (stream_id, writer_id, batch_id),
+    CONSTRAINT transaction_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL)),
+    CONSTRAINT transaction_committed_has_clock CHECK ((state = 'committed') = (clock IS NOT NULL)),
+    CONSTRAINT transaction_staged_is_open CHECK (staged IS NULL OR state = 'open')
+);
+CREATE INDEX transaction_open ON weir_internal.transaction (stream_id, lease_until) WHERE state = 'open';
+CREATE INDEX transaction_committing ON weir_internal.transaction (stream_id, transaction_number)
+    WHERE staged IS NOT NULL;
+-- For questions by name and time, as the views ask them: see epoch_by_name.
+CREATE UNIQUE INDEX transaction_by_name ON weir_internal.transaction (stream_name, transaction_number);
+CREATE INDEX transaction_by_name_and_time ON weir_internal.transaction
+    (stream_name, (('epoch'::timestamp + clock * interval '1 microsecond') AT TIME ZONE 'UTC'));
+COMMENT ON TABLE weir_internal.transaction IS 'One append: staged files that become visible at once. Kept as long as the stream.';
+COMMENT ON COLUMN weir_internal.transaction.transaction_number IS '1, 2, 3 ... per stream; the _weir_tx of its folder.';
+COMMENT ON COLUMN weir_internal.transaction.stream_name IS 'scope/stream, which never changes.';
+COMMENT ON COLUMN weir_internal.transaction.writer_id IS 'The writer; together with batch_id the identity that makes a retry harmless.';
+COMMENT ON COLUMN weir_internal.transaction.batch_id IS 'What the writer calls this input; in weir_ingest a hash of the input paths.';
+COMMENT ON COLUMN weir_internal.transaction.fingerprint IS 'A hash of the input; Weir refuses the same identity with another fingerprint.';
+COMMENT ON COLUMN weir_internal.transaction.append_again IS 'Whether it may append input files that another committed transaction appended.';
+COMMENT ON COLUMN weir_internal.transaction.source IS 'What asked for it: DAG run and task, or the name of a program.';
+COMMENT ON COLUMN weir_internal.transaction.state IS 'open, committed or aborted.';
+COMMENT ON COLUMN weir_internal.transaction.attempt IS 'The attempt that may commit; older ones are fenced.';
+COMMENT ON COLUMN weir_internal.transaction.epoch IS 'The epoch that was current when this attempt began.';
+COMMENT ON COLUMN weir_internal.transaction.opened_at IS 'When this attempt began.';
+COMMENT ON COLUMN weir_internal.transaction.lease_until IS 'From then on others may abort it.';
+COMMENT ON COLUMN weir_internal.transaction.staged IS 'The files of a commit that waits for a roll; null otherwise.';
+COMMENT ON COLUMN weir_internal.transaction.ended_at IS 'When it was committed or aborted.';
+COMMENT ON COLUMN weir_internal.transaction.clock IS 'The clock of the commit, and so of all its events.';
+COMMENT ON COLUMN weir_internal.transaction.events IS 'How many events it appended; null unless it is committed.';
+COMMENT ON COLUMN weir_internal.transaction.bytes IS 'The size of its files; null unless it is committed.';
+COMMENT ON COLUMN weir_internal.transaction.files IS 'The number of its files; null unless it is committed.';
+COMMENT ON COLUMN weir_internal.transaction.rejected IS 'How many rows of its input were written to <stream>.rejected.';
+
+CREATE TABLE weir_internal.transaction_input (
+    stream_id bigint NOT NULL,
+    path text NOT NULL,
+    transaction_number bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (stream_id, path, transaction_number),
+    FOREIGN KEY (stream_id, transaction_number) REFERENCES weir_internal.transaction
+);
+CREATE INDEX transaction_input_by_transaction ON weir_internal.transaction_input
+    (stream_id, transaction_number);
+COMMENT ON TABLE weir_internal.transaction_input IS 'The input files of each transaction, so that no file is appended twice by mistake.';
+COMMENT ON COLUMN weir_internal.transaction_input.path IS 'The path of the file below its input root.';
+COMMENT ON COLUMN weir_internal.transaction_input.bytes IS 'Its size.';
+
+CREATE TABLE weir_internal.data_file (
+    stream_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
+    start_offset bigint NOT NULL,
+    events bigint NOT NULL CHECK (events > 0),
+    bytes bigint NOT NULL,
+    transaction_number bigint NOT NULL,
+    first_seq bigint NOT NULL,
+    last_seq bigint NOT NULL,
+    schema_version integer NOT NULL,
+    path text NOT NULL,
+    PRIMARY KEY (stream_id, segment_id, start_offset),
+    FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment,
+    FOREIGN KEY (stream_id, transaction_number) REFERENCES weir_internal.transaction
+);
+COMMENT ON TABLE weir_internal.data_file IS 'Which file has which offsets now: a Parquet file has one contiguous run of offsets of one segment.';
+COMMENT ON COLUMN weir_internal.data_file.segment_id IS 'The segment of its events. After a roll its folder may have the name of another segment.';
+COMMENT ON COLUMN weir_internal.data_file.start_offset IS 'The offset of its first row; those of the others follow.';
+COMMENT ON COLUMN weir_internal.data_file.events IS 'Its number of rows.';
+COMMENT ON COLUMN weir_internal.data_file.bytes IS 'Its size on disk.';
+COMMENT ON COLUMN weir_internal.data_file.transaction_number IS 'The transaction that wrote it.';
+COMMENT ON COLUMN weir_internal.data_file.first_seq IS 'The smallest _weir_seq in it: the rank of the row in the input of the transaction.';
+COMMENT ON COLUMN weir_internal.data_file.last_seq IS 'The largest _weir_seq in it.';
+COMMENT ON COLUMN weir_internal.data_file.schema_version IS 'The version in stream_schema that it was written with.';
+COMMENT ON COLUMN weir_internal.data_file.path IS 'Its path below the warehouse.';
+
+CREATE TABLE weir_internal.time_index (
+    stream_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
+    start_offset bigint NOT NULL,
+    events bigint NOT NULL CHECK (events > 0),
+    start_byte bigint NOT NULL,
+    bytes bigint NOT NULL,
+    clock bigint NOT NULL,
+    transaction_number bigint NOT NULL,
+    PRIMARY KEY (stream_id, segment_id, start_offset),
+    FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment
+);
+CREATE INDEX time_index_by_clock ON weir_internal.time_index (stream_id, clock);
+CREATE INDEX time_index_by_time ON weir_internal.time_index (stream_id, segment_id, clock);
+COMMENT ON TABLE weir_internal.time_index IS 'What was committed: one entry per commit and segment, never changed (PDP-28).';
+COMMENT ON COLUMN weir_internal.time_index.start_offset IS 'The first offset of the commit in this segment.';
+COMMENT ON COLUMN weir_internal.time_index.events IS 'How many events the commit has in this segment.';
+COMMENT ON COLUMN weir_internal.time_index.start_byte IS 'The bytes of the segment before them, as first committed.';
+COMMENT ON COLUMN weir_internal.time_index.bytes IS 'Their bytes, as first committed.';
+COMMENT ON COLUMN weir_internal.time_index.clock IS 'The clock of the commit.';
+COMMENT ON COLUMN weir_internal.time_index.transaction_number IS 'The transaction that was committed.';

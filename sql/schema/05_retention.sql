@@ -1,0 +1,62 @@
+CREATE TABLE weir_internal.stream_cut (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    recorded_at timestamptz NOT NULL,
+    clock bigint NOT NULL,
+    cut jsonb NOT NULL,
+    events bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (stream_id, recorded_at)
+);
+CREATE INDEX stream_cut_by_size ON weir_internal.stream_cut (stream_id, bytes, recorded_at);
+COMMENT ON TABLE weir_internal.stream_cut IS 'The retention set: recorded tails of the stream, each strictly later than the one before.';
+COMMENT ON COLUMN weir_internal.stream_cut.recorded_at IS 'When the tail was captured.';
+COMMENT ON COLUMN weir_internal.stream_cut.clock IS 'The last clock of the stream at that time.';
+COMMENT ON COLUMN weir_internal.stream_cut.cut IS 'The tail at that time.';
+COMMENT ON COLUMN weir_internal.stream_cut.events IS 'Events before the cut, from the beginning of the stream.';
+COMMENT ON COLUMN weir_internal.stream_cut.bytes IS 'Bytes before the cut, from the beginning of the stream, as first committed.';
+
+CREATE TABLE weir_internal.retention_decision (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    decided_at timestamptz NOT NULL,
+    rule text NOT NULL,
+    reason text NOT NULL,
+    head jsonb NOT NULL,
+    bound jsonb,
+    cut jsonb,
+    held_by text[] NOT NULL,
+    overtaken text[] NOT NULL DEFAULT '{}',
+    left_out text[] NOT NULL DEFAULT '{}',
+    lost jsonb NOT NULL DEFAULT '{}',
+    events bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (stream_id, decided_at)
+);
+COMMENT ON TABLE weir_internal.retention_decision IS 'What retention decided and why. A decision that repeats the one before is not recorded.';
+COMMENT ON COLUMN weir_internal.retention_decision.decided_at IS 'When retention decided.';
+COMMENT ON COLUMN weir_internal.retention_decision.rule IS 'The rule that chose, see docs/retention.md: consumed, min_age, min_bytes, max_age, max_bytes; or why nothing is truncated: no_rule, nothing_consumed, too_little, behind_head.';
+COMMENT ON COLUMN weir_internal.retention_decision.reason IS 'The decision in words.';
+COMMENT ON COLUMN weir_internal.retention_decision.head IS 'The head before the decision.';
+COMMENT ON COLUMN weir_internal.retention_decision.bound IS 'The lower bound of what the subscribers released; null without subscribers.';
+COMMENT ON COLUMN weir_internal.retention_decision.cut IS 'The new head; null if nothing was truncated.';
+COMMENT ON COLUMN weir_internal.retention_decision.held_by IS 'The subscribers that prevent a further truncation; empty if a minimum would prevent it anyway.';
+COMMENT ON COLUMN weir_internal.retention_decision.overtaken IS 'The subscribers that had not released all that a maximum truncated.';
+COMMENT ON COLUMN weir_internal.retention_decision.left_out IS 'The subscribers that had timed out, so that retention did not wait for them.';
+COMMENT ON COLUMN weir_internal.retention_decision.lost IS 'Per subscriber that had not read all that was truncated: how many events it lost.';
+COMMENT ON COLUMN weir_internal.retention_decision.events IS 'How many events were truncated.';
+COMMENT ON COLUMN weir_internal.retention_decision.bytes IS 'How many bytes were truncated, as first committed.';
+
+-- Two queues of streams to look at, so that a run reads nothing of the streams that need nothing. Sessions
+-- only insert and delete rows, and so no session waits for another.
+CREATE TABLE weir_internal.moved_stream (stream_id bigint NOT NULL);
+COMMENT ON TABLE weir_internal.moved_stream IS 'Streams for weir_stream_cuts to capture: a row for each time that a tail moved since the last record in the retention set.';
+COMMENT ON COLUMN weir_internal.moved_stream.stream_id IS 'The stream whose tail moved.';
+
+CREATE TABLE weir_internal.retention_due (
+    stream_id bigint NOT NULL,
+    due_at timestamptz NOT NULL
+);
+CREATE INDEX retention_due_by_time ON weir_internal.retention_due (due_at);
+CREATE INDEX retention_due_by_stream ON weir_internal.retention_due (stream_id);
+COMMENT ON TABLE weir_internal.retention_due IS 'Streams for weir_retention to decide about: what the last decision rests on has changed, or will have changed by a time.';
+COMMENT ON COLUMN weir_internal.retention_due.stream_id IS 'The stream to decide about.';
+COMMENT ON COLUMN weir_internal.retention_due.due_at IS 'From when on the decision may be another.';

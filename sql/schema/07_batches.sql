@@ -1,0 +1,61 @@
+CREATE TABLE weir_internal.reader_batch (
+    group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    batch_id bigint NOT NULL,
+    reader_id text NOT NULL,
+    token bigint NOT NULL,
+    attempt integer NOT NULL DEFAULT 1,
+    state text NOT NULL CHECK (state IN ('open', 'committed', 'abandoned', 'split')),
+    bounds jsonb NOT NULL,
+    rest jsonb NOT NULL DEFAULT '[]',
+    events bigint NOT NULL,
+    bytes bigint NOT NULL,
+    opened_at timestamptz NOT NULL,
+    committed_at timestamptz,
+    outputs jsonb,
+    rejected bigint NOT NULL DEFAULT 0,
+    error text,
+    PRIMARY KEY (group_id, batch_id)
+);
+CREATE INDEX reader_batch_open ON weir_internal.reader_batch (group_id) WHERE state = 'open';
+-- How fast a group reads follows from its batches of the last hour, however many there were before.
+CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_id, committed_at)
+    WHERE state = 'committed';
+-- For pruning: the batches that ended, by time.
+CREATE INDEX reader_batch_ended ON weir_internal.reader_batch ((coalesce(committed_at, opened_at)))
+    WHERE state <> 'open';
+COMMENT ON TABLE weir_internal.reader_batch IS 'What one reader reads at once. Its bounds are recorded before the reader begins to read.';
+COMMENT ON COLUMN weir_internal.reader_batch.group_id IS 'The group. The batch belongs to it, not to the reader.';
+COMMENT ON COLUMN weir_internal.reader_batch.batch_id IS '1, 2, 3 ... per group.';
+COMMENT ON COLUMN weir_internal.reader_batch.reader_id IS 'The reader that holds it, or committed it.';
+COMMENT ON COLUMN weir_internal.reader_batch.token IS 'The token with which it may be committed.';
+COMMENT ON COLUMN weir_internal.reader_batch.attempt IS '1, and one more at each take-over or retry; part of the names of the output folders. 0 until a reader begins to read a half.';
+COMMENT ON COLUMN weir_internal.reader_batch.state IS 'open; committed; abandoned by a reset or by weir_reader_offline; or split because it failed: other batches read its halves.';
+COMMENT ON COLUMN weir_internal.reader_batch.bounds IS 'Array of {stream, segment, from, to}: offsets, to exclusive.';
+COMMENT ON COLUMN weir_internal.reader_batch.rest IS 'Array of arrays of bounds: what was split off. Batches of their own read it after this batch, in this order.';
+COMMENT ON COLUMN weir_internal.reader_batch.events IS 'Events between the bounds.';
+COMMENT ON COLUMN weir_internal.reader_batch.bytes IS 'Their bytes, approximately.';
+COMMENT ON COLUMN weir_internal.reader_batch.opened_at IS 'When the bounds were fixed. While the batch is open, a sweep keeps the files that became garbage after that.';
+COMMENT ON COLUMN weir_internal.reader_batch.committed_at IS 'When it was committed; null for a batch that was not.';
+COMMENT ON COLUMN weir_internal.reader_batch.outputs IS 'While it is open, all outputs that its attempts began to write; then the outputs that count: Parquet folders and tables.';
+COMMENT ON COLUMN weir_internal.reader_batch.rejected IS 'How many of its events failed and were written to <stream>.rejected.';
+COMMENT ON COLUMN weir_internal.reader_batch.error IS 'Why it was abandoned or split, if that is known.';
+
+-- Old batches are pruned, but the list of Parquet outputs is kept as long as the group. Rows are numbered
+-- in the order of the commits, so that a full part of the list never changes.
+CREATE TABLE weir_internal.parquet_output (
+    group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    output text NOT NULL,
+    number bigint NOT NULL CHECK (number >= 0),
+    batch_id bigint NOT NULL,
+    root text NOT NULL,
+    path text NOT NULL,
+    committed_at timestamptz NOT NULL,
+    PRIMARY KEY (group_id, output, number)
+);
+COMMENT ON TABLE weir_internal.parquet_output IS 'The Parquet folders that count: exactly one attempt of each batch and output.';
+COMMENT ON COLUMN weir_internal.parquet_output.output IS 'The name that the job gives to the output.';
+COMMENT ON COLUMN weir_internal.parquet_output.number IS '0, 1, 2 ... per group and output, in the order of the commits.';
+COMMENT ON COLUMN weir_internal.parquet_output.batch_id IS 'The batch that wrote it; its row may be pruned.';
+COMMENT ON COLUMN weir_internal.parquet_output.root IS 'The output root.';
+COMMENT ON COLUMN weir_internal.parquet_output.path IS 'The folder, below the root.';
+COMMENT ON COLUMN weir_internal.parquet_output.committed_at IS 'When the batch was committed.';

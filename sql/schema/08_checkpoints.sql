@@ -1,0 +1,28 @@
+CREATE TABLE weir_internal.checkpoint (
+    group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    name text NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('automatic', 'manual')),
+    state text NOT NULL DEFAULT 'complete'
+        CHECK (state IN ('waiting', 'complete', 'cancelled', 'timed out')),
+    created_at timestamptz NOT NULL,
+    cuts jsonb NOT NULL,
+    published boolean NOT NULL,
+    waits_for bigint[] NOT NULL DEFAULT '{}',
+    expires_at timestamptz,
+    ended_at timestamptz,
+    PRIMARY KEY (group_id, name),
+    CONSTRAINT checkpoint_waiting_expires
+        CHECK ((state = 'waiting') = (expires_at IS NOT NULL AND ended_at IS NULL))
+);
+CREATE INDEX checkpoint_by_time ON weir_internal.checkpoint (group_id, created_at);
+CREATE INDEX checkpoint_waiting ON weir_internal.checkpoint (group_id) WHERE state = 'waiting';
+COMMENT ON TABLE weir_internal.checkpoint IS 'A named, consistent cut of a reader group.';
+COMMENT ON COLUMN weir_internal.checkpoint.name IS 'Given by a person, or automatic-<clock>.';
+COMMENT ON COLUMN weir_internal.checkpoint.kind IS 'automatic (periodic) or manual.';
+COMMENT ON COLUMN weir_internal.checkpoint.state IS 'waiting for open batches, complete, cancelled or timed out.';
+COMMENT ON COLUMN weir_internal.checkpoint.created_at IS 'When it was asked for.';
+COMMENT ON COLUMN weir_internal.checkpoint.cuts IS 'Object from stream id to the group''s cut of that stream.';
+COMMENT ON COLUMN weir_internal.checkpoint.published IS 'Whether it released events to retention (subscribers only).';
+COMMENT ON COLUMN weir_internal.checkpoint.waits_for IS 'The batches that were open when it was asked for. It waits as long as one of them is open.';
+COMMENT ON COLUMN weir_internal.checkpoint.expires_at IS 'When it times out; null for one that never waited.';
+COMMENT ON COLUMN weir_internal.checkpoint.ended_at IS 'When it was completed, was cancelled or timed out.';

@@ -1,0 +1,17 @@
+CREATE TABLE weir_internal.garbage (
+    root text NOT NULL,
+    path text NOT NULL,
+    stream_id bigint,
+    reason text NOT NULL,
+    bytes bigint NOT NULL DEFAULT 0,
+    dead_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (root, path)
+);
+CREATE INDEX garbage_by_death ON weir_internal.garbage (dead_at);
+COMMENT ON TABLE weir_internal.garbage IS 'Files and folders that nothing refers to any more, until a sweep deletes them.';
+COMMENT ON COLUMN weir_internal.garbage.root IS 'Empty for the warehouse, else the output root.';
+COMMENT ON COLUMN weir_internal.garbage.path IS 'Its path below the root; that of a folder ends in /.';
+COMMENT ON COLUMN weir_internal.garbage.stream_id IS 'The stream whose open batches may still need it.';
+COMMENT ON COLUMN weir_internal.garbage.reason IS 'truncated, aborted, fenced, abandoned (a batch that was reset or deleted with its group), deleted (with its stream), unknown (found after a restore) or rejected (copied to <stream>.rejected).';
+COMMENT ON COLUMN weir_internal.garbage.bytes IS 'Its size, if known, else 0.';
+COMMENT ON COLUMN weir_internal.garbage.dead_at IS 'When it became garbage.';
