@@ -174,11 +174,11 @@ def drop(connection: Connection, statement: str) -> None:
 def in_use(error: exc.DBAPIError) -> Conflict:
     """The sentence of an upgrade that would drop what objects that are not Weir's use."""
     detail = getattr(getattr(error.orig, "diag", None), "message_detail", None) or ""
+    uses = "; ".join(detail.splitlines())
     return Conflict(
         "objects_in_use",
-        "the upgrade replaces objects that others use ("
-        + "; ".join(detail.splitlines())
-        + "): drop those others, upgrade, and create them again.",
+        f"the upgrade replaces objects that others use ({uses}): drop those others, upgrade, and "
+        "create them again.",
     )
 
 
