@@ -58,7 +58,7 @@ def tell(database: Database) -> None:
         database, "delays", "delays_by_carrier/0", delays, lease=LEASE, budget=BUDGET
     )
     if batch is None:
-        raise InvariantViolation("there is nothing to read in the story")
+        raise InvariantViolation("story_broken", "there is nothing to read in the story")
     output = {
         "kind": "parquet", "output": "delays", "root": "s3a://lake/output",
         "path": "delays/batch=1/attempt=1/",
@@ -93,7 +93,7 @@ def _begin(database: Database, month: str) -> Attempt:
         source=f"weir_ingest/{month}/append", inputs=[InputFile(f"flights/{month}.csv", 2_500_000)],
     )  # fmt: skip
     if not isinstance(begun, Attempt):
-        raise InvariantViolation(f"{month} is in the story twice")
+        raise InvariantViolation("story_broken", f"{month} is in the story twice")
     return begun
 
 

@@ -174,10 +174,10 @@ def drop(connection: Connection, statement: str) -> None:
 def in_use(error: exc.DBAPIError) -> Conflict:
     """The sentence of an upgrade that would drop what objects that are not Weir's use."""
     detail = getattr(getattr(error.orig, "diag", None), "message_detail", None) or ""
-    uses = "; ".join(detail.splitlines())
+    users = "; ".join(detail.splitlines())
     return Conflict(
         "objects_in_use",
-        f"the upgrade replaces objects that others use ({uses}): drop those others, upgrade, and "
+        f"the upgrade replaces objects that others use ({users}): drop those others, upgrade, and "
         "create them again.",
     )
 

@@ -22,6 +22,7 @@ from weir.errors import Conflict, InvalidInput, Unavailable
 
 # Two migrations of one database wait for each other on this advisory lock.
 _LOCK = 7_305_808_869_231_650_151  # "weir" and a few random bits
+_LAST_BEFORE = "0015"  # the layout that the first migration, version 0.1.0, begins with
 
 
 def sql_folder() -> Path:
@@ -36,8 +37,8 @@ def upgrade(dsn: str, folder: Path | None = None) -> None:
     """Migrate the database that `dsn` (libpq) names, as its owner; change nothing if it is up to
     date.
 
-    One transaction: everything or nothing. `folder` has the SQL files: Weir's own unless it is
-    given. Raises Unavailable if the database cannot be reached or migrated, Conflict if objects
+    `folder` has the SQL files: Weir's own unless it is given. One transaction: everything or
+    nothing. Raises Unavailable if the database cannot be reached or migrated; Conflict if objects
     that are not Weir's use what the upgrade would drop, or if its layout is too old or too new.
     """
     connection_string.check(dsn, "the owner's connection string (WEIR_DATABASE_OWNER)")
@@ -70,23 +71,32 @@ def _apply(connection: Connection, folder: Path) -> None:
     config.set_main_option("script_location", str(folder / "migrations"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    _check_known(connection, ScriptDirectory.from_config(config))
+    _check_layout(connection, ScriptDirectory.from_config(config))
     command.upgrade(config, "head")
     replace_definitions(connection, folder)
     connection.exec_driver_sql((folder / "roles.sql").read_text())
 
 
-def _check_known(connection: Connection, migrations: ScriptDirectory) -> None:
-    """Raise Conflict for a database that a later Weir migrated."""
-    found = connection.exec_driver_sql("SELECT to_regclass('weir_internal.alembic_version')")
-    if found.scalar() is None:
-        return
-    version = connection.exec_driver_sql("SELECT version_num FROM weir_internal.alembic_version")
-    for (number,) in version:
-        if number not in {one.revision for one in migrations.walk_revisions()}:
+def _check_layout(connection: Connection, migrations: ScriptDirectory) -> None:
+    """Raise Conflict for a database that a later Weir migrated, or that is too old."""
+    for schema in ("weir", "weir_internal"):
+        table = f"{schema}.alembic_version"
+        if connection.exec_driver_sql(f"SELECT to_regclass('{table}')").scalar() is None:
+            continue
+        statement = f"SELECT version_num FROM {table}"  # noqa: S608 - constants
+        layout = connection.exec_driver_sql(statement).scalar_one()
+        if schema == "weir" and layout != _LAST_BEFORE:
+            raise Conflict(
+                "layout_too_old",
+                f"the database has layout {layout} from before version 0.1.0, and only "
+                f"{_LAST_BEFORE} can be upgraded: create a new database, or bring this one to "
+                f"{_LAST_BEFORE} with the Weir that made it.",
+            )
+        known = {one.revision for one in migrations.walk_revisions()}
+        if schema == "weir_internal" and layout not in known:
             raise Conflict(
                 "layout_unknown",
-                f"the database has layout {number}, which this version of Weir does not know: "
+                f"the database has layout {layout}, which this version of Weir does not know: "
                 "install the version that migrated it, or a later one.",
             )
 
