@@ -214,7 +214,7 @@ def test_a_group_that_cannot_be_checkpointed_does_not_stop_those_in_its_transact
             END IF;
             RETURN NEW;
         END $$;
-        CREATE TRIGGER refuse BEFORE INSERT ON weir.checkpoint
+        CREATE TRIGGER refuse BEFORE INSERT ON checkpoint
         FOR EACH ROW EXECUTE FUNCTION public.refuse()""",
     )
     made, [failed] = checkpoint_all(database)
