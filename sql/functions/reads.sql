@@ -177,16 +177,30 @@ COMMENT ON FUNCTION weir.next_cut(text, jsonb, bigint) IS 'The cut that lies abo
 CREATE OR REPLACE FUNCTION weir.stream_cut_at(stream text, at timestamptz) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
-    SELECT weir_internal.readable_cut(s.stream_id, c.cut, s.head)
+    SELECT CASE WHEN EXISTS (
+            SELECT FROM weir_internal.epoch e
+            WHERE e.stream_id = s.stream_id AND e.created_at <= weir_internal.time_clock(at))
+        THEN weir_internal.readable_cut(s.stream_id, (
+            SELECT jsonb_object_agg(weir_internal.segment_name(a.segment_id), coalesce((
+                       SELECT i.start_offset + i.events FROM weir_internal.time_index i
+                       WHERE i.stream_id = s.stream_id AND i.segment_id = a.segment_id
+                         AND i.clock <= weir_internal.time_clock(at)
+                       ORDER BY i.clock DESC LIMIT 1), 0) ORDER BY a.segment_id)
+            FROM weir_internal.active_segments_at(
+                s.stream_id, weir_internal.epoch_at(s.stream_id, weir_internal.time_clock(at))) a), s.head)
+        -- The epoch of that time was pruned, but a segment of the head may be older than the first
+        -- epoch that is left. What was pruned lies below the head, so its segments decide alone.
+        ELSE coalesce((
+            SELECT jsonb_object_agg(weir_internal.segment_name(h.segment_id), CASE
+                    WHEN h.event_offset IS NULL THEN '"future"'
+                    ELSE to_jsonb(greatest(h.event_offset, (
+                       SELECT i.start_offset + i.events FROM weir_internal.time_index i
+                       WHERE i.stream_id = s.stream_id AND i.segment_id = h.segment_id
+                         AND i.clock <= weir_internal.time_clock(at)
+                       ORDER BY i.clock DESC LIMIT 1))) END ORDER BY h.segment_id)
+            FROM weir_internal.cut_entries(s.head) h), s.head)
+        END
     FROM weir_internal.stream s
-    CROSS JOIN LATERAL (
-        SELECT jsonb_object_agg(weir_internal.segment_name(a.segment_id), coalesce((
-                   SELECT i.start_offset + i.events FROM weir_internal.time_index i
-                   WHERE i.stream_id = s.stream_id AND i.segment_id = a.segment_id
-                     AND i.clock <= weir_internal.time_clock(at)
-                   ORDER BY i.clock DESC LIMIT 1), 0) ORDER BY a.segment_id) AS cut
-        FROM weir_internal.active_segments_at(
-            s.stream_id, weir_internal.epoch_at(s.stream_id, weir_internal.time_clock(at))) a) c
     WHERE s.stream_id = weir_internal.stream_id(stream)
 $$;
 COMMENT ON FUNCTION weir.stream_cut_at(text, timestamptz) IS 'The cut that was the tail at a time, or the head where that is later: what was committed after the time begins there.';

@@ -198,6 +198,23 @@ def test_a_place_whose_metadata_was_pruned_is_said_to_be_truncated(lane: Lane) -
     assert reset("head")["position"] == {str(lane.name): lane.head()}
 
 
+def test_a_time_whose_epoch_was_pruned_is_where_the_head_and_the_commits_of_then_are(
+    lane: Lane,
+) -> None:
+    """A segment of the head may be older than the first epoch that is left."""
+    lane.append({"1.0": 2})
+    between = lane.value("SELECT clock_time(last_clock) FROM stream WHERE stream_id = :s")
+    lane.append({"1.0": 1})
+    lane.scale("0.0", "1.0", boundaries=[0.25])
+    lane.truncate("1.0=0, 2.1=0, 3.1=future")
+    assert prune(lane.database, 0.0) != []
+    assert counts(lane)["epoch"] == 1
+    sql = "SELECT stream_cut_at(:n, :at)"
+    assert lane.value(sql, n=str(lane.name), at="2000-01-01") == lane.head()
+    then = {"1.0": 2, "2.1": 0, "3.1": "future"}
+    assert lane.value(sql, n=str(lane.name), at=between) == then
+
+
 @pytest.mark.parametrize("segment", ["4.0", "0.1", "2.2"])
 def test_a_segment_that_never_existed_was_not_truncated(lane: Lane, segment: str) -> None:
     """Its number was not given out, or its epoch is known and has no such segment."""
