@@ -21,6 +21,8 @@ from weir.database import migrate
 from weir.database.connection import Database
 from weir.operations import Nothing
 from weir.operations.runner import Job, RunId
+from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.retention.capture import capture
 from weir.retention.release import read_alerts
 from weir.retention.run import retain
@@ -150,6 +152,39 @@ def busy(what: str, prepare: str, job: Callable[[Database], Any], setting: Setti
     )
 
 
+def together(setting: Setting) -> Figure:
+    """Checkpoints of all groups, many in a transaction, beside one group after the other."""
+    setting.durable(False)
+    streams = FEW
+
+    def run(checkpoints_of: Callable[[Database], object]) -> float:
+        database = _database(setting, streams)
+        _bulk(database, _MOVED + _GROUPS_MOVED)
+        start = time.perf_counter()
+        checkpoints_of(database)
+        spent = time.perf_counter() - start
+        _bulk(database, _AT_REST)
+        setting.server.psql("VACUUM ANALYZE", f"control_{streams}")
+        return spent / streams
+
+    def one_by_one(database: Database) -> None:
+        names = database.transaction(
+            lambda c: c.execute(text("SELECT name FROM reader_group ORDER BY group_id")).scalars()
+        )
+        for name in names:
+            assert checkpoint(database, name) is not None
+
+    return Figure(
+        "control/checkpoints-together",
+        f"seconds per stream to checkpoint {SUBSCRIBERS} subscribers of each of {streams} streams, "
+        "all of which moved, beside one group after the other",
+        partial(run, checkpoint_all),
+        partial(run, one_by_one),
+        limit=1 / 3,
+        unit="s per stream",
+    )
+
+
 def idle(what: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
     """One run in which there is nothing to do."""
     setting.durable(False)
@@ -245,5 +280,6 @@ _JOBS: dict[str, tuple[str, Callable[[Database], Any]]] = {
 FIGURES = {
     **{f"control/{what}": partial(busy, what, *how) for what, how in _JOBS.items()},
     **{f"control/{what}-idle": partial(idle, what, how[1]) for what, how in _JOBS.items()},
+    "control/checkpoints-together": together,
     "control/delete": deletion,
 }
