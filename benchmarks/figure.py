@@ -38,6 +38,7 @@ class Figure:
         A median beyond the limit with pairs on both sides of it may be the machine's noise: then as
         many pairs are run again, at most `REPEATS` times, and the line gives the median of all.
         """
+        begun = time.monotonic()
         for _ in range(self.warm_up):
             self.reference()
             self.ours()
@@ -60,6 +61,7 @@ class Figure:
             "ok": ok,
             "what": self.what,
             "runs": len(pairs),
+            "took": round(time.monotonic() - begun),  # seconds, with what is not timed
             **({"repeated": f"{repeated} time(s), as the pairs disagreed"} if repeated else {}),
             **self.notes,
         }
