@@ -24,7 +24,7 @@ from weir.local.throw_away import throw_away_postgres
 from weir.recovery.recover import recover
 from weir.settings import Settings
 from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import SKIPPED, claim, installation
+from weir.warehouse.ownership import RECOVERY_GAP, check_warehouse_ownership
 
 
 def write(lane: Lane, warehouse: Path) -> None:
@@ -55,7 +55,7 @@ class Story:
         self, database: Database, warehouse: Path, restore: Callable[[Database], Database]
     ) -> None:
         self.warehouse = warehouse
-        claim(str(warehouse), *installation(database))
+        check_warehouse_ownership(database, str(warehouse))
         before = Lane.made(database)
         before.append({"0.0": [2, 3], "1.0": 4})
         before.opened("in flight")
@@ -97,7 +97,7 @@ def test_a_restored_database_deletes_and_appends_nothing(story: Story) -> None:
     with pytest.raises(InvariantViolation, match="restored from a backup; run weir_recover"):
         story.sweep()
     with pytest.raises(InvariantViolation, match="restored from a backup"):
-        claim(str(story.warehouse), *installation(story.database))
+        check_warehouse_ownership(story.database, str(story.warehouse))
     assert on_disk(story.warehouse) == there
 
 
@@ -134,7 +134,7 @@ def test_nothing_is_handed_out_twice_and_unknown_files_are_kept(story: Story) ->
     [[group_id]] = rows(
         story.database, "SELECT group_id FROM reader_group WHERE name = :n", n=made.name
     )
-    assert group_id > SKIPPED
+    assert group_id > RECOVERY_GAP
     # The group reads on: what it knows, then what comes now.
     group = Group(story.database, story.group.name, (story.lane,))
     assert sum(end - start for _, start, end in group.reader().read_all()) == 12
@@ -150,7 +150,7 @@ def test_an_open_batch_is_begun_again_beyond_the_attempts_that_there_may_have_be
     story.recover("keep")
     again = group.reader().must_open()
     assert (again.batch_id, again.bounds) == (begun.batch_id, begun.bounds)
-    assert again.attempt > SKIPPED
+    assert again.attempt > RECOVERY_GAP
 
 
 def test_unknown_files_are_deleted_when_somebody_says_so(story: Story) -> None:
@@ -181,7 +181,7 @@ def test_a_backup_younger_than_the_last_sweep_is_known_by_where_it_is(
     database: Database, tmp_path: Path, restore: Callable[[Database], Database]
 ) -> None:
     """What was being appended at the backup was committed after it: it is not to be deleted."""
-    claim(str(tmp_path), *installation(database))
+    check_warehouse_ownership(database, str(tmp_path))
     lane = Lane.made(database)
     lane.append({"0.0": 1})
     in_flight = lane.opened("in flight", lease=0.0)
@@ -192,9 +192,10 @@ def test_a_backup_younger_than_the_last_sweep_is_known_by_where_it_is(
     there = on_disk(tmp_path)
     assert len(there) == 2
     expire(restored, 0.0)
-    for use in (claim, lambda root, *_: sweep(restored, root, 0.0)):
-        with pytest.raises(InvariantViolation, match=MOVED):
-            use(str(tmp_path), *installation(restored))
+    with pytest.raises(InvariantViolation, match=MOVED):
+        check_warehouse_ownership(restored, str(tmp_path))
+    with pytest.raises(InvariantViolation, match=MOVED):
+        sweep(restored, str(tmp_path), 0.0)
     report = recover(restored, str(tmp_path), request_id="look")
     assert (report["restored"], report["unknown_files"]) == (True, 1)
     with pytest.raises(InvariantViolation, match=MOVED):
@@ -213,9 +214,9 @@ def test_a_new_installation_that_was_moved_before_its_first_append_can_be_recove
 ) -> None:
     moved = restore(database)
     with pytest.raises(InvariantViolation, match=MOVED):
-        claim(str(tmp_path), *installation(moved))
+        check_warehouse_ownership(moved, str(tmp_path))
     recover(moved, str(tmp_path), unknown_files="keep", request_id="r")
-    claim(str(tmp_path), *installation(moved))
+    check_warehouse_ownership(moved, str(tmp_path))
 
 
 def test_a_dump_that_is_restored_in_its_place_is_known(
@@ -224,18 +225,18 @@ def test_a_dump_that_is_restored_in_its_place_is_known(
     tmp_path: Path,
     postgres_server: EmbeddedPostgres,
 ) -> None:
-    claim(str(tmp_path), *installation(database))
+    check_warehouse_ownership(database, str(tmp_path))
     there = ["-d", postgres_server.dsn(test_database.name, "postgres")]
     dump = str(tmp_path / "dump")
     programs = binaries.wheel() / "bin"
     subprocess.run([programs / "pg_dump", "-Fc", "-f", dump, *there], check=True)
-    claim(str(tmp_path), *installation(database))
+    check_warehouse_ownership(database, str(tmp_path))
     database.dispose()
     subprocess.run([programs / "pg_restore", "--clean", *there, dump], check=True)
     with pytest.raises(InvariantViolation, match=MOVED):
-        claim(str(tmp_path), *installation(database))
+        check_warehouse_ownership(database, str(tmp_path))
     recover(database, str(tmp_path), unknown_files="keep", request_id="r")
-    claim(str(tmp_path), *installation(database))
+    check_warehouse_ownership(database, str(tmp_path))
 
 
 def test_what_was_a_standby_is_known_at_once(tmp_path: Path) -> None:
@@ -243,11 +244,11 @@ def test_what_was_a_standby_is_known_at_once(tmp_path: Path) -> None:
         migrate.upgrade(server.dsn("weir", "weir_owner"))
         logins.make_users(server)
         database = Database(server.dsn(), patience=60.0, connect_patience=10.0)
-        claim(str(tmp_path), *installation(database))
+        check_warehouse_ownership(database, str(tmp_path))
         server.psql("ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf(); CHECKPOINT")
         server.kill()
         server.start()
-        claim(str(tmp_path), *installation(database))  # a crash is no failover
+        check_warehouse_ownership(database, str(tmp_path))  # a crash is no failover
         Lane.made(database)
         server.kill()
         (server._data / "standby.signal").touch()
@@ -255,11 +256,11 @@ def test_what_was_a_standby_is_known_at_once(tmp_path: Path) -> None:
         server.psql("SELECT pg_promote()")
         # The checkpoint that notes the timeline takes minutes, as there is something to write.
         with pytest.raises(InvariantViolation, match=MOVED):
-            claim(str(tmp_path), *installation(database))
+            check_warehouse_ownership(database, str(tmp_path))
         recover(database, str(tmp_path), unknown_files="keep", request_id="r")
-        claim(str(tmp_path), *installation(database))
+        check_warehouse_ownership(database, str(tmp_path))
         server.psql("CHECKPOINT")
-        claim(str(tmp_path), *installation(database))
+        check_warehouse_ownership(database, str(tmp_path))
         database.dispose()
 
 
@@ -325,7 +326,7 @@ def test_another_warehouse_is_not_recovered(story: Story, tmp_path: Path) -> Non
 def test_what_is_committed_while_the_warehouse_is_listed_lives_on(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claim(str(tmp_path), *installation(database))
+    check_warehouse_ownership(database, str(tmp_path))
     lane = Lane.made(database)
     lane.append({"0.0": 1})
     staged = lane.opened()

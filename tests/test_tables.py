@@ -15,12 +15,12 @@ from weir.controller.read_plan import plan as plan_of
 from weir.database.connection import Database
 from weir.errors import InvalidInput, Truncated
 from weir.settings import Settings
-from weir.warehouse.ownership import installation, mark
+from weir.warehouse.ownership import Marker, read_installation, write_marker
 
 
 @pytest.fixture
 def lane(database: Database, settings: Settings) -> Lane:
-    mark(settings.warehouse, installation(database)[0], 0)
+    write_marker(settings.warehouse, Marker(read_installation(database).installation_id))
     return Lane.made(database)
 
 

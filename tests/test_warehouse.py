@@ -7,8 +7,21 @@ import pytest
 
 from weir.errors import InvalidInput, InvariantViolation
 from weir.settings import load
-from weir.warehouse.ownership import MARK, SKIPPED, check_unused, claim, mark, read_mark
+from weir.warehouse.ownership import (
+    MARKER,
+    RECOVERY_GAP,
+    Installation,
+    Marker,
+    check_marker,
+    check_unused,
+    read_marker,
+    write_marker,
+)
 from weir.warehouse.paths import attempt_folder, below_root, spark_path
+
+
+def claim(root: str, installation_id: str, new: bool, sweeps: int = 0) -> None:
+    check_marker(root, Installation(installation_id, new, sweeps), read_marker(root))
 
 
 def test_an_attempt_has_a_folder_of_its_own() -> None:
@@ -33,10 +46,10 @@ def test_a_file_system_that_nothing_here_knows_is_refused_before_anything_is_tou
 def test_a_new_installation_marks_its_warehouse_and_finds_it_again(tmp_path: Path) -> None:
     root = tmp_path / "not" / "there" / "yet"
     claim(str(root), "one", new=True)
-    assert read_mark(str(root)) == ("one", 0)
+    assert read_marker(str(root)) == ("one", 0)
     claim(str(root), "one", new=True)
     claim(str(root), "one", new=False)
-    assert [path.name for path in root.iterdir()] == [MARK]
+    assert [path.name for path in root.iterdir()] == [MARKER]
 
 
 def test_the_warehouse_of_another_installation_is_refused(tmp_path: Path) -> None:
@@ -44,12 +57,12 @@ def test_the_warehouse_of_another_installation_is_refused(tmp_path: Path) -> Non
     for new in (True, False):
         with pytest.raises(InvariantViolation, match=r"belongs to installation one, but .* two"):
             claim(str(tmp_path), "two", new)
-    assert read_mark(str(tmp_path)) == ("one", 0)
+    assert read_marker(str(tmp_path)) == ("one", 0)
 
 
 def test_an_installation_with_data_never_marks_a_folder(tmp_path: Path) -> None:
     # What should be mounted there is not: writing on would split the data in two.
-    with pytest.raises(InvariantViolation, match=f"has no file {MARK}"):
+    with pytest.raises(InvariantViolation, match=f"has no file {MARKER}"):
         claim(str(tmp_path / "empty"), "one", new=False)
     assert not (tmp_path / "empty").exists()
 
@@ -141,27 +154,27 @@ def test_without_roots_nothing_is_allowed() -> None:
 
 
 def test_a_warehouse_that_was_swept_since_the_backup_is_refused(tmp_path: Path) -> None:
-    mark(str(tmp_path), "one", 7)
-    claim(str(tmp_path), "one", new=False, tide=7)
+    write_marker(str(tmp_path), Marker("one", 7))
+    claim(str(tmp_path), "one", new=False, sweeps=7)
     for new in (True, False):
         with pytest.raises(InvariantViolation, match="swept 6 times here, 7 times there"):
             claim(str(tmp_path), "one", new, 6)
 
 
 def test_of_two_sweeps_at_once_the_slower_does_not_lower_the_mark(tmp_path: Path) -> None:
-    mark(str(tmp_path), "one", 8)
-    mark(str(tmp_path), "one", 7)
-    assert read_mark(str(tmp_path)) == ("one", 8)
-    assert [path.name for path in tmp_path.iterdir()] == [MARK]
+    write_marker(str(tmp_path), Marker("one", 8))
+    write_marker(str(tmp_path), Marker("one", 7))
+    assert read_marker(str(tmp_path)) == ("one", 8)
+    assert [path.name for path in tmp_path.iterdir()] == [MARKER]
 
 
 def test_a_sweep_that_had_begun_does_not_take_the_alarm_of_an_append_back(tmp_path: Path) -> None:
-    claim(str(tmp_path), "one", new=True, tide=7)
+    claim(str(tmp_path), "one", new=True, sweeps=7)
     folder = attempt_folder(1, 1, 1)
     (tmp_path / folder).mkdir(parents=True)
     with pytest.raises(InvariantViolation, match="files lie below"):
         check_unused(str(tmp_path), folder)
-    mark(str(tmp_path), "one", 8)
-    assert read_mark(str(tmp_path)) == ("one", 7 + SKIPPED)
+    write_marker(str(tmp_path), Marker("one", 8))
+    assert read_marker(str(tmp_path)) == ("one", 7 + RECOVERY_GAP)
     with pytest.raises(InvariantViolation, match="restored from a backup"):
-        claim(str(tmp_path), "one", new=False, tide=8)
+        claim(str(tmp_path), "one", new=False, sweeps=8)

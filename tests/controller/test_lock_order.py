@@ -243,7 +243,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     database.transaction(lambda c: commit.announce(c, staged(later, {"0.0": 1})))
     watch(seal.seal_stream, lane.name, request_id="seal")
     watch(delete_stream.delete_stream, lane.name, unread_too=True, request_id="delete")
-    watch(ownership.installation)
+    watch(ownership.read_installation)
     watch(ownership.check_warehouse_ownership, str(folder / "warehouse"))
     for what in ("report", "keep", "delete"):
         warehouse = str(folder / "warehouse")

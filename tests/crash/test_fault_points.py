@@ -34,7 +34,14 @@ from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.release import release
 from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import MARK, SKIPPED, claim, installation, mark
+from weir.warehouse.ownership import (
+    MARKER,
+    RECOVERY_GAP,
+    Marker,
+    check_warehouse_ownership,
+    read_installation,
+    write_marker,
+)
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +245,7 @@ def test_a_sweep_killed_anywhere_is_finished_by_the_next(
     def left(root: Path) -> list[str]:
         """The files, and folders that are empty."""
         found = [p for p in root.rglob("*") if not (p.is_dir() and any(p.iterdir()))]
-        return [str(p.relative_to(root)) for p in found if not p.name.startswith(MARK)]
+        return [str(p.relative_to(root)) for p in found if not p.name.startswith(MARKER)]
 
     root, lives = made(0)
     moments = moments_of(test_database.dsn, sweeping(root), root)
@@ -261,7 +268,7 @@ def test_a_recovery_killed_anywhere_is_finished_by_the_next(
     database = test_database.open()
     lanes = [Lane.made(database), Lane.made(database)]
     root = str(tmp_path)
-    claim(root, *installation(database))
+    check_warehouse_ownership(database, root)
 
     def recovering(database: Database) -> None:
         recover(database, root, unknown_files=unknown_files, request_id=unique("recover"))
@@ -270,8 +277,8 @@ def test_a_recovery_killed_anywhere_is_finished_by_the_next(
         """As after a restore: more sweeps in the warehouse, and files of later appends."""
         for lane in lanes:
             lane.opened()
-        [(known, _, tide, _)] = [installation(database)]
-        mark(root, known, tide + 1)
+        known = read_installation(database)
+        write_marker(root, Marker(known.installation_id, known.sweep_count + 1))
         later = lanes[0].value(
             "SELECT next_transaction_number + 5 FROM stream WHERE stream_id = :s"
         )
@@ -290,7 +297,7 @@ def test_a_recovery_killed_anywhere_is_finished_by_the_next(
         [[number]] = lanes[0].rows(
             "SELECT next_transaction_number FROM stream WHERE stream_id = :s"
         )
-        assert number > written + SKIPPED
+        assert number > written + RECOVERY_GAP
         there = [(tmp_path / path).exists() for path in paths]
         assert there == [unknown_files == "keep"] * 2
 

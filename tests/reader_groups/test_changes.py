@@ -26,7 +26,7 @@ from weir.reader_groups.readers import reader_offline
 from weir.retention.release import release
 from weir.retention.run import retain
 from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import installation, mark
+from weir.warehouse.ownership import Marker, read_installation, write_marker
 
 
 def reset(group: Group, to: str, **options: Any) -> dict[str, Any]:
@@ -294,7 +294,9 @@ def test_a_deleted_group_leaves_no_row_and_of_what_it_did_not_finish_no_file(
     delete_reader_group(database, group.name, request_id="delete")
     assert known(group) == []
     assert known(other) == before
-    mark(str(tmp_path / "warehouse"), *installation(database)[::2])
+    known = read_installation(database)
+    marker = Marker(known.installation_id, known.sweep_count)
+    write_marker(str(tmp_path / "warehouse"), marker)
     assert sweep(database, str(tmp_path / "warehouse"), 0.0)["failed"] == []
     assert [p for p in (tmp_path / "out").rglob("*") if p.is_file()] == [
         tmp_path / committed["path"] / "part.parquet"

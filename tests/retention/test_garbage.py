@@ -16,10 +16,20 @@ from weir.controller.transactions import abort
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
 from weir.retention.delete_stream import delete_stream
-from weir.warehouse import garbage, ownership
+from weir.warehouse import garbage
 from weir.warehouse.file_deletion import _delete, delete_here
 from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import MARK, check_warehouse_ownership, installation, mark
+from weir.warehouse.ownership import (
+    MARKER,
+    Marker,
+    check_warehouse_ownership,
+    read_installation,
+    write_marker,
+)
+
+
+def mark_as_own(lane: Lane, root: Path) -> None:
+    write_marker(str(root), Marker(read_installation(lane.database).installation_id))
 
 
 @pytest.fixture
@@ -72,7 +82,7 @@ def test_of_a_truncated_append_only_the_files_below_the_head_go(lane: Lane, tmp_
     lane.append({"0.0": [3, 4], "1.0": [5]})
     written = [write(tmp_path, file.path) for file in lane.files()]
     lane.truncate("0.0=3, 1.0=1")
-    (tmp_path / "_weir_installation").write_text(ownership.installation(lane.database)[0])
+    mark_as_own(lane, tmp_path)
     report = sweep(lane.database, str(tmp_path), 0.0)
     assert (report["deleted"], report["bytes"]) == (1, 30)
     assert [file.exists() for file in written] == [False, True, True]
@@ -149,7 +159,7 @@ def test_only_batches_of_the_same_stream_opened_before_it_died_pin_a_file(
     other = Lane.made(lane.database)
     for one in (lane, other):
         one.append({"0.0": [3, 3]})
-    (tmp_path / "_weir_installation").write_text(ownership.installation(lane.database)[0])
+    mark_as_own(lane, tmp_path)
     before, elsewhere = Group.made(lane), Group.made(other)
     batch = before.reader().must_open()
     elsewhere.reader().must_open()
@@ -197,7 +207,7 @@ def test_a_file_stays_while_a_batch_that_was_opened_before_it_died_is_open(
     lane.append({"0.0": 3})
     reader = group.reader()
     batch = reader.must_open()
-    (tmp_path / MARK).write_text(installation(lane.database)[0])
+    mark_as_own(lane, tmp_path)
     path = dead_file(lane, tmp_path, ago=0.0)
     assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 0
     reader.commit(batch)
@@ -210,7 +220,7 @@ def test_a_batch_whose_reader_has_been_gone_for_the_grace_period_keeps_nothing(
 ) -> None:
     group = Group.made(lane, on_gap="skip")
     lane.append({"0.0": [3, 3]})
-    (tmp_path / MARK).write_text(installation(lane.database)[0])
+    mark_as_own(lane, tmp_path)
     written = [write(tmp_path, file.path) for file in lane.files()]
     assert group.reader("dead").must_open().events == 6
     lane.truncate("0.0=3, 1.0=0")
@@ -232,7 +242,7 @@ def test_a_file_that_is_gone_already_is_forgotten(lane: Lane, tmp_path: Path) ->
 
 def test_the_warehouse_of_another_installation_is_not_touched(lane: Lane, tmp_path: Path) -> None:
     path = dead_file(lane, tmp_path)
-    (tmp_path / MARK).write_text("somebody else")
+    (tmp_path / MARKER).write_text("somebody else")
     with pytest.raises(InvariantViolation, match="belongs to installation somebody else"):
         sweep(lane.database, str(tmp_path), 0.0)
     assert path.exists()
@@ -251,7 +261,7 @@ def test_a_warehouse_that_lost_its_mark_is_not_touched(lane: Lane, tmp_path: Pat
 def test_the_folder_of_a_deleted_stream_goes_though_what_lies_in_it_is_garbage_too(
     lane: Lane, tmp_path: Path, truncated: bool
 ) -> None:
-    (tmp_path / MARK).write_text(installation(lane.database)[0])
+    mark_as_own(lane, tmp_path)
     for _ in range(40):
         lane.append({"0.0": [1] * 10, "1.0": [1] * 10})
     for file in lane.files():
@@ -329,7 +339,7 @@ def test_a_sweep_beside_it_does_not_make_a_database_look_restored(
 ) -> None:
     root = str(tmp_path)
     lane.append({"0.0": 1})
-    mark(root, installation(lane.database)[0], 0)
+    write_marker(root, Marker(read_installation(lane.database).installation_id))
     for _ in range(2):
         sweeping = partial(sweep, lane.database, root, 0.0)
         check_warehouse_ownership(beside(test_database, moment, sweeping), root)

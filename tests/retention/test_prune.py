@@ -20,7 +20,7 @@ from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.release import release
 from weir.retention.run import retain
-from weir.warehouse.ownership import MARK, installation
+from weir.warehouse.ownership import MARKER, read_installation
 
 
 @pytest.fixture
@@ -306,7 +306,7 @@ def test_a_stream_that_can_not_be_pruned_stops_nothing_else(
         "DATABASE": test_database.dsn, "WAREHOUSE": str(tmp_path), "METADATA_HISTORY": "0",
     }.items():  # fmt: skip
         monkeypatch.setenv(f"WEIR_{name}", value)
-    (tmp_path / MARK).write_text(installation(lane.database)[0])
+    (tmp_path / MARKER).write_text(read_installation(lane.database).installation_id)
     who = RunId("weir_upkeep", "r", "t")
     assert main("upkeep", upkeep, ["--run", json.dumps(who.__dict__), "--arguments", "{}"]) == 1
     state, report, sentence, retryable = read_outcome(lane.database, who)

@@ -21,14 +21,14 @@ from weir.operations.runner import Job, RunId, main, read_outcome
 from weir.recovery.recover import recover
 from weir.settings import Settings
 from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import MARK, claim, installation
+from weir.warehouse.ownership import MARKER, check_warehouse_ownership, read_installation
 
 
 @pytest.fixture
 def warehouse(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
     """That of an installation which jobs find; dead files and lapsed appends go at once."""
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(replace(settings, transaction_lease=0.01))))
-    claim(settings.warehouse, *installation(database))
+    check_warehouse_ownership(database, settings.warehouse)
     return Path(settings.warehouse)
 
 
@@ -232,7 +232,7 @@ def test_with_a_wrong_database_nothing_is_destroyed(
     lane, group = abandoned
     pass_time(lane, 2 * DAY)
     [[sealed]] = rows(database, "SELECT stream_name FROM stream WHERE state = 'sealed'")
-    (warehouse / MARK).write_text("that of the right database\n1\n")
+    (warehouse / MARKER).write_text("that of the right database\n1\n")
     before = everything(database, warehouse)
     arguments = {
         key: value.format(lane=lane.name, sealed=sealed, group=group.name)
@@ -250,5 +250,5 @@ def test_with_a_wrong_database_nothing_is_destroyed(
         error,
     )
     assert everything(database, warehouse) == before
-    (warehouse / MARK).write_text(installation(database)[0])
+    (warehouse / MARKER).write_text(read_installation(database).installation_id)
     assert submitted(database, job, **arguments)[0] == 0, "with the right one it would have been"

@@ -19,7 +19,7 @@ from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.retention.run import retain
 from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import installation, mark
+from weir.warehouse.ownership import Marker, read_installation, write_marker
 
 ROUNDS = 8
 NO_LIMITS: dict[str, Any] = dict.fromkeys(
@@ -37,7 +37,7 @@ def database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
 def warehouse(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where each data file is a byte."""
     folder = tmp_path_factory.mktemp("warehouse")
-    mark(str(folder), installation(database)[0], 0)
+    write_marker(str(folder), Marker(read_installation(database).installation_id))
     return folder
 
 

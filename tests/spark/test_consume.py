@@ -22,7 +22,7 @@ from weir.reader_groups.outputs import committed_folders
 from weir.recovery.recover import recover
 from weir.spark.reader import Reader
 from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import installation, mark
+from weir.warehouse.ownership import Marker, read_installation, write_marker
 
 Function = Callable[[Any], Any]
 
@@ -416,8 +416,9 @@ def test_after_a_restore_a_consumer_opens_no_batch_and_writes_nothing(
 ) -> None:
     """The numbers of its batches, and their folders, were given out by the lost history."""
     group = weir.group(stream)
-    installation_id, _, tide, _ = installation(weir.database)
-    mark(weir.settings.warehouse, installation_id, tide + 1)
+    known = read_installation(weir.database)
+    marker = Marker(known.installation_id, known.sweep_count + 1)
+    write_marker(weir.settings.warehouse, marker)
     called: list[DataFrame] = []
 
     def note(events: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from weir.spark import delete
 from weir.spark.delete import deleter
 from weir.warehouse.file_deletion import Files
 from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import MARK
+from weir.warehouse.ownership import MARKER
 
 
 def dead_files(database: Database, warehouse: Path, count: int) -> list[Path]:
@@ -84,4 +84,4 @@ def test_nothing_is_left_of_what_spark_wrote_and_none_of_it_is_unknown(weir: Ins
     tail = weir.value("SELECT tail FROM streams WHERE stream = :s", s=str(stream))
     weir.truncate(stream, json.dumps(tail))
     assert sweep(weir.database, warehouse, 0.0)["failed"] == []
-    assert list(Path(warehouse).rglob("_weir_*")) == [Path(warehouse, MARK)]
+    assert list(Path(warehouse).rglob("_weir_*")) == [Path(warehouse, MARKER)]

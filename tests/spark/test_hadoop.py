@@ -34,7 +34,7 @@ from weir.spark import delete
 from weir.spark.delete import deleter
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import MARK, mark, read_mark
+from weir.warehouse.ownership import MARKER, Marker, read_marker, write_marker
 
 ONE_SENTENCE = r"'viewfs://.*' can't be opened \(by Hadoop: this process has no JVM; by pyarrow: "
 
@@ -78,7 +78,7 @@ def check_disk(weir: Installation, tmp_path: Path) -> None:
 
     Found without Hadoop."""
     listed = {row.path for row in weir.query("SELECT path FROM data_file")}
-    assert on_disk(tmp_path / "warehouse") == listed | {MARK}
+    assert on_disk(tmp_path / "warehouse") == listed | {MARKER}
 
 
 def truncate_all(weir: Installation, stream: StreamName) -> None:
@@ -251,7 +251,7 @@ def test_a_process_without_a_jvm_says_what_is_wrong_in_one_sentence(tmp_path: Pa
     done = subprocess.run(
         [sys.executable, "-c",
          "import sys; from weir.errors import InvalidInput\n"
-         "try: __import__('weir.warehouse.ownership').warehouse.ownership.read_mark('viewfs://box/x')\n"
+         "try: __import__('weir.warehouse.ownership').warehouse.ownership.read_marker('viewfs://box/x')\n"
          "except InvalidInput as error: sys.exit(str(error))"],
         env={"PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True,
     )  # fmt: skip
@@ -279,10 +279,10 @@ def test_a_mark_is_replaced_on_a_file_system_that_can_not_do_it_in_one_step(
     conf.set("fs.viewfs.overload.scheme.target.file.impl", "org.apache.hadoop.fs.LocalFileSystem")
     conf.set(f"fs.viewfs.mounttable.{tmp_path.name}.link./x", f"file://{tmp_path}")
     root = f"plain://{tmp_path.name}/x/warehouse"
-    for tide in (1, 2):
-        mark(root, "one", tide)
-    assert read_mark(root) == ("one", 2)
-    assert on_disk(tmp_path) == {f"warehouse/{MARK}"}
+    for sweeps in (1, 2):
+        write_marker(root, Marker("one", sweeps))
+    assert read_marker(root) == ("one", 2)
+    assert on_disk(tmp_path) == {f"warehouse/{MARKER}"}
 
 
 def test_files_are_read_and_written_in_pieces_of_any_size(box: str) -> None:

@@ -23,7 +23,13 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput, InvariantViolation
 from weir.model.key_space import KeyRange
 from weir.warehouse.filesystem import filesystem
-from weir.warehouse.ownership import SKIPPED, installation, mark, read_mark
+from weir.warehouse.ownership import (
+    RECOVERY_GAP,
+    Marker,
+    read_installation,
+    read_marker,
+    write_marker,
+)
 
 UNKNOWN_FILES = ("report", "keep", "delete")
 _EXAMPLES = 20
@@ -56,16 +62,17 @@ def recover(
         raise InvalidInput(
             "argument_invalid", f"unknown_files is {unknown_files!r}; use one of {UNKNOWN_FILES}."
         )
-    found_id, swept = read_mark(warehouse)  # first: see check_warehouse_ownership
-    installation_id, new, tide, moved = installation(database)
+    marker = read_marker(warehouse)  # first: see check_warehouse_ownership
+    installation = read_installation(database)
     incarnation = database.transaction(
         lambda c: c.execute(text("SELECT incarnation()")).scalar_one()
     )
-    if found_id != installation_id and not (new and not found_id):
+    if not installation.owns(marker):
         raise InvariantViolation(
             "warehouse_not_owned",
-            f"the warehouse {warehouse} is of installation {found_id or 'none'}, but this database "
-            f"is installation {installation_id}; recovery is for a database and its own warehouse.",
+            f"the warehouse {warehouse} is of installation {marker.installation_id or 'none'}, but "
+            f"this database is installation {installation.installation_id}; recovery is for a "
+            "database and its own warehouse.",
         )
     # Both before and after, as others may append and delete meanwhile: what is missing was known
     # before and still is, what is unknown was not known afterwards, either.
@@ -76,7 +83,7 @@ def recover(
     on_disk = {path for found in there.values() for path in found.files}
     missing = sorted((before.files & known.files) - on_disk)
     report: dict[str, Any] = {
-        "restored": swept > tide or moved,
+        "restored": installation.may_be_restored(marker),
         "unknown_files": sum(map(len, unknown.values())),
         "unknown": sorted(path for paths in unknown.values() for path in paths)[:_EXAMPLES],
         "missing_files": len(missing),
@@ -94,12 +101,10 @@ def recover(
         skipped.append(database.transaction(one))
     strangers = [path for s, paths in unknown.items() if s not in known.streams for path in paths]
     highest = max([*there, 0])
-    database.transaction(
-        lambda c: _end(
-            c, highest, strangers if unknown_files == "delete" else [], swept, incarnation
-        )
-    )
-    mark(warehouse, installation_id, max(tide, swept) + 1)
+    dead = strangers if unknown_files == "delete" else []
+    database.transaction(lambda c: _end(c, highest, dead, marker.sweep_count, incarnation))
+    sweeps = max(installation.sweep_count, marker.sweep_count) + 1
+    write_marker(warehouse, Marker(installation.installation_id, sweeps))
     return {**report, "streams": skipped}
 
 
@@ -208,11 +213,11 @@ def _skip(
             WHERE stream_id = :s"""
         ),
         {"s": stream_id, "transaction": found.transaction, "newest": found.newest,
-         "skipped": SKIPPED},
+         "skipped": RECOVERY_GAP},
     )  # fmt: skip
     created = []
     if stream.state == "active":
-        number = max(stream.next_segment_number, found.segment_number + 1) + SKIPPED
+        number = max(stream.next_segment_number, found.segment_number + 1) + RECOVERY_GAP
         active = [tail.segment for tail in active_segments(connection, stream_id)]
         created = scale_in(
             connection, replace(stream, next_segment_number=number), active,
@@ -259,7 +264,7 @@ def _end(
                 setval('weir_internal.reader_group_group_id_seq',
                     (SELECT last_value FROM reader_group_group_id_seq) + :skipped)"""
         ),
-        {"highest": highest, "skipped": SKIPPED},
+        {"highest": highest, "skipped": RECOVERY_GAP},
     )
     connection.execute(
         text(
@@ -276,7 +281,7 @@ def _end(
                 -- unread here.
                 moved_at = clock_timestamp()"""
         ),
-        {"skipped": SKIPPED},
+        {"skipped": RECOVERY_GAP},
     )
     connection.execute(
         text(

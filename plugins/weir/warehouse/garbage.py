@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
 from weir.warehouse.file_deletion import Delete, delete_here
-from weir.warehouse.ownership import check_warehouse_ownership, mark
+from weir.warehouse.ownership import Marker, check_warehouse_ownership, write_marker
 
 AT_ONCE = 200_000  # files deleted between two statements
 SWEPT = "swept"  # the reason of a folder that was deleted, and will be once more
@@ -26,6 +26,8 @@ def sweep(
 
     A batch stops protecting files `grace_period` seconds after its reader's lease expired: the
     reader that takes it over plans it again without the truncated events (docs/decisions/0014).
+    A folder belongs to one writer: it is deleted once more `again_after` seconds later, with what a
+    writer that was frozen has written there since; 0: never.
     `delete`: how to delete files; by default with a few threads of this process.
 
     Returns the number of deleted files, their bytes, and a sentence for each file that could not be
@@ -35,7 +37,7 @@ def sweep(
     """
     installation_id = check_warehouse_ownership(database, warehouse)
     # From now on the marker shows that a backup from before this sweep is older than the warehouse.
-    mark(warehouse, installation_id, database.transaction(_rise))
+    write_marker(warehouse, Marker(installation_id, database.transaction(_count_sweep)))
     files = bytes_ = 0
     failed: list[str] = []
     last = ("", "")
@@ -55,7 +57,7 @@ def sweep(
         last = (rows[-1].root, rows[-1].path)
 
 
-def _rise(connection: Connection) -> int:
+def _count_sweep(connection: Connection) -> int:
     return int(
         connection.execute(
             text("UPDATE installation SET tide = tide + 1 RETURNING tide")

@@ -6,6 +6,7 @@ docs/decisions/0016.
 """
 
 import uuid
+from typing import NamedTuple
 
 from pyarrow import fs
 from sqlalchemy import text
@@ -14,54 +15,82 @@ from weir.database.connection import Database
 from weir.errors import InvariantViolation
 from weir.warehouse.filesystem import filesystem
 
-MARK = "_weir_installation"
+MARKER = "_weir_installation"  # the name of the file
+RECOVERY_GAP = 1_000_000  # how far beyond what is known a restored database goes on
 
 
-SKIPPED = 1_000_000  # how far beyond what is known a restored database goes on
+class Marker(NamedTuple):
+    """What the warehouse says of itself: all empty if there is no marker."""
+
+    installation_id: str = ""
+    sweep_count: int = 0
 
 
-def claim(
-    root: str,
-    installation_id: str,
-    new: bool,
-    tide: int = 0,
-    moved: bool = False,
-    seen: tuple[str, int] | None = None,
-) -> None:
-    """Check that the warehouse carries the installation's id; a `new` installation writes it.
+class Installation(NamedTuple):
+    """What the database says of itself."""
 
-    `tide`: how often this database has swept (see `mark`); `moved`: whether it is where it was;
-    `seen`: what `read_mark` returned before the database was asked for these (None: read it now).
-    Raises InvariantViolation when the warehouse carries another id, or none although something was
-    committed: it is another database's, or the folder that should be mounted there is not. Also
-    when it was swept more often than the database knows: then the database was restored from a
-    backup; and when the database `moved`: then it may have been.
+    installation_id: str
+    new: bool  # nothing has been committed in it yet
+    sweep_count: int = 0
+    incarnation_changed: bool = False  # restored, moved or taken over since it was last recovered
+
+    def owns(self, marker: Marker) -> bool:
+        """Return whether a warehouse is this installation's, or nobody's and may become it."""
+        unmarked = not marker.installation_id
+        return marker.installation_id == self.installation_id or (self.new and unmarked)
+
+    def may_be_restored(self, marker: Marker) -> bool:
+        """Return whether the database may have forgotten what was done to its warehouse."""
+        return marker.sweep_count > self.sweep_count or self.incarnation_changed
+
+
+def check_warehouse_ownership(database: Database, warehouse: str) -> str:
+    """Check that the warehouse belongs to this database, and that the database was not restored;
+    return the installation's id. The first installation to use a warehouse marks it as its own.
+
+    Raises InvariantViolation, as `check_marker` does.
     """
-    found, swept = seen or read_mark(root)
-    if not found and new and not moved:
-        mark(root, installation_id, tide)
-        return
-    if found != installation_id and not (moved and new and not found):
-        belongs = f"belongs to installation {found}" if found else f"has no file {MARK}"
+    # The marker first: a sweep counts itself in the database before it does in the warehouse, so of
+    # a sweep between the two the database knows, and the marker read here does not.
+    marker, known = read_marker(warehouse), read_installation(database)
+    if not known.owns(marker):  # the first append of all may have come between the two
+        marker, known = read_marker(warehouse), read_installation(database)
+    check_marker(warehouse, known, marker)
+    return known.installation_id
+
+
+def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
+    """Check that the marker fits what the database knows; a new installation writes one.
+
+    Raises InvariantViolation if the marker is another installation's, or there is none although
+    something was committed (then the folder that should be mounted there is not); and if the
+    database was, or may have been, restored from a backup.
+    """
+    if not known.owns(marker):
+        found = marker.installation_id
+        belongs = f"belongs to installation {found}" if found else f"has no file {MARKER}"
         raise InvariantViolation(
             "warehouse_not_owned",
-            f"the warehouse {root} {belongs}, but this database is installation {installation_id}: "
-            "check the settings warehouse and database, and its mount; nothing was touched.",
+            f"the warehouse {warehouse} {belongs}, but this database is installation "
+            f"{known.installation_id}: check the settings warehouse and database, and its mount; "
+            "nothing was touched.",
         )
-    if swept > tide:
+    if marker.sweep_count > known.sweep_count:
         raise InvariantViolation(
             "database_restored",
-            f"this database is older than its warehouse {root} (swept {tide} times here, {swept} "
-            "times there): it was restored from a backup; run weir_recover before anything else. "
-            "Nothing was touched.",
+            f"this database is older than its warehouse {warehouse} (swept {known.sweep_count} "
+            f"times here, {marker.sweep_count} times there): it was restored from a backup; run "
+            "weir_recover before anything else. Nothing was touched.",
         )
-    if moved:
+    if known.incarnation_changed:
         raise InvariantViolation(
             "incarnation_changed",
             "this database was restored from a backup, moved, or taken over by a standby since it "
-            f"last fitted its warehouse {root}, and may have forgotten what was committed there; "
-            "run weir_recover before anything else. Nothing was touched.",
+            f"last fitted its warehouse {warehouse}, and may have forgotten what was committed "
+            "there; run weir_recover before anything else. Nothing was touched.",
         )
+    if not marker.installation_id:
+        write_marker(warehouse, Marker(known.installation_id, known.sweep_count))
 
 
 def check_unused(root: str, folder: str) -> None:
@@ -73,8 +102,8 @@ def check_unused(root: str, folder: str) -> None:
     system, base = filesystem(root)
     if system.get_file_info(f"{base}/{folder}".rstrip("/")).type == fs.FileType.NotFound:
         return
-    installation_id, swept = read_mark(root)
-    mark(root, installation_id, swept + SKIPPED)
+    marker = read_marker(root)
+    write_marker(root, marker._replace(sweep_count=marker.sweep_count + RECOVERY_GAP))
     raise InvariantViolation(
         "unknown_files_found",
         f"files lie below {folder} of the warehouse {root} already, although nothing was written "
@@ -83,40 +112,39 @@ def check_unused(root: str, folder: str) -> None:
     )
 
 
-def mark(root: str, installation_id: str, tide: int) -> None:
-    """Write whose the warehouse is, and how often it was swept; of the same installation never less
-    than is there, as of two sweeps at once the slower one has the smaller number, and an alarm of
+def write_marker(root: str, marker: Marker) -> None:
+    """Write the marker of a warehouse. One of the same installation is not replaced by one with a
+    smaller sweep count: of two sweeps at once the slower one has that, and an alarm of
     `check_unused` stays."""
     files, base = filesystem(root)
     files.create_dir(base, recursive=True)
-    path = f"{base}/{MARK}"
-    written = f"{path}.{uuid.uuid4().hex}"  # whole or not at all: a kill leaves no empty mark
+    path = f"{base}/{MARKER}"
+    written = f"{path}.{uuid.uuid4().hex}"  # whole or not at all: a kill leaves no empty marker
     with files.open_output_stream(written) as out:
-        out.write(f"{installation_id}\n{tide}\n".encode())
+        out.write(f"{marker.installation_id}\n{marker.sweep_count}\n".encode())
     # No file system compares and renames in one step: what somebody writes between these two calls
     # is lost. Then a backup that is older than that sweep is known by the next one.
-    found, swept = read_mark(root)
-    if found == installation_id and swept > tide:
+    found = read_marker(root)
+    same = found.installation_id == marker.installation_id
+    if same and found.sweep_count > marker.sweep_count:
         files.delete_file(written)
     else:
         files.move(written, path)
 
 
-def read_mark(root: str) -> tuple[str, int]:
-    """The installation whose the warehouse is, and how often it was swept; empty without a mark."""
+def read_marker(root: str) -> Marker:
+    """Return the marker of a warehouse, or an empty one."""
     files, base = filesystem(root)
-    path = f"{base}/{MARK}"
+    path = f"{base}/{MARKER}"
     if files.get_file_info(path).type != fs.FileType.File:
-        return "", 0
+        return Marker()
     with files.open_input_stream(path) as stream:
-        found, _, tide = stream.read().decode().strip().partition("\n")
-    return found.strip(), int(tide.strip() or 0)
+        found, _, count = stream.read().decode().strip().partition("\n")
+    return Marker(found.strip(), int(count.strip() or 0))
 
 
-def installation(database: Database) -> tuple[str, bool, int, bool]:
-    """This database's identity, whether nothing has been committed in it yet, how often it has
-    swept its warehouse, and whether it has been restored, moved or taken over since it was
-    migrated or last recovered."""
+def read_installation(database: Database) -> Installation:
+    """Return what the database says of itself."""
     row = database.transaction(
         lambda c: c.execute(
             text(
@@ -127,22 +155,4 @@ def installation(database: Database) -> tuple[str, bool, int, bool]:
             )
         ).one()
     )
-    return str(row.installation_id), row.new, row.tide, row.moved
-
-
-def check_warehouse_ownership(database: Database, warehouse: str) -> str:
-    """Check that the warehouse belongs to this database, and that the database was not restored;
-    return the installation's id. The first installation to use a warehouse marks it as its own.
-
-    Raises InvariantViolation if the warehouse carries another id, or none although something was
-    committed: it belongs to another database, or its folder is not mounted. Also if it was swept
-    more often than the database knows (the database was restored from a backup), or if the database
-    is not where it was (it may have been).
-    """
-    # The mark first: a sweep counts itself in the database before it does in the warehouse, so of
-    # a sweep between the two the database knows, and the mark read here does not.
-    seen, known = read_mark(warehouse), installation(database)
-    if not seen[0] and not known[1]:  # the first append of all may have come between the two
-        seen, known = read_mark(warehouse), installation(database)
-    claim(warehouse, *known, seen=seen)
-    return known[0]
+    return Installation(str(row.installation_id), row.new, row.tide, row.moved)
