@@ -13,7 +13,7 @@ import weir
 from tests.controller.support import Lane
 from weir.controller.read_plan import plan as plan_of
 from weir.database.connection import Database
-from weir.errors import InvalidInput, Truncated
+from weir.errors import BadRows, InvalidInput, Truncated
 from weir.settings import Settings
 from weir.warehouse.ownership import Marker, read_installation, write_marker
 
@@ -89,3 +89,34 @@ def test_a_start_below_the_head_is_checked_where_the_gap_is_skipped(
     assert plan({"0.0": 1, "1.0": 9}) == 4
     with pytest.raises(InvalidInput, match=wrong):
         plan(start)
+
+
+@pytest.mark.parametrize(
+    ("rows", "wrong", "says"),
+    [
+        (
+            pa.table({"key": ["a"], "at": pa.array([1_001], pa.timestamp("ns"))}),
+            BadRows,
+            "a value of column 'at' can't be kept as it is: .*; round or cast the column first",
+        ),
+        (
+            pa.table({"key": ["a"], "x": pa.array([{}], pa.struct([]))}),
+            InvalidInput,
+            "column 'x' is struct<>, which Spark does not have",
+        ),
+        (
+            pa.record_batch({"key": ["a"]}),
+            InvalidInput,
+            "the rows are a RecordBatch, not a pyarrow Table; make one of them",
+        ),
+    ],
+)
+def test_rows_that_can_not_be_appended_are_refused_in_one_sentence(
+    lane: Lane, settings: Settings, rows: Any, wrong: type[Exception], says: str
+) -> None:
+    with pytest.raises(wrong, match=says):
+        weir.append(str(lane.name), rows, writer_id="w", batch_id="x", settings=settings)
+    assert lane.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+    whole = pa.table({"key": ["a"], "at": pa.array([2_000], pa.timestamp("ns"))})
+    weir.append(str(lane.name), whole, writer_id="w", batch_id="y", settings=settings)
+    assert weir.read(str(lane.name), settings=settings)["at"].cast("int64").to_pylist() == [2]

@@ -81,9 +81,15 @@ def append(
 def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     """Write the rows of each segment to files of their own, in the order of the table."""
     check_unused(warehouse, attempt.folder)
+    if not isinstance(table, pa.Table):
+        raise InvalidInput(
+            "argument_invalid",
+            f"the rows are a {type(table).__name__}, not a pyarrow Table; make one of them, for "
+            "example with pa.Table.from_pandas or pa.Table.from_batches.",
+        )
     fields = merge(str(attempt.stream), attempt.fields, from_arrow(table.schema))
     given = to_arrow([f for f in fields if f["name"] in table.schema.names])
-    table = table.select(given.names).cast(given)
+    table = pa.table([_cast(table[field.name], field) for field in given], schema=given)
     ordinals = _ordinals(attempt, table)
     table = table.append_column(_SEQ, pa.array(range(table.num_rows), pa.int64()))
     table = table.take(pc.sort_indices(ordinals))  # which is stable
@@ -99,6 +105,17 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
             part = rows.slice(first, _ROWS_PER_FILE)
             files.append(_write(system, base, attempt, segment, task, part))
     return Staged(attempt, tuple(files), fields)
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise BadRows(
+            "bad_rows",
+            f"a value of column {field.name!r} can't be kept as it is: {error}; round or cast the "
+            "column first.",
+        ) from None
 
 
 def _write(

@@ -88,7 +88,7 @@ def _from_arrow(kind: pa.DataType) -> Any:
             "valueType": _from_arrow(kind.item_type),
             "valueContainsNull": True,
         }
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(kind) and kind.num_fields > 0:  # Parquet has none without
         parts = [kind.field(i) for i in range(kind.num_fields)]
         return {
             "type": "struct",

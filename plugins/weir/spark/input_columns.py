@@ -125,6 +125,7 @@ def _parquet(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> Str
             with system.open_input_file(f"{base}/{path}") as source:
                 file = pq.ParquetFile(source)
                 found = file.schema_arrow.remove_metadata()
+                nanoseconds = _in_nanoseconds(file.schema)
                 groups = file.metadata.num_row_groups
                 first = file.metadata.row_group(0) if groups else None
         except (pyarrow.ArrowException, OSError) as error:
@@ -133,6 +134,13 @@ def _parquet(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> Str
                 f"the input file {path!r} is not a Parquet file: {one_line(str(error))}; if it "
                 "is another kind of file, choose its format.",
             ) from None
+        if nanoseconds:
+            raise InvalidInput(
+                "column_type_unsupported",
+                f"column {nanoseconds!r} of the input file {path!r} is in nanoseconds, which Spark "
+                "can't read; write it in microseconds (in pandas: to_parquet with "
+                "coerce_timestamps='us').",
+            )
         codecs = {first.column(i).compression for i in range(first.num_columns)} if first else set()
         if unknown := codecs - _CODECS:
             raise InvalidInput(
@@ -168,6 +176,17 @@ def _parquet(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> Str
                     "after casting one of them.",
                 )
     return _struct([one for one, _ in fields.values()])
+
+
+def _in_nanoseconds(schema: pq.ParquetSchema) -> str:
+    """Return the first column with timestamps in nanoseconds (INT96, which Spark reads, has no
+    unit)."""
+    for i in range(len(schema)):
+        column = schema.column(i)
+        kind = str(column.logical_type)
+        if kind.startswith("Timestamp") and "=nanoseconds" in kind:
+            return str(column.path)
+    return ""
 
 
 def _csv(
