@@ -1,6 +1,7 @@
-"""What each job takes: one description, from which come the form in the UI and the job's check.
+"""Describe the arguments of each job once, for its form in the UI and for its own check.
 
-Kept free of pyspark and airflow: `weir.airflow` makes `Param`s of it, the jobs parse with it.
+Imports neither pyspark nor airflow: `weir.airflow` makes `Param`s of the descriptions, and the jobs
+parse with them.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""One description of an argument, from which come its field in a form and the job's check."""
+"""Describe an argument once; its field in a form and the job's check come from that description."""
 
 import re
 from dataclasses import MISSING, Field, field, fields
@@ -52,7 +52,9 @@ _TEXTS = {
 
 
 def argument(title: str, description: str, default: Any = MISSING, **schema: Any) -> Any:
-    """A field of a form. `schema`: JSON schema keywords (pattern, enum, minimum, items ...)."""
+    """Return a field of a form. `schema`: JSON schema keywords (pattern, enum, minimum,
+    items ...).
+    """
     metadata = {"title": title, "description": description, "schema": schema}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
@@ -71,12 +73,12 @@ def reader_group_argument(description: str = "The reader group's name.") -> Any:
 
 
 def is_required(known: Field[Any]) -> bool:
-    """Whether an argument has no default."""
+    """Return whether an argument has no default."""
     return known.default is MISSING and known.default_factory is MISSING
 
 
 def json_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
-    """The JSON schema of one argument."""
+    """Return the JSON schema of one argument, as the job takes it."""
     kind = get_type_hints(form)[known.name]
     types = {str: "string", int: "integer", bool: "boolean", float: "number"}
     schema = {"type": types.get(kind, "array"), **known.metadata["schema"]}
@@ -86,18 +88,19 @@ def json_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
 
 
 def _storable(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a text without NUL, which Postgres does not store."""
+    """Return the schema; a text in it must not contain NUL, which Postgres does not store."""
     if schema["type"] != "string" or "pattern" in schema or "enum" in schema:
         return schema
     return {**schema, "pattern": TEXT_PATTERN}
 
 
 def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
-    """The JSON schema of the argument's field in a form, wider by what people leave and paste.
+    """Return the JSON schema of the argument's field in a form, which also accepts what people
+    leave empty and paste.
 
-    Airflow requires a field, and keeps its Trigger button disabled while it is empty, unless "null"
-    is one of its types; it sends null for a field that was emptied. A list is a text with one entry
-    a line, so that its entries come as texts, some of them blank.
+    Airflow requires a field, and keeps its Trigger button disabled while the field is empty, unless
+    "null" is one of its types. It sends null for an emptied field. A list is a text with one entry
+    per line, so its entries come as texts, some of them blank (docs/decisions/0019).
     """
     schema = json_schema(form, known)
     schema.pop("uniqueItems", None)  # of lines, of which several may be blank
@@ -119,7 +122,7 @@ def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
 
 
 def _line(items: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a line of a list's field."""
+    """Return the schema of a line of a list's field."""
     if items["type"] == "number":  # without a type of its own a list has no field for lines
         return {"anyOf": [items, {"type": "string", "pattern": rf"^\s*({NUMBER_PATTERN})?\s*$"}]}
     if items.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
@@ -129,15 +132,17 @@ def _line(items: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_blanks(pattern: str, required: bool) -> str:
-    """The pattern of a whole text, with blanks before and after it; of nothing else, unless it is
-    required."""
+    """Return the pattern for a text with blanks before and after it, or for nothing, unless
+    required.
+    """
     inner = pattern.removeprefix("^").removesuffix("$")
     return rf"^\s*({inner}){'' if required else '?'}\s*$"
 
 
 def parse(form: type[A], given: dict[str, Any]) -> A:
-    """The arguments, checked. Raises InvalidInput naming the argument, its value and what is
-    allowed."""
+    """Return the checked arguments. Raises InvalidInput naming the argument, its value and what is
+    allowed.
+    """
     known = {f.name: f for f in fields(form)}  # type: ignore[arg-type]  # every form is a dataclass
     for name in given:
         if name not in known:
@@ -171,13 +176,14 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
 
 
 def _is_text(schema: dict[str, Any]) -> bool:
-    """Whether the field is one to write in, not one to choose from."""
+    """Return whether the field is one to write in, not one to choose from."""
     return bool(schema["type"] == "string" and "enum" not in schema)
 
 
 def _typed(value: Any, schema: dict[str, Any]) -> Any:
-    """What a person means by what the field holds: without the blanks around it, of a list without
-    blank lines, and numbers where a line is one."""
+    """Return what a person means by the content of a field: without the blanks around it, a list
+    without its blank lines, and with numbers where a line is one.
+    """
     if isinstance(value, str) and schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
         return value.strip()
     if isinstance(value, list) and schema["type"] == "array":
@@ -226,8 +232,9 @@ def _holds_quotes(value: Any) -> bool:
 
 
 def _within_quotes(line: Any) -> str | None:
-    """The first entry of a line that is a list as programs write it, `["a", "b"]` or `"a",`, where
-    a form has one entry a line; None for any other."""
+    """Return the first entry of a line that is a list as programs write it, `["a", "b"]` or `"a",`;
+    None for any other line. In a form, each entry has a line of its own.
+    """
     if not isinstance(line, str):
         return None
     found = re.fullmatch(r"""\[?\s*(["'])(.*?)\1\s*(,.*|\])?""", line, re.DOTALL)
@@ -235,7 +242,7 @@ def _within_quotes(line: Any) -> str | None:
 
 
 def _wanted(schema: dict[str, Any], value: Any) -> str:
-    """What fits a schema, in words; how long at most, if the value is longer."""
+    """Return in words what fits a schema; with the longest length if the value is longer."""
     if not isinstance(value, (str, list)) or len(value) <= schema.get(
         "maxLength", schema.get("maxItems", len(value))
     ):
@@ -263,7 +270,7 @@ def _wanted(schema: dict[str, Any], value: Any) -> str:
 
 
 def _fits(value: Any, schema: dict[str, Any]) -> bool:
-    """Whether a value fits the few JSON schema keywords that the forms use."""
+    """Return whether a value fits the few JSON schema keywords that the forms use."""
     kinds = {"string": str, "integer": int, "boolean": bool, "number": (int, float), "array": list}
     if not isinstance(value, kinds[schema.get("type", "string")]):  # type: ignore[arg-type]  # a type or a tuple of them
         return False

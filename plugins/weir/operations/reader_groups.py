@@ -1,4 +1,4 @@
-"""What the jobs take that make, change and end reader groups."""
+"""The arguments of the jobs that create, change and end reader groups."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +16,8 @@ from weir.operations.form import (
 MOST_STREAMS = 1_000
 WRITTEN: dict[str, Any] = {"minLength": 1, "maxLength": LONGEST_CUT}
 _SUBSCRIBER = (
-    "Whether events are kept until this group has released them or a maximum deletes them; in a "
-    "stream with Truncate what is consumed off nothing is kept for a group."
+    "Whether retention keeps events until this group has released them, or until a maximum deletes "
+    "them. If a stream's Truncate what is consumed is off, retention keeps nothing for groups."
 )
 
 
@@ -25,8 +25,8 @@ def _release(*unchanged: str) -> Any:
     default = unchanged[0] if unchanged else "automatic"
     return argument(
         "Release",
-        "automatic: each checkpoint lets retention delete what it has passed; manual: only what is "
-        "released with weir_release_reader_group.",
+        "automatic: each checkpoint lets retention delete the events before it; manual: only "
+        "weir_release_reader_group does.",
         default, enum=[*unchanged, "automatic", "manual"],
     )  # fmt: skip
 
@@ -34,8 +34,8 @@ def _release(*unchanged: str) -> Any:
 def _time_out() -> Any:
     return argument(
         "Time-out",
-        "After this long without activity of its readers a subscriber with unread events holds "
-        "nothing back any more, such as 7 d. none: never.",
+        "How long a subscriber with unread events may be inactive before retention stops waiting "
+        "for it, such as 7 d. none: for ever.",
         "", pattern=AGE_PATTERN,
     )  # fmt: skip
 
@@ -48,19 +48,19 @@ class CreateReaderGroup:
         "The name of the new group: lower-case letters, digits, _ and -."
     )
     streams: list[str] = argument(
-        "Streams", "The streams it reads, as scope/stream.",
+        "Streams", "The streams that the group reads, as scope/stream.",
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, minItems=1,
         maxItems=MOST_STREAMS, uniqueItems=True,
     )  # fmt: skip
-    start: str = argument("Start", f"Where it begins: {PLACE}.", "head", **WRITTEN)
+    start: str = argument("Start", f"Where the group begins: {PLACE}.", "head", **WRITTEN)
     end: str = argument(
-        "End", f"Where it stops for good: {PLACE}. Empty: it reads on for ever.", "",
+        "End", f"Where the group stops for good: {PLACE}. Empty: never.", "",
         maxLength=LONGEST_CUT,
     )  # fmt: skip
     subscriber: bool = argument("Subscriber", _SUBSCRIBER, True)
     on_gap: str = argument(
         "When events were truncated before it read them",
-        "fail: say so and stop; skip: count them and go on at the head.",
+        "fail: stop with an error; skip: count the events and continue at the head.",
         "fail", enum=["fail", "skip"],
     )  # fmt: skip
     release: str = _release()
@@ -69,8 +69,9 @@ class CreateReaderGroup:
 
 @dataclass(frozen=True)
 class UpdateReaderGroup:
-    """Change the configuration of a reader group. Fields left empty or unchanged
-    are not changed."""
+    """Change the configuration of a reader group. Fields left empty or unchanged are not
+    changed.
+    """
 
     reader_group: str = reader_group_argument()
     subscriber: str = argument(
@@ -84,50 +85,50 @@ class UpdateReaderGroup:
     release: str = _release("unchanged")
     time_out: str = _time_out()
     max_outstanding: int = argument(
-        "Waiting checkpoints", "How many may wait for batches at a time. 0: unchanged.", 0,
+        "Waiting checkpoints", "How many may wait for batches at the same time. 0: unchanged.", 0,
         minimum=0, maximum=10_000,
     )  # fmt: skip
     streams: list[str] = argument(
-        "Streams", "All streams it reads from now on. Empty: unchanged.", [],
+        "Streams", "All streams that the group reads from now on. Empty: unchanged.", [],
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
         maxItems=MOST_STREAMS, uniqueItems=True,
     )  # fmt: skip
     start: str = argument("Start", f"Where it begins in new streams: {PLACE}.", "head", **WRITTEN)
     pins: list[str] = argument(
         "Pins",
-        "Ranges of keys that readers of one label read, such as nyc/flights 0.25..0.5 big, in "
-        "place of those there are; a single - removes them. Empty: unchanged.",
+        "Ranges of keys for the readers of one label, such as nyc/flights 0.25..0.5 big; they "
+        "replace the group's pins. A single - removes them. Empty: unchanged.",
         [], items={"type": "string", "minLength": 1, "maxLength": 300}, maxItems=10_000,
     )  # fmt: skip
     generation: int = argument(
-        "Generation", "Refuse the change if the group is not of this generation. -1: whichever.",
+        "Generation", "Refuse the change if the group has another generation. -1: any.",
         -1, minimum=-1, maximum=2**31 - 1,
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ResetReaderGroup:
-    """Let a reader group stand at another place."""
+    """Move a reader group to another place."""
 
     reader_group: str = reader_group_argument()
     to: str = argument(
-        "To", f"Where it goes: start (where it began), checkpoint NAME, {PLACE}.", **WRITTEN
+        "To", f"The new place: start (where it began), checkpoint NAME, {PLACE}.", **WRITTEN
     )
     allow_repeat: bool = argument(
-        "Repeat", "Go back although events that were read and committed are read again.", False
+        "Repeat", "Go back even if the group reads committed events again.", False
     )
 
 
 @dataclass(frozen=True)
 class ForkReaderGroup:
-    """Create a reader group that stands where another does, or did."""
+    """Create a reader group that begins where another one is or was."""
 
-    reader_group: str = reader_group_argument("The group to begin from; it is left alone.")
+    reader_group: str = reader_group_argument("The group to fork; it does not change.")
     new_reader_group: str = argument(
         "New reader group", "The name of the new group.", pattern=READER_GROUP_PATTERN
     )
     at: str = argument(
-        "At", f"checkpoint NAME (of the first group), {PLACE}. Empty: where it stands now.", "",
+        "At", f"checkpoint NAME (of the first group), {PLACE}. Empty: its position now.", "",
         maxLength=LONGEST_CUT,
     )  # fmt: skip
     subscriber: bool = argument("Subscriber", _SUBSCRIBER, True)
@@ -139,18 +140,18 @@ class ReleaseReaderGroup:
 
     reader_group: str = reader_group_argument()
     at: str = argument(
-        "At", f"Before where: position (where it stands), checkpoint NAME, {PLACE}.", "position",
+        "At", f"Release what is before: position (now), checkpoint NAME, {PLACE}.", "position",
         **WRITTEN,
     )  # fmt: skip
     generation: int = argument(
-        "Generation", "Refuse it if the group is not of this generation. -1: whichever.",
+        "Generation", "Refuse the release if the group has another generation. -1: any.",
         -1, minimum=-1, maximum=2**31 - 1,
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class DeleteReaderGroup:
-    """Delete a reader group with its positions, batches and checkpoints; its outputs stay."""
+    """Delete a reader group with its positions, batches and checkpoints; its outputs are kept."""
 
     reader_group: str = reader_group_argument()
 
@@ -166,16 +167,16 @@ class ReaderOffline:
     )  # fmt: skip
     position: str = argument(
         "Position",
-        "How far it has read of its open batch, such as 0.0=12, 1.0=7 (of several streams "
-        '{"nyc/flights": {"0.0": 12}}). Empty: others go on at the last committed position, and '
-        "take an open batch over whole.",
+        "How far it has read in its open batch, such as 0.0=12, 1.0=7 (in several streams "
+        '{"nyc/flights": {"0.0": 12}}). Empty: others continue at the last committed position, '
+        "and take over the whole open batch.",
         "", maxLength=LONGEST_CUT,
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class CheckpointReaderGroup:
-    """Record where a reader group stands, under a name."""
+    """Record the position of a reader group under a name."""
 
     reader_group: str = reader_group_argument()
     name: str = argument(
@@ -183,11 +184,11 @@ class CheckpointReaderGroup:
         pattern=CHECKPOINT_PATTERN,
     )  # fmt: skip
     barrier: bool = argument(
-        "Barrier", "Wait for the batches that are open now, and record where the group stands "
+        "Barrier", "Wait for the batches that are open now, and record the position of the group "
         "when they are committed.", False,
     )  # fmt: skip
     patience: int = argument(
-        "Patience", "Seconds that a barrier waits at most; then it is given up.", 3600,
+        "Patience", "Seconds after which a waiting barrier is given up.", 3600,
         minimum=1, maximum=31_536_000,
     )  # fmt: skip
-    cancel: bool = argument("Cancel", "Give up a checkpoint of this name that waits.", False)
+    cancel: bool = argument("Cancel", "Give up the waiting checkpoint of this name.", False)

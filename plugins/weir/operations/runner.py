@@ -1,7 +1,8 @@
-"""A job: arguments in, library calls, a report out. Every file in spark_jobs is one.
+"""Run jobs: arguments in, library calls, a report out. Every file in spark_jobs is a job.
 
-What a job did is in the table job_run: its progress while it runs, its report, or the sentence with
-which it failed. Its arguments and its output never carry a secret: it knows its database by name.
+The table job_run says what a job did: its progress while it runs, and then its report, or the
+sentence with which it failed. Neither its arguments nor its output ever contain a secret, because
+the job knows its database only by name.
 """
 
 import argparse
@@ -36,7 +37,7 @@ PROGRESS_EVERY = 5.0  # seconds between two writes of the progress
 
 @dataclass(frozen=True)
 class RunId:
-    """Airflow's names for what is running; by hand, any unique run id."""
+    """Airflow's names for a run of a task. By hand, any unique run id."""
 
     dag_id: str
     run_id: str
@@ -50,7 +51,9 @@ class RunId:
 
     @classmethod
     def of(cls, name: str) -> "RunId | None":
-        """What `str` made, but for the try; None for the name of anything else."""
+        """Return the run id of which `str` made this name, without the try; None for any other
+        name.
+        """
         found = re.fullmatch(r"([^/]+)/([^/]+)/([^/]+?)(?:/(\d+))?", name)
         if found is None:
             return None
@@ -60,7 +63,7 @@ class RunId:
 
 @dataclass
 class Job:
-    """What a job's function is given."""
+    """What the function of a job gets."""
 
     name: str
     run: RunId
@@ -71,12 +74,14 @@ class Job:
 
     @property
     def request_id(self) -> str:
-        """Identifies the request over retries: without the try number."""
+        """The id of the request, equal in all tries."""
         return str(self.run)
 
     @property
     def spark(self) -> "SparkSession":
-        """The Spark session, made when it is first needed: most metadata jobs need none."""
+        """The Spark session, made when first used: most metadata jobs need none
+        (docs/decisions/0005).
+        """
         if self._spark is None:
             from weir.spark.session import session
 
@@ -84,15 +89,17 @@ class Job:
         return self._spark
 
     def say(self, line: str) -> None:
-        """One line of progress: into the task's log, and now and then into job_run."""
+        """Print a line of progress to the task's log, and every few seconds record it in
+        job_run.
+        """
         print(f"weir: {line}", flush=True)
         if time.monotonic() - self._said > PROGRESS_EVERY:
             self._said = time.monotonic()
             self.database.transaction(lambda c: self._progress(c, line))
 
     def _progress(self, connection: Connection, line: str) -> None:
-        # From a thread that an outage held up it may come late: an end is not undone. Whoever looks
-        # at the row and locks it does not hold up the job.
+        # After an outage this may come late from its thread, and must not undo the job's end. A
+        # session that has locked the row must not delay the job.
         connection.execute(
             text(
                 f"""UPDATE job_run SET updated_at = clock_timestamp(), progress = :line
@@ -138,7 +145,7 @@ class Job:
 
 
 def job_path(job: str) -> str:
-    """The file of a job: in spark_jobs/ of the source tree, or in the installed package."""
+    """Return the file of a job: in spark_jobs/ of the source tree, or in the installed package."""
     tree = Path(__file__).parents[3] / "spark_jobs" / f"{job}.py"
     return str(tree if tree.is_file() else resources.files("weir.jobs") / f"{job}.py")
 
@@ -148,7 +155,7 @@ def main(
 ) -> int:
     """Run a job from its command line: `--run JSON --arguments JSON`, or `--arguments` alone.
 
-    Exit status 0; 1 when trying again may help; 2 when it would fail the same way again.
+    Returns the exit status: 0; 1 if another try may succeed; 2 if it would fail in the same way.
     """
     logging.basicConfig(level=logging.INFO, format="weir: %(message)s", stream=sys.stdout)
     logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -168,7 +175,7 @@ def main(
         else:
             arguments = handed_over(starting.database, starting.run, name)
             if starting.run.dag_id != BY_HAND:
-                job = starting  # whose row is there, so that its failure is recorded
+                job = starting  # its row exists, so its failure can be recorded
         parsed = parse(JOBS[name], arguments)
         starting.database.transaction(lambda c: starting._start(c, arguments))
         job = starting
@@ -191,7 +198,7 @@ def main(
 
 
 def _object(written: str, what: str) -> dict[str, Any]:
-    """A JSON object from the command line. Raises InvalidInput for anything else."""
+    """Return a JSON object from the command line. Raises InvalidInput for anything else."""
     try:
         found = json.loads(written)
     except (ValueError, RecursionError) as error:
@@ -221,7 +228,7 @@ def _run_id(written: str, name: str) -> RunId:
 
 
 def _sentence(error: Exception) -> str:
-    """What an error that nobody expected says first; of one of Java's, its cause."""
+    """Return the first line of an unexpected error; for one of Java's, that of its cause."""
     if "py4j" in sys.modules and type(error).__module__.startswith(("py4j", "pyspark")):
         from weir.spark.unreadable import first_cause
 
@@ -230,16 +237,19 @@ def _sentence(error: Exception) -> str:
 
 
 def hand_over(database: Database, run: RunId, job: str, arguments: dict[str, Any]) -> None:
-    """Leave the arguments of a job that is about to be submitted where it looks for them: a command
-    line holds 128 KiB of them, and is in the log."""
+    """Store the arguments of a job that is about to be submitted, where the job will look for them.
+
+    A command line holds at most 128 KiB, and is in the log.
+    """
     starting = Job(job, run, load(), database)
     database.transaction(lambda c: starting._start(c, arguments, "submitted"))
 
 
 def handed_over(database: Database, run: RunId, job: str) -> dict[str, Any]:
-    """Return what `hand_over` left for a run of a job; nothing for one that was started by hand.
+    """Return what `hand_over` stored for a run of a job; an empty dictionary for a job started by
+    hand.
 
-    Raises InvalidInput where nothing was left: without its arguments a job would do what its
+    Raises InvalidInput if nothing was stored: without its arguments, a job would do what its
     defaults say.
     """
     if run.dag_id == BY_HAND:
@@ -279,8 +289,9 @@ def _record_failure(
 
 
 def forget_runs(database: Database, older_than: float) -> int:
-    """Delete what is known of jobs that began, and said something last, longer ago than so many
-    seconds, and than a day: whoever submitted one asks for its outcome. Returns how many."""
+    """Delete the rows of jobs that began, and were last updated, more than `older_than` seconds and
+    a day ago; return how many. Whoever submitted a job asks for its outcome within that day.
+    """
     return database.transaction(
         lambda c: (
             c.execute(
@@ -296,7 +307,9 @@ def forget_runs(database: Database, older_than: float) -> int:
 
 
 def read_outcome(database: Database, run: RunId) -> tuple[str, dict[str, Any] | None, str, bool]:
-    """State, report, error and whether to retry, of a job that ran; ("unknown", ...) if none."""
+    """Return state, report, error, and whether to retry, of a job that ran; "unknown" if it has no
+    row.
+    """
     row = database.transaction(
         lambda c: c.execute(
             text(

@@ -1,4 +1,4 @@
-"""What the jobs take that make, change and end streams."""
+"""The arguments of the jobs that create, change and end streams."""
 
 import re
 from dataclasses import dataclass
@@ -19,34 +19,34 @@ from weir.operations.form import (
 
 MOST_SEGMENTS = 10_000
 MOST_RATE = 10**12  # a terabyte a second, for one segment
-# The settings of retention, in the forms of a stream: title and description.
+# The title and description of each setting of retention, in the forms of a stream.
 _RETENTION = {
     "retain_min_age": (
         "Minimum age",
-        "What is younger is kept, whoever has consumed it, such as 7 d (s, min, h, d). Without "
-        "subscribers what is older is deleted.",
+        "Keep events younger than this, even if they are consumed, such as 7 d (s, min, h, d). "
+        "Without subscribers, older events are deleted.",
     ),
     "retain_max_age": (
         "Maximum age",
-        "What is older is deleted, whoever has not consumed it, such as 30 d.",
+        "Delete events older than this, even if they are not consumed, such as 30 d.",
     ),
     "retain_min_bytes": (
         "Minimum size",
-        "So much of the newest is kept, whoever has consumed it, such as 500 MB (B, kB, MB, GB, "
-        "TB). Without subscribers what goes beyond is deleted.",
+        "Keep this much of the newest events, even if they are consumed, such as 500 MB (B, kB, "
+        "MB, GB, TB). Without subscribers, the rest is deleted.",
     ),
     "retain_max_bytes": (
         "Maximum size",
-        "What goes beyond is deleted, the oldest first, whoever has not consumed it, such as 2 GB.",
+        "Delete the oldest events beyond this size, even if they are not consumed, such as 2 GB.",
     ),
     "cuts_every": (
         "Cuts every",
-        "The least time between two recorded cuts, from which limits of age and size choose. "
-        "Empty: every run of weir_stream_cuts.",
+        "The shortest time between two recorded cuts; limits of age and size truncate only at "
+        "recorded cuts. Empty: every run of weir_stream_cuts.",
     ),
     "retention_every": (
         "Retention every",
-        "The least time between two decisions. Empty: every run of weir_retention.",
+        "The shortest time between two decisions. Empty: every run of weir_retention.",
     ),
 }
 
@@ -57,7 +57,7 @@ def _retention(setting: str) -> Any:
 
 
 def _retention_of(form: Any) -> dict[str, int | None]:
-    """The settings of retention that were filled in; None for `none`."""
+    """Return the settings of retention that were filled in; None for `none`."""
     given = {name: getattr(form, name) for name in _RETENTION}
     return {
         name: parse_size(text) if name.endswith("bytes") else parse_age(text)
@@ -76,18 +76,18 @@ class CreateStream:
     routing_key: str = argument(
         "Routing key",
         "A column such as customer, or a SQL expression over columns, whose value decides the "
-        "segment. Events of one key are read in the order they were written.",
+        "segment. Events of one key are read in the order in which they were written.",
         maxLength=1_000,
     )
     segments: int = argument(
         "Segments",
-        "How many equal ranges of the key space to begin with; more can be made later by scaling.",
+        "The number of equal ranges of the key space to begin with. Scale the stream to change it.",
         1, minimum=1, maximum=10_000,
     )  # fmt: skip
     on_missing_key: str = argument(
         "Rows without a routing key",
         "fail: refuse the append; quarantine: put them into <stream>.rejected; spread: place them "
-        "anywhere, with no order promised.",
+        "anywhere, in no promised order.",
         "fail", enum=["fail", "quarantine", "spread"],
     )  # fmt: skip
     on_bad_rows: str = argument(
@@ -97,8 +97,8 @@ class CreateStream:
     )  # fmt: skip
     retain_by_consumption: bool = argument(
         "Truncate what is consumed",
-        "Delete what all subscribers have consumed. Without a subscriber and a limit nothing is "
-        "deleted.",
+        "Delete events that all subscribers have consumed. Without a subscriber and without a "
+        "limit, nothing is deleted.",
         True,
     )
     retain_min_age: str = _retention("retain_min_age")
@@ -108,13 +108,13 @@ class CreateStream:
     cuts_every: str = _retention("cuts_every")
     retention_every: str = _retention("retention_every")
     min_segments: int = argument(
-        "Minimum number of segments", "A scale that would leave fewer is refused.", 1, minimum=1,
+        "Minimum number of segments", "Refuse a scale that would leave fewer.", 1, minimum=1,
         maximum=10_000,
     )  # fmt: skip
     tags: list[str] = argument("Tags", "Words to find the stream by.", [], **TAGS)
     schema: str = argument(
         "Columns",
-        "The columns as SQL, such as: id BIGINT, name STRING. Empty: as in the first append.",
+        "The columns as SQL, such as: id BIGINT, name STRING. Empty: those of the first append.",
         "", maxLength=LONGEST_COLUMNS,
     )  # fmt: skip
 
@@ -131,27 +131,27 @@ class ScaleStream:
     stream: str = stream_argument()
     segments: list[str] = argument(
         "Segments to replace",
-        "Active ones, as number.epoch (see the view weir.segments): one to split it, neighbours to "
-        "merge or divide them anew. Several that are no neighbours are scaled at once.",
+        "Active segments, as number.epoch (see the view weir.segments): one to split it, "
+        "neighbours to merge or divide them. Separate blocks of neighbours are scaled together.",
         items={"type": "string", "pattern": SEGMENT_PATTERN, "maxLength": 40}, minItems=1,
         maxItems=10_000,
     )  # fmt: skip
     parts: int = argument(
         "Equal parts",
-        "How many new segments of equal range take the place of a segment, or of neighbours; 1 "
-        "merges them.",
+        "The number of new segments of equal range that replace a segment, or neighbours; 1 merges "
+        "them.",
         2,
         minimum=1,
         maximum=10_000,
     )
     boundaries: list[float] = argument(
         "Boundaries",
-        "Instead of equal parts: where the new segments divide the key space, between 0 and 1.",
+        "Instead of equal parts: the keys, between 0 and 1, at which new segments begin.",
         [], items={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
         maxItems=9_999, uniqueItems=True,
     )  # fmt: skip
     reason: str = argument(
-        "Reason", "Why, for those who ask later (see the view weir.epoch_transition).", "",
+        "Reason", "Why you scale; the view weir.epoch_transition shows it.", "",
         maxLength=500,
     )  # fmt: skip
 
@@ -159,18 +159,19 @@ class ScaleStream:
 @dataclass(frozen=True)
 class UpdateStream:
     """Change the configuration of a stream. Fields left empty or unchanged are not changed; `none`
-    takes a limit of retention away."""
+    removes a limit of retention.
+    """
 
     stream: str = stream_argument()
     scaling: str = argument(
         "Scaling",
-        "fixed: only by hand; event_rate, byte_rate: kept for scaling by load, with the two "
-        "settings below.",
+        "fixed: only by hand; event_rate, byte_rate: by load, with the two settings below (stored, "
+        "but nothing scales by load yet).",
         "unchanged", enum=["unchanged", "fixed", "event_rate", "byte_rate"],
     )  # fmt: skip
     segments: int = argument(
         "Segments",
-        "fixed: exactly this many, made anew over equal ranges of keys; by rate: never fewer. 0: "
+        "fixed: replace all segments by this many of equal range; by rate: never fewer. 0: "
         "unchanged.",
         0, minimum=0, maximum=10_000,
     )  # fmt: skip
@@ -179,11 +180,11 @@ class UpdateStream:
         maximum=MOST_RATE,
     )  # fmt: skip
     scale_factor: int = argument(
-        "Scale factor", "Into how many segments one is split at most. 0: unchanged.", 0, minimum=0,
+        "Scale factor", "The most segments into which one is split. 0: unchanged.", 0, minimum=0,
         maximum=MOST_SEGMENTS,
     )  # fmt: skip
     retain_by_consumption: str = argument(
-        "Truncate what is consumed", "Whether what all subscribers have consumed is deleted.",
+        "Truncate what is consumed", "Whether to delete what all subscribers have consumed.",
         "unchanged", enum=["unchanged", "yes", "no"],
     )  # fmt: skip
     retain_min_age: str = _retention("retain_min_age")
@@ -201,18 +202,20 @@ class UpdateStream:
         "unchanged", enum=["unchanged", "fail", "quarantine"],
     )  # fmt: skip
     tags: list[str] = argument(
-        "Tags", "Words to find the stream by, in place of those it has; a single - removes them.",
+        "Tags", "Words to find the stream by; they replace its tags. A single - removes them.",
         [], **{**TAGS, "items": {"type": "string", "minLength": 1, "maxLength": 100}},
     )  # fmt: skip
     more_columns: str = argument(
         "More columns",
-        "Columns to add, as SQL, such as: gate STRING. They are null in the events there are.",
+        "Columns to add, as SQL, such as: gate STRING. They are null in existing events.",
         "", maxLength=LONGEST_COLUMNS,
     )  # fmt: skip
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The settings to change, by their names in `Configuration`."""
+        """The settings to change, by their names in `Configuration`. Raises InvalidInput for a bad
+        tag.
+        """
         given = {
             "scaling": self.scaling,
             "min_segments": self.segments,
@@ -240,43 +243,43 @@ class UpdateStream:
 
 @dataclass(frozen=True)
 class SealStream:
-    """Make a stream read only for ever."""
+    """Make a stream read-only for ever."""
 
     stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
 
 
 @dataclass(frozen=True)
 class DeleteStream:
-    """Delete a sealed stream with everything it owned."""
+    """Delete a sealed stream with everything that it owns."""
 
     stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
     unread_too: bool = argument(
         "Unread events too",
-        "Delete it although a subscriber has not read all of it.",
+        "Delete the stream even if a subscriber has not read all of it.",
         False,
     )
 
 
 @dataclass(frozen=True)
 class TruncateStream:
-    """Delete everything before a place in a stream."""
+    """Delete all events before a place in a stream."""
 
     stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
     cut: str = argument(
         "Delete before",
-        "All events before this place are deleted, for all readers. tail: all that there are; "
+        "Delete all events before this place, for all readers. tail: all events; "
         "time 2026-01-01T00:00:00Z: what was appended before; position, or checkpoint NAME: what "
         "the reader group below has read by then; or an offset for each segment, 0.0=12, 1.0=7.",
         minLength=1,
         maxLength=LONGEST_CUT,
     )
     reader_group: str = argument(
-        "Reader group", "Whose position or checkpoint is meant. Empty for any other place.",
+        "Reader group", "The group of the position or checkpoint. Empty for any other place.",
         "", pattern=READER_GROUP_PATTERN,
     )  # fmt: skip
     dry_run: bool = argument(
         "Dry run",
-        "Only count what would be deleted, and what each reader group would lose unread; see the "
-        "log or the report of the run. Switch it off to delete: it can't be undone.",
+        "Only count what would be deleted, and what each reader group would lose unread; the log "
+        "and the report of the run say it. Switch it off to delete. You cannot undo that.",
         True,
     )

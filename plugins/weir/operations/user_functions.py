@@ -1,4 +1,6 @@
-"""`module:function` that users name: only from the packages that the installation configured."""
+"""Load `module:function` that users name, only from the packages that the installation
+configured.
+"""
 
 import functools
 import importlib
@@ -11,9 +13,10 @@ from weir.operations import FUNCTION_PATTERN
 
 
 def load_function(name: str, packages: Sequence[str]) -> Callable[..., Any]:
-    """Import a function. Raises InvalidInput when it is not allowed, not there or not callable.
+    """Import a function and return it.
 
-    The check is on the name, before anything is imported: importing runs code.
+    The name is checked before anything is imported, because importing runs code. Raises
+    InvalidInput if the function is not allowed, does not exist, or cannot be called.
     """
     if re.fullmatch(FUNCTION_PATTERN, name) is None:
         raise InvalidInput(
@@ -37,7 +40,7 @@ def load_function(name: str, packages: Sequence[str]) -> Callable[..., Any]:
         ) from None
     if not callable(found):
         raise InvalidInput("function_not_loadable", f"{name!r} is not a function.")
-    # What a module of a package has imported is no function of that package.
+    # A function that a module of the package imports is not a function of the package.
     own = found
     while isinstance(own, functools.partial):
         own = own.func
