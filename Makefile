@@ -16,6 +16,7 @@ PYTEST := $(PYTHON) -m pytest -n 2 --durations=30 --durations-min=1
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
 .PHONY: help demo test test-fast test-release test-compose up down status login psql lock lint docs sentences bench soak clean setup
+.PHONY: _tests
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -24,7 +25,10 @@ help: ## this list
 demo: setup ## a whole story on real flights, from nothing (in STATE=.weir-demo)
 	@WEIR_STATE="$(or $(STATE),.weir-demo)" $(PYTHON) -m flights.demo $(ARGS)
 
-test: lint ## all checks and tests, as CI runs them (SEED= repeats random cases, ARGS= for pytest)
+test: setup ## all checks and tests, as CI runs them (SEED= repeats random cases, ARGS= for pytest)
+	@$(MAKE) --no-print-directory -j2 lint _tests
+
+_tests: # beside lint, most of which is one process
 	@$(PYTEST) $(ARGS)
 
 test-fast: setup ## the tests that need neither a JVM nor Airflow

@@ -4,6 +4,7 @@ Tests get the login that jobs have (it may not change tables), so a missing gran
 """
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from tests.chance import SEED, cases
 from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
+from tests.reaper import Run
 from tests.tiers import COLLECTED, mark, not_drawn
 from weir.database import migrate
 from weir.database.connection import Database
@@ -43,7 +45,11 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Hypothesis draw from the seed of this run."""
+    """Let SIGTERM stop the run as Ctrl-C does, and Hypothesis draw from the seed of this run."""
+    if hasattr(config, "workerinput"):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    else:
+        Run().stop_at_signals()
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(SEED)
 

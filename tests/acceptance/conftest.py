@@ -1,7 +1,6 @@
 """One real Airflow for all acceptance tests."""
 
 import shutil
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from flights import demo
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
+from weir.local.throw_away import reaped
 
 EVERY = 40  # of the flights: 8,420 of them
 FUNCTIONS = Path(__file__).parent / "functions"
@@ -30,22 +30,20 @@ ENVIRONMENT = {
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Postgres and Airflow in a temporary state folder, with the demo's settings."""
-    # A CI that gives up sends SIGTERM: as Ctrl-C it stops the stack, too.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = tmp_path_factory.mktemp("weir")
     # A copy, to which tests add the DAGs that people write.
     dags = shutil.copytree(
         REPOSITORY / "dags", folder / "dags", ignore=shutil.ignore_patterns("__pycache__")
     )
     installation = Installation(folder / "state", dags=dags, durable=False)
-    try:
-        with environment(installation):
-            installation.start()
-        yield installation
-    finally:
-        installation.stop()
-        installation.postgres.remove()
-        signal.signal(signal.SIGTERM, before)
+    with reaped(installation.postgres, installation.state):
+        try:
+            with environment(installation):
+                installation.start()
+            yield installation
+        finally:
+            installation.stop()
+            installation.postgres.remove()
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """A Postgres for a test: fast, without care for crashes, and gone afterwards whatever happens."""
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -25,16 +26,26 @@ def throw_away_postgres() -> Iterator[EmbeddedPostgres]:
     """A server with empty databases `weir` and `airflow` and their owners, for one `with`."""
     folder = Path(tempfile.mkdtemp(prefix="weir-"))
     postgres = EmbeddedPostgres(folder, durable=False)
+    with reaped(postgres, folder):
+        try:
+            postgres.start()
+            logins.make_owners(postgres)
+            yield postgres
+        finally:
+            postgres.remove()
+
+
+@contextmanager
+def reaped(postgres: EmbeddedPostgres, folder: Path) -> Iterator[None]:
+    """End a server and delete its data and a folder after the `with`, however this process ends."""
     reaper = subprocess.Popen(
         ["/bin/sh", "-c", _REAPER, "sh", str(postgres.home), str(folder)],
         stdin=subprocess.PIPE,
+        env={"PATH": os.defpath},  # nothing by which it would be found and ended with us
         start_new_session=True,  # Ctrl-C is for us: the reaper is told by the end of its input
         cwd="/",
     )
     try:
-        postgres.start()
-        logins.make_owners(postgres)
-        yield postgres
+        yield
     finally:
-        postgres.remove()
         reaper.communicate()
