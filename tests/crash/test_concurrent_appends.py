@@ -48,7 +48,7 @@ def staged(weir: Installation, stream: StreamName, number: int) -> list[Staged]:
     opened = weir.appender.begin_frame(stream, "test", f"batch {number}")
     assert isinstance(opened, Attempt)
     rows = [(f"key {n % 10}", number * 1000 + n) for n in range(60)]
-    return weir.appender.stage_frame(opened, weir.spark.createDataFrame(rows, "k string, n long"))
+    return weir.appender.stage_frame([opened], weir.spark.createDataFrame(rows, "k string, n long"))
 
 
 def test_two_appends_that_began_before_a_split_lose_nothing_and_keep_order(

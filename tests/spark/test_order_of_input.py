@@ -122,16 +122,21 @@ def test_files_whose_ranks_interleave_are_refused_and_nothing_is_committed(
     opened = weir.appender.begin_frame(stream, "test", "interleaving")
     assert isinstance(opened, Attempt)
     frame = weir.spark.range(100).selectExpr("cast(id as string) as k", "id as n")
-    (staged,) = weir.appender.stage_frame(opened, frame.repartition(2))
-    one, other = sorted(staged.files, key=lambda f: f.first_seq)
-    bent = replace(staged, files=(one, replace(other, first_seq=one.last_seq)))
+
+    def commit_bent() -> None:
+        with weir.appender.writing([opened]):
+            (staged,) = weir.appender.stage_frame([opened], frame.repartition(2))
+            one, other = sorted(staged.files, key=lambda f: f.first_seq)
+            bent = replace(other, first_seq=one.last_seq)
+            weir.appender.commit([replace(staged, files=(one, bent))])
+
     with pytest.raises(InvariantViolation, match="interleave"):
-        weir.appender.commit([bent])
+        commit_bent()
     assert weir.check(stream).empty
     assert weir.value("SELECT state FROM transactions") == "aborted"
     again = weir.appender.begin_frame(stream, "test", "interleaving")
     assert isinstance(again, Attempt)
-    staged = weir.appender.stage_frame(again, frame)
+    staged = weir.appender.stage_frame([again], frame)
     assert weir.appender.commit(staged).events == 100, "a retry begins anew"
 
 

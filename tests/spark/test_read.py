@@ -43,7 +43,7 @@ def history(weir: Installation) -> tuple[StreamName, dict[str, list[int]]]:
     weir.scale(stream, ["0.0"], parts=3)
     append(3, 200)
     staged = weir.appender.stage_frame(
-        late, weir.spark.createDataFrame(rows(4, 100), "k string, n long")
+        [late], weir.spark.createDataFrame(rows(4, 100), "k string, n long")
     )
     assert weir.appender.commit(staged).rolled
     committed.extend(rows(4, 100))
@@ -212,7 +212,7 @@ def test_several_files_of_one_folder_are_told_apart_whatever_their_names_end_in(
     opened = weir.appender.begin_frame(stream, "test", "several files")
     assert isinstance(opened, Attempt)
     frame = weir.spark.createDataFrame(rows(1, 95), "k string, n long").coalesce(1)
-    (staged,) = weir.appender.stage_frame(opened, frame)
+    (staged,) = weir.appender.stage_frame([opened], frame)
     warehouse = Path(weir.settings.warehouse)
     files = []
     for file in staged.files:

@@ -117,7 +117,7 @@ def test_attempts_write_to_folders_of_their_own(weir: Installation) -> None:
     for _ in range(3):
         opened = weir.appender.begin_frame(stream, "test", "the same")
         assert isinstance(opened, Attempt)
-        staged.append(weir.appender.stage_frame(opened, rows(weir, 50, tasks=1)))
+        staged.append(weir.appender.stage_frame([opened], rows(weir, 50, tasks=1)))
     committed = weir.appender.commit(staged[-1])
     assert committed.events == 50
     assert_in_order(weir, stream, 50)

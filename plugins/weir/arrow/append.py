@@ -18,17 +18,18 @@ import xxhash
 from pyarrow import fs
 
 from weir.arrow.schema import from_arrow, to_arrow
+from weir.controller.attempts import writing
 from weir.controller.commit import commit
 from weir.controller.staged import Staged, StagedFile
-from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
+from weir.controller.transactions import Attempt, Committed, begin
 from weir.database.connection import Database
-from weir.errors import BadRows, InvalidInput, Unavailable
+from weir.errors import BadRows, InvalidInput
 from weir.model.names import stream_name
 from weir.model.schema import merge
 from weir.model.segment import Segment
 from weir.settings import Settings, load
 from weir.warehouse.filesystem import filesystem
-from weir.warehouse.ownership import check_unused, check_warehouse_ownership
+from weir.warehouse.ownership import check_unused
 
 _SEQ = "_weir_seq"
 _SEED = 42  # Spark's own for xxhash64
@@ -62,18 +63,8 @@ def append(
         )  # fmt: skip
         if isinstance(begun, Committed):
             return begun
-        try:
-            check_warehouse_ownership(database, settings.warehouse)
-            lease, longest = settings.transaction_lease, settings.transaction_max
-            with database.keep_alive(
-                lambda c: ping_all(c, [begun], lease, longest), every=lease / 3
-            ):
-                staged = _stage(settings.warehouse, begun, table)
-            return commit(database, staged)[0]
-        except Exception as error:
-            if not isinstance(error, Unavailable):  # then nobody knows whether it was committed
-                abort(database, begun)
-            raise
+        with writing(database, settings, [begun]):
+            return commit(database, _stage(settings.warehouse, begun, table))[0]
     finally:
         database.dispose()
 

@@ -258,13 +258,13 @@ def ping_all(
 ) -> None:
     """Renew the leases of several attempts; log those that cannot be renewed, and renew the others.
 
-    Raises Fenced.
+    Nothing is raised for them: the commit of each decides whether it still may.
     """
     # A copy, because another thread may add to them; in the order in which a commit locks them.
     for attempt in sorted(attempts, key=lambda one: (one.stream_id, one.transaction_number)):
         try:
             ping(connection, attempt, lease, longest)
-        except Conflict as error:
+        except (Conflict, Fenced) as error:
             log.warning("%s", error)
 
 

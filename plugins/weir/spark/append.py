@@ -1,26 +1,24 @@
 """Append rows to a stream: files first, pointer last (PDP-24 on Parquet and Postgres)."""
 
-import contextlib
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
 
+from weir.controller.attempts import writing
 from weir.controller.commit import commit
 from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt, Committed, abort, begin, ping_all
+from weir.controller.transactions import Attempt, Committed, begin
 from weir.database.connection import Database
-from weir.errors import Unavailable
 from weir.model.names import StreamName, stream_name
 from weir.settings import Settings, load
 from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading_session
 from weir.spark.rejected import check_rejected, stage_rejected
 from weir.spark.stage import Say, ranked, stage
 from weir.spark.unreadable import naming_files
-from weir.warehouse.ownership import check_warehouse_ownership
 
 log = logging.getLogger("weir.append")
 
@@ -67,9 +65,11 @@ class Appender:
             spark = reading_session(self.spark, inputs)
             return read_inputs(spark, inputs, opened.fields, quarantine=quarantine, say=self.say)
 
-        with naming_files(inputs.root, [file.path for file in inputs.files], inputs.format):
-            staged = self.stage(opened, rows, inputs.place)
-        return self.commit(staged)
+        attempts = [opened]
+        with self.writing(attempts):
+            with naming_files(inputs.root, [file.path for file in inputs.files], inputs.format):
+                staged = self._stage(attempts, rows, inputs.place)
+            return self.commit(staged)
 
     def append_frame(
         self, name: StreamName | str, frame: DataFrame, *, writer_id: str, batch_id: str
@@ -81,7 +81,9 @@ class Appender:
         opened = self.begin_frame(stream_name(str(name)), writer_id, batch_id)
         if isinstance(opened, Committed):
             return opened
-        return self.commit(self.stage_frame(opened, frame))
+        attempts = [opened]
+        with self.writing(attempts):
+            return self.commit(self.stage_frame(attempts, frame))
 
     def begin_frame(
         self,
@@ -96,50 +98,32 @@ class Appender:
             lease=self.settings.transaction_lease, source=self.source, guard=guard,
         )  # fmt: skip
 
-    def stage_frame(self, attempt: Attempt, frame: DataFrame) -> list[Staged]:
-        """Write a DataFrame for an open transaction: the appends to commit together."""
-        return self.stage(attempt, lambda: ranked(frame), lambda seq: ("", seq & ROW_MASK))
+    def writing(self, opened: list[Attempt]) -> AbstractContextManager[None]:
+        """Return a block that writes and commits open attempts (`weir.controller.attempts`)."""
+        return writing(self.database, self.settings, opened)
 
-    def stage(
+    def stage_frame(self, opened: list[Attempt], frame: DataFrame) -> list[Staged]:
+        """Write a DataFrame for the one open attempt; return what to commit together.
+
+        If there are rejected rows, the attempt that has them is added to the open ones.
+        """
+        return self._stage(opened, lambda: ranked(frame), lambda seq: ("", seq & ROW_MASK))
+
+    def _stage(
         self,
-        attempt: Attempt,
+        opened: list[Attempt],
         rows: Callable[[], DataFrame],
         place: Callable[[int], tuple[str, int]],
     ) -> list[Staged]:
-        """Write an attempt, and its rejected rows if there are any; whatever fails aborts it."""
-        opened = [attempt]
-        lease, longest = self.settings.transaction_lease, self.settings.transaction_max
-        with self.aborting(opened):
-            check_warehouse_ownership(self.database, self.settings.warehouse)
-            with self.database.keep_alive(
-                lambda c: ping_all(c, opened, lease, longest), every=lease / 3
-            ):
-                staged = stage(self.spark, self.settings.warehouse, attempt, rows(), self.say)
-                if not staged.rejected:
-                    return [staged]
-                check_rejected(self.spark, self.settings, staged, place)
-                return [staged, stage_rejected(self, staged, place, opened)]
-
-    @contextmanager
-    def aborting(self, opened: list[Attempt], *, committing: bool = False) -> Iterator[None]:
-        """A block after which the attempts are aborted if it raises, whatever it raises.
-
-        `committing`: unless Postgres was away, because then nobody knows whether it committed.
-        """
-        try:
-            yield
-        except Exception as error:
-            if not (committing and isinstance(error, Unavailable)):
-                for one in opened:
-                    # The block's error is the one to hear of; a lease runs out by itself.
-                    with contextlib.suppress(Exception):
-                        abort(self.database, one)
-            raise
+        staged = stage(self.spark, self.settings.warehouse, opened[-1], rows(), self.say)
+        if not staged.rejected:
+            return [staged]
+        check_rejected(self.spark, self.settings, staged, place)
+        return [staged, stage_rejected(self, staged, place, opened)]
 
     def commit(self, staged: list[Staged]) -> Committed:
-        """Commit staged appends as one change; returns the first. What is refused is aborted."""
-        with self.aborting([one.attempt for one in staged], committing=True):
-            committed = commit(self.database, *staged)[0]
+        """Commit staged appends as one change; return the first."""
+        committed = commit(self.database, *staged)[0]
         self.say(
             f"committed {committed.events:,} events in {committed.files} files "
             f"({committed.bytes:,} bytes) to {committed.stream}"

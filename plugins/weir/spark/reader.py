@@ -18,9 +18,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
 
+from weir.controller.attempts import abort_all
 from weir.controller.read_plan import plan_of_bounds
 from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt, Committed, abort, ping
+from weir.controller.transactions import Attempt, Committed, ping_all
 from weir.database.connection import KeepAlive
 from weir.errors import (
     Conflict,
@@ -173,12 +174,7 @@ class Reader:
                         "others may take it over", self._batch, longest)  # fmt: skip
             return
         renew(connection, self.group, self.reader_id, self._token, settings.reader_lease)
-        # A copy, since another thread adds to them; in the order in which a commit has their rows.
-        for attempt in sorted(self.opened, key=lambda a: (a.stream_id, a.transaction_number)):
-            # One that is just being committed is not open any more: its commit decides. And one
-            # that has reached its longest time keeps the lease that it has.
-            with contextlib.suppress(Fenced, Conflict):
-                ping(connection, attempt, settings.transaction_lease, settings.transaction_max)
+        ping_all(connection, self.opened, settings.transaction_lease, settings.transaction_max)
 
 
 def list_folders(app: Appender, group: str, output: Output) -> str:
@@ -338,10 +334,10 @@ class OpenBatch:
                 "output_committed_alone",
                 f"the output of {self} to {name} is committed, but the batch is not.",
             )
-        self._reader.opened.append(attempt)
-        staged = self._app.stage_frame(attempt, frame)
-        self._reader.opened += [one.attempt for one in staged[1:]]
-        self._staged += staged
+        opened = [attempt]
+        with self._app.writing(opened):
+            self._staged += self._app.stage_frame(opened, frame)
+        self._reader.opened += opened
 
     def _write_parquet(self, output: Output, frame: DataFrame) -> None:
         folder = (
@@ -399,9 +395,7 @@ class OpenBatch:
 
     def discard(self) -> None:
         """Give up what was written, as far as it can be now; the rest is garbage by itself."""
-        for attempt in self._reader.opened:
-            with contextlib.suppress(Exception):
-                abort(self._app.database, attempt)
+        abort_all(self._app.database, self._reader.opened)
         for table in self._tables:
             with contextlib.suppress(Exception):
                 drop_staging(self._app.database, table.staging)

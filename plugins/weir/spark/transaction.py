@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from weir.controller.commit import commit
 from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt, Committed, ping_all
+from weir.controller.transactions import Attempt, Committed
 from weir.model.names import StreamName
 from weir.spark.append import Appender
 
@@ -37,11 +37,10 @@ class Transaction:
         if isinstance(begun, Committed):
             self.committed.append(begun)
             return
-        self._opened.append(begun)
-        for staged in self.appender.stage_frame(begun, frame):
-            self._staged.append(staged)
-            if staged.attempt is not begun:  # the rejected rows have a transaction of their own
-                self._opened.append(staged.attempt)
+        opened = [begun]
+        with self.appender.writing(opened):
+            self._staged += self.appender.stage_frame(opened, frame)
+        self._opened += opened
 
 
 @contextmanager
@@ -52,12 +51,8 @@ def transaction(appender: Appender, *, writer_id: str, batch_id: str) -> Iterato
     same order, appends nothing twice.
     """
     whole = Transaction(appender, writer_id, batch_id)
-    lease, longest = appender.settings.transaction_lease, appender.settings.transaction_max
-    with appender.aborting(whole._opened, committing=True):
-        with appender.database.keep_alive(
-            lambda c: ping_all(c, whole._opened, lease, longest), every=lease / 3
-        ):
-            yield whole
+    with appender.writing(whole._opened):
+        yield whole
         if whole._staged:
             whole.committed += commit(appender.database, *whole._staged)
     appender.say(
