@@ -5,7 +5,7 @@ from typing import Any
 
 from weir.operations import ResetReaderGroup
 from weir.operations.runner import Job, main
-from weir.reader_groups.changes import reset_reader_group
+from weir.reader_groups.reset import reset_reader_group
 from weir.warehouse.ownership import check_warehouse_ownership
 
 

@@ -7,8 +7,8 @@ from weir.model.amounts import parse_age
 from weir.model.names import stream_name
 from weir.operations import UpdateReaderGroup
 from weir.operations.runner import Job, main
-from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.pins import Pin
+from weir.reader_groups.update import update_reader_group
 
 
 def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:

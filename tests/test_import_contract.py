@@ -46,6 +46,7 @@ FOLDERS = {room: REPOSITORY / "spark_jobs" if room == "jobs" else LIBRARY / room
 # What a room reads of a table above it, and why it is not above that table itself.
 READ_FROM_ABOVE = {
     ("controller", "reader_group"): "one place knows in which order all rows are locked",
+    ("controller", "reader_group_stream"): "the same",
     ("controller", "reader"): "the same",
     ("warehouse", "transaction"): "a warehouse is marked by the first database that commits to it",
 }

@@ -24,10 +24,11 @@ from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.key_space import KeyRange
-from weir.reader_groups.changes import reset_reader_group, update_reader_group
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
 from weir.reader_groups.periodic_checkpoints import forget_old
 from weir.reader_groups.readers import reader_offline
+from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.update import update_reader_group
 
 case = ANSWERS = Answers()
 

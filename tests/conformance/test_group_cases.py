@@ -23,9 +23,9 @@ from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.batches import Batch
-from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import reader_offline
+from weir.reader_groups.update import update_reader_group
 
 case = ANSWERS = Answers()
 

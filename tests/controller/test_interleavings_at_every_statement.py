@@ -36,13 +36,9 @@ from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
 from weir.model.names import stream_name
 from weir.reader_groups.batches import open_batch
-from weir.reader_groups.changes import (
-    delete_reader_group,
-    fork_reader_group,
-    reset_reader_group,
-)
 from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.groups import create_reader_group, delete_reader_group, fork_reader_group
+from weir.reader_groups.reset import reset_reader_group
 
 
 @pytest.fixture

@@ -39,7 +39,6 @@ from weir.model.segment import segment_name
 from weir.reader_groups import (
     batch_history,
     batches,
-    changes,
     checkpoints,
     groups,
     lag,
@@ -47,9 +46,11 @@ from weir.reader_groups import (
     outputs,
     periodic_checkpoints,
     readers,
+    reset,
     splits,
     table_outputs,
 )
+from weir.reader_groups import update as group_update
 from weir.reader_groups.pins import Pin
 from weir.recovery import recover
 from weir.retention import capture, delete_stream, manual_truncation, prune, release
@@ -291,9 +292,13 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     both = [lane.name, other.name]
     pins = [Pin.parse(f"{lane.name} 0..0.5 big")]
     changed = {"streams": both, "subscriber": False, "pins": pins}
-    watch(changes.update_reader_group, "third", **changed, request_id="u")
+    watch(group_update.update_reader_group, "third", **changed, request_id="u")
     watch(
-        changes.update_reader_group, "third", streams=[lane.name], subscriber=True, request_id="v"
+        group_update.update_reader_group,
+        "third",
+        streams=[lane.name],
+        subscriber=True,
+        request_id="v",
     )
     lane.append({lane.active()[0]: 5})
     token = watch(readers.join, "third", "gone", LEASE)
@@ -303,11 +308,11 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     place = f"{segment_name(bound.segment_id)}={bound.end}"
     watch(readers.reader_offline, "third", "gone", place, request_id="offline at")
     by_hand = {"release": "manual", "request_id": "w"}
-    watch(changes.update_reader_group, "third", **by_hand)
+    watch(group_update.update_reader_group, "third", **by_hand)
     watch(release.release, "third", "position", request_id="release")
-    watch(changes.reset_reader_group, "third", "tail", request_id="reset")
-    watch(changes.fork_reader_group, "third", "fourth", at="checkpoint waits", request_id="fork")
-    watch(changes.delete_reader_group, "fourth", request_id="delete")
+    watch(reset.reset_reader_group, "third", "tail", request_id="reset")
+    watch(groups.fork_reader_group, "third", "fourth", at="checkpoint waits", request_id="fork")
+    watch(groups.delete_reader_group, "fourth", request_id="delete")
 
 
 def test_every_operation_locks_in_order_before_it_writes_and_what_it_writes_to(

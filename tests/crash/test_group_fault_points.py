@@ -13,18 +13,14 @@ from tests.reader_groups.support import budget as events
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.batches import commit_batch, open_batch
-from weir.reader_groups.changes import (
-    delete_reader_group,
-    fork_reader_group,
-    reset_reader_group,
-    update_reader_group,
-)
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
-from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.groups import create_reader_group, delete_reader_group, fork_reader_group
 from weir.reader_groups.outputs import record_output
 from weir.reader_groups.periodic_checkpoints import checkpoint_all, forget_old, settle_all
 from weir.reader_groups.readers import expire, join, leave, reader_offline
+from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.splits import split_batch
+from weir.reader_groups.update import update_reader_group
 
 
 @pytest.fixture(scope="module")

@@ -25,9 +25,9 @@ from weir.errors import Fenced, Truncated
 from weir.model.bisection import halve
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.batches import Batch, check_held
-from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.outputs import committed_folders, record_output
 from weir.reader_groups.splits import split_batch
+from weir.reader_groups.update import update_reader_group
 
 ROOT, OUTPUT = "/output", "folder"
 TABLES = """reader_group reader_group_stream reader reader_batch reader_group_segment

@@ -7,9 +7,11 @@ import pytest
 from tests.controller.support import Lane, run, unique, while_held
 from tests.reader_groups.support import Group
 from weir.errors import Conflict, InvalidInput, NotFound
-from weir.reader_groups.changes import fork_reader_group, reset_reader_group, update_reader_group
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
+from weir.reader_groups.groups import fork_reader_group
 from weir.reader_groups.periodic_checkpoints import forget_old, settle_all
+from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.update import update_reader_group
 
 
 @pytest.fixture

@@ -12,17 +12,13 @@ from tests.reader_groups.support import Group
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
 from weir.reader_groups.batches import Batch
-from weir.reader_groups.changes import (
-    delete_reader_group,
-    fork_reader_group,
-    reset_reader_group,
-    update_reader_group,
-)
 from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.groups import create_reader_group, delete_reader_group, fork_reader_group
 from weir.reader_groups.outputs import record_output
 from weir.reader_groups.pins import Pin
 from weir.reader_groups.readers import reader_offline
+from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.update import update_reader_group
 from weir.retention.release import release
 from weir.retention.run import retain
 from weir.warehouse.garbage import sweep

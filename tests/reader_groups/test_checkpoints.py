@@ -16,9 +16,9 @@ from weir.database.connection import Database, count_statements
 from weir.errors import Conflict, InvalidInput
 from weir.operations import Nothing
 from weir.operations.runner import Job, RunId
-from weir.reader_groups.changes import reset_reader_group
 from weir.reader_groups.lag import read_lag
 from weir.reader_groups.periodic_checkpoints import checkpoint_all
+from weir.reader_groups.reset import reset_reader_group
 from weir.settings import Settings
 
 

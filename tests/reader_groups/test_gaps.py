@@ -6,7 +6,8 @@ from tests.controller.support import Lane, unique
 from tests.reader_groups.support import Group, spans
 from weir.controller.seal import seal_stream
 from weir.errors import NotFound, Truncated
-from weir.reader_groups.changes import reset_reader_group, update_reader_group
+from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.update import update_reader_group
 from weir.retention.delete_stream import delete_stream
 
 

@@ -25,10 +25,10 @@ from weir.controller.locks import lock_group
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import ping
 from weir.database.connection import Database
-from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.readers import release_lapsed, renew
 from weir.reader_groups.table_outputs import Column, StagedTable, make_staging
+from weir.reader_groups.update import update_reader_group
 from weir.retention.capture import capture
 from weir.retention.delete_stream import delete_stream
 from weir.retention.prune import prune

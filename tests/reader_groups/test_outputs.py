@@ -15,9 +15,10 @@ from weir.errors import Fenced
 from weir.model.segment import segment_name
 from weir.reader_groups.batch_history import prune_batches
 from weir.reader_groups.batches import Batch
-from weir.reader_groups.changes import delete_reader_group, reset_reader_group
+from weir.reader_groups.groups import delete_reader_group
 from weir.reader_groups.outputs import PART, committed_folders, record_output, write_manifest
 from weir.reader_groups.readers import reader_offline
+from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.splits import split_batch
 
 

@@ -22,7 +22,7 @@ from weir.errors import (
 )
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.reader_groups.batches import Batch
-from weir.reader_groups.changes import delete_reader_group
+from weir.reader_groups.groups import delete_reader_group
 from weir.reader_groups.table_outputs import (
     StagedTable,
     drop_staging,

@@ -9,9 +9,9 @@ from tests.controller.support import BYTES_PER_EVENT, Lane, run, unique
 from tests.reader_groups.support import Group
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
-from weir.reader_groups.changes import reset_reader_group
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.readers import leave
+from weir.reader_groups.reset import reset_reader_group
 
 
 def see(group: Group, view: str, where: str = "true") -> list[dict[str, Any]]:

@@ -21,12 +21,9 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, InvalidInput, Truncated
 from weir.reader_groups.batches import Batch, commit_batch
-from weir.reader_groups.changes import (
-    delete_reader_group,
-    fork_reader_group,
-    reset_reader_group,
-    update_reader_group,
-)
+from weir.reader_groups.groups import delete_reader_group, fork_reader_group
+from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.update import update_reader_group
 from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.release import release

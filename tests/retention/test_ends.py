@@ -10,7 +10,9 @@ from tests.reader_groups.support import Group
 from tests.retention.support import DAY, decide, pass_time
 from weir.controller.update import update_stream
 from weir.errors import Truncated
-from weir.reader_groups.changes import fork_reader_group, reset_reader_group, update_reader_group
+from weir.reader_groups.groups import fork_reader_group
+from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.update import update_reader_group
 from weir.retention.capture import capture
 from weir.retention.release import release
 from weir.retention.run import retain

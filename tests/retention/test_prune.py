@@ -15,7 +15,8 @@ from weir.controller.cuts import load_cuts
 from weir.database.connection import Database, count_statements
 from weir.errors import InvalidInput, Truncated
 from weir.operations.runner import RunId, main, read_outcome
-from weir.reader_groups.changes import fork_reader_group, reset_reader_group
+from weir.reader_groups.groups import fork_reader_group
+from weir.reader_groups.reset import reset_reader_group
 from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.release import release

@@ -16,10 +16,10 @@ from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.batches import open_batch
 from weir.reader_groups.budget import Budget
-from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.readers import join
 from weir.reader_groups.table_outputs import sweep_staging
+from weir.reader_groups.update import update_reader_group
 from weir.spark import OpenBatch, Reader
 from weir.spark.append import Appender
 

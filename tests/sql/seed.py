@@ -17,8 +17,8 @@ from weir.database.connection import Database
 from weir.local import binaries, logins
 from weir.local.throw_away import throw_away_postgres
 from weir.model.names import stream_name
-from weir.reader_groups.changes import update_reader_group
 from weir.reader_groups.pins import Pin
+from weir.reader_groups.update import update_reader_group
 from weir.retention.delete_stream import delete_stream
 
 SEEDS = Path(__file__).parent / "seeds"

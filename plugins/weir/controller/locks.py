@@ -11,7 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, TextClause, text
 
+from weir.database import columns
 from weir.errors import Conflict, NotFound
+from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
 from weir.model.stream_configuration import Configuration
 
@@ -37,8 +39,7 @@ class LockedStream:
             raise not_active(self.name, self.state)
 
 
-_CONFIGURATION = tuple(one.name for one in fields(Configuration))
-_COLUMNS = f"""stream_id, scope, name, state, {", ".join(_CONFIGURATION)}, current_epoch,
+_COLUMNS = f"""stream_id, scope, name, state, {columns.names(Configuration)}, current_epoch,
     next_segment_number, next_transaction_number, schema_version, last_clock, head"""
 
 
@@ -109,7 +110,7 @@ def read_stream(connection: Connection, name: StreamName) -> LockedStream:
 def stream_of(row: dict[str, Any]) -> LockedStream:
     """Return a row of the table `stream` as a value."""
     name = StreamName(row.pop("scope"), row.pop("name"))
-    settings = {one: row.pop(one) for one in _CONFIGURATION}
+    settings = {one.name: row.pop(one.name) for one in fields(Configuration)}
     configuration = Configuration(**{**settings, "tags": tuple(settings["tags"])})
     return LockedStream(name=name, configuration=configuration, **row)
 
@@ -134,17 +135,14 @@ class LockedGroup:
     group_id: int
     name: str
     generation: int
-    subscriber: bool
-    on_gap: str
-    release: str
-    time_out: int | None
+    configuration: GroupConfiguration
     next_token: int
     next_batch: int
 
     @property
     def releases_at_checkpoints(self) -> bool:
         """Whether its checkpoints release what lies before them."""
-        return self.subscriber and self.release == "automatic"
+        return self.configuration.subscriber and self.configuration.release == "automatic"
 
     def must_be_of(self, generation: int | None) -> None:
         """Check that the caller means this generation; None means any. Raises Conflict."""
@@ -156,11 +154,11 @@ class LockedGroup:
             )
 
 
-_GROUP = """SELECT group_id, name, generation, subscriber, on_gap, release, time_out,
-        next_token, next_batch
-    FROM reader_group WHERE name = :name"""
-_READ_GROUP = text(_GROUP)
-_LOCK_GROUP = text(f"{_GROUP} FOR NO KEY UPDATE")
+_GROUP = f"""SELECT group_id, name, generation, {columns.names(GroupConfiguration)}, next_token,
+        next_batch
+    FROM reader_group"""  # noqa: S608 - constants
+_READ_GROUP = text(f"{_GROUP} WHERE name = :name")
+_LOCK_GROUP = text(f"{_GROUP} WHERE name = :name FOR NO KEY UPDATE")
 
 
 def lock_group(connection: Connection, name: str) -> LockedGroup:
@@ -181,6 +179,32 @@ def lock_streams_and_group(
     return streams, _group(connection, _READ_GROUP, group)
 
 
+def lock_group_and_streams(
+    connection: Connection, name: str, more: Sequence[StreamName] = ()
+) -> tuple[list[LockedStream], LockedGroup]:
+    """Lock a group and before it the streams that it reads, and others. Raises NotFound."""
+    before = streams_of_group(connection, name)
+    locked, group = lock_streams_and_group(
+        connection, name, names=more, ids=[s for s, alive in before if alive]
+    )
+    if streams_of_group(connection, name) != before:
+        raise Conflict("group_changed", f"group {name} was changed at this moment; try again.")
+    return locked, group
+
+
+def streams_of_group(connection: Connection, name: str) -> list[tuple[int, bool]]:
+    """The streams of a group, and whether they still exist; read again once they are locked."""
+    rows = connection.execute(
+        text(
+            """SELECT gs.stream_id, s.state <> 'deleted' FROM reader_group_stream gs
+            JOIN reader_group g USING (group_id) JOIN stream s USING (stream_id)
+            WHERE g.name = :name ORDER BY gs.stream_id"""
+        ),
+        {"name": name},
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
 _STREAMS_OF = text(
     """SELECT g.group_id, array_agg(gs.stream_id) FILTER (WHERE s.state <> 'deleted'),
         array_agg(gs.stream_id)
@@ -193,9 +217,7 @@ _LOCK_FREE_STREAMS = text(
     ORDER BY stream_id FOR NO KEY UPDATE SKIP LOCKED"""
 )
 _LOCK_FREE_GROUPS = text(
-    """SELECT group_id, name, generation, subscriber, on_gap, release, time_out, next_token,
-        next_batch
-    FROM reader_group WHERE group_id = ANY(:ids) ORDER BY group_id FOR NO KEY UPDATE SKIP LOCKED"""
+    f"{_GROUP} WHERE group_id = ANY(:ids) ORDER BY group_id FOR NO KEY UPDATE SKIP LOCKED"
 )
 
 
@@ -208,7 +230,7 @@ def lock_free_groups(connection: Connection, group_ids: Sequence[int]) -> list[L
     had = set(connection.execute(_LOCK_FREE_STREAMS, {"ids": wanted}).scalars())
     free = [group_id for group_id, (alive, _) in before.items() if alive <= had]
     rows = connection.execute(_LOCK_FREE_GROUPS, {"ids": free}).mappings()
-    groups = [LockedGroup(**row) for row in rows]
+    groups = [_group_of(dict(row)) for row in rows]
     after = _streams_of(connection, free)
     return [group for group in groups if after.get(group.group_id) == before[group.group_id]]
 
@@ -242,7 +264,12 @@ def _group(connection: Connection, statement: TextClause, name: str) -> LockedGr
             f"there is no reader group {name}; create it with weir_create_reader_group, "
             "or check the name.",
         )
-    return LockedGroup(**row)
+    return _group_of(dict(row))
+
+
+def _group_of(row: dict[str, Any]) -> LockedGroup:
+    settings = {one.name: row.pop(one.name) for one in fields(GroupConfiguration)}
+    return LockedGroup(configuration=GroupConfiguration(**settings), **row)
 
 
 def lock_reader(connection: Connection, group: LockedGroup, reader_id: str) -> None:

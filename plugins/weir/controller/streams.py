@@ -9,6 +9,7 @@ from sqlalchemy import Connection, text
 from weir.controller.epochs import active_segments
 from weir.controller.locks import LockedStream, read_stream
 from weir.controller.retention_queue import queueing
+from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
@@ -80,15 +81,9 @@ def create_in(
     row = connection.execute(
         text(
             f"""WITH made AS (
-                INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows,
-                    retain_by_consumption, retain_min_age, retain_max_age, retain_min_bytes,
-                    retain_max_bytes, cuts_every, retention_every, scaling, min_segments,
-                    target_rate, scale_factor, tags, next_segment_number, schema_version,
-                    last_clock, head)
-                SELECT :scope, :name, :routing_key, :on_missing_key, :on_bad_rows,
-                    :retain_by_consumption, :retain_min_age, :retain_max_age, :retain_min_bytes,
-                    :retain_max_bytes, :cuts_every, :retention_every, :scaling, :min_segments,
-                    :target_rate, :scale_factor, CAST(:tags AS text[]), l.first + :segments,
+                INSERT INTO stream (scope, name, {columns.names(Configuration)},
+                    next_segment_number, schema_version, last_clock, head)
+                SELECT :scope, :name, {columns.values(Configuration)}, l.first + :segments,
                     :version,
                     time_clock(clock_timestamp()),
                     (SELECT jsonb_object_agg(segment_name(l.first + i), 0)
@@ -124,8 +119,7 @@ def create_in(
             SELECT stream_id FROM made"""  # noqa: S608 - constants
         ),
         {
-            **asdict(configuration),
-            "tags": list(configuration.tags),
+            **columns.parameters(configuration),
             "scope": name.scope,
             "name": name.name,
             "segments": segments,

@@ -10,6 +10,7 @@ from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
 from weir.controller.scale import scale_in
 from weir.controller.streams import schema_of, widen
+from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.model.key_space import even_split
@@ -66,16 +67,9 @@ def _with(stream: str, schema: list[Field] | None, fields: list[Field]) -> list[
 def _store(connection: Connection, stream_id: int, configuration: Configuration) -> None:
     connection.execute(
         text(
-            """UPDATE stream SET on_missing_key = :on_missing_key, on_bad_rows = :on_bad_rows,
-                retain_by_consumption = :retain_by_consumption,
-                retain_min_age = :retain_min_age, retain_max_age = :retain_max_age,
-                retain_min_bytes = :retain_min_bytes, retain_max_bytes = :retain_max_bytes,
-                cuts_every = :cuts_every, retention_every = :retention_every, scaling = :scaling,
-                min_segments = :min_segments, target_rate = :target_rate,
-                scale_factor = :scale_factor, tags = CAST(:tags AS text[])
-            WHERE stream_id = :s"""
+            f"UPDATE stream SET {columns.assignments(Configuration)} WHERE stream_id = :s"  # noqa: S608 - constants
         ),
-        {**asdict(configuration), "tags": list(configuration.tags), "s": stream_id},
+        {**columns.parameters(configuration), "s": stream_id},
     )
 
 

@@ -115,7 +115,7 @@ def _resume(
     bounds = tuple(Bound.of(value) for value in row.bounds)
     return Batch(
         group.group_id, group.name, row.batch_id, reader_id, token, row.attempt, bounds, row.events,
-        group.on_gap,
+        group.configuration.on_gap,
     )  # fmt: skip
 
 

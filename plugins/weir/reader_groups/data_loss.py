@@ -8,8 +8,10 @@ from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedGroup
 from weir.errors import NotFound, Truncated
 from weir.model.stream_cut import at_or_before, join
-from weir.reader_groups.positions import MOVED
+from weir.reader_groups.positions import MOVED, placing
 from weir.reader_groups.starting_points import lost_below
+
+_PLACE = placing("(SELECT CAST(:s AS bigint) AS stream_id, CAST(:cut AS jsonb) AS cut)")
 
 
 def skip_gaps(connection: Connection, group: LockedGroup) -> None:
@@ -42,7 +44,7 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
             continue
         lost = lost_below(connection, row.stream_id, row.cut, row.head, row.end_cut)
         # Between the end of a sealed segment and the start of its successors lies no event.
-        if lost > 0 and group.on_gap == "fail":
+        if lost > 0 and group.configuration.on_gap == "fail":
             raise Truncated(
                 "events_truncated",
                 f"{lost} events of stream {row.stream} were truncated before group {group.name} "
@@ -54,17 +56,11 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
                 f"""WITH {MOVED}, counted AS (
                     UPDATE reader_group_stream SET lost_events = lost_events + :lost
                     WHERE group_id = :g AND stream_id = :s
-                ), entries AS (
-                    SELECT * FROM cut_entries(CAST(:cut AS jsonb))
                 ), passed AS (
                     DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = :s
-                    AND segment_id NOT IN (SELECT segment_id FROM entries)
+                    AND segment_id NOT IN (SELECT segment_id FROM cut_entries(CAST(:cut AS jsonb)))
                 )
-                INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state,
-                                                  next_offset)
-                SELECT :g, :s, segment_id,
-                       CASE WHEN event_offset IS NULL THEN 'future' ELSE 'unassigned' END,
-                       event_offset FROM entries
+                {_PLACE}
                 ON CONFLICT (group_id, stream_id, segment_id) DO UPDATE SET
                     state = CASE WHEN excluded.state = 'unassigned'
                                  AND reader_group_segment.state = 'assigned'

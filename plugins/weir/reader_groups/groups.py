@@ -1,23 +1,30 @@
-"""Create reader groups."""
+"""Create, fork and delete reader groups; say what they read."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import LockedGroup, LockedStream, lock_streams
-from weir.controller.retention_queue import queueing
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import (
+    LockedGroup,
+    LockedStream,
+    lock_group_and_streams,
+    lock_streams,
+)
+from weir.controller.retention_queue import mark_retention_due, queueing
+from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
-from weir.model.amounts import LONGEST, say_age
+from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, reader_group_name
-from weir.model.stream_cut import first_behind
+from weir.model.stream_cut import first_behind, join
+from weir.reader_groups.outputs import discard_outputs
+from weir.reader_groups.positions import placing, positions_of
 from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_place
-
-ON_GAP = ("fail", "skip")
-RELEASE = ("automatic", "manual")
 
 
 def create_reader_group(
@@ -27,21 +34,19 @@ def create_reader_group(
     *,
     start: str = "head",
     end: str = "",
-    subscriber: bool = True,
-    on_gap: str = "fail",
-    release: str = "automatic",
-    time_out: int | None = None,
     request_id: str,
+    **configuration: Any,
 ) -> dict[str, Any]:
     """Create a group that reads `streams` from one place, and stops at another if `end` names one.
 
-    Places are those of `weir.reader_groups.starting_points`. A subscriber is protected from
-    retention from this very transaction on, by its start cut; `release`: by what it releases
-    events, `time_out`: seconds without activity after which it holds nothing back any more. Raises
-    NotFound for a stream, Truncated for a place below the head, Conflict when the group exists.
+    Places are those of `weir.reader_groups.starting_points`; `configuration`: the settings of
+    `GroupConfiguration`. A subscriber is protected from retention from this very transaction on, by
+    its start cut. Raises NotFound for a stream, Truncated for a place below the head, Conflict when
+    the group exists, InvalidInput for wrong settings.
     """
     reader_group_name(name)
-    check_settings(on_gap, release, time_out)
+    wanted = GroupConfiguration(**configuration)
+    wanted.check()
     if not streams:
         raise InvalidInput(
             "group_without_streams",
@@ -51,9 +56,8 @@ def create_reader_group(
         request_id,
         "create_reader_group",
         name,
-        {"streams": sorted(map(str, streams)), "start": start, "end": end,
-         "subscriber": subscriber, "on_gap": on_gap, "release": release, "time_out": time_out},
-    )  # fmt: skip
+        {"streams": sorted(map(str, streams)), "start": start, "end": end, **asdict(wanted)},
+    )
 
     def work(connection: Connection) -> dict[str, Any]:
         locked = lock_streams(connection, names=list(dict.fromkeys(streams)))
@@ -61,11 +65,7 @@ def create_reader_group(
             return before
         starts = find_place(connection, locked, start)
         ends = find_place(connection, locked, end) if end.strip() else {}
-        made = create_in(
-            connection, name, locked, starts, ends, subscriber=subscriber, on_gap=on_gap,
-            release=release, time_out=time_out,
-        )  # fmt: skip
-        return request.done(connection, made)
+        return request.done(connection, create_in(connection, name, locked, starts, ends, wanted))
 
     return database.transaction(work)
 
@@ -76,11 +76,7 @@ def create_in(
     streams: Sequence[LockedStream],
     starts: Cuts,
     ends: Cuts,
-    *,
-    subscriber: bool,
-    on_gap: str,
-    release: str = "automatic",
-    time_out: int | None = None,
+    configuration: GroupConfiguration,
 ) -> dict[str, Any]:
     """The same in a transaction that has locked the streams and knows the cuts."""
     stops = {stream_id: end.to_json() for stream_id, end in ends.items()}
@@ -94,19 +90,18 @@ def create_in(
             )
     made = connection.execute(
         text(
-            """INSERT INTO reader_group (name, subscriber, on_gap, release, time_out)
-            VALUES (:name, :subscriber, :on_gap, :release, :time_out)
-            ON CONFLICT (name) DO NOTHING RETURNING group_id"""
+            f"""INSERT INTO reader_group (name, {columns.names(GroupConfiguration)})
+            VALUES (:name, {columns.values(GroupConfiguration)})
+            ON CONFLICT (name) DO NOTHING RETURNING group_id"""  # noqa: S608 - constants
         ),
-        {"name": name, "subscriber": subscriber, "on_gap": on_gap, "release": release,
-         "time_out": time_out},
-    ).one_or_none()  # fmt: skip
+        {"name": name, **columns.parameters(configuration)},
+    ).one_or_none()
     if made is None:
         raise Conflict("group_exists", f"reader group {name} exists already; choose another name.")
-    enter_streams(connection, made.group_id, subscriber, starts, ends)
+    enter_streams(connection, made.group_id, configuration.subscriber, starts, ends)
     return {
         "reader_group": name,
-        "subscriber": subscriber,
+        "subscriber": configuration.subscriber,
         "start": {str(s.name): starts[s.stream_id].to_json() for s in streams},
     }
 
@@ -120,23 +115,19 @@ def enter_streams(
             f"""WITH starts AS (
                 INSERT INTO reader_group_stream (group_id, stream_id, start_cut, end_cut,
                                                  published_cut, published_at)
-                SELECT :group_id, c.stream, c.start_cut, c.end_cut,
+                SELECT :g, c.stream, c.start_cut, c.end_cut,
                        CASE WHEN :subscriber THEN c.start_cut END,
                        CASE WHEN :subscriber THEN clock_timestamp() END
                 FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
                     AS c (stream bigint, start_cut jsonb, end_cut jsonb)
-                RETURNING stream_id, start_cut
+                RETURNING stream_id, start_cut AS cut
             ), due AS (
                 {queueing("starts JOIN stream USING (stream_id) WHERE state = 'active'")}
             )
-            INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset)
-            SELECT :group_id, starts.stream_id, e.segment_id,
-                   CASE WHEN e.event_offset IS NULL THEN 'future' ELSE 'unassigned' END,
-                   e.event_offset
-            FROM starts CROSS JOIN LATERAL cut_entries(starts.start_cut) e"""  # noqa: S608 - constants
+            {placing("starts")}"""  # noqa: S608 - constants
         ),
         {
-            "group_id": group_id,
+            "g": group_id,
             "subscriber": subscriber,
             "cuts": json.dumps(
                 [
@@ -149,18 +140,74 @@ def enter_streams(
     )
 
 
-def check_settings(on_gap: str, release: str, time_out: int | None) -> None:
-    """Raises InvalidInput for what a group can't do."""
-    if on_gap not in ON_GAP:
-        raise InvalidInput("argument_invalid", f"on_gap is {on_gap!r}; use one of {ON_GAP}.")
-    if release not in RELEASE:
-        raise InvalidInput("argument_invalid", f"release is {release!r}; use one of {RELEASE}.")
-    if time_out is not None and not 1 <= time_out <= LONGEST:
-        raise InvalidInput(
-            "argument_invalid",
-            f"the time-out of a subscriber is {time_out} s; give more than 0 and no more than "
-            f"{say_age(LONGEST)}, or none to have none.",
+def fork_reader_group(
+    database: Database,
+    name: str,
+    new_name: str,
+    *,
+    at: str = "",
+    subscriber: bool = False,
+    request_id: str,
+) -> dict[str, Any]:
+    """Create a group that stands where another does, or at one of its checkpoints or any other
+    place, to replay or to debug without touching the first; it stops where that stops. Raises as
+    creating does."""
+    reader_group_name(new_name)
+    request = Request(
+        request_id, "fork_reader_group", new_name,
+        {"of": name, "at": at, "subscriber": subscriber},
+    )  # fmt: skip
+
+    def work(connection: Connection) -> dict[str, Any]:
+        locked, group = lock_group_and_streams(connection, name)
+        if (before := request.result(connection)) is not None:
+            return before
+        if at.strip():
+            cuts = find_place(connection, locked, at, group.group_id)
+        else:
+            cuts = positions_of(connection, group, locked)
+        ends = {
+            stream_id: load_cuts(connection, stream_id, end)[0]
+            for stream_id, end in end_cuts(connection, group).items()
+            if stream_id in cuts
+        }
+        if not at.strip():  # the head may have taken it beyond its end
+            ends = {stream_id: join(cuts[stream_id], end) for stream_id, end in ends.items()}
+        settings = replace(group.configuration, subscriber=subscriber)
+        made = create_in(connection, new_name, locked, cuts, ends, settings)
+        return request.done(connection, made)
+
+    return database.transaction(work)
+
+
+def delete_reader_group(database: Database, name: str, *, request_id: str) -> dict[str, Any]:
+    """Delete a group with its positions, batches and checkpoints; it holds nothing back any more.
+
+    Its outputs stay; what its unfinished batches wrote becomes garbage.
+    Raises NotFound.
+    """
+    request = Request(request_id, "delete_reader_group", name, {})
+
+    def work(connection: Connection) -> dict[str, Any]:
+        if (before := request.result(connection)) is not None:  # there is nothing to lock any more
+            return before
+        locked, group = lock_group_and_streams(connection, name)
+        mark_retention_due(connection, [stream.stream_id for stream in locked])
+        discard_outputs(connection, group.group_id)
+        connection.execute(
+            text(
+                """WITH positions AS (DELETE FROM reader_group_segment WHERE group_id = :g),
+                batches AS (DELETE FROM reader_batch WHERE group_id = :g),
+                readers AS (DELETE FROM reader WHERE group_id = :g),
+                checkpoints AS (DELETE FROM checkpoint WHERE group_id = :g),
+                streams AS (DELETE FROM reader_group_stream WHERE group_id = :g)
+                DELETE FROM reader_group WHERE group_id = :g"""
+            ),
+            {"g": group.group_id},
         )
+        return request.done(connection, {"reader_group": name})
+
+    return database.transaction(work)
 
 
 def group_streams(connection: Connection, name: str) -> list[tuple[int, str]]:

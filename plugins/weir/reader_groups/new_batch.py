@@ -70,7 +70,7 @@ def open_new(
         return open_new(connection, group, reader_id, token, budget, until, expected_readers)
     batch = Batch(
         group.group_id, group.name, group.next_batch, reader_id, token, 1, tuple(bounds), events,
-        group.on_gap,
+        group.configuration.on_gap,
     )  # fmt: skip
     connection.execute(
         text(

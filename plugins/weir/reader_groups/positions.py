@@ -5,11 +5,13 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import LockedGroup
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import LockedGroup, LockedStream
 from weir.controller.retention_queue import queueing
 from weir.model.bounds import Bound, Graph, SegmentState
 from weir.model.segment import Segment
 from weir.model.stream_cut import ready
+from weir.reader_groups.starting_points import Cuts
 
 # The readers of a group were active. If that was long ago, it may have been left out by retention,
 # and is in again.
@@ -22,6 +24,21 @@ MOVED = f"""noted AS (
     ), back AS (
         {queueing(_TIMED_OUT)}
     )"""  # noqa: S608 - constants
+
+
+def placing(cuts: str) -> str:
+    """Return SQL that adds the positions of a group at cuts.
+
+    `cuts`: what follows FROM, rows with `stream_id` and `cut`; `:g` is the group.
+    """
+    return f"""INSERT INTO reader_group_segment
+                (group_id, stream_id, segment_id, state, next_offset)
+            SELECT :g, c.stream_id, e.segment_id,
+                   CASE WHEN e.event_offset IS NULL THEN 'future' ELSE 'unassigned' END,
+                   e.event_offset
+            FROM {cuts} c CROSS JOIN LATERAL cut_entries(c.cut) e"""  # noqa: S608 - constants
+
+
 Key = tuple[int, int]  # stream and segment id
 MOST_SEGMENTS_AHEAD = 20_000  # how much of the graph one batch looks at, but for direct successors
 
@@ -240,3 +257,17 @@ def _entered(
 
 def _state(row: Sequence[Any]) -> SegmentState:
     return SegmentState(Segment(row[1], row[2], row[3]), row[4], row[5])
+
+
+def positions_of(
+    connection: Connection, group: LockedGroup, streams: Sequence[LockedStream]
+) -> Cuts:
+    """Where a group stands in each of the streams."""
+    rows = connection.execute(
+        text(
+            """SELECT stream_id, group_cut(group_id, stream_id) FROM reader_group_stream
+            WHERE group_id = :g AND stream_id = ANY(:ids)"""
+        ),
+        {"g": group.group_id, "ids": [stream.stream_id for stream in streams]},
+    ).all()
+    return {row[0]: load_cuts(connection, row[0], row[1])[0] for row in rows}

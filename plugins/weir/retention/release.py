@@ -7,13 +7,13 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import LockedGroup
+from weir.controller.locks import LockedGroup, lock_group_and_streams
 from weir.controller.retention_queue import mark_retention_due
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.model.stream_cut import first_behind
-from weir.reader_groups.changes import lock_group_and_streams, positions_of
+from weir.reader_groups.positions import positions_of
 from weir.reader_groups.starting_points import find_place
 
 
@@ -88,12 +88,12 @@ def read_alerts(database: Database, streams: Sequence[str]) -> list[str]:
 
 
 def _must_release_by_hand(group: LockedGroup) -> None:
-    if not group.subscriber:
+    if not group.configuration.subscriber:
         raise Conflict(
             "not_a_subscriber",
             f"group {group.name} is no subscriber, so it holds nothing back that it could release.",
         )
-    if group.release != "manual":
+    if group.configuration.release != "manual":
         raise Conflict(
             "release_not_manual",
             f"group {group.name} releases at its checkpoints; set its release to manual first "

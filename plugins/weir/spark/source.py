@@ -37,10 +37,10 @@ from weir.controller.queries import Cut
 from weir.controller.read_plan import FileSlice, plan, readable, schema_by_id
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError
+from weir.model.group_configuration import ON_GAP
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import without_metadata
 from weir.model.stream_cut import meet
-from weir.reader_groups.groups import ON_GAP
 from weir.settings import Settings, load
 from weir.spark.read import PLACES, chains_of
 

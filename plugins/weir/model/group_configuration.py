@@ -1,0 +1,61 @@
+"""The configuration of a reader group: what may be asked for when it is created or updated."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from weir.errors import InvalidInput
+from weir.model.amounts import LONGEST, say_age
+
+ON_GAP = ("fail", "skip")
+RELEASE = ("automatic", "manual")
+
+
+@dataclass(frozen=True)
+class GroupConfiguration:
+    """What was asked for; each field is a column of the table `reader_group`.
+
+    `subscriber`: whether retention keeps what the group has not released. `on_gap`: what becomes of
+    a batch whose events were truncated. `release`: whether checkpoints release events. `time_out`:
+    how many seconds a subscriber with unread events may be inactive before retention stops waiting
+    for it; None: for ever. `max_outstanding`: how many checkpoints may wait for batches at a time.
+    """
+
+    subscriber: bool = True
+    on_gap: str = "fail"
+    release: str = "automatic"
+    time_out: int | None = None
+    max_outstanding: int = 3
+
+    def check(self) -> None:
+        """Check the settings. Raises InvalidInput naming the setting and what it may be."""
+        if self.on_gap not in ON_GAP:
+            raise InvalidInput(
+                "argument_invalid", f"on_gap is {self.on_gap!r}; use one of {ON_GAP}."
+            )
+        if self.release not in RELEASE:
+            raise InvalidInput(
+                "argument_invalid", f"release is {self.release!r}; use one of {RELEASE}."
+            )
+        if self.time_out is not None and not 1 <= self.time_out <= LONGEST:
+            raise InvalidInput(
+                "argument_invalid",
+                f"the time-out of a subscriber is {self.time_out} s; give more than 0 and no more "
+                f"than {say_age(LONGEST)}, or none to have none.",
+            )
+        if self.max_outstanding < 1:
+            raise InvalidInput(
+                "argument_invalid",
+                f"max_outstanding is {self.max_outstanding}; it must be 1 or more.",
+            )
+
+    def changed(self, changes: dict[str, Any]) -> "GroupConfiguration":
+        """Return the configuration with other settings. Raises InvalidInput for an unknown or a
+        wrong one."""
+        unknown = set(changes) - {one.name for one in fields(self)}
+        if unknown:
+            raise InvalidInput(
+                "argument_unknown", f"{min(unknown)!r} is not a setting of a reader group."
+            )
+        new = replace(self, **changes)
+        new.check()
+        return new

@@ -1,0 +1,144 @@
+"""Let a reader group stand at another place."""
+
+import json
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import LockedGroup, lock_group_and_streams
+from weir.controller.retention_queue import mark_retention_due
+from weir.database.connection import Database
+from weir.database.requests import Request
+from weir.errors import Conflict
+from weir.model.stream_cut import at_or_before, meet
+from weir.reader_groups.groups import end_cuts
+from weir.reader_groups.outputs import discard_outputs
+from weir.reader_groups.positions import placing
+from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_place
+
+
+def reset_reader_group(
+    database: Database, name: str, to: str, *, allow_repeat: bool = False, request_id: str
+) -> dict[str, Any]:
+    """Let a group stand at another place, for all of its streams: `start` (where it began), or one
+    of `weir.reader_groups.starting_points`. Open batches are abandoned, and readers must join
+    again.
+
+    Raises Truncated for a place below the head, and Conflict when events that were read and
+    committed would be read again (unless `allow_repeat`).
+    """
+    request = Request(
+        request_id, "reset_reader_group", name, {"to": to, "allow_repeat": allow_repeat}
+    )
+
+    def work(connection: Connection) -> dict[str, Any]:
+        locked, group = lock_group_and_streams(connection, name)
+        if (before := request.result(connection)) is not None:
+            return before
+        rows = connection.execute(
+            text(
+                """SELECT stream_id, start_cut, end_cut, group_cut(group_id, stream_id) AS cut
+                FROM reader_group_stream WHERE group_id = :g"""
+            ),
+            {"g": group.group_id},
+        ).all()
+        now: Cuts = {}
+        starts: Cuts = {}
+        back_to_start = to.strip() == "start"
+        for row in rows:
+            if any(stream.stream_id == row.stream_id for stream in locked):
+                (now[row.stream_id],) = load_cuts(connection, row.stream_id, row.cut)
+                if back_to_start:
+                    (starts[row.stream_id],) = load_cuts(connection, row.stream_id, row.start_cut)
+        cuts = starts if back_to_start else find_place(connection, locked, to, group.group_id)
+        check_not_below_the_head(connection, locked, cuts, end_cuts(connection, group))
+        back = [
+            str(s.name) for s in locked if not at_or_before(now[s.stream_id], cuts[s.stream_id])
+        ]
+        if back and not allow_repeat:
+            raise Conflict(
+                "events_would_repeat",
+                f"group {name} has read further than that in {', '.join(back)}: going back would "
+                "repeat what was committed; set allow_repeat if that is wanted.",
+            )
+        _move(connection, group, cuts)
+        mark_retention_due(connection, cuts)
+        return request.done(
+            connection,
+            {
+                "reader_group": name,
+                "generation": group.generation + 1,
+                "position": {str(s.name): cuts[s.stream_id].to_json() for s in locked},
+            },
+        )
+
+    return database.transaction(work)
+
+
+def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
+    """Stand at other cuts: nobody holds a segment or a batch any more. What is released goes along;
+    by hand no more is released than somebody said."""
+    streams = sorted(cuts)
+    discard_outputs(connection, group.group_id)
+    released = _released(connection, group, cuts) if group.configuration.release == "manual" else {}
+    connection.execute(
+        text(
+            """WITH positions AS (
+                DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = ANY(:ids)
+            ), freed AS (
+                UPDATE reader_group_segment SET state = 'unassigned', reader_id = NULL
+                WHERE group_id = :g AND reader_id IS NOT NULL AND NOT stream_id = ANY(:ids)
+            ), abandoned AS (
+                UPDATE reader_batch SET state = 'abandoned' WHERE group_id = :g AND state = 'open'
+            ), cancelled AS (  -- what they would release is to be read again
+                UPDATE checkpoint SET state = 'cancelled', ended_at = clock_timestamp(),
+                    expires_at = NULL
+                WHERE group_id = :g AND state = 'waiting'
+            )
+            UPDATE reader_group SET generation = generation + 1, moved_at = clock_timestamp()
+            WHERE group_id = :g"""
+        ),
+        {"g": group.group_id, "ids": streams},
+    )
+    connection.execute(text("DELETE FROM reader WHERE group_id = :g"), {"g": group.group_id})
+    connection.execute(
+        text(
+            f"""WITH cuts AS (
+                SELECT * FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
+                    AS c (stream_id bigint, cut jsonb, released jsonb)
+            ), published AS (
+                UPDATE reader_group_stream gs SET head_seen = NULL,
+                    published_cut = CASE WHEN gs.published_cut IS NOT NULL THEN c.released END,
+                    published_at = CASE WHEN gs.published_cut IS NOT NULL THEN clock_timestamp() END
+                FROM cuts c WHERE gs.group_id = :g AND gs.stream_id = c.stream_id
+            )
+            {placing("cuts")}"""  # noqa: S608 - constants
+        ),
+        {
+            "g": group.group_id,
+            "cuts": json.dumps(
+                [
+                    {"stream_id": s, "cut": c.to_json(), "released": released.get(s, c).to_json()}
+                    for s, c in cuts.items()
+                ]
+            ),
+        },
+    )
+
+
+def _released(connection: Connection, group: LockedGroup, cuts: Cuts) -> Cuts:
+    """What a group that releases by hand has released of what lies before these cuts."""
+    rows = connection.execute(
+        text(
+            """SELECT stream_id, published_cut FROM reader_group_stream
+            WHERE group_id = :g AND published_cut IS NOT NULL AND stream_id = ANY(:ids)"""
+        ),
+        {"g": group.group_id, "ids": sorted(cuts)},
+    ).all()
+    return {
+        row.stream_id: meet(
+            [cuts[row.stream_id], *load_cuts(connection, row.stream_id, row.published_cut)]
+        )
+        for row in rows
+    }

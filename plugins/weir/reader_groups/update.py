@@ -1,0 +1,168 @@
+"""Update a reader group: its configuration, its streams, its pins.
+
+One transaction under the locks of its streams and its own, which makes a new generation; a caller
+that names an older one is refused (semantics 11.8).
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.locks import (
+    LockedGroup,
+    LockedStream,
+    lock_group_and_streams,
+    streams_of_group,
+)
+from weir.controller.retention_queue import mark_retention_due
+from weir.database import columns
+from weir.database.connection import Database
+from weir.database.requests import Request
+from weir.errors import Conflict, InvalidInput
+from weir.model.group_configuration import GroupConfiguration
+from weir.model.names import StreamName
+from weir.reader_groups.groups import end_cuts, enter_streams
+from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
+from weir.reader_groups.positions import positions_of
+from weir.reader_groups.starting_points import check_not_below_the_head, find_place
+
+_STORE = text(
+    f"""UPDATE reader_group SET generation = generation + 1,
+        {columns.assignments(GroupConfiguration)},
+        moved_at = CASE WHEN :subscriber AND NOT subscriber THEN clock_timestamp()
+                   ELSE moved_at END,
+        -- What it has read it releases at the next run, though it moves no more.
+        checkpointed_at = CASE
+            WHEN :release <> release OR :subscriber <> subscriber THEN '-infinity'
+            ELSE checkpointed_at END
+    WHERE group_id = :g"""  # noqa: S608 - constants
+)
+
+
+def update_reader_group(
+    database: Database,
+    name: str,
+    *,
+    generation: int | None = None,
+    streams: Sequence[StreamName] | None = None,
+    start: str = "head",
+    pins: Sequence[Pin] | None = None,
+    request_id: str,
+    **changes: Any,
+) -> dict[str, Any]:
+    """Change settings of a group's `GroupConfiguration`, its streams and its pins.
+
+    `streams`: all that it reads from now on, new ones from `start`; `pins`: all there are from now
+    on. A group that becomes a subscriber is protected from where it stands.
+
+    Raises Conflict for a `generation` that is not the group's, or for a stream to leave that has an
+    open batch; InvalidInput for a wrong setting, and for pins that overlap or are of another
+    stream; NotFound.
+    """
+    check_disjoint(pins or ())
+    request = Request(
+        request_id, "update_reader_group", name,
+        {**changes, "generation": generation, "start": start,
+         "streams": streams and sorted(map(str, streams)),
+         "pins": pins and sorted(map(str, pins))},
+    )  # fmt: skip
+
+    def work(connection: Connection) -> dict[str, Any]:
+        named = list(dict.fromkeys(streams or ()))
+        locked, group = lock_group_and_streams(connection, name, named)
+        if (before := request.result(connection)) is not None:
+            return before
+        group.must_be_of(generation)
+        old, new = group.configuration, group.configuration.changed(changes)
+        connection.execute(_STORE, {**columns.parameters(new), "g": group.group_id})
+        if streams is not None:
+            _change_streams(connection, group, locked, named, new.subscriber, start)
+        _protect(connection, group, locked, new.subscriber, anew=new.release != old.release)
+        mark_retention_due(connection, [stream.stream_id for stream in locked])
+        if pins is not None:
+            known = {stream_id for stream_id, _ in streams_of_group(connection, group.name)}
+            here = {s.name: s.stream_id for s in locked if s.stream_id in known}
+            replace_pins(connection, group, here, pins)
+        return request.done(
+            connection, {"reader_group": name, "generation": group.generation + 1, **asdict(new)}
+        )
+
+    return database.transaction(work)
+
+
+def _change_streams(
+    connection: Connection,
+    group: LockedGroup,
+    locked: Sequence[LockedStream],
+    named: Sequence[StreamName],
+    subscriber: bool,
+    start: str,
+) -> None:
+    if not named:
+        raise InvalidInput(
+            "group_without_streams",
+            f"reader group {group.name} would have no stream to read; delete it.",
+        )
+    known = {s for s, _ in streams_of_group(connection, group.name)}
+    wanted = {stream.stream_id for stream in locked if stream.name in named}
+    held = connection.execute(
+        text(
+            """WITH gone AS (
+                DELETE FROM reader_group_segment
+                WHERE group_id = :g AND NOT stream_id = ANY(:wanted)
+            ), forgotten AS (  -- should it read them again, that begins elsewhere
+                UPDATE checkpoint SET cuts = coalesce((
+                    SELECT jsonb_object_agg(key, value) FROM jsonb_each(cuts)
+                    WHERE key::bigint = ANY(:wanted)), '{}')
+                WHERE group_id = :g AND state = 'waiting'
+            )
+            SELECT count(*) FROM held_segments(:g) WHERE NOT stream_id = ANY(:wanted)"""
+        ),
+        {"g": group.group_id, "wanted": sorted(wanted)},
+    ).scalar_one()
+    if held:
+        raise Conflict(
+            "batch_open",
+            f"an open batch of group {group.name} reads a stream that it should leave; let it be "
+            "committed first.",
+        )
+    connection.execute(
+        text("DELETE FROM reader_group_stream WHERE group_id = :g AND NOT stream_id = ANY(:ids)"),
+        {"g": group.group_id, "ids": sorted(wanted)},
+    )
+    new = [stream for stream in locked if stream.stream_id in wanted - known]
+    if new:
+        cuts = find_place(connection, new, start)
+        check_not_below_the_head(connection, new, cuts, {})
+        enter_streams(connection, group.group_id, subscriber, cuts, {})
+        connection.execute(  # its time-out begins anew: what it has to read here may be old
+            text("UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g"),
+            {"g": group.group_id},
+        )
+
+
+def _protect(
+    connection: Connection, group: LockedGroup, locked: Sequence[LockedStream], subscriber: bool,
+    *, anew: bool,
+) -> None:  # fmt: skip
+    """A group that becomes a subscriber holds back what it has not read, from here on. `anew`: its
+    time-out begins now."""
+    if subscriber and not group.configuration.subscriber:
+        known = {stream_id for stream_id, _ in streams_of_group(connection, group.name)}
+        here = [stream for stream in locked if stream.stream_id in known]
+        at = positions_of(connection, group, here)
+        check_not_below_the_head(connection, here, at, end_cuts(connection, group))
+    connection.execute(
+        text(
+            """UPDATE reader_group_stream SET
+                published_cut = CASE WHEN :subscriber THEN
+                    coalesce(published_cut, group_cut(group_id, stream_id)) END,
+                published_at = CASE WHEN :subscriber THEN
+                    CASE WHEN :anew THEN clock_timestamp()
+                    ELSE coalesce(published_at, clock_timestamp()) END END
+            WHERE group_id = :g"""
+        ),
+        {"g": group.group_id, "subscriber": subscriber, "anew": anew},
+    )
