@@ -156,7 +156,7 @@ class Installation:
             FROM data_file f JOIN segment s USING (stream_id, segment_id)
             JOIN transaction t USING (stream_id, transaction_number)
             JOIN stream USING (stream_id)
-            WHERE stream_name = :name ORDER BY f.segment_id, f.start_offset""",
+            WHERE stream.stream_name = :name ORDER BY f.segment_id, f.start_offset""",
             name=str(stream),
         )
         parts = []
