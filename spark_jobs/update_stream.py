@@ -18,9 +18,7 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
 
         fields = parse_columns(job.spark, arguments.more_columns, [])
     if not arguments.changes and fields is None:
-        raise InvalidInput(
-            "nothing_to_change", "nothing is to change; fill in at least one setting."
-        )
+        raise InvalidInput("nothing_to_change", "no setting is given; fill in at least one.")
     return update_stream(
         job.database,
         stream_name(arguments.stream),

@@ -1,16 +1,22 @@
 """How tests name an error: by its code, which is a promise; its sentence may be reworded."""
 
+import re
+
 import pytest
 
 from weir.errors import WeirError
 
 
-def raises(code: str, match: str | None = None) -> pytest.RaisesExc[WeirError]:
-    """A context that expects an error of Weir with this code; `match`, a regular expression, finds
-    the values in its sentence that are the subject of the test."""
-    return pytest.RaisesExc(WeirError, match=match, check=lambda error: _is(error, code))
+def raises(wanted: str) -> pytest.RaisesExc[WeirError]:
+    """A context that expects an error of Weir: its code and, after blanks, values that its sentence
+    has in this order, as in `raises("offset_invalid 6 0.0")`."""
+    code, *values = wanted.split()
+    named = ".*".join(rf"(?<!\w){re.escape(value)}(?!\w)" for value in values)
+    return pytest.RaisesExc(
+        WeirError, match=re.compile(named, re.DOTALL), check=lambda error: _is(error, code)
+    )
 
 
 def _is(error: WeirError, code: str) -> bool:
-    assert error.code == code, f"expected {code}: {error}"
+    assert error.code == code, f"not {code}, but {error}"
     return True

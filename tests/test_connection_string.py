@@ -9,6 +9,7 @@ import psycopg2
 import pytest
 
 from tests.conftest import TestDatabase
+from tests.raises import raises
 from weir.database import connection_string, migrate
 from weir.database.connection import Database
 from weir.errors import InvalidInput, Unavailable, WeirError
@@ -37,7 +38,7 @@ def test_a_mistyped_connection_string_is_refused_and_not_quoted(dsn: str) -> Non
     assert "s3cret" not in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.__cause__ is None
-    with pytest.raises(InvalidInput, match="WEIR_DATABASE_OWNER"):
+    with raises("connection_string_invalid WEIR_DATABASE_OWNER"):
         migrate.upgrade(dsn)
     assert connection_string.describe(dsn) == ""
 

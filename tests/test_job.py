@@ -65,7 +65,7 @@ def test_what_was_handed_over_to_one_run_is_not_what_another_gets(
     hand_over(database, RunId("weir", "a", "t"), "seal_stream", {"stream": "s/events"})
     words = ["--run", json.dumps(RunId("weir", "b", "t").__dict__)]
     assert main("seal_stream", lambda job, given: {}, words) == 2
-    assert "no arguments were handed over to job seal_stream" in capsys.readouterr().out
+    assert "[arguments_not_handed_over]" in capsys.readouterr().out
 
 
 def test_a_run_without_what_was_handed_over_to_it_does_not_do_what_the_defaults_say(

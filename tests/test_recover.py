@@ -13,11 +13,12 @@ import weir
 import weir.recovery.recover as recover_module
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, run, unique
+from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.controller.transactions import Committed, abort, expire
 from weir.database import migrate
 from weir.database.connection import Database
-from weir.errors import InvalidInput, InvariantViolation
+from weir.errors import InvariantViolation
 from weir.local import binaries, logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
@@ -94,9 +95,9 @@ def story(database: Database, tmp_path: Path, restore: Callable[[Database], Data
 def test_a_restored_database_deletes_and_appends_nothing(story: Story) -> None:
     there = on_disk(story.warehouse)
     story.lane.truncate("0.0=5, 1.0=4")  # what it knows of would be dead
-    with pytest.raises(InvariantViolation, match="restored from a backup; run weir_recover"):
+    with raises("database_restored"):
         story.sweep()
-    with pytest.raises(InvariantViolation, match="restored from a backup"):
+    with raises("database_restored"):
         check_warehouse_ownership(story.database, str(story.warehouse))
     assert on_disk(story.warehouse) == there
 
@@ -174,9 +175,6 @@ def test_what_was_aborted_before_somebody_decided_is_kept_too(story: Story) -> N
     assert on_disk(story.warehouse) == there
 
 
-MOVED = "restored from a backup, moved, or taken over by a standby .* run weir_recover before"
-
-
 def test_a_backup_younger_than_the_last_sweep_is_known_by_where_it_is(
     database: Database, tmp_path: Path, restore: Callable[[Database], Database]
 ) -> None:
@@ -192,20 +190,20 @@ def test_a_backup_younger_than_the_last_sweep_is_known_by_where_it_is(
     there = on_disk(tmp_path)
     assert len(there) == 2
     expire(restored, 0.0)
-    with pytest.raises(InvariantViolation, match=MOVED):
+    with raises("incarnation_changed"):
         check_warehouse_ownership(restored, str(tmp_path))
-    with pytest.raises(InvariantViolation, match=MOVED):
+    with raises("incarnation_changed"):
         sweep(restored, str(tmp_path), 0.0)
     report = recover(restored, str(tmp_path), request_id="look")
     assert (report["restored"], report["unknown_files"]) == (True, 1)
-    with pytest.raises(InvariantViolation, match=MOVED):
+    with raises("incarnation_changed"):
         sweep(restored, str(tmp_path), 0.0)
     report = recover(restored, str(tmp_path), unknown_files="keep", request_id="r")
     assert report["restored"] is True
     sweep(restored, str(tmp_path), 0.0)
     assert on_disk(tmp_path) == there
     assert recover(restored, str(tmp_path), request_id="again")["restored"] is False
-    with pytest.raises(InvariantViolation, match="restored from a backup"):
+    with raises("database_restored"):
         sweep(database, str(tmp_path), 0.0)
 
 
@@ -213,7 +211,7 @@ def test_a_new_installation_that_was_moved_before_its_first_append_can_be_recove
     database: Database, tmp_path: Path, restore: Callable[[Database], Database]
 ) -> None:
     moved = restore(database)
-    with pytest.raises(InvariantViolation, match=MOVED):
+    with raises("incarnation_changed"):
         check_warehouse_ownership(moved, str(tmp_path))
     recover(moved, str(tmp_path), unknown_files="keep", request_id="r")
     check_warehouse_ownership(moved, str(tmp_path))
@@ -233,7 +231,7 @@ def test_a_dump_that_is_restored_in_its_place_is_known(
     check_warehouse_ownership(database, str(tmp_path))
     database.dispose()
     subprocess.run([programs / "pg_restore", "--clean", *there, dump], check=True)
-    with pytest.raises(InvariantViolation, match=MOVED):
+    with raises("incarnation_changed"):
         check_warehouse_ownership(database, str(tmp_path))
     recover(database, str(tmp_path), unknown_files="keep", request_id="r")
     check_warehouse_ownership(database, str(tmp_path))
@@ -255,7 +253,7 @@ def test_what_was_a_standby_is_known_at_once(tmp_path: Path) -> None:
         server.start()
         server.psql("SELECT pg_promote()")
         # The checkpoint that notes the timeline takes minutes, as there is something to write.
-        with pytest.raises(InvariantViolation, match=MOVED):
+        with raises("incarnation_changed"):
             check_warehouse_ownership(database, str(tmp_path))
         recover(database, str(tmp_path), unknown_files="keep", request_id="r")
         check_warehouse_ownership(database, str(tmp_path))
@@ -288,9 +286,9 @@ def test_a_copy_of_the_disk_from_after_the_last_sweep_is_known_by_the_first_numb
     append(database, "forgotten")
     there = on_disk(warehouse)
     sweep(restored, str(warehouse), 0.0)  # there is no telling yet, and nothing to delete
-    with pytest.raises(InvariantViolation, match=r"files lie below .* run weir_recover"):
+    with raises("unknown_files_found"):
         append(restored, "another")
-    with pytest.raises(InvariantViolation, match="restored from a backup; run weir_recover"):
+    with raises("database_restored"):
         sweep(restored, str(warehouse), 0.0)
     assert on_disk(warehouse) == there
     recover(restored, str(warehouse), unknown_files="keep", request_id="r")
@@ -312,14 +310,14 @@ def test_the_database_that_was_not_restored_is_told_apart_afterwards(
     # Both can't go on with one warehouse: the one that is behind is stopped.
     story.recover("keep")
     story.sweep()
-    with pytest.raises(InvariantViolation, match="restored from a backup"):
+    with raises("database_restored"):
         sweep(database, str(story.warehouse), 0.0)
 
 
 def test_another_warehouse_is_not_recovered(story: Story, tmp_path: Path) -> None:
-    with pytest.raises(InvariantViolation, match="of installation none"):
+    with raises("warehouse_not_owned"):
         recover(story.database, str(tmp_path / "elsewhere"), request_id="r")
-    with pytest.raises(InvalidInput, match="unknown_files is 'burn'"):
+    with raises("argument_invalid unknown_files 'burn'"):
         story.recover("burn")
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.errors import Conflict, InvalidInput
+from tests.raises import raises
+from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
 from weir.model.schema import Field, combine, merge, same_type, show
 
@@ -47,7 +48,7 @@ def test_new_columns_come_at_the_end_and_are_nullable() -> None:
 
 
 def test_another_type_is_refused_naming_the_column_and_both_types() -> None:
-    with pytest.raises(InvalidInput, match=r"'a' is string, but long in stream s/s; cast it"):
+    with raises("column_type_differs 'a' string long s/s"):
         merge("s/s", [column("a", "long")], [column("a", "string")])
 
 
@@ -63,35 +64,33 @@ def test_a_type_is_the_same_whether_or_not_parts_of_it_may_be_null() -> None:
 
 def test_a_column_that_may_not_be_null_may_not_be_missing() -> None:
     declared = [column("a", "long", nullable=False), column("b")]
-    with pytest.raises(InvalidInput, match=r"column 'a' of stream s/s is missing"):
+    with raises("column_missing 'a' s/s"):
         merge("s/s", declared, [column("b")])
 
 
 def test_a_column_that_differs_in_case_only_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"'TailNum' differs from 'tailnum' of stream s/s only"):
+    with raises("column_case_differs 'TailNum' 'tailnum' s/s"):
         merge("s/s", [column("tailnum")], [column("TailNum")])
 
 
 def test_rows_that_share_no_column_with_the_stream_are_refused() -> None:
-    with pytest.raises(
-        InvalidInput, match=r"none of the columns x, y .* check that this is the right file"
-    ):
+    with raises("columns_unknown x, y"):
         merge("s/s", [column("a")], [column("x"), column("y")])
 
 
 def test_rows_without_columns_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="have no column"):
+    with raises("no_columns"):
         merge("s/s", None, [])
 
 
 @pytest.mark.parametrize("name", ["_segment", "_OFFSET", "_Clock", "_metadata", "_weir_x", "_WEIR"])
 def test_reserved_names_are_refused_in_any_case(name: str) -> None:
-    with pytest.raises(InvalidInput, match=f"column '{name}' has a reserved name"):
+    with raises(f"column_name_reserved '{name}'"):
         merge("s/s", None, [column("a"), column(name)])
 
 
 def test_names_that_occur_twice_are_refused_in_any_case() -> None:
-    with pytest.raises(InvalidInput, match="'A' occurs twice"):
+    with raises("column_named_twice 'A'"):
         merge("s/s", None, [column("a"), column("A")])
 
 
@@ -105,7 +104,7 @@ def test_columns_that_two_appends_added_at_once_are_all_kept() -> None:
 
 def test_two_appends_that_added_one_column_with_two_types_conflict() -> None:
     first = combine("s/s", [column("a")], [column("a"), column("x", "long")])
-    with pytest.raises(Conflict, match=r"another append changed the schema meanwhile: column 'x'"):
+    with raises("schema_changed 'x'"):
         combine("s/s", first, [column("a"), column("x", "string")])
 
 

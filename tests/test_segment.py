@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.errors import InvalidInput
+from tests.raises import raises
 from weir.model.segment import Segment, parse_segment_name, segment_id, segment_name
 
 numbers = st.integers(0, 2**32 - 1)
@@ -31,7 +31,7 @@ def test_every_id_is_a_positive_bigint(number: int, epoch: int) -> None:
 
 @pytest.mark.parametrize(("number", "epoch"), [(-1, 0), (2**32, 0), (0, -1), (0, 2**31)])
 def test_number_or_epoch_that_does_not_fit_is_refused(number: int, epoch: int) -> None:
-    with pytest.raises(InvalidInput, match="there is no segment number"):
+    with raises("segment_name_invalid"):
         segment_id(number, epoch)
 
 
@@ -54,12 +54,12 @@ def test_number_or_epoch_that_does_not_fit_is_refused(number: int, epoch: int) -
     ],
 )
 def test_what_is_not_number_dot_epoch_is_no_segment(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"write number\.epoch"):
+    with raises("segment_name_invalid"):
         parse_segment_name(text)
 
 
 def test_name_beyond_the_largest_id_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="4294967296"):
+    with raises("segment_name_invalid 4294967296"):
         parse_segment_name("4294967296.0")
 
 

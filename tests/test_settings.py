@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.compose_file import EXAMPLE
+from tests.raises import raises
 from weir.errors import InvalidInput
 from weir.settings import Settings, load
 
@@ -68,7 +69,7 @@ def test_a_variable_comes_before_the_file(tmp_path: Path) -> None:
 
 
 def test_no_connection_string_is_quoted(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"setting 'database' is wrong; it must be a text") as no:
+    with raises("setting_invalid 'database'") as no:
         loaded(tmp_path, "database = ['postgresql://weir_app:s3cret@db/weir']")
     assert "s3cret" not in str(no.value)
 

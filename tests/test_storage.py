@@ -15,13 +15,14 @@ from sqlalchemy import Connection, text
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, staged, unique, while_held
 from tests.crash.proxy import failing_network
+from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.controller.commit import commit
 from weir.controller.locks import lock_streams
 from weir.controller.transactions import begin
 from weir.database import migrate
 from weir.database.connection import Database, count_statements
-from weir.errors import Busy, Conflict, InvalidInput, Unavailable
+from weir.errors import Conflict, Unavailable
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
@@ -111,7 +112,7 @@ def test_after_the_patience_it_is_said_in_one_sentence(
     assert noted(hasty, "none") == 0
     server.kill()
     begun = time.monotonic()
-    with pytest.raises(Unavailable, match=r"the database \(.*dbname=weir .*\) can't be reached"):
+    with raises("database_unavailable dbname=weir"):
         noted(hasty, "none")
     assert 0.5 <= time.monotonic() - begun < 5.0
 
@@ -279,7 +280,7 @@ def test_what_the_work_raises_undoes_it(database: Database) -> None:
         note(connection, request)
         raise Conflict("stream_exists", "no")
 
-    with pytest.raises(Conflict, match="no"):
+    with raises("stream_exists"):
         database.transaction(refused)
     assert noted(database, request) == 0
 
@@ -344,7 +345,7 @@ def test_a_lock_that_somebody_keeps_is_told_with_the_session_and_is_no_outage(
 
     def holding(connection: Connection) -> int:
         connection.execute(statement, {"s": lane.stream_id})
-        with pytest.raises(Busy, match=r"has held a lock for \d+ s .* of session \d+ \(") as caught:
+        with raises("lock_held session") as caught:
             hasty.transaction(waiting)
         pid = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
         assert f"of session {pid} (weir_app): end it" in str(caught.value)
@@ -409,7 +410,7 @@ def test_behind_a_pooler_the_login_has_the_settings_of_a_session(
     names = ("search_path", "timezone", "lock_timeout", "idle_in_transaction_session_timeout")
     for name, value in zip(names, ("weir_internal, weir", "'UTC'", "'1min'", "'60s'"), strict=True):
         if value != "'UTC'":  # the server's
-            with pytest.raises(InvalidInput, match=f"ALTER ROLE weir_app SET {name} = ['w]"):
+            with raises(f"login_settings_wrong ALTER ROLE weir_app SET {name} ="):
                 rows(database, "SELECT 1")
         set_(name, value)
     lane = Lane.made(database)

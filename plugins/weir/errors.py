@@ -104,7 +104,7 @@ def incomplete(done: int, failed: list[str], report: dict[str, Any]) -> Incomple
     """Return the error for a job that did `done` things and failed at others, for these reasons."""
     return Incomplete(
         "some_failed",
-        f"{len(failed)} of {done + len(failed)} failed; the first: {failed[0]}",
+        f"{len(failed)} of {done + len(failed)} failed; the first failure is: {failed[0]}",
         report=report,
     )
 

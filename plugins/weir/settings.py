@@ -78,15 +78,18 @@ def load(environ: dict[str, str] | None = None) -> Settings:
             name = variables[variable]
             converted[name] = _from_text(variable, known[name].default, environ[variable])
         elif variable not in _OTHERS and (meant := _meant(variable, variables)):
-            raise InvalidInput("setting_unknown", f"the variable {variable} is no setting{meant}.")
+            raise InvalidInput(
+                "setting_unknown", f"the environment variable {variable} is not a setting{meant}."
+            )
     base = path.parent
     state = (base / converted.pop("state", ".weir")).absolute()
     settings = Settings(**{**{n: f.default for n, f in known.items()}, **converted, "state": state})
     if settings.transaction_lease > settings.transaction_max:
         raise InvalidInput(
             "setting_invalid",
-            f"setting 'transaction_lease' is {settings.transaction_lease:g} s, longer than "
-            f"'transaction_max', {settings.transaction_max:g} s; shorten it, or raise the maximum.",
+            f"setting 'transaction_lease' is {settings.transaction_lease:g} s, which is longer "
+            f"than 'transaction_max', {settings.transaction_max:g} s; lower the lease or raise "
+            "the maximum.",
         )
     placed = {
         name: _place(getattr(settings, name), state, base)

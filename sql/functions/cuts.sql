@@ -25,7 +25,7 @@ DECLARE
     wrong text;
 BEGIN
     IF jsonb_typeof(cut) <> 'object' OR cut = '{}' THEN
-        RAISE EXCEPTION '% is no stream cut: list the segments to read next, such as {"0.0": 12, "5.1": "future"}.', cut
+        RAISE EXCEPTION '% is not a stream cut; list the segments to read next, such as {"0.0": 12, "5.1": "future"}.', cut
             USING ERRCODE = 'WEIR2', DETAIL = 'cut_invalid';
     END IF;
     SELECT entry.key || ': ' || entry.value INTO wrong FROM jsonb_each(cut) entry
@@ -33,7 +33,7 @@ BEGIN
        OR entry.value <> '"future"' AND entry.value::text !~ '\A[0-9]{1,18}\Z'
     LIMIT 1;
     IF wrong IS NOT NULL THEN
-        RAISE EXCEPTION 'the stream cut has %: write a segment as number.epoch, such as 5.1, and its offset as a whole number, 0 or more, or "future".', wrong
+        RAISE EXCEPTION 'the stream cut has the entry %; write a segment as number.epoch, such as 5.1, and its offset as a whole number, 0 or more, or "future".', wrong
             USING ERRCODE = 'WEIR2', DETAIL = 'cut_invalid';
     END IF;
     RETURN QUERY
@@ -49,7 +49,7 @@ BEGIN
         WHERE NOT EXISTS (SELECT FROM weir_internal.segment s WHERE s.stream_id = in_stream_id
                           AND s.segment_id = c.segment_id)
         ORDER BY c.segment_id LIMIT 1;
-        RAISE EXCEPTION 'the stream has no segment %: it never existed or was deleted; choose a cut at or after the head.', missing
+        RAISE EXCEPTION 'the stream has no segment %, because it never existed or was deleted; choose a cut at or after the head.', missing
             USING ERRCODE = 'WEIR2', DETAIL = 'cut_segment_unknown';
     END IF;
 END $$;
@@ -267,7 +267,7 @@ BEGIN
     CROSS JOIN LATERAL (SELECT coalesce(t.tail_offset, c.events) AS past) e
     WHERE c.event_offset > e.past ORDER BY c.segment_id LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'offset % does not exist in segment %: choose one between 0 and its end, %.',
+        RAISE EXCEPTION 'offset % does not exist in segment %; choose one from 0 to its end, %.',
             wrong.event_offset, weir_internal.segment_name(wrong.segment_id), wrong.past USING ERRCODE = 'WEIR2', DETAIL = 'offset_invalid';
     END IF;
     SELECT f.keys, f.owners INTO k, o FROM weir_internal.front(in_stream_id, cut) f;
@@ -280,17 +280,17 @@ BEGIN
     HAVING (min(p.owner) < c.segment_id) = (c.event_offset IS NOT NULL)
     ORDER BY c.segment_id LIMIT 1;
     IF wrong.event_offset IS NOT NULL THEN
-        RAISE EXCEPTION 'segment % has an offset but overlaps %, which comes before it and is not yet passed: list % as future or leave it out.',
+        RAISE EXCEPTION 'segment % has an offset, but the stream cut has not passed its predecessor % yet; list % as future or leave it out.',
             weir_internal.segment_name(wrong.segment_id), weir_internal.segment_name(wrong.older),
             weir_internal.segment_name(wrong.segment_id) USING ERRCODE = 'WEIR2', DETAIL = 'cut_overlaps';
     ELSIF wrong.segment_id IS NOT NULL THEN
-        RAISE EXCEPTION 'segment % is listed as future but no listed segment comes before it: give it an offset, or list the segment that is read first.',
+        RAISE EXCEPTION 'the stream cut lists segment % as future, but lists no predecessor of it; give it an offset, or list the predecessor that is read next.',
             weir_internal.segment_name(wrong.segment_id) USING ERRCODE = 'WEIR2', DETAIL = 'cut_begins_with_future';
     END IF;
     SELECT k[i] AS low, coalesce(k[i + 1], 1.0) AS high INTO wrong
     FROM generate_subscripts(k, 1) i WHERE o[i] = nobody AND k[i] < 1.0 ORDER BY i LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'no segment of the stream cut holds the keys [%, %): add the one that is read next there, as future if one of its predecessors is listed.',
+        RAISE EXCEPTION 'the stream cut has no segment for the keys [%, %); add the segment to read next there, as future if the cut lists one of its predecessors.',
             wrong.low, wrong.high USING ERRCODE = 'WEIR2', DETAIL = 'cut_has_gap';
     END IF;
     -- What lies between two segments of a cut was created when the older was sealed, or later.
@@ -310,7 +310,7 @@ BEGIN
       AND g.segment_id < greatest(o[i - 1], o[i])
     ORDER BY g.segment_id LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'segment % comes after %, which is unread, and before %, which therefore cannot be reached: list % as future in place of %.',
+        RAISE EXCEPTION 'segment % comes after %, which is unread, and before %, which can''t be reached yet; list % as future in place of %.',
             weir_internal.segment_name(wrong.segment_id), weir_internal.segment_name(wrong.older),
             weir_internal.segment_name(wrong.newer), weir_internal.segment_name(wrong.segment_id),
             weir_internal.segment_name(wrong.newer) USING ERRCODE = 'WEIR2', DETAIL = 'cut_unreachable';

@@ -7,7 +7,7 @@ DECLARE
     found bigint;
 BEGIN
     IF stream IS NULL THEN
-        RAISE EXCEPTION 'which stream is not said: name it, as in nyc/flights.' USING ERRCODE = 'WEIR2', DETAIL = 'argument_missing';
+        RAISE EXCEPTION 'the stream name is NULL; pass it as scope/name, such as nyc/flights.' USING ERRCODE = 'WEIR2', DETAIL = 'argument_missing';
     END IF;
     SELECT s.stream_id INTO found FROM weir_internal.stream s
     WHERE s.scope = split_part(stream, '/', 1) AND s.name = substring(stream FROM '/(.*)')
@@ -28,13 +28,13 @@ DECLARE
     found weir_internal.segment;
 BEGIN
     IF weir_internal.segment_id(segment) IS NULL THEN
-        RAISE EXCEPTION '''%'' is not a segment: write number.epoch, such as 5.1.', segment
+        RAISE EXCEPTION '''%'' is not a segment; write number.epoch, such as 5.1.', segment
             USING ERRCODE = 'WEIR2', DETAIL = 'segment_name_invalid';
     END IF;
     SELECT s.* INTO found FROM weir_internal.segment s
     WHERE s.stream_id = in_stream_id AND s.segment_id = weir_internal.segment_id(segment);
     IF found.segment_id IS NULL THEN
-        RAISE EXCEPTION 'the stream has no segment %: it never existed or was deleted.', segment
+        RAISE EXCEPTION 'the stream has no segment %, because it never existed or was deleted; the view weir.segments lists them.', segment
             USING ERRCODE = 'WEIR1', DETAIL = 'segment_not_found';
     END IF;
     RETURN found;

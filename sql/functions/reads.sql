@@ -19,7 +19,7 @@ DECLARE
     ahead CONSTANT text := weir_internal.segment_name(weir_internal.first_behind(sid, a, b));
 BEGIN
     IF ahead IS NOT NULL THEN
-        RAISE EXCEPTION 'the first cut lies after the second in segment %; give the earlier cut first.', ahead
+        RAISE EXCEPTION 'the first stream cut is after the second in segment %; give the earlier cut first.', ahead
             USING ERRCODE = 'WEIR2', DETAIL = 'cuts_out_of_order';
     END IF;
     SELECT keys, owners INTO b_keys, b_owners FROM weir_internal.front(sid, b);
@@ -159,13 +159,13 @@ DECLARE
     behind bigint;
 BEGIN
     IF distance IS NULL OR distance < 1 THEN
-        RAISE EXCEPTION 'the distance is %; give the number of events to go on by, 1 or more.', coalesce(distance::text, 'NULL')
+        RAISE EXCEPTION 'the distance is %; it must be a number of events, 1 or more.', coalesce(distance::text, 'NULL')
             USING ERRCODE = 'WEIR2', DETAIL = 'argument_invalid';
     END IF;
     PERFORM weir_internal.valid_cut(sid, cut);
     behind := weir_internal.first_behind(sid, head, cut);
     IF behind IS NOT NULL THEN
-        RAISE EXCEPTION 'what follows the cut was truncated in segment %; begin at the head, %, or later.', weir_internal.segment_name(behind), head
+        RAISE EXCEPTION 'the events after the cut in segment % were truncated; start at the head, %, or later.', weir_internal.segment_name(behind), head
             USING ERRCODE = 'WEIR4', DETAIL = 'events_truncated';
     END IF;
     RETURN weir_internal.next_cut(sid, cut, distance);

@@ -133,8 +133,8 @@ BEGIN
               AND r.oid <> (SELECT nspowner FROM pg_namespace WHERE nspname = 'weir'))
         LIMIT 1;
         IF found.tgname IS NOT NULL THEN
-            RAISE EXCEPTION 'trigger % of table % is deferrable, and before version 18 Postgres would '
-                'run it with the rights of Weir''s jobs; make it not deferrable, or drop it.',
+            RAISE EXCEPTION 'trigger % of table % is deferrable, and Postgres before version 18 would '
+                'run it with the rights of Weir''s jobs; make it NOT DEFERRABLE, or drop it.',
                 quote_literal(found.tgname), found.relation USING ERRCODE = 'WEIR2', DETAIL = 'trigger_deferrable';
         END IF;
     END IF;

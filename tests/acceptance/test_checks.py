@@ -12,8 +12,8 @@ import pytest
 from flights import checks, demo, picture
 from flights.checks import Check
 from flights.input import write_input
+from tests.raises import raises
 from weir import settings
-from weir.errors import Conflict
 from weir.local.installation import Installation
 from weir.settings import Settings
 
@@ -189,7 +189,7 @@ def test_a_failed_check_is_printed_and_makes_the_demo_fail(
 def test_the_demo_removes_nothing_that_it_did_not_make(tmp_path: Path) -> None:
     (tmp_path / "warehouse").mkdir()
     with (
-        pytest.raises(Conflict, match="was not made by the demo"),
+        raises("folder_not_of_demo"),
         demo.begun_anew(tmp_path),
     ):
         pass

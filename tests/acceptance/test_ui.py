@@ -128,7 +128,7 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
     ui.expect_in_log("weir_ingest", again, "ingest", '"repeated": true')
     wrong, state = ui.run("weir_ingest", {"Stream": "shop/orders", "Files": '["orders.parquet"]'})
     assert state == "Failed"
-    ui.expect_in_log("weir_ingest", wrong, "ingest", "write orders.parquet by itself: one entry")
+    ui.expect_in_log("weir_ingest", wrong, "ingest", "write orders.parquet on a line of its own")
 
     # Whoever wants to delete it all is first told what that would be.
     everything = {"Stream": "shop/orders", "Delete before": "tail"}

@@ -10,6 +10,7 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
+from tests.raises import raises
 from weir.airflow.forms import form
 from weir.errors import InvalidInput
 from weir.operations import JOBS, parse
@@ -159,7 +160,7 @@ def test_what_must_be_filled_in_is_enough(job: str) -> None:
     for name in required:
         without = {key: value for key, value in GOOD[job].items() if key != name}
         assert not form_accepts(job, without)
-        with pytest.raises(InvalidInput, match=f"^'{name}' is missing: "):
+        with raises(f"argument_missing '{name}'"):
             parse(JOBS[job], without)
 
 
@@ -236,7 +237,7 @@ def test_an_entry_written_as_programs_write_lists_is_refused(line: str, meant: s
     with pytest.raises(InvalidInput) as refused:
         parse(JOBS["ingest"], {"stream": "shop/orders", "files": ["x.csv", line]})
     assert refused.value.sentence == (
-        f"files holds {line!r}, which is not one entry; write {meant} by itself: one entry a line, "
+        f"files holds {line!r}, which is not one entry; write {meant} on a line of its own, "
         "without brackets, quotes and commas."
     )
 
@@ -258,7 +259,7 @@ def test_the_forms_defaults_are_the_jobs(job: str) -> None:
 def test_an_unknown_key_is_refused_by_name_though_airflow_lets_it_pass(job: str) -> None:
     given = {**GOOD[job], "bogus": 1}
     assert form_accepts(job, given)
-    with pytest.raises(InvalidInput, match="'bogus' is not an argument of this job"):
+    with raises("argument_unknown 'bogus'"):
         parse(JOBS[job], given)
 
 

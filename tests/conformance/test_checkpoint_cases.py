@@ -19,9 +19,10 @@ from tests.conformance.groups import (
 )
 from tests.conformance.world import theirs
 from tests.controller.support import Lane, database_for_many, unique
+from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.database.connection import Database
-from weir.errors import Conflict, InvalidInput
+from weir.errors import Conflict
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.key_space import KeyRange
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
@@ -218,7 +219,7 @@ def outstanding_checkpoints_are_cancelled(database: Database, given: dict[str, A
         reader.commit(batch)
     assert (seen, state_of(group, "5")) == ({"5"}, "complete")
     assert [state_of(group, name) for name in "123"] == ["cancelled"] * 3
-    with pytest.raises(InvalidInput, match="cancelled; only a complete one"):
+    with raises("checkpoint_not_complete cancelled"):
         reset_reader_group(database, group.name, "checkpoint 1", request_id=unique("reset"))
     return [
         *said,
@@ -241,7 +242,7 @@ def who_comes_after_one_that_went_offline(database: Database, given: dict[str, A
     reader_offline(database, group.name, "r", request_id=unique("offline"))
     other = group.reader("other")
     said.append(f"event {other.must_open(budget=1).bounds[0].start + 1}")
-    with pytest.raises(Conflict, match="would repeat"):
+    with raises("events_would_repeat"):
         reset_reader_group(database, group.name, "checkpoint chk1", request_id=unique("reset"))
     reset_reader_group(
         database, group.name, "checkpoint chk1", allow_repeat=True, request_id=unique("reset")

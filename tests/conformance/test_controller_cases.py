@@ -11,6 +11,7 @@ from sqlalchemy import text
 from tests.conformance.cases import CASES, IN_THE_DATABASE, NEVER, Answers, listed
 from tests.conformance.world import World, cut_of, ours, theirs
 from tests.controller.support import database_for_many, staged, unique
+from tests.raises import raises
 from weir.controller import queries
 from weir.controller.commit import commit
 from weir.controller.scale import scale
@@ -19,7 +20,7 @@ from weir.controller.staged import announce
 from weir.controller.transactions import Attempt, abort, expire, ping
 from weir.controller.update import update_stream
 from weir.database.connection import Database
-from weir.errors import Conflict, Fenced, InvalidInput, NotFound
+from weir.errors import Fenced, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.key_space import KeyRange
 from weir.model.segment import parse_segment_name
@@ -132,7 +133,7 @@ for one in ("TR-01", "TR-03", "TR-07"):
 def truncate_behind_the_head(world: World, given: dict[str, Any]) -> None:
     world.fill(100)
     world.lane.truncate(json.dumps(cut_of(given["setup"]["truncated_at"])))
-    with pytest.raises(InvalidInput, match="head"):
+    with raises("cut_before_head"):
         world.lane.truncate(json.dumps(cut_of(given["action"]["truncate"])))
 
 
@@ -275,7 +276,7 @@ def the_same_request_again(world: World, given: dict[str, Any]) -> None:
 def the_same_scale_as_a_new_request(world: World, given: dict[str, Any]) -> None:
     world.lane.scale("1.0", boundaries=[0.75])
     for _ in range(2):
-        with pytest.raises(Conflict, match="is not active"):
+        with raises("segment_not_active"):
             world.lane.scale("1.0", boundaries=[0.75])
     assert len(world.lane.epochs()) == 2
 
@@ -283,7 +284,7 @@ def the_same_scale_as_a_new_request(world: World, given: dict[str, Any]) -> None
 @case("SW-09")
 def scale_of_a_sealed_stream(world: World, given: dict[str, Any]) -> None:
     seal_stream(world.database, world.name, request_id=unique("seal"))
-    with pytest.raises(Conflict, match="sealed"):
+    with raises("stream_not_active sealed"):
         world.lane.scale("1.0", boundaries=[0.75])
 
 
@@ -373,9 +374,9 @@ def ranges_between_two_cuts(world: World, given: dict[str, Any]) -> None:
     rows = world.ask(queries.segments_between, *cuts)
     said = " ".join(f"{r.segment[0]}:[{r.from_offset},{r.to_offset})" for r in rows)
     assert given["expected"][0] == f"{said} in segment-id order"
-    with pytest.raises(InvalidInput, match="after the second"):
+    with raises("cuts_out_of_order"):
         world.ask(queries.segments_between, *reversed(cuts))
-    with pytest.raises(InvalidInput, match=r"no segment 7\.0"):
+    with raises("cut_segment_unknown 7.0"):
         world.ask(queries.segments_between, cuts[0], {"7.0": 1})
 
 

@@ -3,13 +3,14 @@
 import pytest
 
 from tests.controller.support import Lane
+from tests.raises import raises
 from weir.controller.transactions import Attempt, Committed, abort
 from weir.errors import Conflict
 
 
 def test_a_file_that_another_committed_batch_holds_is_refused_at_begin(lane: Lane) -> None:
     lane.append({"0.0": 1}, batch="first", inputs=["jan.csv", "feb.csv"], source="dag/run/one")
-    with pytest.raises(Conflict, match=r"file 'feb\.csv' .* transaction 1 of dag/run/one"):
+    with raises("file_already_appended 'feb.csv' transaction 1 dag/run/one"):
         lane.begin("second", inputs=["feb.csv", "mar.csv"])
     assert lane.value("SELECT count(*) FROM transaction WHERE stream_id = :s") == 1
 
@@ -18,7 +19,7 @@ def test_of_two_open_at_once_with_one_file_the_second_to_commit_is_refused(lane:
     first = lane.opened("first", inputs=["jan.csv"])
     second = lane.opened("second", inputs=["jan.csv", "feb.csv"])
     lane.commit(second, {"0.0": 2})
-    with pytest.raises(Conflict, match=r"file 'jan\.csv' is in stream"):
+    with raises("file_already_appended 'jan.csv'"):
         lane.commit(first, {"0.0": 1})
     assert lane.tail() == {"0.0": 2, "1.0": 0}
 
@@ -27,7 +28,7 @@ def test_append_again_appends_its_rows_a_second_time(lane: Lane) -> None:
     lane.append({"0.0": 1}, batch="first", inputs=["jan.csv"])
     lane.append({"0.0": 1}, batch="second", inputs=["jan.csv"], append_again=True)
     assert lane.tail() == {"0.0": 2, "1.0": 0}
-    with pytest.raises(Conflict, match="transaction 1 of"):
+    with raises("file_already_appended transaction 1"):
         lane.begin("third", inputs=["jan.csv"])
 
 
@@ -67,5 +68,5 @@ def test_streams_hold_files_independently(lane: Lane) -> None:
 def test_a_thousand_files_are_held(lane: Lane) -> None:
     names = [f"{i}.csv" for i in range(1000)]
     lane.append({"0.0": 1}, inputs=names)
-    with pytest.raises(Conflict, match=r"'999\.csv'"):
+    with raises("file_already_appended '999.csv'"):
         lane.begin("second", inputs=["new.csv", "999.csv"])

@@ -18,10 +18,11 @@ from tests.chance import cases
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, Model, as_json
 from tests.controller.support import Lane
+from tests.raises import raises
 from weir.controller.commit import commit
 from weir.controller.transactions import abort
 from weir.database.connection import Database
-from weir.errors import Conflict, Fenced, InvalidInput
+from weir.errors import Fenced, InvalidInput
 from weir.model.key_space import KeyRange, tiles
 from weir.model.segment import segment_name
 
@@ -118,16 +119,16 @@ class StreamMachine(RuleBasedStateMachine):
         numbers = {s % (1 << 32) for s in self.model.epochs[-1]}
         stale = [s for s in self.model.segments.values() if s.number not in numbers]
         if stale:
-            with pytest.raises(Conflict, match="is not active"):
+            with raises("segment_not_active"):
                 self.lane.scale(random.choice(stale).name, parts=random.randint(1, 3))
-            with pytest.raises(Conflict, match="is not active"):
+            with raises("segment_not_active"):
                 self.lane.scale(random.choice(stale).name, boundaries=[0.5])
 
     @active
     @rule(seed=seeds)
     def scale_at_a_boundary_outside(self, seed: int) -> None:
         segment = self.model.segments[Random(seed).choice(self.model.epochs[-1])]
-        with pytest.raises(InvalidInput, match="boundary"):
+        with raises("boundary_outside_segments"):
             self.lane.scale(segment.name, boundaries=[segment.high / GRID])
 
     @active
@@ -141,7 +142,7 @@ class StreamMachine(RuleBasedStateMachine):
         start: Cut = dict.fromkeys(self.model.epochs[0], 0)
         cut = self.model.frontier(Random(seed), start)
         if not self.model.behind(self.model.head, cut):
-            with pytest.raises(InvalidInput, match="the head only moves forward"):
+            with raises("cut_before_head"):
                 self.lane.truncate(json.dumps(as_json(cut)))
 
     @active
@@ -179,7 +180,7 @@ class StreamMachine(RuleBasedStateMachine):
             lambda: lane.truncate(json.dumps(as_json(self.model.tail()))),
             lambda: self.driver.update(Random(seed)),
         ):
-            with pytest.raises(Conflict, match="sealed"):
+            with raises("stream_not_active sealed"):
                 change()
 
     @precondition(lambda self: self.driver.sealed)
@@ -190,7 +191,7 @@ class StreamMachine(RuleBasedStateMachine):
     @active
     @rule()
     def delete_what_is_not_sealed(self) -> None:
-        with pytest.raises(Conflict, match="seal it first"):
+        with raises("stream_not_sealed"):
             self.driver.deleted_and_made_anew(self.random)
 
     # What must hold after every step.

@@ -5,10 +5,11 @@ from functools import partial
 import pytest
 
 from tests.controller.support import Lane, at_once, staged
+from tests.raises import raises
 from weir.controller.commit import commit
 from weir.controller.staged import announce
 from weir.controller.transactions import Committed, expire
-from weir.errors import Conflict, Fenced
+from weir.errors import Fenced
 from weir.model.segment import parse_segment_name
 
 
@@ -227,7 +228,7 @@ def test_what_waits_is_taken_along_and_what_would_be_refused_is_left_to_its_writ
     assert lane.order_in("0.2") == [mine.transaction_number, fine.transaction_number]
     done = lane.commit(fine, {"0.0": 2})
     assert (done.repeated, done.events) == (True, 2)
-    with pytest.raises(Conflict, match=r"file 'a\.csv' is in stream"):
+    with raises("file_already_appended 'a.csv'"):
         lane.commit(held, {"0.0": 2})
 
 

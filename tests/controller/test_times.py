@@ -4,14 +4,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-import pytest
 from sqlalchemy import Connection
 
 from tests.controller.support import Lane, staged, while_held
+from tests.raises import raises
 from weir.controller import queries
 from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams
-from weir.errors import InvalidInput
 
 
 def now(lane: Lane) -> datetime:
@@ -64,5 +63,5 @@ def test_no_commit_gets_a_clock_before_a_time_that_was_closed(lane: Lane) -> Non
 
 def test_a_time_that_has_not_come_is_refused(lane: Lane) -> None:
     later = now(lane) + timedelta(hours=1)
-    with pytest.raises(InvalidInput, match="has not come yet"):
+    with raises("time_in_future"):
         queries.closed_cut_at(lane.database, lane.name, later)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
+from tests.raises import raises
 from weir.local import airflow_stack
 from weir.local.airflow_api import AirflowApi
 
@@ -66,13 +66,13 @@ def test_a_run_is_triggered_once_per_id(airflow: FakeAirflow, api: AirflowApi) -
     assert airflow.asked[-1] == ("POST", "/api/v2/dags/d/dagRuns", body, "Bearer secret")
     airflow.answers["POST", "/api/v2/dags/d/dagRuns"] = (409, {"detail": "exists"})
     assert api.trigger("d", {"a": 1}, "mine") == "mine"
-    with pytest.raises(Conflict, match="exists"):
+    with raises("airflow_conflict"):
         api.trigger("d", {"a": 1})
 
 
 def test_a_refused_form_says_why(airflow: FakeAirflow, api: AirflowApi) -> None:
     airflow.answers["POST", "/api/v2/dags/d/dagRuns"] = (400, {"detail": "'x' is not an integer"})
-    with pytest.raises(InvalidInput, match="'x' is not an integer"):
+    with raises("airflow_refused 'x'"):
         api.trigger("d", {"n": "x"})
 
 
@@ -112,7 +112,7 @@ def test_runs_that_are_under_way_are_named(airflow: FakeAirflow, api: AirflowApi
 
 def test_a_run_that_takes_too_long_is_named(airflow: FakeAirflow, api: AirflowApi) -> None:
     airflow.answers["GET", "/api/v2/dags/d/dagRuns/r"] = (200, {"state": "running"})
-    with pytest.raises(Unavailable, match="d r is still running after 0 s"):
+    with raises("run_not_over d r running"):
         api.wait("d", "r", timeout=0)
 
 
@@ -133,9 +133,9 @@ def test_an_xcom_is_a_value_not_its_text(airflow: FakeAirflow, api: AirflowApi) 
 
 
 def test_nobody_there_and_not_found_are_told_apart(airflow: FakeAirflow, api: AirflowApi) -> None:
-    with pytest.raises(NotFound, match="404"):
+    with raises("airflow_not_found 404"):
         api.get("/pools/none")
-    with pytest.raises(Unavailable, match=r"does not answer at http://127\.0\.0\.1:1"):
+    with raises("airflow_unavailable http://127.0.0.1:1"):
         AirflowApi("http://127.0.0.1:1", "admin", "password").health()
 
 

@@ -98,7 +98,7 @@ def test_only_a_state_folder_is_removed(tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
     done = weir_local(tmp_path, "clean", "--yes")
     assert done.returncode == 1
-    assert f"{tmp_path} is no state folder of Weir" in done.stderr
+    assert f"{tmp_path} is not a state folder of Weir" in done.stderr
     assert (tmp_path / "precious").exists()
 
 

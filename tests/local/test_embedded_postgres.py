@@ -14,7 +14,7 @@ import psutil
 import psycopg2
 import pytest
 
-from weir.errors import Conflict
+from tests.raises import raises
 from weir.local import logins, processes
 from weir.local.embedded_postgres import EmbeddedPostgres
 
@@ -224,7 +224,7 @@ def test_the_users_own_postgres_settings_are_no_matter(
 def test_lost_data_are_not_silently_replaced(postgres: EmbeddedPostgres) -> None:
     postgres.start()
     postgres.remove()
-    with pytest.raises(Conflict, match="is gone"):
+    with raises("database_gone"):
         postgres.start()
 
 

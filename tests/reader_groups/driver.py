@@ -15,13 +15,14 @@ import pytest
 from tests.controller.driver import Driver
 from tests.controller.model import Cut, Event, as_json
 from tests.controller.support import FIELDS, Lane, unique
+from tests.raises import raises
 from tests.reader_groups.model import Cuts, GroupModel, ModelBatch, Read
 from tests.reader_groups.support import Group, Reader
 from weir.controller.read_plan import slices_of_bounds
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Committed, begin
 from weir.database.connection import Database
-from weir.errors import Fenced, Truncated
+from weir.errors import Fenced
 from weir.model.bisection import halve
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.batches import Batch, check_held
@@ -157,7 +158,7 @@ class GroupDriver:
             self._read(process)
             return True
         if model.on_gap == "fail" and any(model.gaps()[1].values()):
-            with pytest.raises(Truncated, match="were truncated before group"):
+            with raises("events_truncated"):
                 opening()
             return False
         model.release(alive=name)

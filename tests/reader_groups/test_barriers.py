@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.controller.support import Lane, run, unique, while_held
+from tests.raises import raises
 from tests.reader_groups.support import Group
-from weir.errors import Conflict, InvalidInput, NotFound
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
 from weir.reader_groups.groups import fork_reader_group
 from weir.reader_groups.periodic_checkpoints import forget_old, settle_all
@@ -93,19 +93,19 @@ def test_only_so_many_may_wait(group: Group) -> None:
     batch = reader.must_open()
     for name in "123":
         barrier(group, name)
-    with pytest.raises(Conflict, match=r"3 checkpoints of group .* are waiting already"):
+    with raises("too_many_checkpoints 3"):
         barrier(group, "4")
     cancel_checkpoint(group.database, group.name, "2", request_id="once")
     cancel_checkpoint(group.database, group.name, "2", request_id="once")
     barrier(group, "5")
     reader.commit(batch)
     assert [state(group, n) for n in "1235"] == ["complete", "cancelled", "complete", "complete"]
-    with pytest.raises(Conflict, match="is complete; nothing to cancel"):
+    with raises("checkpoint_not_waiting complete"):
         cancel_checkpoint(group.database, group.name, "1", request_id=unique("cancel"))
-    with pytest.raises(NotFound, match="no checkpoint 'x'"):
+    with raises("checkpoint_not_found 'x'"):
         cancel_checkpoint(group.database, group.name, "x", request_id=unique("cancel"))
     update_reader_group(group.database, group.name, max_outstanding=1, request_id=unique("u"))
-    with pytest.raises(InvalidInput, match="max_outstanding is 0"):
+    with raises("argument_invalid max_outstanding 0"):
         update_reader_group(group.database, group.name, max_outstanding=0, request_id=unique("u"))
 
 
@@ -115,7 +115,7 @@ def test_a_barrier_gives_up_after_its_time(group: Group) -> None:
     barrier(group, "b", patience=0.0)
     settle_all(group.database)
     assert state(group, "b") == "timed out"
-    with pytest.raises(InvalidInput, match="is timed out; only a complete one is a place"):
+    with raises("checkpoint_not_complete timed out"):
         fork_reader_group(group.database, group.name, unique("fork"), at="checkpoint b",
                           request_id=unique("request"))  # fmt: skip
     reader.commit(batch)

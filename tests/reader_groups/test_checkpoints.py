@@ -10,10 +10,10 @@ from spark_jobs import checkpoints
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, unique, waiting_for_a_lock
 from tests.crash.jobs import execute
+from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.controller.locks import lock_group
 from weir.database.connection import Database, count_statements
-from weir.errors import Conflict, InvalidInput
 from weir.operations import Nothing
 from weir.operations.runner import Job, RunId
 from weir.reader_groups.lag import read_lag
@@ -106,7 +106,7 @@ def test_a_named_checkpoint_is_made_also_when_nothing_moved(group: Group) -> Non
 
 def test_a_name_is_used_once(group: Group) -> None:
     group.checkpoint("one")
-    with pytest.raises(InvalidInput, match=r"has a checkpoint 'one' already"):
+    with raises("checkpoint_exists 'one'"):
         group.checkpoint("one")
 
 
@@ -118,13 +118,13 @@ def test_the_same_request_returns_the_same_checkpoint(group: Group) -> None:
     assert group.checkpoint("one", request) == made
     [cuts] = recorded(group).values()
     assert cuts == {str(group.lanes[0].stream_id): {"0.0": 0, "1.0": 0}}
-    with pytest.raises(Conflict, match="with other arguments"):
+    with raises("request_reused"):
         group.checkpoint("two", request)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 201, "a\nb", "a\x00b"])
 def test_bad_names_are_refused(group: Group, name: str) -> None:
-    with pytest.raises(InvalidInput, match="is not a checkpoint's name"):
+    with raises("checkpoint_name_invalid"):
         group.checkpoint(name)
 
 

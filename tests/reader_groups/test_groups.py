@@ -3,10 +3,10 @@
 import pytest
 
 from tests.controller.support import Lane, unique
+from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
-from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.names import stream_name
 from weir.reader_groups.groups import create_reader_group, end_of_group, group_streams
 
@@ -63,9 +63,9 @@ def test_the_same_request_returns_the_same_and_another_is_a_conflict(lane: Lane)
     made = create_reader_group(lane.database, name, [lane.name], request_id=request)
     lane.append({"0.0": 1})
     assert made == create_reader_group(lane.database, name, [lane.name], request_id=request)
-    with pytest.raises(Conflict, match="with other arguments"):
+    with raises("request_reused"):
         create_reader_group(lane.database, name, [lane.name], start="tail", request_id=request)
-    with pytest.raises(Conflict, match=f"reader group {name} exists already"):
+    with raises(f"group_exists {name}"):
         create_reader_group(lane.database, name, [lane.name], request_id=unique("request"))
 
 
@@ -77,7 +77,7 @@ def test_a_stream_named_twice_is_read_once(lane: Lane) -> None:
 
 @pytest.mark.parametrize("name", ["", "Upper", "a b", "../x", "a'b", "x" * 64, "-a", "a\n"])
 def test_bad_names_are_refused(lane: Lane, name: str) -> None:
-    with pytest.raises(InvalidInput, match="is not a reader group's name"):
+    with raises("group_name_invalid"):
         create_reader_group(lane.database, name, [lane.name], request_id=unique("request"))
 
 
@@ -86,21 +86,21 @@ def test_what_is_wrong_with_the_arguments_is_said(shared_database: Database, lan
         given = {"streams": [lane.name], "request_id": unique("request"), **options}
         create_reader_group(shared_database, unique("group"), **given)  # type: ignore[arg-type]
 
-    with pytest.raises(InvalidInput, match="'middle' is no place"):
+    with raises("position_invalid 'middle'"):
         create(start="middle")
-    with pytest.raises(InvalidInput, match="on_gap is 'panic'"):
+    with raises("argument_invalid on_gap 'panic'"):
         create(on_gap="panic")
-    with pytest.raises(InvalidInput, match="no stream to read"):
+    with raises("group_without_streams"):
         create(streams=[])
-    with pytest.raises(NotFound, match="there is no stream no/such"):
+    with raises("stream_not_found no/such"):
         create(streams=[lane.name, stream_name("no/such")])
 
 
 def test_an_unknown_group_is_named(shared_database: Database, lane: Lane) -> None:
     group = Group(shared_database, "no-such-group", (lane,))
-    with pytest.raises(NotFound, match="there is no reader group no-such-group"):
+    with raises("group_not_found no-such-group"):
         group.reader()
-    with pytest.raises(NotFound, match="no-such-group"):
+    with raises("group_not_found no-such-group"):
         group.checkpoint("x")
 
 

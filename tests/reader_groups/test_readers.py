@@ -3,6 +3,7 @@
 import pytest
 
 from tests.controller.support import Lane, rows, while_held
+from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.errors import Fenced
 from weir.reader_groups.readers import expire
@@ -31,7 +32,7 @@ def test_coming_back_gives_a_new_token_and_fences_the_process_that_had_the_old_o
     before = group.reader("a")
     now = group.reader("a")
     assert now.token > before.token
-    with pytest.raises(Fenced, match="reader 'a' of group"):
+    with raises("reader_replaced 'a'"):
         before.renew()
     with pytest.raises(Fenced):
         before.open()

@@ -9,15 +9,11 @@ import pytest
 from sqlalchemy import Connection, exc, text
 
 from tests.controller.support import Lane, rows, run, unique
+from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.database.connection import copy_in
 from weir.errors import (
-    BadRows,
-    BatchFailed,
     Fenced,
-    InvalidInput,
-    NotFound,
-    Unavailable,
     WeirError,
 )
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -139,7 +135,7 @@ def test_rows_that_postgres_lost_in_a_crash_keep_the_positions_where_they_are(
     batch = reader.must_open()
     ready = stage(group, batch, table)
     as_owner(f"TRUNCATE weir_staging.{ready.staging}")  # what a crash does to it
-    with pytest.raises(Unavailable, match=r"has 0 of 2 rows that were staged for shop_\d+.numbers"):
+    with raises("staged_rows_lost 0 of 2"):
         reader.commit(batch, tables=[ready])
     assert (numbers(group, table), group.cut()) == ([], {"0.0": 0, "1.0": 0})
     reader.commit(batch, tables=[stage(group, batch, table)])
@@ -152,8 +148,7 @@ def test_rows_that_break_a_constraint_keep_the_positions_where_they_are(
     run(group.database, f"INSERT INTO {table} VALUES (2, 'there before')")
     reader = group.reader()
     batch = reader.must_open()
-    says = f"rows do not fit table {table}: duplicate key value violates unique constraint"
-    with pytest.raises(BadRows, match=says):
+    with raises(f"rows_refused {table}: duplicate key"):
         reader.commit(batch, tables=[stage(group, batch, table)])
     assert numbers(group, table) == [(2, "there before")]
     assert group.cut() == {"0.0": 0, "1.0": 0}
@@ -195,18 +190,17 @@ def test_what_is_no_table_for_results_is_refused_in_a_sentence(
 ) -> None:
     schema = table.partition(".")[0]
     as_owner(f"CREATE TABLE {schema}.hidden (n int)", f"CREATE VIEW {schema}.view AS SELECT 1 AS n")
-    for name, error, says in (
-        ("weir.stream", InvalidInput, "its schema is not for users"),
-        ("weir_staging.x", InvalidInput, "its schema is not for users"),
-        ("pg_catalog.pg_class", InvalidInput, "its schema is not for users"),
-        ("orders", InvalidInput, "write schema.table"),
-        ('shop."x"; DROP TABLE y', InvalidInput, "write schema.table"),
-        (f"{schema}.nowhere", NotFound, "there is no table .*nowhere .* create it first"),
-        (f"{schema}.view", InvalidInput, "view is not a table"),
-        (f"{schema}.hidden", InvalidInput, rf"weir_publisher, .* may not insert .* GRANT INSERT ON "
-         rf"{schema}.hidden TO weir_publisher"),
+    for name, wanted in (
+        ("weir.stream", "table_not_allowed"),
+        ("weir_staging.x", "table_not_allowed"),
+        ("pg_catalog.pg_class", "table_not_allowed"),
+        ("orders", "table_name_invalid"),
+        ('shop."x"; DROP TABLE y', "table_name_invalid"),
+        (f"{schema}.nowhere", "table_not_found nowhere"),
+        (f"{schema}.view", "table_not_allowed view"),
+        (f"{schema}.hidden", f"right_missing GRANT INSERT ON {schema}.hidden TO weir_publisher"),
     ):  # fmt: skip
-        with pytest.raises(error, match=says):
+        with raises(wanted):
             group.database.transaction(lambda c, name=name: read_table(c, name))
 
 
@@ -262,8 +256,7 @@ def test_a_column_that_is_changed_before_the_commit_keeps_the_positions_where_th
     batch = reader.must_open()
     ready = stage(group, batch, table, "7,seven\n")
     as_owner(f"ALTER TABLE {table} {change}")
-    says = f"column '(said|n|must)' of table {table} was changed after the rows were written"
-    with pytest.raises(BatchFailed, match=says) as failed:
+    with raises(f"table_changed column {table}") as failed:
         reader.commit(batch, tables=[ready])
     assert failed.value.retryable, "the next try sees the columns as they are now"
     assert rows(group.database, f"SELECT FROM {table}") == []
@@ -359,7 +352,7 @@ def test_a_tables_owner_gets_no_rights_of_the_jobs_by_a_trigger(
     before = rows(group.database, "SELECT count(*) FROM request")
     reader = group.reader()
     batch = reader.must_open()
-    says = "permission denied for schema weir|cannot set parameter|is deferrable, and before"
+    says = "permission denied for schema weir|cannot set parameter|trigger_deferrable"
     with pytest.raises((WeirError, exc.DBAPIError), match=says):
         reader.commit(batch, tables=[stage(group, batch, table)])
     assert rows(group.database, "SELECT count(*) FROM request") == before

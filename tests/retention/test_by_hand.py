@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.controller.support import Lane, unique
+from tests.raises import raises
 from tests.reader_groups.support import Group
-from weir.errors import InvalidInput, NotFound
 from weir.retention.manual_truncation import in_words, truncate_before
 
 
@@ -84,13 +84,13 @@ def test_a_place_of_a_group_needs_the_group_and_no_other_place_has_one(
 ) -> None:
     lane, subscriber, _ = read
     for place in ("position", "checkpoint noon"):
-        with pytest.raises(InvalidInput, match=f"'{place}' is a place of a reader group; name"):
+        with raises(f"position_needs_group '{place}'"):
             truncated(lane, place)
-        with pytest.raises(NotFound, match="no reader group nobody that reads stream"):
+        with raises("group_not_found nobody"):
             truncated(lane, place, "nobody")
-    with pytest.raises(NotFound, match="no checkpoint 'noon'"):
+    with raises("checkpoint_not_found 'noon'"):
         truncated(lane, "checkpoint noon", Group.made(lane).name)
-    with pytest.raises(InvalidInput, match="has no part in the place 'tail'"):
+    with raises("position_not_for_group 'tail'"):
         truncated(lane, "tail", subscriber.name)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.controller.support import Lane, unique
+from tests.raises import raises
 from tests.reader_groups.support import Group
 from tests.retention.support import DAY, decide, pass_time
 from weir.controller.update import update_stream
-from weir.errors import Truncated
 from weir.reader_groups.groups import fork_reader_group
 from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.update import update_reader_group
@@ -86,7 +86,7 @@ def test_who_has_read_up_to_its_end_can_become_a_subscriber_and_be_forked(lane: 
     assert group.reader().open() is None  # now it stands at the head, behind its end
     made = unique("fork")
     fork_reader_group(lane.database, group.name, made, request_id=made)
-    with pytest.raises(Truncated, match="5 events"):
+    with raises("events_truncated 5 events"):
         reset_reader_group(
             lane.database, group.name, "start", allow_repeat=True, request_id=unique("reset")
         )

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.controller.support import Lane, rows, run, unique
+from tests.raises import raises
 from tests.reader_groups.support import Group
 from tests.retention.support import DAY, pass_time
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
 from weir.database.connection import Database
-from weir.errors import InvalidInput
 from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.retention.capture import capture
 from weir.retention.delete_stream import delete_stream
@@ -173,7 +173,7 @@ def test_a_file_may_be_named_as_the_file_system_prints_it(lane: Lane) -> None:
     for path in ("", "/", "/out/d/batch=2", "/out/d/b=1/a=11", f"{file}2", "9" * 30):
         [(_, unknown)] = said(path)
         assert unknown.startswith("the database knows no file of this path; give it as in")
-    with pytest.raises(InvalidInput, match="which stream is not said: name it, as in nyc/flights"):
+    with raises("argument_missing stream"):
         lane.rows("SELECT * FROM why_kept(NULL, NULL)")
 
 

@@ -10,11 +10,11 @@ from sqlalchemy import event
 
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, run, unique
+from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort
 from weir.database.connection import Database
-from weir.errors import InvariantViolation
 from weir.retention.delete_stream import delete_stream
 from weir.warehouse import garbage
 from weir.warehouse.file_deletion import _delete, delete_here
@@ -243,7 +243,7 @@ def test_a_file_that_is_gone_already_is_forgotten(lane: Lane, tmp_path: Path) ->
 def test_the_warehouse_of_another_installation_is_not_touched(lane: Lane, tmp_path: Path) -> None:
     path = dead_file(lane, tmp_path)
     (tmp_path / MARKER).write_text("somebody else")
-    with pytest.raises(InvariantViolation, match="belongs to installation somebody else"):
+    with raises("warehouse_not_owned somebody else"):
         sweep(lane.database, str(tmp_path), 0.0)
     assert path.exists()
 
@@ -251,7 +251,7 @@ def test_the_warehouse_of_another_installation_is_not_touched(lane: Lane, tmp_pa
 def test_a_warehouse_that_lost_its_mark_is_not_touched(lane: Lane, tmp_path: Path) -> None:
     lane.append({"0.0": 3})
     path = dead_file(lane, tmp_path)
-    with pytest.raises(InvariantViolation, match="mount"):
+    with raises("warehouse_not_owned"):
         sweep(lane.database, str(tmp_path), 0.0)
     assert path.exists()
     assert len(rows(lane.database, "SELECT * FROM garbage")) == 1

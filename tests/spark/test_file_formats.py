@@ -30,8 +30,8 @@ def test_an_ending_that_says_no_format_asks_for_the_format(name: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         format_of(["a.csv", name])
     assert refused.value.sentence == (
-        f"the ending of the input file {name!r} does not say what it is; choose the format "
-        "parquet, csv or json."
+        f"the name of the input file {name!r} does not show its format; choose parquet, csv or "
+        "json."
     )
 
 
@@ -39,7 +39,7 @@ def test_files_of_several_formats_are_refused_by_name() -> None:
     with pytest.raises(InvalidInput) as refused:
         format_of(["a.csv", "b.csv", "c.parquet"])
     assert refused.value.sentence == (
-        "the endings of the input files say several formats ('a.csv' is csv and 'c.parquet' is "
-        "parquet); choose the format that all of them have, or append the files of each format by "
-        "themselves."
+        "the names of the input files show several formats ('a.csv' is csv and 'c.parquet' is "
+        "parquet); choose the one that all of them have, or append the files of each format "
+        "separately."
     )

@@ -11,9 +11,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from tests.raises import raises
 from tests.spark.installation import Installation, setting
 from weir.controller.transactions import Attempt, InputFile
-from weir.errors import InvariantViolation
 from weir.spark.inputs import BLOCK_BITS, Inputs, find_inputs, read_inputs
 
 KEYS = 40
@@ -130,7 +130,7 @@ def test_files_whose_ranks_interleave_are_refused_and_nothing_is_committed(
             bent = replace(other, first_seq=one.last_seq)
             weir.appender.commit([replace(staged, files=(one, bent))])
 
-    with pytest.raises(InvariantViolation, match="interleave"):
+    with raises("files_interleave"):
         commit_bent()
     assert weir.check(stream).empty
     assert weir.value("SELECT state FROM transactions") == "aborted"

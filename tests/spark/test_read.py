@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tests.raises import raises
 from tests.spark.installation import PLACE, Installation, to_pandas
 from tests.spark.xxh64 import position
 from weir.controller.read_plan import plan_of_bounds, plan_of_stream
 from weir.controller.transactions import Attempt
-from weir.errors import InvalidInput
 from weir.model.names import StreamName
 from weir.spark import stage
 from weir.spark.read import frame_of
@@ -229,7 +229,7 @@ def test_several_files_of_one_folder_are_told_apart_whatever_their_names_end_in(
 
 def test_reading_refuses_an_order_that_is_not_one(weir: Installation) -> None:
     stream = weir.create()
-    with pytest.raises(InvalidInput, match="'newest'"):
+    with raises("argument_invalid 'newest'"):
         weir.frame(stream, "newest")
 
 

@@ -169,7 +169,7 @@ def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
     weir.append(stream, rows(weir, 90, 20))
     weir.truncate(stream, "1.1=5")
     assert prune(weir.database, 0.0) != []
-    with pytest.raises(PySparkException, match=r"segment 0\.0 .* its metadata is pruned"):
+    with pytest.raises(PySparkException, match=r"segment 0\.0 .* \[metadata_pruned\]"):
         run("fail")
     assert run("skip") == list(range(95, 110))
 
@@ -177,13 +177,13 @@ def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
-        ("start", "[1]", "is not a stream cut in JSON"),
-        ("start", "5", "is not a stream cut in JSON"),
+        ("start", "[1]", "[cut_invalid]"),
+        ("start", "5", "[cut_invalid]"),
         ("start", '{"0.0": 11}', "InvalidInput: offset 11 does not exist in segment 0.0"),
-        ("end", '{"9.0": 1}', "segment 9.0"),
-        ("onGap", "ignore", "onGap is 'ignore'; use one of fail, skip"),
-        ("maxEvents", "0", "maxEvents is '0'; give a whole number, 1 or more"),
-        ("maxEvents", "many", "maxEvents is 'many'; give a whole number"),
+        ("end", '{"9.0": 1}', "[cut_segment_unknown]"),
+        ("onGap", "ignore", "onGap is 'ignore'; it must be one of fail, skip. [argument_invalid]"),
+        ("maxEvents", "0", "maxEvents is '0'; it must be a whole number, 1 or more"),
+        ("maxEvents", "many", "maxEvents is 'many'; it must be a whole number"),
     ],
 )
 def test_an_option_that_is_none_is_said(

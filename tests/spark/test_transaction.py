@@ -5,8 +5,8 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from tests.conftest import TestDatabase
+from tests.raises import raises
 from tests.spark.installation import Installation
-from weir.errors import NotFound
 from weir.model.names import StreamName, stream_name
 from weir.spark.transaction import Transaction, transaction
 
@@ -50,7 +50,7 @@ def test_what_raises_leaves_nothing_behind(weir: Installation) -> None:
             whole.append(stream, frame)
             whole.append(stream_name("s/nowhere"), frame)
 
-    with pytest.raises(NotFound, match="s/nowhere"):
+    with raises("stream_not_found s/nowhere"):
         half()
     assert visible(weir, [stream]) == []
     assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0

@@ -16,6 +16,7 @@ from sqlalchemy import exc
 
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
+from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.errors import BatchFailed, InvalidInput
 from weir.model.names import StreamName
@@ -259,7 +260,7 @@ def test_the_functions_own_troubles_in_the_driver_stop_the_run(
 
     group = weir.group(stream)
     for function in (asks, lambda events: database_away(1)):
-        with pytest.raises(BatchFailed, match="failed and stays open"):
+        with raises("batch_failed"):
             weir.consumer(group, function, "parquet:out", on_error="quarantine").run()
     assert_nothing_happened(weir)
 
@@ -279,7 +280,7 @@ def test_so_many_rejected_events_in_a_day_stop_every_run(
         assert report["rejected"] == 1
     weir.append(stream, [("key", 102)])
     for _ in range(2):
-        with pytest.raises(BatchFailed, match="2 of group readers were rejected in the last 24"):
+        with raises("too_many_rejected readers 2"):
             weir.consumer(group, fails, "parquet:out", on_error="quarantine").run()
     assert list(weir.facts(stream.rejected)["place"]) == [ROWS, ROWS + 1]
     assert weir.value("SELECT unread_events FROM lag") == 1

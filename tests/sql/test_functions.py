@@ -10,8 +10,8 @@ from tests.chance import cases, random_for
 from tests.controller.driver import Driver
 from tests.controller.model import GRID, Cut, as_json
 from tests.controller.support import Lane, database_for_many
+from tests.raises import raises
 from weir.database.connection import Database
-from weir.errors import NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.segment import Segment, parse_segment_name, segment_name
 from weir.model.stream_cut import FUTURE, StreamCut, first_behind, join, meet
@@ -147,5 +147,5 @@ def test_an_infinite_time_lies_before_or_after_all_others(database: Database) ->
 def test_a_name_with_more_than_two_parts_is_no_stream(database: Database) -> None:
     lane = Lane.made(database)
     for wrong in (f"{lane.name}/more", f"{lane.name}/", lane.name.scope):
-        with pytest.raises(NotFound, match="there is no stream"):
+        with raises("stream_not_found"):
             lane.rows("SELECT stream_id(:n)", n=wrong)

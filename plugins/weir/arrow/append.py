@@ -139,22 +139,22 @@ def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
         raise InvalidInput(
             "routing_key_needs_spark",
             f"the routing key of stream {attempt.stream} is the expression "
-            f"{attempt.routing_key!r}; append to it with Spark.",
+            f"{attempt.routing_key!r}, which only Spark can compute; append with Spark.",
         )
     names = {name.lower(): name for name in table.schema.names}
     if column.lower() not in names:
         raise InvalidInput(
             "routing_key_column_missing",
             f"the routing key of stream {attempt.stream} is {column!r}, but the rows have no such "
-            f"column (they have {', '.join(list(table.schema.names)[:8])}).",
+            f"column (they have {', '.join(list(table.schema.names)[:8])}); add it.",
         )
     keys = table[names[column.lower()]]
     if keys.null_count and attempt.on_missing_key != "spread":
         raise BadRows(
             "bad_rows",
             f"{keys.null_count:,} of {len(keys):,} rows have no routing key ({column}); fill it "
-            "in, or set on_missing_key to spread with weir_update_stream, or append with Spark to "
-            "quarantine them.",
+            "in, set on_missing_key to spread with weir_update_stream, or append with Spark, "
+            "which can quarantine them.",
         )
     lows = [segment.key_low for segment in _by_range(attempt)]
 
@@ -181,8 +181,8 @@ def _texts(keys: pa.ChunkedArray) -> list[str | None]:
     ):
         raise InvalidInput(
             "routing_key_needs_spark",
-            f"the routing key is {kind}, which Spark writes as text in its own way; append with "
-            "Spark, or make it a string.",
+            f"the routing key is {kind}, which only Spark can turn into text in the same way each "
+            "time; append with Spark, or cast it to a string.",
         )
     texts: list[str | None] = keys.cast(pa.string()).to_pylist()
     return texts

@@ -36,7 +36,7 @@ def read(
     """
     if order not in ORDERS:
         raise InvalidInput(
-            "argument_invalid", f"order is {order!r}; use one of {', '.join(ORDERS)}."
+            "argument_invalid", f"order is {order!r}; it must be one of {', '.join(ORDERS)}."
         )
     settings = settings or load()
     database = Database.of(settings)
@@ -51,7 +51,8 @@ def read(
         if column not in schema.names:
             raise InvalidInput(
                 "column_unknown",
-                f"stream {stream} has no column {column!r} (it has {', '.join(schema.names)}).",
+                f"stream {stream} has no column {column!r}; choose among its columns: "
+                f"{', '.join(schema.names)}.",
             )
     parts = [_read(settings.warehouse, s, schema, wanted) for s in slices]
     empty = pa.schema(

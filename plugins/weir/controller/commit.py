@@ -253,15 +253,21 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
             rolled=ready if repeated else rolled, repeated=repeated and not ready,
         )  # fmt: skip
     if found.outcome == "no stream":
-        raise NotFound("stream_deleted", f"stream number {attempt.stream_id} was deleted.")
+        raise NotFound(
+            "stream_deleted",
+            f"the stream with number {attempt.stream_id} was deleted; nothing can be done with it.",
+        )
     if found.outcome == "unknown":
-        raise NotFound("transaction_not_found", f"stream {name} has no transaction {number}.")
+        raise NotFound(
+            "transaction_not_found",
+            f"stream {name} has no transaction {number}; it may have been pruned.",
+        )
     if found.outcome == "fenced":
         now = "aborted" if found.state == "aborted" else f"held by attempt {found.attempt}"
         raise Fenced(
             "attempt_fenced",
-            f"transaction {number} of stream {name} is {now}; attempt {attempt.attempt} may not "
-            "commit it, and what it wrote will be deleted.",
+            f"transaction {number} of stream {name} is {now}, so attempt {attempt.attempt} may "
+            "not commit it; Weir will delete what it wrote.",
         )
     if found.outcome == "held":
         raise held_by_another(name, found.held)

@@ -60,9 +60,9 @@ def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int])
         if segment.number < row.next_segment_number and segment.epoch < (row.first_epoch or 0):
             raise Truncated(
                 "metadata_pruned",
-                f"segment {segment.name} of stream {row.stream} was truncated and its metadata is "
-                "pruned, so that nobody can say how many events are lost after this place; begin "
-                f"at the head, {json.dumps(row.head)}, or later.",
+                f"segment {segment.name} of stream {row.stream} was truncated and its metadata "
+                "was pruned, so the events lost after this position can't be counted; start at "
+                f"the head, {json.dumps(row.head)}, or later.",
             )
 
 

@@ -73,7 +73,7 @@ def close(connection: Connection, streams: Sequence[LockedStream], clock: int) -
     if early is not None:
         raise InvalidInput(
             "time_in_future",
-            f"{early:%Y-%m-%d %H:%M:%S.%f} UTC has not come yet; give an earlier time.",
+            f"{early:%Y-%m-%d %H:%M:%S.%f} UTC is in the future; give an earlier time.",
         )
     connection.execute(
         text(

@@ -80,7 +80,10 @@ def _locked(
         raise no_such_stream(missing[0])
     gone = set(ids) - {s.stream_id for s in found}
     if gone:
-        raise NotFound("stream_deleted", f"stream number {min(gone)} was deleted.")
+        raise NotFound(
+            "stream_deleted",
+            f"the stream with number {min(gone)} was deleted; nothing can be done with it.",
+        )
     return found
 
 
@@ -125,7 +128,9 @@ def no_such_stream(name: StreamName) -> NotFound:
 
 def not_active(name: StreamName, state: str) -> Conflict:
     """Return the sentence for a stream that cannot be changed any more."""
-    return Conflict("stream_not_active", f"stream {name} is {state}; it can't be changed any more.")
+    return Conflict(
+        "stream_not_active", f"stream {name} is {state}; it takes no more events and changes."
+    )
 
 
 @dataclass(frozen=True)
@@ -149,8 +154,8 @@ class LockedGroup:
         if generation is not None and generation != self.generation:
             raise Conflict(
                 "group_changed",
-                f"group {self.name} is of generation {self.generation}, not {generation}: it was "
-                "changed meanwhile; look at it again.",
+                f"reader group {self.name} has generation {self.generation}, not {generation}, "
+                "because it was changed in the meantime; read it again and repeat the change.",
             )
 
 
@@ -188,7 +193,9 @@ def lock_group_and_streams(
         connection, name, names=more, ids=[s for s, alive in before if alive]
     )
     if streams_of_group(connection, name) != before:
-        raise Conflict("group_changed", f"group {name} was changed at this moment; try again.")
+        raise Conflict(
+            "group_changed", f"reader group {name} was changed at the same time; try again."
+        )
     return locked, group
 
 

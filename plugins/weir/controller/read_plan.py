@@ -139,7 +139,7 @@ def plan(
         raise Truncated(
             "events_truncated",
             f"{lost} events of stream {name} after the cut {json.dumps(start)} were truncated; "
-            f"begin at the head, {json.dumps(stream.head)}, or later.",
+            f"start at the head, {json.dumps(stream.head)}, or later.",
         )
     return slices, fields
 

@@ -149,8 +149,8 @@ def _divide(blocks: Sequence[KeyRange], boundaries: Sequence[float]) -> list[Key
         if not any(block.low < boundary < block.high for block in blocks):
             raise InvalidInput(
                 "boundary_outside_segments",
-                f"boundary {boundary} does not lie inside the segments to replace "
-                f"({', '.join(map(str, blocks))}).",
+                f"boundary {boundary} does not lie inside the key ranges of the segments to seal, "
+                f"{', '.join(map(str, blocks))}; choose one inside them.",
             )
     ranges = []
     for block in blocks:

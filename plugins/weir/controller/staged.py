@@ -52,16 +52,17 @@ class Staged:
         if unknown := {file.segment_id for file in self.files} - known:
             raise InvariantViolation(
                 "unexpected_segment",
-                f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
-                f"{attempt.stream} wrote to segment {segment_name(min(unknown))}, which its epoch "
-                "does not have; nothing was committed.",
+                f"attempt {attempt.attempt} of transaction {attempt.transaction_number} of stream "
+                f"{attempt.stream} wrote to segment {segment_name(min(unknown))}, which is not in "
+                "its epoch; nothing was committed.",
             )
         for one, other in pairwise(self.in_order()):
             if one.segment_id == other.segment_id and one.last_seq >= other.first_seq:
                 raise InvariantViolation(
                     "files_interleave",
-                    f"the files {one.path} and {other.path} interleave (rank {one.last_seq} is not "
-                    f"below {other.first_seq}): order would be lost, so nothing was committed.",
+                    f"the files {one.path} and {other.path} interleave (rank {one.last_seq} is "
+                    f"not less than {other.first_seq}), so the order of events would be lost; "
+                    "nothing was committed.",
                 )
 
     def in_order(self) -> list[StagedFile]:

@@ -73,7 +73,8 @@ def create_in(
     if segments < configuration.min_segments:
         raise InvalidInput(
             "arguments_conflict",
-            f"segments is {segments}, fewer than min_segments, {configuration.min_segments}.",
+            f"segments is {segments}, which is less than min_segments "
+            f"({configuration.min_segments}); raise segments or lower min_segments.",
         )
     if fields is not None:
         fields = plain(fields)
@@ -131,7 +132,7 @@ def create_in(
         },
     ).one_or_none()
     if row is None:
-        raise Conflict("stream_exists", f"stream {name} exists already; choose another name.")
+        raise Conflict("stream_exists", f"stream {name} already exists; choose another name.")
     return int(row.stream_id)
 
 

@@ -141,9 +141,9 @@ def begin(
     if found.outcome == "other input":
         raise Conflict(
             "input_changed",
-            f"batch {batch_id!r} of writer {writer_id!r} is {found.state} in stream {name} "
-            "with another input (the same paths, but other sizes, times or options); append "
-            "changed data under other file names, or set append_again.",
+            f"batch {batch_id!r} of writer {writer_id!r} is already {found.state} in stream "
+            f"{name} with another input (the same paths, but other sizes, times or options); "
+            "append changed data under new file names, or set append_again.",
         )
     if found.outcome == "held":
         raise held_by_another(name, found.held)
@@ -164,7 +164,7 @@ def held_by_another(name: StreamName, held: dict[str, Any]) -> Conflict:
     """Return the error for an append of which another, committed one holds a file."""
     return Conflict(
         "file_already_appended",
-        f"file {held['path']!r} is in stream {name} already: transaction "
+        f"file {held['path']!r} is already in stream {name}: transaction "
         f"{held['transaction_number']} of {held['source']} appended it at "
         f"{datetime.fromisoformat(held['ended_at']):%Y-%m-%d %H:%M:%S} UTC; leave it out, or set "
         "append_again to append its rows a second time.",
@@ -181,8 +181,8 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
     if lease > longest:
         raise InvalidInput(
             "lease_too_long",
-            f"a lease of {lease:g} s is longer than a transaction may take, {longest:g} s "
-            "(transaction_max); ask for a shorter one.",
+            f"the lease is {lease:g} s, but a transaction may take at most {longest:g} s "
+            "(transaction_max); ask for a shorter lease.",
         )
     parameters = {
         "stream_id": attempt.stream_id,
@@ -218,21 +218,21 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
         raise Conflict(
             "transaction_too_long",
             f"the lease of transaction {attempt.transaction_number} of stream {attempt.stream} "
-            f"cannot be renewed by {lease:g} s: it may take no longer than {longest:g} s "
-            "(transaction_max); commit it before its lease runs out.",
+            f"can't be renewed by {lease:g} s, because a transaction may take at most {longest:g} "
+            "s (transaction_max); commit it before its lease expires.",
         )
     if found is None:
-        why = "is gone, with its stream"
+        why = "does not exist any more, because its stream was deleted"
     elif found.attempt != attempt.attempt:
         why = f"was taken over by attempt {found.attempt}"
     elif found.state == "aborted":
         why = "was aborted"
     else:
-        why = f"ran longer than {longest:.0f} s (transaction_max)"
+        why = f"took longer than {longest:.0f} s (transaction_max)"
     raise Fenced(
         "attempt_fenced",
-        f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
-        f"{attempt.stream} {why}.",
+        f"attempt {attempt.attempt} of transaction {attempt.transaction_number} of stream "
+        f"{attempt.stream} {why}; try again.",
     )
 
 
@@ -248,8 +248,8 @@ def check_attempt(connection: Connection, attempt: Attempt) -> None:
     if held is None:
         raise Fenced(
             "attempt_fenced",
-            f"attempt {attempt.attempt} at transaction {attempt.transaction_number} of stream "
-            f"{attempt.stream} was taken over or aborted.",
+            f"attempt {attempt.attempt} of transaction {attempt.transaction_number} of stream "
+            f"{attempt.stream} was taken over or aborted; try again.",
         )
 
 

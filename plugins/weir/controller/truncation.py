@@ -85,9 +85,9 @@ def _truncate(
         began = head.offsets.get(behind, "after it")
         raise InvalidInput(
             "cut_before_head",
-            f"the cut lies behind the head of stream {stream.name} in segment {behind.name}: it "
-            f"has {wanted.offsets[behind]} there, and the head is at {began}; the head only moves "
-            "forward.",
+            f"the cut is before the head of stream {stream.name} in segment {behind.name}: it has "
+            f"offset {wanted.offsets[behind]}, and the head is at {began}; give a cut at or after "
+            "the head.",
         )
     lost = lost_to(connection, stream, wanted)
     others = lost_to(connection, stream, wanted, subscribers=False)

@@ -220,8 +220,9 @@ class Database:
                 if state in _SOON and over:
                     raise Busy(
                         "lock_held",
-                        f"another session has held a lock for {now - begun:.0f} s ({reason})"
-                        f"{self._oldest()}: end it if it is stuck, or try again.",
+                        f"another session has held a lock for {now - begun:.0f} s "
+                        f"({reason}){self._oldest()}; end that session if it is stuck, or try "
+                        "again.",
                     ) from None
                 if "unsupported startup parameter" in reason:
                     reason += "; behind a pooler in transaction mode, set pooler = true"

@@ -29,7 +29,7 @@ def check(dsn: str, setting: str) -> dict[str, str]:
     if url and url[1] not in ("postgresql", "postgres"):
         raise InvalidInput(
             "connection_string_invalid",
-            f"{setting} is not a URL of Postgres: begin it with postgresql://.",
+            f"{setting} is not a Postgres URL; begin it with postgresql://.",
         )
     try:
         parts: dict[str, str] = psycopg2.extensions.parse_dsn(dsn)
@@ -42,11 +42,11 @@ def check(dsn: str, setting: str) -> dict[str, str]:
     if at and ("/" in user or "@" in rest):
         raise InvalidInput(
             "connection_string_invalid",
-            f"{setting} is a URL that can be read in two ways: {_ENCODE}.",
+            f"{setting} is an ambiguous URL; {_ENCODE}.",
         )
     if not re.fullmatch(r"[0-9, ]*", parts.get("port", "")):
         raise InvalidInput(
-            "connection_string_invalid", f"{setting} has a port that is no number: {_ENCODE}."
+            "connection_string_invalid", f"the port of {setting} is not a number; {_ENCODE}."
         )
     return parts
 

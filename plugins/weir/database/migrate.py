@@ -59,7 +59,9 @@ def upgrade(dsn: str, folder: Path | None = None) -> None:
         reason = str(error.orig).strip().splitlines()[0]
         reason = connection_string.masked(reason, dsn)
         raise Unavailable(
-            "database_not_migrated", f"the database can't be migrated: {reason}"
+            "database_not_migrated",
+            f"the database can't be migrated ({reason}); check that it runs and that its owner "
+            "may log in.",
         ) from None
 
 

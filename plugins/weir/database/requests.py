@@ -47,8 +47,8 @@ class Request:
         if row.arguments != self._hash:
             raise Conflict(
                 "request_reused",
-                f"request {self.request_id!r} has already done {self.operation} on {self.object} "
-                "with other arguments; use another request id for a new request.",
+                f"request {self.request_id!r} was already used for {self.operation} on "
+                f"{self.object} with other arguments; use another request id.",
             )
         return dict(row.result)
 

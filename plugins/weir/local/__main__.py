@@ -86,7 +86,7 @@ def _passwords(installation: Installation) -> dict[str, str]:
     except FileNotFoundError:
         raise Conflict(
             "not_started",
-            f"there is no Airflow in {installation.state} yet: `{_make('up')}` makes it.",
+            f"there is no Airflow in {installation.state} yet; create it with `{_make('up')}`.",
         ) from None
     return found
 
@@ -134,13 +134,15 @@ def clean(installation: Installation, yes: bool) -> int:
         return 0
     if not (state / "postgres.lock").is_file():
         raise InvalidInput(
-            "not_a_state_folder", f"{state} is no state folder of Weir: nothing was removed."
+            "not_a_state_folder",
+            f"{state} is not a state folder of Weir, so nothing was removed; check the path.",
         )
     named = " and ".join(map(str, installation.folders()))
     if not yes:
         if not sys.stdin.isatty():
             raise InvalidInput(
-                "confirmation_missing", f"YES=1 (or --yes) is needed to remove {named}."
+                "confirmation_missing",
+                f"{named} would be deleted for good; confirm with YES=1 (or --yes).",
             )
         if input(f"Remove {named} with all streams in it? [y/N] ").strip().lower() != "y":
             print("Nothing was removed.")
@@ -186,7 +188,7 @@ def main() -> int:
         print(f"weir: {error}", file=sys.stderr)
     except PermissionError as error:
         owner = Conflict(
-            "wrong_user", f"{error.filename} belongs to another user: run this as that user."
+            "wrong_user", f"{error.filename} belongs to another user; run this as that user."
         )
         print(f"weir: {owner}", file=sys.stderr)
     except KeyboardInterrupt:

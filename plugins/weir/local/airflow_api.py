@@ -64,7 +64,7 @@ class AirflowApi:
             except NotFound:
                 if time.monotonic() > end:
                     raise NotFound(
-                        "dag_not_found", f"Airflow knows no DAG {dag_id!r}.{self._imports()}"
+                        "dag_not_found", f"Airflow has no DAG {dag_id!r}.{self._imports()}"
                     ) from None
                 time.sleep(0.5)
 
@@ -74,7 +74,9 @@ class AirflowApi:
         while (state := self.get(_run(dag_id, run_id))["state"]) not in _DONE:
             if time.monotonic() > end:
                 raise Unavailable(
-                    "run_not_over", f"{dag_id} {run_id} is still {state} after {timeout:.0f} s."
+                    "run_not_over",
+                    f"run {run_id} of {dag_id} is still {state} after {timeout:.0f} s; look at it "
+                    "in Airflow.",
                 )
             time.sleep(0.3)
         if state == "failed":

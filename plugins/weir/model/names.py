@@ -45,7 +45,7 @@ def stream_name(text: str, *, reserved: bool = True) -> StreamName:
     if match is None:
         raise InvalidInput(
             "stream_name_invalid",
-            f"{text!r} is not a stream name: write scope/stream, each part {RULE}.",
+            f"{text!r} is not a valid stream name; write scope/stream, each part {RULE}.",
         )
     if match[2].endswith(REJECTED) and not reserved:
         raise InvalidInput(
@@ -59,7 +59,8 @@ def reader_group_name(text: str) -> str:
     """Return the name of a reader group unchanged. Raises InvalidInput with the rule."""
     if not isinstance(text, str) or _GROUP.fullmatch(text) is None:
         raise InvalidInput(
-            "group_name_invalid", f"{text!r} is not a reader group's name: use {RULE} characters."
+            "group_name_invalid",
+            f"{text!r} is not a valid name of a reader group; use {RULE} characters.",
         )
     return text
 
@@ -69,8 +70,8 @@ def reader_label(text: str) -> str:
     if _LABEL.fullmatch(text) is None:
         raise InvalidInput(
             "label_invalid",
-            f"{text!r} is no label of a reader: use letters, digits, '.', '_' and '-', at most 63, "
-            "beginning with a letter or digit.",
+            f"{text!r} is not a valid label of a reader; use at most 63 letters, digits, '.', '_' "
+            "and '-', beginning with a letter or digit.",
         )
     return text
 
@@ -89,7 +90,7 @@ def unstorable(text: str) -> str:
 def check_text(what: str, text: str) -> str:
     """Return a text unchanged if Postgres can store it. Raises InvalidInput with its value."""
     if why := unstorable(text):
-        raise InvalidInput("text_invalid", f"{what} {shortened(text)} {why}; leave that out.")
+        raise InvalidInput("text_invalid", f"{what} {shortened(text)} {why}; remove that.")
     return text
 
 
@@ -111,8 +112,8 @@ def check_user_columns(columns: list[str]) -> None:
         if lower.startswith("_weir") or lower in _RESERVED_COLUMNS:
             raise InvalidInput(
                 "column_name_reserved",
-                f"column {column!r} has a reserved name: columns may not begin with _weir nor be "
-                f"called {', '.join(sorted(_RESERVED_COLUMNS))}; rename it.",
+                f"column {column!r} has a reserved name (_weir... and "
+                f"{', '.join(sorted(_RESERVED_COLUMNS))} are reserved); rename it.",
             )
     counted = Counter(column.lower() for column in columns)
     duplicates = {c for c in columns if counted[c.lower()] > 1}

@@ -40,14 +40,14 @@ class Policy:
                 if limit is not None and not 1 <= limit <= most:
                     raise InvalidInput(
                         "argument_invalid",
-                        f"the {which} {unit} of retention is {limit}; give more than 0 and no more "
-                        f"than {say(most)}, or none to have no such limit.",
+                        f"the {which} {unit} of retention is {limit}; it must be more than 0 and "
+                        f"at most {say(most)}, or none for no limit.",
                     )
             if low is not None and high is not None and high < low:
                 raise InvalidInput(
                     "arguments_conflict",
-                    f"the maximum {unit} of retention, {say(high)}, is below the minimum, "
-                    f"{say(low)}; raise the maximum or lower the minimum.",
+                    f"the maximum {unit} of retention is {say(high)}, which is less than the "
+                    f"minimum, {say(low)}; raise the maximum or lower the minimum.",
                 )
 
 
@@ -56,6 +56,6 @@ def check_every(setting: str, seconds: int | None) -> None:
     if seconds is not None and not 1 <= seconds <= LONGEST:
         raise InvalidInput(
             "argument_invalid",
-            f"{setting} is {seconds} s; give more than 0 and no more than {say_age(LONGEST)}, or "
-            "none for every run of its DAG.",
+            f"{setting} is {seconds} s; it must be more than 0 and at most {say_age(LONGEST)}, or "
+            "none to do it in every run of the DAG.",
         )

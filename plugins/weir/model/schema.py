@@ -20,7 +20,9 @@ def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[
     """
     given = plain(given)
     if not given:
-        raise InvalidInput("no_columns", f"the rows for stream {stream} have no column.")
+        raise InvalidInput(
+            "no_columns", f"the rows for stream {stream} have no columns; append at least one."
+        )
     if current is None:
         return [{**field, "nullable": True} for field in given]
     known = {field["name"]: field for field in current}
@@ -32,15 +34,15 @@ def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[
             if not same_type(known[name]["type"], field["type"]):
                 raise InvalidInput(
                     "column_type_differs",
-                    f"column {name!r} is {show(field['type'])}, but {show(known[name]['type'])} in "
-                    f"stream {stream}; cast it before appending (columns may be added, their "
-                    "types can't change).",
+                    f"column {name!r} is {show(field['type'])}, but {show(known[name]['type'])} "
+                    f"in stream {stream}; cast it before appending (a column's type can't "
+                    "change).",
                 )
         elif name.lower() in by_lower:
             raise InvalidInput(
                 "column_case_differs",
-                f"column {name!r} differs from {by_lower[name.lower()]!r} of stream {stream} only "
-                "in the case of its letters; rename it.",
+                f"column {name!r} differs from column {by_lower[name.lower()]!r} of stream "
+                f"{stream} only in upper and lower case; rename it.",
             )
         else:
             added.append({**field, "nullable": True})
@@ -48,12 +50,14 @@ def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[
     missing = [n for n, f in known.items() if not f["nullable"] and n not in names]
     if missing:
         raise InvalidInput(
-            "column_missing", f"column {missing[0]!r} of stream {stream} is missing and may not be."
+            "column_missing",
+            f"column {missing[0]!r} of stream {stream} is required, but the rows do not have it; "
+            "add it.",
         )
     if len(added) == len(given):
         raise InvalidInput(
             "columns_unknown",
-            f"none of the columns {', '.join(f['name'] for f in given[:5])} is in stream {stream} "
+            f"stream {stream} has none of the columns {', '.join(f['name'] for f in given[:5])} "
             f"(it has {', '.join(list(known)[:5])}); check that this is the right file.",
         )
     return [*current, *added] if added else current
@@ -68,7 +72,7 @@ def combine(stream: str, current: list[Field] | None, planned: list[Field]) -> l
         return merge(stream, current, planned)
     except InvalidInput as error:
         raise Conflict(
-            "schema_changed", f"another append changed the schema meanwhile: {error.sentence}"
+            "schema_changed", f"another append changed the schema in the meantime: {error.sentence}"
         ) from None
 
 
@@ -83,8 +87,8 @@ def plain(fields: list[Field]) -> list[Field]:
     if len(fields) > MOST_COLUMNS:
         raise InvalidInput(
             "too_many_columns",
-            f"{len(fields):,} columns are more than the {MOST_COLUMNS:,} that a stream may have; "
-            "put some of them into a map.",
+            f"the rows have {len(fields):,} columns, but a stream may have at most "
+            f"{MOST_COLUMNS:,}; put some of them into a map.",
         )
     for field in fields:
         _check_names(field)
@@ -109,8 +113,8 @@ def _check_names(field: Field, above: tuple[str, ...] = ()) -> Field:
     if len(path) > DEEPEST:
         raise InvalidInput(
             "nested_too_deep",
-            f"column {path[0]!r} is nested more than {DEEPEST} deep, which readers of Parquet "
-            "refuse; append its inner part as a text.",
+            f"column {path[0]!r} is nested more than {DEEPEST} levels deep, which Parquet readers "
+            "refuse; append its inner part as text.",
         )
     _each(field["type"], lambda part: _check_names(part, path))
     return field

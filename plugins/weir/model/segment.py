@@ -46,8 +46,8 @@ def segment_id(number: int, epoch: int) -> int:
     if not (0 <= number < _NUMBERS and 0 <= epoch < _EPOCHS):
         raise InvalidInput(
             "segment_name_invalid",
-            f"there is no segment number {number} of epoch {epoch}: a number lies between 0 and "
-            f"{_NUMBERS - 1}, an epoch between 0 and {_EPOCHS - 1}.",
+            f"segment number {number} of epoch {epoch} can't exist; give a number from 0 to "
+            f"{_NUMBERS - 1} and an epoch from 0 to {_EPOCHS - 1}.",
         )
     return epoch * _NUMBERS + number
 
@@ -62,6 +62,6 @@ def parse_segment_name(text: str) -> int:
     match = _NAME.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise InvalidInput(
-            "segment_name_invalid", f"{text!r} is not a segment: write number.epoch, such as 5.1."
+            "segment_name_invalid", f"{text!r} is not a segment; write number.epoch, such as 5.1."
         )
     return segment_id(int(match[1]), int(match[2]))

@@ -62,20 +62,21 @@ class Configuration:
             if self.target_rate is not None or self.scale_factor is not None:
                 raise InvalidInput(
                     "arguments_conflict",
-                    "target_rate and scale_factor have no meaning while scaling is 'fixed'; leave "
-                    "them out, or choose event_rate or byte_rate.",
+                    "target_rate and scale_factor have no effect when scaling is 'fixed'; leave "
+                    "them out, or set scaling to event_rate or byte_rate.",
                 )
             return
         if self.target_rate is None or self.target_rate < 1:
             raise InvalidInput(
                 "argument_invalid",
-                f"target_rate is {self.target_rate}; scaling by {self.scaling} needs a whole "
-                "number per second and segment, 1 or more.",
+                f"target_rate is {self.target_rate}; with scaling {self.scaling} it must be a "
+                "whole number per second and segment, 1 or more.",
             )
         if self.scale_factor is None or self.scale_factor < 2:
             raise InvalidInput(
                 "argument_invalid",
-                f"scale_factor is {self.scale_factor}; a segment is split into 2 or more.",
+                f"scale_factor is {self.scale_factor}; it must be 2 or more, because a segment is "
+                "split into at least two.",
             )
 
     def changed(self, changes: dict[str, Any]) -> "Configuration":
@@ -86,13 +87,13 @@ class Configuration:
         if changes.get("routing_key", self.routing_key) != self.routing_key:
             raise InvalidInput(
                 "routing_key_fixed",
-                "the routing key of a stream can't change, because the order of its events rests "
-                "on it; create another stream.",
+                "the routing key of a stream can't change, because the order of its events "
+                "depends on it; create another stream.",
             )
         unknown = set(changes) - {one.name for one in fields(self)}
         if unknown:
             raise InvalidInput(
-                "argument_unknown", f"{min(unknown)!r} is not a setting of a stream."
+                "argument_unknown", f"a stream has no setting {min(unknown)!r}; check its name."
             )
         if changes.get("scaling") == "fixed":
             changes = {"target_rate": None, "scale_factor": None, **changes}
@@ -113,4 +114,6 @@ def check_count(setting: str, count: int) -> None:
 
 def _one_of(setting: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise InvalidInput("argument_invalid", f"{setting} is {value!r}; use one of {choices}.")
+        raise InvalidInput(
+            "argument_invalid", f"{setting} is {value!r}; it must be one of {choices}."
+        )

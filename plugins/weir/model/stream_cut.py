@@ -219,7 +219,7 @@ def meet(cuts: Iterable[StreamCut]) -> StreamCut:
     cuts = list(cuts)
     if not cuts:
         raise InvalidInput(
-            "cut_invalid", "there is no lower bound of no stream cuts; give at least one."
+            "cut_invalid", "an empty list of stream cuts has no lower bound; give at least one cut."
         )
     front = _Front.of({segment for cut in cuts for segment in cut.offsets})
     # A segment that owns its whole range waits in no cut, so every cut that lists it has an offset.
@@ -261,14 +261,17 @@ def check_valid(cut: StreamCut, later: Iterable[Segment], ends: Mapping[int, int
     segment and the reason.
     """
     if not cut.offsets:
-        raise InvalidInput("cut_empty", "the stream cut is empty; list the segments to read next.")
+        raise InvalidInput(
+            "cut_empty",
+            "the stream cut is empty; list the segments to read next with their offsets.",
+        )
     for segment, offset in cut.present.items():
         end = ends[segment.segment_id]
         if not 0 <= offset <= end:
             raise InvalidInput(
                 "offset_invalid",
-                f"offset {offset} does not exist in segment {segment.name}: choose one between 0 "
-                f"and its end, {end}.",
+                f"offset {offset} does not exist in segment {segment.name}; choose one from 0 to "
+                f"its end, {end}.",
             )
     _check_states(cut)
     _check_covers(cut)
@@ -282,7 +285,8 @@ def read_entries(value: object) -> dict[int, Offset]:
     """
     if not isinstance(value, Mapping):
         raise InvalidInput(
-            "cut_invalid", f'{value!r} is not a stream cut: write {{"0.0": 12, "5.1": "future"}}.'
+            "cut_invalid",
+            f'{value!r} is not a stream cut; write, for example, {{"0.0": 12, "5.1": "future"}}.',
         )
     return {parse_segment_name(name): _offset(name, offset) for name, offset in value.items()}
 
@@ -297,7 +301,9 @@ def read_text(text: str) -> dict[int, Offset]:
         # Endless nesting raises RecursionError, an endless number ValueError.
         except (ValueError, RecursionError) as error:
             raise InvalidInput(
-                "cut_invalid", f"the stream cut is not valid JSON: {error}."
+                "cut_invalid",
+                f'the stream cut is not valid JSON ({error}); write, for example, {{"0.0": 12, '
+                '"5.1": "future"}.',
             ) from error
         return read_entries(value)
     entries: list[tuple[str, object]] = []
@@ -306,8 +312,8 @@ def read_text(text: str) -> dict[int, Offset]:
         if match is None:
             raise InvalidInput(
                 "cut_invalid",
-                f"{part.strip()!r} is not an entry of a stream cut: write segment=offset, such as "
-                "0.0=12 or 5.1=future, with commas between them.",
+                f"{part.strip()!r} is not an entry of a stream cut; write segment=offset, such as "
+                "0.0=12 or 5.1=future, separated by commas.",
             )
         entries.append((match[1], int(match[2]) if _COUNT.fullmatch(match[2]) else match[2]))
     return read_entries(_unique(entries))
@@ -325,8 +331,8 @@ def _look_up(
         if segment_id not in segments:
             raise InvalidInput(
                 "cut_segment_unknown",
-                f"the stream has no segment {segment_name(segment_id)}: it never existed or was "
-                "deleted; choose a cut at or after the head.",
+                f"the stream has no segment {segment_name(segment_id)}, because it never existed "
+                "or was deleted; choose a cut at or after the head.",
             )
     return {segments[segment_id]: offset for segment_id, offset in entries.items()}
 
@@ -338,7 +344,7 @@ def _offset(name: str, value: object) -> Offset:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidInput(
             "offset_invalid",
-            f"segment {name} has offset {value!r}: write a whole number, 0 or more, or "
+            f"segment {name} has offset {value!r}; write a whole number, 0 or more, or "
             f"{FUTURE.value!r}.",
         )
     return value
@@ -349,7 +355,7 @@ def _unique(entries: Iterable[tuple[str, object]]) -> dict[str, object]:
     for name, value in entries:
         if name in unique:
             raise InvalidInput(
-                "segment_named_twice", f"the stream cut lists {name!r} twice; write it once."
+                "segment_named_twice", f"the stream cut lists segment {name!r} twice; list it once."
             )
         unique[name] = value
     return unique
@@ -362,15 +368,15 @@ def _check_states(cut: StreamCut) -> None:
         if offset is FUTURE and whole[segment]:
             raise InvalidInput(
                 "cut_begins_with_future",
-                f"segment {segment.name} is listed as future but no listed segment comes before "
-                "it: give it an offset, or list the segment that is read first.",
+                f"the stream cut lists segment {segment.name} as future, but lists no predecessor "
+                "of it; give it an offset, or list the predecessor that is read next.",
             )
         if offset is not FUTURE and not whole.get(segment, False):
             older = next(s for s in cut.offsets if s < segment and s.overlaps(segment))
             raise InvalidInput(
                 "cut_overlaps",
-                f"segment {segment.name} has an offset but overlaps {older.name}, which comes "
-                f"before it and is not yet passed: list {segment.name} as future or leave it out.",
+                f"segment {segment.name} has an offset, but the stream cut has not passed its "
+                f"predecessor {older.name} yet; list {segment.name} as future or leave it out.",
             )
 
 
@@ -381,8 +387,8 @@ def _check_covers(cut: StreamCut) -> None:
     if gaps:
         raise InvalidInput(
             "cut_has_gap",
-            f"no segment of the stream cut holds the keys {gaps[0]}: add the one that is read next "
-            "there, as future if one of its predecessors is listed.",
+            f"the stream cut has no segment for the keys {gaps[0]}; add the segment to read next "
+            "there, as future if the cut lists one of its predecessors.",
         )
 
 
@@ -398,6 +404,6 @@ def _check_nothing_left_out(cut: StreamCut, later: Iterable[Segment]) -> None:
                 raise InvalidInput(
                     "cut_unreachable",
                     f"segment {segment.name} comes after {older}, which is unread, and before "
-                    f"{newer}, which therefore cannot be reached: list {segment.name} as future "
-                    f"in place of {newer}.",
+                    f"{newer}, which can't be reached yet; list {segment.name} as future in place "
+                    f"of {newer}.",
                 )

@@ -148,7 +148,7 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
         if name not in known:
             raise InvalidInput(
                 "argument_unknown",
-                f"{name!r} is not an argument of this job; it takes {', '.join(known) or 'none'}.",
+                f"this job has no argument {name!r}; it takes {', '.join(known) or 'none'}.",
             )
     values = {}
     for name, one in known.items():
@@ -166,8 +166,7 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
                 holds = "holds" if isinstance(value, list) else "is"
                 raise InvalidInput(
                     "argument_invalid",
-                    f"{name} {holds} {shortened(part)}, which is not a text that can be kept: it "
-                    f"{why}.",
+                    f"{name} {holds} {shortened(part)}, which can't be stored as text: it {why}.",
                 )
         if not _fits(value, schema) or _holds_quotes(value):
             raise _refusal(name, value, schema)
@@ -208,8 +207,8 @@ def _refusal(name: str, value: Any, schema: dict[str, Any]) -> InvalidInput:
             if (meant := _within_quotes(part)) is not None:
                 return InvalidInput(
                     "argument_invalid",
-                    f"{name} holds {part!r}, which is not one entry; write {meant} by itself: one "
-                    "entry a line, without brackets, quotes and commas.",
+                    f"{name} holds {part!r}, which is not one entry; write {meant} on a line of "
+                    "its own, without brackets, quotes and commas.",
                 )
             if not _fits(part, schema["items"]):
                 wanted = _wanted(schema["items"], part)

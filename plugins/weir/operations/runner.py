@@ -209,7 +209,8 @@ def _object(written: str, what: str) -> dict[str, Any]:
         ) from None
     if not isinstance(found, dict):
         raise InvalidInput(
-            "json_invalid", f"{what} are {shortened(found)}, which is not a JSON object."
+            "json_invalid",
+            f"{what} are {shortened(found)}, which is not a JSON object; give one JSON object.",
         )
     return found
 
@@ -221,7 +222,8 @@ def _run_id(written: str, name: str) -> RunId:
     except TypeError:
         known = ", ".join(one.name for one in fields(RunId))
         raise InvalidInput(
-            "argument_invalid", f"--run is {shortened(written)}; it takes {known}."
+            "argument_invalid",
+            f"--run is {shortened(written)}; it must be a JSON object with {known}.",
         ) from None
     check_text("--run", str(run))
     return run
@@ -263,8 +265,9 @@ def handed_over(database: Database, run: RunId, job: str) -> dict[str, Any]:
     if row is None:
         raise InvalidInput(
             "arguments_not_handed_over",
-            f"no arguments were handed over to job {job} of run {run}, try {run.try_number}, in "
-            "the database that this machine's weir.toml names; give them with --arguments.",
+            f"the database has no arguments for job {job} of run {run}, try {run.try_number}; "
+            "check that this machine's weir.toml names the same database as Airflow's, or pass "
+            "them with --arguments.",
         )
     return dict(row.arguments)
 

@@ -235,8 +235,8 @@ class UpdateStream:
                 if re.fullmatch(TAG_PATTERN, tag) is None:
                     raise InvalidInput(
                         "argument_invalid",
-                        f"tags holds {tag!r}, which is not a tag without blanks at its ends (- "
-                        "alone removes the tags).",
+                        f"tags holds {tag!r}, which is not a tag: a tag has no blanks at its "
+                        "ends, and - removes all tags only if it is the only entry.",
                     )
         return changes | _retention_of(self)
 

@@ -20,26 +20,27 @@ def load_function(name: str, packages: Sequence[str]) -> Callable[..., Any]:
     """
     if re.fullmatch(FUNCTION_PATTERN, name) is None:
         raise InvalidInput(
-            "function_name_invalid", f"{name!r} is not a function's name; write module:function."
+            "function_name_invalid",
+            f"{name!r} is not the name of a function; write module:function.",
         )
     module, _, function = name.partition(":")
     if module.split(".")[0] not in packages:
         allowed = ", ".join(packages) or "none is configured"
         raise InvalidInput(
             "function_not_allowed",
-            f"function {name!r} is not in a package that functions may come from ({allowed}); add "
-            "its package to function_packages in weir.toml.",
+            f"function {name!r} is not in an allowed package ({allowed}); add its package to "
+            "function_packages in weir.toml.",
         )
     try:
         found = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise InvalidInput(
             "function_not_loadable",
-            f"function {name!r} can't be loaded: {error}; check its name, and function_path in "
+            f"function {name!r} can't be loaded ({error}); check its name, and function_path in "
             "weir.toml.",
         ) from None
     if not callable(found):
-        raise InvalidInput("function_not_loadable", f"{name!r} is not a function.")
+        raise InvalidInput("function_not_loadable", f"{name!r} is not a function; name one.")
     # A function that a module of the package imports is not a function of the package.
     own = found
     while isinstance(own, functools.partial):
@@ -48,7 +49,7 @@ def load_function(name: str, packages: Sequence[str]) -> Callable[..., Any]:
     if str(origin).split(".")[0] not in packages:
         raise InvalidInput(
             "function_not_allowed",
-            f"{name!r} is imported there from {origin!r}, which is not in a package that functions "
-            "may come from; define a function for it in the package itself.",
+            f"{name!r} is only imported there from {origin!r}, which is not an allowed package; "
+            "define the function in the package itself.",
         )
     return found  # type: ignore[no-any-return]  # checked just now

@@ -22,7 +22,8 @@ def check_held(connection: Connection, batch: Batch) -> Held:
     if held.state == "split":
         raise Fenced(
             "batch_split",
-            f"batch {batch.batch_id} of group {batch.group} was split; read its halves.",
+            f"batch {batch.batch_id} of reader group {batch.group} was split; read the two "
+            "batches that replace it.",
         )
     return held
 
@@ -36,13 +37,13 @@ def held_or_split(connection: Connection, batch: Batch) -> Held:
     if row is not None and row.state == "abandoned":
         raise Fenced(
             "batch_abandoned",
-            f"batch {batch.batch_id} was abandoned when group {batch.group} was reset; what this "
-            "attempt wrote will be deleted.",
+            f"batch {batch.batch_id} was abandoned because reader group {batch.group} was reset; "
+            "Weir will delete what this attempt wrote.",
         )
     if row is None or row.token != batch.token:
         raise Fenced(
             "batch_taken_over",
-            f"batch {batch.batch_id} of group {batch.group} was taken over from reader "
-            f"{batch.reader_id!r}; what this attempt wrote will be deleted.",
+            f"batch {batch.batch_id} of reader group {batch.group} was taken over from reader "
+            f"{batch.reader_id!r}; Weir will delete what this attempt wrote.",
         )
     return Held(row.state, [list(map(Bound.of, part)) for part in row.rest])

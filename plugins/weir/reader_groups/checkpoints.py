@@ -46,7 +46,7 @@ def checkpoint(
     if name is not None and not (0 < len(name) <= 200 and name.isprintable()):
         raise InvalidInput(
             "checkpoint_name_invalid",
-            f"{name!r} is not a checkpoint's name: use up to 200 characters.",
+            f"{name!r} is not a valid checkpoint name; use 1 to 200 characters.",
         )
     request = Request(request_id or "", "checkpoint", group, {"name": name, "barrier": barrier})
 
@@ -81,11 +81,16 @@ def cancel_checkpoint(
             {"g": locked.group_id, "name": name},
         ).scalar_one_or_none()
         if state is None:
-            raise NotFound("checkpoint_not_found", f"group {group} has no checkpoint {name!r}.")
+            raise NotFound(
+                "checkpoint_not_found",
+                f"reader group {group} has no checkpoint {name!r}; the view weir.checkpoints "
+                "lists them.",
+            )
         if state != "waiting":
             raise Conflict(
                 "checkpoint_not_waiting",
-                f"checkpoint {name!r} of group {group} is {state}; nothing to cancel.",
+                f"checkpoint {name!r} of reader group {group} is {state}; only a waiting "
+                "checkpoint can be cancelled.",
             )
         _end(connection, locked, [name], "cancelled")
         return request.done(connection, {"reader_group": group, "checkpoint": name})
@@ -224,7 +229,7 @@ def _wait(
 def _in_use(group: LockedGroup, name: str | None) -> InvalidInput:
     return InvalidInput(
         "checkpoint_exists",
-        f"group {group.name} has a checkpoint {name!r} already; choose another name.",
+        f"reader group {group.name} already has a checkpoint {name!r}; choose another name.",
     )
 
 
@@ -263,8 +268,8 @@ def _check_outstanding(connection: Connection, group: LockedGroup) -> None:
     if row.waiting >= row.most:
         raise Conflict(
             "too_many_checkpoints",
-            f"{row.waiting} checkpoints of group {group.name} are waiting already (such as "
-            f"{row.name!r}); wait for them, or cancel one.",
+            f"{row.waiting} checkpoints of reader group {group.name} are already waiting, such as "
+            f"{row.name!r}; wait for one, or cancel it.",
         )
 
 

@@ -35,9 +35,9 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
         if row.state == "deleted":
             raise NotFound(
                 "stream_deleted",
-                f"stream {row.stream}, which group {group.name} reads, was deleted; one that was "
-                "created under this name since is another stream; let the group leave it "
-                "(weir_update_reader_group, streams), or delete the group.",
+                f"stream {row.stream}, which reader group {group.name} reads, was deleted (a "
+                "stream created since with this name is another one); take it out of the group's "
+                "streams with weir_update_reader_group, or delete the group.",
             )
         head, cut = load_cuts(connection, row.stream_id, row.head, row.cut)
         if at_or_before(head, cut):
@@ -47,9 +47,10 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
         if lost > 0 and group.configuration.on_gap == "fail":
             raise Truncated(
                 "events_truncated",
-                f"{lost} events of stream {row.stream} were truncated before group {group.name} "
-                f"read them (it stands at {cut.to_text()}, the head is {head.to_text()}); set its "
-                "on_gap to skip (weir_update_reader_group) to count them and go on at the head.",
+                f"{lost} events of stream {row.stream} were truncated before reader group "
+                f"{group.name} read them (its position is {cut.to_text()}, the head is "
+                f"{head.to_text()}); to count them as lost and continue at the head, set its "
+                "on_gap to skip with weir_update_reader_group.",
             )
         connection.execute(
             text(

@@ -50,7 +50,7 @@ def create_reader_group(
     if not streams:
         raise InvalidInput(
             "group_without_streams",
-            f"reader group {name} has no stream to read; name at least one.",
+            f"reader group {name} would have no stream to read; name at least one.",
         )
     request = Request(
         request_id,
@@ -86,7 +86,8 @@ def create_in(
         if end is not None and (behind := first_behind(start, end)) is not None:
             raise InvalidInput(
                 "end_before_start",
-                f"the end lies before the start in segment {behind.name} of stream {stream.name}.",
+                f"the end is before the start in segment {behind.name} of stream {stream.name}; "
+                "choose a later end.",
             )
     made = connection.execute(
         text(
@@ -97,7 +98,7 @@ def create_in(
         {"name": name, **columns.parameters(configuration)},
     ).one_or_none()
     if made is None:
-        raise Conflict("group_exists", f"reader group {name} exists already; choose another name.")
+        raise Conflict("group_exists", f"reader group {name} already exists; choose another name.")
     enter_streams(connection, made.group_id, configuration.subscriber, starts, ends)
     return {
         "reader_group": name,

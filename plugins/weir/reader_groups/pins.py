@@ -42,7 +42,7 @@ class Pin(NamedTuple):
         if match is None or keys is None:
             raise InvalidInput(
                 "pin_invalid",
-                f"{text!r} is no pin: write a stream, a range of its keys and the label of the "
+                f"{text!r} is not a pin; write a stream, a range of its keys and the label of a "
                 "reader, such as nyc/flights 0.25..0.5 big.",
             )
         check_range(keys)
@@ -57,7 +57,7 @@ def check_disjoint(pins: Collection[Pin]) -> None:
     for first, second in pairwise(sorted(pins)):
         if first.stream == second.stream and second.keys.low < first.keys.high:
             raise InvalidInput(
-                "pins_overlap", f"the pins {first} and {second} overlap; pin each key once."
+                "pins_overlap", f"the pins {first} and {second} overlap; pin each key only once."
             )
 
 
@@ -75,8 +75,8 @@ def replace_pins(
         if pin.stream not in streams:
             raise InvalidInput(
                 "stream_not_read",
-                f"reader group {group.name} does not read stream {pin.stream}; pin keys of "
-                f"{', '.join(map(str, streams))}.",
+                f"reader group {group.name} does not read stream {pin.stream}; pin keys of the "
+                f"streams that it reads: {', '.join(map(str, streams))}.",
             )
     connection.execute(
         text("DELETE FROM reader_group_pin WHERE group_id = :g"), {"g": group.group_id}

@@ -130,7 +130,8 @@ def reader_offline(
         if gone is None:
             raise NotFound(
                 "reader_not_found",
-                f"group {group} has no reader {reader_id!r}; see the view weir.readers.",
+                f"reader group {group} has no reader {reader_id!r}; the view weir.readers lists "
+                "them.",
             )
         if position.strip():
             _give_up(connection, locked, reader_id, position)
@@ -158,7 +159,7 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
         raise InvalidInput(
             "reader_has_no_batch",
             f"reader {reader_id!r} has no open batch, so its position is the committed one; leave "
-            "the position out.",
+            "the position empty.",
         )
     read = _read_until(connection, group, list(map(Bound.of, row.bounds)), position)
     discard_outputs(connection, group.group_id, row.batch_id)
@@ -195,7 +196,7 @@ def _read_until(
     if not at:
         raise InvalidInput(
             "position_lacks_stream",
-            f"{position!r} names no position in {' and '.join(names)}; write "
+            f"{position!r} has no position in {' and '.join(names)}; write, for example, "
             f'{{"{next(iter(names))}": {{"0.0": 12}}}}.',
         )
     read = []
@@ -207,8 +208,8 @@ def _read_until(
             )
             raise InvalidInput(
                 "position_outside_batch",
-                f"segment {segment_name(key[1])} {within}; the position must lie between the "
-                "committed one and the end of the batch.",
+                f"segment {segment_name(key[1])} {within}; give a position between the committed "
+                "one and the end of the batch.",
             )
         if offset > bound.start or bound.completes:
             done = bound.completes and offset == bound.end
@@ -221,8 +222,8 @@ def _read_until(
             if other == stream_id and before_id < segment_id and before.overlaps(mine):
                 raise InvalidInput(
                     "position_skips_segment",
-                    f"segment {mine.name} is read only after {before.name}, which the position "
-                    "does not give as read to its end.",
+                    f"segment {mine.name} is read only after its predecessor {before.name}, which "
+                    "the position does not show as read to its end; add it to the position.",
                 )
     return read
 

@@ -29,13 +29,13 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
     if state == "42501":
         return InvalidInput(
             "right_missing",
-            f"rows can't be put into {table}: {said}; grant weir_publisher, with whose rights they "
-            "are inserted, what is missing: USAGE on the table's schema and sequences, INSERT on "
-            "the table, and what its triggers need.",
+            f"rows can't be inserted into table {table} ({said}), because the role weir_publisher "
+            "lacks a right; grant it USAGE on the table's schema and sequences, INSERT on the "
+            "table, and what its triggers need.",
         )
     if state == "WEIR3":
         return BatchFailed(
-            "table_changed", f"{said}: the batch is read again by the next try.", retryable=True
+            "table_changed", f"{said}; the next try reads the batch again.", retryable=True
         )
     return None
 

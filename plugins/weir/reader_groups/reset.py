@@ -59,8 +59,8 @@ def reset_reader_group(
         if back and not allow_repeat:
             raise Conflict(
                 "events_would_repeat",
-                f"group {name} has read further than that in {', '.join(back)}: going back would "
-                "repeat what was committed; set allow_repeat if that is wanted.",
+                f"reader group {name} has already read past this position in {', '.join(back)}, "
+                "so it would read committed events again; set allow_repeat if you want that.",
             )
         _move(connection, group, cuts)
         mark_retention_due(connection, cuts)

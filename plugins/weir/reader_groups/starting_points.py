@@ -38,7 +38,8 @@ def find_place(
     if word == "checkpoint":
         if group_id is None:
             raise InvalidInput(
-                "position_needs_group", "a checkpoint belongs to a group; name a group that has it."
+                "position_needs_group",
+                "a checkpoint is a position of a reader group; name the group that has it.",
             )
         return _at_checkpoint(connection, streams, rest.strip(), group_id)
     return _written(connection, streams, place)
@@ -91,8 +92,9 @@ def check_not_below_the_head(
         if lost > 0:
             raise Truncated(
                 "events_truncated",
-                f"{lost} events of stream {stream.name} after this place were truncated (segment "
-                f"{behind.name}; the head is {head.to_text()}); choose the head or a later place.",
+                f"{lost} events of stream {stream.name} after this position were truncated (in "
+                f"segment {behind.name}; the head is {head.to_text()}); choose the head or a "
+                "later position.",
             )
 
 
@@ -113,8 +115,8 @@ def _at(connection: Connection, streams: Sequence[LockedStream], written: str) -
     except ValueError:
         raise InvalidInput(
             "time_invalid",
-            f"{written.strip()!r} is not a time: write 2013-06-01T00:00:00Z (UTC unless it says "
-            "otherwise).",
+            f"{written.strip()!r} is not a time; write, for example, 2013-06-01T00:00:00Z (UTC, "
+            "unless you give another offset).",
         ) from None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     clock = connection.execute(
@@ -137,18 +139,21 @@ def _at_checkpoint(
     if row is None:
         raise NotFound(
             "checkpoint_not_found",
-            f"the group has no checkpoint {name!r}; see the view weir.checkpoints.",
+            f"the reader group has no checkpoint {name!r}; the view weir.checkpoints lists them.",
         )
     if row.state != "complete":
         raise InvalidInput(
             "checkpoint_not_complete",
-            f"checkpoint {name!r} is {row.state}; only a complete one is a place.",
+            f"checkpoint {name!r} is {row.state}; only a complete checkpoint can be used as a "
+            "position.",
         )
     cuts = {}
     for stream in streams:
         if str(stream.stream_id) not in row.cuts:
             raise InvalidInput(
-                "position_lacks_stream", f"checkpoint {name!r} has no cut of stream {stream.name}."
+                "position_lacks_stream",
+                f"checkpoint {name!r} has no stream cut of stream {stream.name}; choose a "
+                "checkpoint that was made when the group read it.",
             )
         (cuts[stream.stream_id],) = load_cuts(
             connection, stream.stream_id, row.cuts[str(stream.stream_id)]
@@ -160,8 +165,8 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
     if "=" not in place and "{" not in place:
         raise InvalidInput(
             "position_invalid",
-            f"{place!r} is no place in a stream; write head, tail, time 2013-06-01T00:00:00Z, "
-            "checkpoint NAME, or a stream cut such as 0.0=12, 1.0=7.",
+            f"{place!r} is not a position in a stream; write head, tail, time "
+            "2013-06-01T00:00:00Z, checkpoint NAME, or a stream cut such as 0.0=12, 1.0=7.",
         )
     names = [str(stream.name) for stream in streams]
     given = by_stream(names, place)
@@ -170,8 +175,8 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
         if str(stream.name) not in given:
             raise InvalidInput(
                 "position_lacks_stream",
-                f"there is no cut of stream {stream.name} in {place!r}; write head, tail, a time "
-                'or, for several streams, {"scope/stream": {"0.0": 12}, ...}.',
+                f"stream {stream.name} has no position in {place!r}; write head, tail, a time or, "
+                'for several streams, {"scope/stream": {"0.0": 12}, ...}.',
             )
         cut = parse_cut(connection, stream, given[str(stream.name)])
         check_cut(connection, stream.stream_id, cut)
@@ -179,8 +184,8 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
     if others := sorted(given.keys() - set(names)):
         raise InvalidInput(
             "position_has_extra_stream",
-            f"{place!r} names {', '.join(others)}, but a place is wanted in {', '.join(names)} "
-            "only; leave the rest out.",
+            f"{place!r} names {', '.join(others)}, but only a position in {', '.join(names)} is "
+            "needed; leave the rest out.",
         )
     return cuts
 

@@ -30,13 +30,14 @@ def table_name(given: str) -> str:
     if match is None:
         raise InvalidInput(
             "table_name_invalid",
-            f"{given!r} is not a table's name: write schema.table, in lower-case letters, digits "
-            "and _.",
+            f"{given!r} is not the name of a table; write schema.table in lower-case letters, "
+            "digits and _.",
         )
     if _OURS.fullmatch(match[1]):
         raise InvalidInput(
             "table_not_allowed",
-            f"{given!r} is not a table for results: its schema is not for users.",
+            f"results can't go to table {given!r}, because its schema belongs to Weir or "
+            "Postgres; create a table in another schema.",
         )
     return given
 
@@ -74,19 +75,19 @@ def read_table(connection: Connection, name: str) -> list[Column]:
     ).one_or_none()
     if found is None:
         raise NotFound(
-            "table_not_found", f"there is no table {name} in Weir's database; create it first."
+            "table_not_found",
+            f"there is no table {name} in Weir's database; create it first, or check its name.",
         )
     if not found.is_table:
         raise InvalidInput(
             "table_not_allowed",
-            f"{name} is not a table of this database; results can only go to one.",
+            f"{name} is not a table, and results can go only to tables; name a table.",
         )
     if not found.allowed:
         raise InvalidInput(
             "right_missing",
-            f"weir_publisher, with whose rights Weir inserts, may not insert into {name}; run "
-            f"GRANT USAGE ON SCHEMA {schema} TO weir_publisher; GRANT INSERT ON {name} TO "
-            "weir_publisher.",
+            f"the role weir_publisher may not insert into table {name}; run GRANT USAGE ON SCHEMA "
+            f"{schema} TO weir_publisher; GRANT INSERT ON {name} TO weir_publisher.",
         )
     rows = connection.execute(
         text(
@@ -134,8 +135,9 @@ class StagedTable:
         if found != self.rows:
             raise Unavailable(
                 "staged_rows_lost",
-                f"Postgres has {found} of {self.rows} rows that were staged for {self.table}: it "
-                "crashed meanwhile; the batch is read again by the next try.",
+                f"Postgres has only {found} of {self.rows} rows that were staged for table "
+                f"{self.table}, because it crashed in the meantime; the next try reads the batch "
+                "again.",
             )
 
 

@@ -103,7 +103,8 @@ def _change_streams(
     if not named:
         raise InvalidInput(
             "group_without_streams",
-            f"reader group {group.name} would have no stream to read; delete it.",
+            f"reader group {group.name} would have no stream left to read; keep one, or delete "
+            "the group.",
         )
     known = {s for s, _ in streams_of_group(connection, group.name)}
     wanted = {stream.stream_id for stream in locked if stream.name in named}
@@ -125,8 +126,8 @@ def _change_streams(
     if held:
         raise Conflict(
             "batch_open",
-            f"an open batch of group {group.name} reads a stream that it should leave; let it be "
-            "committed first.",
+            f"reader group {group.name} can't stop reading a stream while an open batch reads it; "
+            "wait until the batch is committed.",
         )
     connection.execute(
         text("DELETE FROM reader_group_stream WHERE group_id = :g AND NOT stream_id = ANY(:ids)"),

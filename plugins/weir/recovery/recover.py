@@ -60,7 +60,8 @@ def recover(
     """
     if unknown_files not in UNKNOWN_FILES:
         raise InvalidInput(
-            "argument_invalid", f"unknown_files is {unknown_files!r}; use one of {UNKNOWN_FILES}."
+            "argument_invalid",
+            f"unknown_files is {unknown_files!r}; it must be one of {UNKNOWN_FILES}.",
         )
     marker = read_marker(warehouse)  # first: see check_warehouse_ownership
     installation = read_installation(database)
@@ -70,9 +71,9 @@ def recover(
     if not installation.owns(marker):
         raise InvariantViolation(
             "warehouse_not_owned",
-            f"the warehouse {warehouse} is of installation {marker.installation_id or 'none'}, but "
-            f"this database is installation {installation.installation_id}; recovery is for a "
-            "database and its own warehouse.",
+            f"the warehouse {warehouse} belongs to installation "
+            f"{marker.installation_id or 'none'}, but this database to installation "
+            f"{installation.installation_id}; recover a database with its own warehouse.",
         )
     # Both before and after, as others may append and delete meanwhile: what is missing was known
     # before and still is, what is unknown was not known afterwards, either.

@@ -31,7 +31,7 @@ def delete_stream(
         if stream.state != "sealed":
             raise Conflict(
                 "stream_not_sealed",
-                f"stream {name} is {stream.state}; seal it first (weir_seal_stream).",
+                f"stream {name} is {stream.state}; seal it first with weir_seal_stream.",
             )
         _check_unread(connection, stream, unread_too)
         return request.done(
@@ -57,14 +57,14 @@ def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool
         if row.reading:
             raise Conflict(
                 "batch_open",
-                f"reader group {row.name} has an open batch on stream {stream.name}; let it be "
-                "committed first.",
+                f"reader group {row.name} has an open batch on stream {stream.name}; wait until "
+                "it is committed.",
             )
         if row.subscriber and row.unread and not unread_too:
             raise Conflict(
                 "events_unread",
                 f"subscriber {row.name} has {row.unread:,} unread events in stream {stream.name}; "
-                "let it read them, or say that unread events may be deleted.",
+                "let it read them, or allow the deletion of unread events.",
             )
 
 

@@ -37,14 +37,14 @@ def truncate_before(
         if of_group and not group.strip():
             raise InvalidInput(
                 "position_needs_group",
-                f"{wanted!r} is a place of a reader group; name the group, too.",
+                f"{wanted!r} is a position of a reader group; name the group, too.",
             )
         if not of_group:
             if group.strip():
                 raise InvalidInput(
                     "position_not_for_group",
-                    f"reader group {group.strip()} has no part in the place {wanted!r}; write "
-                    "position or checkpoint NAME, or leave the reader group empty.",
+                    f"the position {wanted!r} does not depend on reader group {group.strip()}; "
+                    "leave the reader group empty, or write position or checkpoint NAME.",
                 )
             return find_place(connection, [stream], wanted)[stream.stream_id]
         row = connection.execute(
@@ -58,8 +58,8 @@ def truncate_before(
         if row is None:
             raise NotFound(
                 "group_not_found",
-                f"there is no reader group {group.strip()} that reads stream {stream.name}; see "
-                "the view weir.lag.",
+                f"no reader group {group.strip()} reads stream {stream.name}; the view weir.lag "
+                "lists those that do.",
             )
         if wanted == "position":
             return load_cuts(connection, stream.stream_id, row.position)[0]

@@ -49,8 +49,9 @@ def release(
             if (behind := first_behind(released, cuts[row.stream_id])) is not None:
                 raise InvalidInput(
                     "already_released",
-                    f"group {group} has released more than that in segment {behind.name} "
-                    f"({released.to_text()}); what was released can't be taken back.",
+                    f"reader group {group} has already released events past this cut in segment "
+                    f"{behind.name} (it released up to {released.to_text()}); give a cut at or "
+                    "after that.",
                 )
         connection.execute(
             text(
@@ -91,11 +92,12 @@ def _must_release_by_hand(group: LockedGroup) -> None:
     if not group.configuration.subscriber:
         raise Conflict(
             "not_a_subscriber",
-            f"group {group.name} is no subscriber, so it holds nothing back that it could release.",
+            f"reader group {group.name} is not a subscriber, so it has nothing to release; set "
+            "its release first with weir_update_reader_group.",
         )
     if group.configuration.release != "manual":
         raise Conflict(
             "release_not_manual",
-            f"group {group.name} releases at its checkpoints; set its release to manual first "
-            "(weir_update_reader_group).",
+            f"reader group {group.name} releases events at its checkpoints; set its release to "
+            "manual first with weir_update_reader_group.",
         )

@@ -45,12 +45,12 @@ class Consumer:
         if len(set(names)) < len(names) or len(places) < len(names):
             raise InvalidInput(
                 "output_named_twice",
-                f"an output is named twice ({', '.join(names)}); name each once.",
+                f"an output is named twice ({', '.join(names)}); name each output once.",
             )
         if self.on_error not in ON_ERROR:
             raise InvalidInput(
                 "argument_invalid",
-                f"on_error is {self.on_error!r}; use one of {', '.join(ON_ERROR)}.",
+                f"on_error is {self.on_error!r}; it must be one of {', '.join(ON_ERROR)}.",
             )
 
     def run(self) -> dict[str, Any]:
@@ -79,9 +79,9 @@ class Consumer:
         if behind and (unlisted := self._list_folders()):
             raise BatchFailed(
                 "manifest_not_written",
-                f"all that group {self.group} had to read is committed, but _manifest.json of "
-                f"{'; '.join(unlisted)}: whoever reads it lacks what came since; the next run "
-                "writes it again.",
+                f"reader group {self.group} has committed all its batches, but _manifest.json of "
+                f"{'; '.join(unlisted)}, so its readers do not see the newest files yet; the next "
+                "run writes it again.",
                 retryable=True,
             )
         return {
@@ -100,9 +100,9 @@ class Consumer:
             if output.kind == "stream" and output.name in streams:
                 raise InvalidInput(
                     "output_is_input",
-                    f"group {self.group} reads {output.name}, so {output} would be read again by "
-                    "the next run, and again; name another stream, or write to it with a Reader of "
-                    "your own.",
+                    f"reader group {self.group} reads {output.name}, so it would read its own "
+                    f"output {output} again in each run; name another stream, or write to it with "
+                    "a Reader of your own.",
                 )
         if self.on_error == "quarantine":
             for name in streams:
@@ -144,9 +144,9 @@ class Consumer:
             if isinstance(result, dict):
                 got = {str(name): type(frame).__name__ for name, frame in result.items()}
             raise InvalidInput(
-                "function_result_invalid",
-                f"the function returned {got}; it must return a DataFrame, or a dictionary with "
-                f"one for each of {sorted(names)}.",
+                "result_invalid",
+                f"the function returned {got}; it must return a DataFrame, or a dictionary with a "
+                f"DataFrame for each of {sorted(names)}.",
             )
         return [(output, result[output.name]) for output in self.outputs]
 
@@ -172,7 +172,7 @@ class Consumer:
         if self.on_error == "split":
             raise BatchFailed(
                 "event_failed",
-                f"{batch} is the one event that fails; all before it are committed: "
+                f"{batch} is the single event that fails (all before it are committed): "
                 f"{sentence(error)}",
                 retryable=_is_retryable(error),
             ) from error
@@ -187,9 +187,10 @@ class Consumer:
         if rejected >= most:
             raise BatchFailed(
                 "too_many_rejected",
-                f"{batch} is an event that fails, and {rejected:,} of group {self.group} were "
-                "rejected in the last 24 hours already: the function probably fails for all; mend "
-                f"it, or set rejected_events (now {most:,}). The error: {sentence(error)}",
+                f"{batch} fails, and reader group {self.group} already rejected {rejected:,} "
+                "events in the last 24 hours: the function probably fails for all of them; "
+                f"correct it, or raise rejected_events (now {most:,}). The error: "
+                f"{sentence(error)}",
                 retryable=False,
             )
 

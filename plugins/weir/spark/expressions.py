@@ -90,8 +90,8 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
     if "${" in text:
         raise InvalidInput(
             "expression_not_allowed",
-            f"the {what} {text!r} contains '${{', which Spark may replace by a setting or a "
-            "variable of the machine; leave it out.",
+            f"the {what} {text!r} contains '${{', which Spark may replace by a setting or an "
+            "environment variable; leave it out.",
         )
     SparkContext._ensure_initialized()
     jvm: Any = SparkContext._jvm
@@ -113,7 +113,8 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
     if not columns:
         raise InvalidInput(
             "expression_constant",
-            f"the {what} {text!r} uses no column; every event would be the same.",
+            f"the {what} {text!r} uses no column, so it would be the same for every event; name a "
+            "column.",
         )
     check_user_columns(list({column.lower(): column for column in columns}.values()))
     return Expression(text, columns, tree)
@@ -134,7 +135,7 @@ def with_expression(
     except AnalysisException as error:
         raise InvalidInput(
             "expression_not_computable",
-            f"the {what} {expression.text!r} can't be computed of these rows: "
+            f"the {what} {expression.text!r} can't be computed from these rows: "
             f"{str(error).strip().splitlines()[0]}",
         ) from None
     _check_moments(found._jdf.queryExecution().analyzed().expressions().last(), expression, what)
@@ -159,8 +160,9 @@ def _check_moments(node: Any, expression: Expression, what: str) -> None:
         if not literal or _MOMENT.fullmatch(value):
             raise InvalidInput(
                 "expression_not_deterministic",
-                f"the {what} {expression.text!r} has a constant that may be another moment each "
-                f"time ({value.strip() if literal else children[0].sql()!r}); write the date.",
+                f"the {what} {expression.text!r} has a constant that may mean another time in "
+                f"each run ({(value.strip() if literal else children[0].sql())!r}); write the "
+                "date.",
             )
     for child in children:
         _check_moments(child, expression, what)
@@ -171,7 +173,7 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
     if kind not in _NODES:
         raise InvalidInput(
             "expression_not_allowed",
-            f"the {what} {text!r} uses {kind}, which is not allowed: use columns, literals, "
+            f"the {what} {text!r} uses {kind}, which is not allowed; use columns, literals, "
             "operators and plain functions.",
         )
     if kind == "UnresolvedAttribute":
@@ -179,14 +181,15 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
         if column.lower() in _MOMENTS:
             raise InvalidInput(
                 "expression_not_deterministic",
-                f"the {what} {text!r} uses {column}, which is another one each time; use a column.",
+                f"the {what} {text!r} uses {column}, which changes from run to run; use a column.",
             )
         columns.append(column)
     moment = kind == "Literal" and node.sql().startswith(("DATE", "TIME"))
     if moment and _MOMENT_LITERAL.search(text):
         raise InvalidInput(
             "expression_not_deterministic",
-            f"the {what} {text!r} has a literal that is another moment each time; write the date.",
+            f"the {what} {text!r} has a literal that means another time in each run; write the "
+            "date.",
         )
     to_time = kind == "Cast" and str(node.dataType()) in _TIMES
     if kind == "UnresolvedFunction":
@@ -194,8 +197,8 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
         if name not in FUNCTIONS:
             raise InvalidInput(
                 "expression_not_allowed",
-                f"the {what} {text!r} calls {name}(), which is not among the functions that are "
-                "allowed (deterministic and built in).",
+                f"the {what} {text!r} calls {name}(), which is not allowed; use Spark's built-in "
+                "deterministic functions.",
             )
         to_time = name in _TO_TIME
         if name in ("lpad", "rpad"):
@@ -206,8 +209,8 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
     if to_time and len(columns) == before:
         raise InvalidInput(
             "expression_not_deterministic",
-            f"the {what} {text!r} makes a date or a time of a constant, which may be another "
-            "moment each time; write it as DATE '2024-01-31' or TIMESTAMP '2024-01-31 12:00:00'.",
+            f"the {what} {text!r} turns a constant into a date or a time, which may mean another "
+            "time in each run; write it as DATE '2024-01-31' or TIMESTAMP '2024-01-31 12:00:00'.",
         )
 
 
@@ -218,7 +221,7 @@ def _check_padding(node: Any, name: str, text: str, what: str) -> None:
     if not (written.isdigit() and int(written) <= MOST_PADDING):
         raise InvalidInput(
             "expression_not_allowed",
-            f"the {what} {text!r} calls {name}() with a length that is not a number up to "
+            f"the {what} {text!r} calls {name}() with a length that is not a constant up to "
             f"{MOST_PADDING:,}; write such a number.",
         )
 
@@ -230,12 +233,17 @@ def _each(sequence: Any) -> list[Any]:
 def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[str, Any]]:
     """The columns that a user wrote as SQL, in Spark's JSON form; `used` must be among them."""
     if "${" in ddl:
-        raise InvalidInput("columns_invalid", f"the columns {ddl!r} contain '${{'; leave it out.")
+        raise InvalidInput(
+            "columns_invalid",
+            f"the columns {ddl!r} contain '${{', which Spark might replace; leave it out.",
+        )
     try:
         struct = StructType.fromDDL(ddl)
         if not isinstance(struct, StructType):
             raise InvalidInput(
-                "columns_invalid", f"{ddl!r} is one type; write columns: id BIGINT, name STRING."
+                "columns_invalid",
+                f"{ddl!r} is one type, not a list of columns; write, for example, id BIGINT, name "
+                "STRING.",
             )
     except (ParseException, Py4JJavaError) as error:
         first = str(error).strip().splitlines()[0]
@@ -246,14 +254,16 @@ def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[s
         if not field.nullable:
             raise InvalidInput(
                 "columns_invalid",
-                f"column {field.name!r} is NOT NULL, which a stream does not check: leave that out "
-                "(rows without a routing key have on_missing_key).",
+                f"column {field.name!r} is declared NOT NULL, which a stream does not check; "
+                "leave NOT NULL out (on_missing_key says what happens to rows without a routing "
+                "key).",
             )
     names = {name.lower() for name in struct.fieldNames()}
     for name in used:
         if name.lower() not in names:
             raise InvalidInput(
                 "routing_key_column_missing",
-                f"the routing key uses {name!r}, which is not among the columns.",
+                f"the routing key uses {name!r}, which is not among the columns; declare it, or "
+                "choose another routing key.",
             )
     return list(struct.jsonValue()["fields"])

@@ -30,7 +30,7 @@ def format_of(paths: Sequence[str]) -> str:
         if format_ is None or (format_ == "parquet" and inner != name):
             raise InvalidInput(
                 "format_unknown",
-                f"the ending of the input file {path!r} does not say what it is; choose the format "
+                f"the name of the input file {path!r} does not show its format; choose "
                 f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
             )
         found.setdefault(format_, path)
@@ -38,7 +38,7 @@ def format_of(paths: Sequence[str]) -> str:
         named = " and ".join(f"{path!r} is {format_}" for format_, path in found.items())
         raise InvalidInput(
             "formats_differ",
-            f"the endings of the input files say several formats ({named}); choose the format that "
-            "all of them have, or append the files of each format by themselves.",
+            f"the names of the input files show several formats ({named}); choose the one that "
+            "all of them have, or append the files of each format separately.",
         )
     return next(iter(found))

@@ -131,8 +131,8 @@ def _parquet(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> Str
         except (pyarrow.ArrowException, OSError) as error:
             raise InvalidInput(
                 "file_format_wrong",
-                f"the input file {path!r} is not a Parquet file: {one_line(str(error))}; if it "
-                "is another kind of file, choose its format.",
+                f"the input file {path!r} is not a Parquet file ({one_line(str(error))}); choose "
+                "its real format.",
             ) from None
         if nanoseconds:
             raise InvalidInput(
@@ -146,7 +146,7 @@ def _parquet(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> Str
             raise InvalidInput(
                 "compression_unsupported",
                 f"the input file {path!r} is compressed with {min(unknown)}, which Spark can't "
-                "read; write it with snappy, zstd or gzip.",
+                "read; compress it with snappy, zstd or gzip.",
             )
         return found
 
@@ -164,16 +164,17 @@ def _parquet(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> Str
         except (PySparkException, Py4JJavaError) as error:
             said = str(error) if isinstance(error, AnalysisException) else first_cause(error)
             raise InvalidInput(
-                "file_invalid", f"Spark can't read {inputs.files[i].path!r}: {one_line(said)}."
+                "file_invalid",
+                f"Spark can't read the input file {inputs.files[i].path!r}: {one_line(said)}.",
             ) from None
         for one in found:
             before, origin = fields.setdefault(one["name"], (one, inputs.files[i].path))
             if not same_type(before["type"], one["type"]):
                 raise InvalidInput(
                     "column_type_differs",
-                    f"column {one['name']!r} is {show(one['type'])} in {inputs.files[i].path!r} "
-                    f"but {show(before['type'])} in {origin!r}; append files of different types "
-                    "after casting one of them.",
+                    f"column {one['name']!r} is {show(one['type'])} in {inputs.files[i].path!r}, "
+                    f"but {show(before['type'])} in {origin!r}; cast one of them, so that all "
+                    "files have the same type.",
                 )
     return _struct([one for one, _ in fields.values()])
 
@@ -227,8 +228,8 @@ def _inferred(
         raise InvalidInput(
             "header_invalid",
             f"the header line of {inputs.files[0].path!r} has {len(names)} columns by RFC 4180, "
-            f"but {len(found)} as Spark reads it; quote the names that have a separator, a quote "
-            "or a control character in them.",
+            f"but Spark reads {len(found)}; quote the names that contain a separator, a quote or "
+            "a control character.",
         )
     fields = [{**one, "name": name} for one, name in zip(found, names, strict=True)]
     codes = _codes(reader, paths, fields)
@@ -276,12 +277,15 @@ def _csv_header(inputs: "Inputs") -> list[str]:
         headers = list(pool.map(first, [file.path for file in inputs.files]))
     for file, one in zip(inputs.files, headers, strict=True):
         if not one:
-            raise InvalidInput("header_missing", f"the file {file.path!r} has no header line.")
+            raise InvalidInput(
+                "header_missing", f"the file {file.path!r} has no header line; add one."
+            )
         if one != headers[0]:
             raise InvalidInput(
                 "headers_differ",
-                f"the first line of {file.path!r} ({', '.join(one[:5])}) is not the same header "
-                f"as in {inputs.files[0].path!r} ({', '.join(headers[0][:5])}).",
+                f"the header line of {file.path!r} ({', '.join(one[:5])}) is not the same as that "
+                f"of {inputs.files[0].path!r} ({', '.join(headers[0][:5])}); append files with "
+                "different headers separately.",
             )
     return [name or f"_c{i}" for i, name in enumerate(headers[0])]
 
@@ -295,8 +299,8 @@ def _check_separator(inputs: "Inputs", names: list[str], known: list[Field] | No
             raise InvalidInput(
                 "separator_wrong",
                 f"the header line of {inputs.files[0].path!r} has one column, "
-                f"{shortened(names[0])}; is it separated by {other!r}? Then give that as the "
-                "separator, else rename the column.",
+                f"{shortened(names[0])}; give the separator {other!r} if the file uses it, or "
+                "rename the column.",
             )
 
 
@@ -319,8 +323,8 @@ def _several_lines(spark: SparkSession, inputs: "Inputs", paths: list[str]) -> f
         if line := unclosed_quote(inputs.root, path, inputs.separator):
             raise InvalidInput(
                 "quotes_not_closed",
-                f'in {path!r} the quotes that begin in line {line:,} are never closed; add the "'
-                "that is missing.",
+                f"the quotes that open in line {line:,} of {path!r} are never closed; add the "
+                'missing ".',
             )
         several.append(i)
     return frozenset(several)
@@ -344,7 +348,7 @@ def _json(
         name = (error.getMessageParameters() or {}).get("columnName", "?").strip("`")
         raise InvalidInput(
             "column_named_twice",
-            f"the files have an object that names {name!r} twice (small and capital letters are "
+            f"an object in the files has the name {name!r} twice (upper and lower case count as "
             "the same); rename one of them.",
         ) from None
     found = {one["name"]: one for one in struct.jsonValue()["fields"] if one["name"] != unparsed}
@@ -358,9 +362,9 @@ def _json(
         if not quarantine:
             raise InvalidInput(
                 "column_unknown",
-                f"{paths_gained[0]!r} is not in column {paths_gained[0].split('.')[0]!r} of the "
-                "stream, whose type can't change; leave it out, or set on_bad_rows to quarantine "
-                "with weir_update_stream.",
+                f"{paths_gained[0]!r} is not a field of column {paths_gained[0].split('.')[0]!r} "
+                "of the stream, whose type can't change; leave it out, or set on_bad_rows to "
+                "quarantine with weir_update_stream.",
             )
         kinds = [found[f["name"]]["type"] if more.get(f["name"]) else None for f in fields]
         tests += _test(fields, kinds, len(tests), "", lambda column, one: has_gained(
@@ -403,19 +407,20 @@ def _nothing_found(spark: SparkSession, inputs: "Inputs", paths: list[str]) -> I
     if longest is not None and (longest[0] or 0) > LONGEST_LINE:
         return InvalidInput(
             "line_too_long",
-            f"a line of the files has {longest[0]:,} bytes, more than the {LONGEST_LINE:,} that an "
-            "event may have as json; write one object per line.",
+            f"a line of the files has {longest[0]:,} bytes, but an event may have at most "
+            f"{LONGEST_LINE:,} as JSON; write one object per line.",
         )
     example = lines.where(F.trim("value") != "").select(F.left("value", F.lit(80))).first()
     if example is None:
         return InvalidInput(
             "file_empty",
-            f"there is nothing in {inputs.files[0].path!r}, not even an empty object.",
+            f"the input file {inputs.files[0].path!r} is empty; it must have at least one JSON "
+            "object.",
         )
     return InvalidInput(
         "no_columns",
-        f"no line of {inputs.files[0].path!r} is a json object with a field, the first is "
-        f"{example[0]!r}; write one object per line.",
+        f"no line of {inputs.files[0].path!r} is a JSON object with a field (the first line is "
+        f"{example[0]!r}); write one object per line.",
     )
 
 

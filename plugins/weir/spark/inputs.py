@@ -87,7 +87,7 @@ class Inputs:
         if len(separator) != 1 or separator in '"\r\n':
             raise InvalidInput(
                 "argument_invalid",
-                rf"the separator is {given!r}; use one character, or \t for a tab.",
+                f"the separator is {given!r}; it must be one character, or \\t for a tab.",
             )
         return separator
 
@@ -114,7 +114,7 @@ def find_inputs(
     if format_ not in (AUTO, *FORMATS):
         raise InvalidInput(
             "argument_invalid",
-            f"the format is {format_!r}; use one of {AUTO}, {', '.join(FORMATS)}.",
+            f"the format is {format_!r}; it must be one of {AUTO}, {', '.join(FORMATS)}.",
         )
     if not paths:
         raise InvalidInput("no_input", "no input file is named; give at least one path.")
@@ -125,16 +125,19 @@ def find_inputs(
         this_root, relative = below_root(given.strip(), roots, "input path")
         if root and this_root != root:
             raise InvalidInput(
-                "input_roots_differ", "all files of one append must lie below the same input root."
+                "input_roots_differ",
+                "the files of one append lie below different input roots; append the files of "
+                "each root separately.",
             )
         root = this_root
         found += _look(root, relative, roots)
     if len({path for path, _, _ in found}) < len(found):
-        raise InvalidInput("file_named_twice", "a file is named twice; name each file once.")
+        raise InvalidInput("file_named_twice", "an input file is named twice; name each file once.")
     if len(found) >= 1 << FILE_BITS:
         raise InvalidInput(
             "too_many_files",
-            f"{len(found)} files are too many for one append; use {1 << FILE_BITS}.",
+            f"the append has {len(found)} files, but may have at most {1 << FILE_BITS}; append "
+            "them in several runs.",
         )
     return Inputs(
         root,
@@ -155,11 +158,12 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
             raise
         raise InvalidInput(
             "file_name_invalid",
-            f"the input path {shortened(relative)} is longer than a file's name may be.",
+            f"the input path {shortened(relative)} is longer than a file name may be; shorten it.",
         ) from None
     if info.type == fs.FileType.NotFound:
         raise InvalidInput(
-            "file_not_found", f"the input file {shortened(relative)} does not exist below {root}."
+            "file_not_found",
+            f"the input file {shortened(relative)} does not exist in {root}; check its path.",
         )
     infos = [info]
     if info.type == fs.FileType.Directory:
@@ -171,19 +175,19 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
         except UnicodeDecodeError as error:
             raise InvalidInput(
                 "file_name_invalid",
-                f"the input folder {relative!r} has a file whose name, {error.object!r}, is not "
+                f"the input folder {relative!r} has a file whose name {error.object!r} is not "
                 "UTF-8; rename it.",
             ) from None
         for i in infos:
             if i.type != fs.FileType.File:
                 raise InvalidInput(
                     "folder_in_folder",
-                    f"the input folder {relative!r} has another folder {i.base_name!r} in it; "
-                    "name the folders one by one, in the order in which they are to be read.",
+                    f"the input folder {relative!r} contains another folder, {i.base_name!r}; "
+                    "name the folders one by one, in the order in which to read them.",
                 )
         if not infos:
             raise InvalidInput(
-                "folder_empty", f"the input folder {relative!r} below {root} has no file in it."
+                "folder_empty", f"the input folder {relative!r} in {root} has no files."
             )
         for i in infos:  # a link in the folder must not lead out of the root
             below_root(f"{root}/{i.path[len(base) + 1 :]}", roots, "input path")
@@ -196,7 +200,8 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
         else:
             continue
         raise InvalidInput(
-            "file_name_invalid", f"the input file {i.base_name!r} can't be read: {why}; rename it."
+            "file_name_invalid",
+            f"the input file {i.base_name!r} can't be read, because {why}; rename it.",
         )
     return [(i.path[len(base) + 1 :], i.size, str(i.mtime_ns)) for i in infos]
 

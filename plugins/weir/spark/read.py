@@ -65,7 +65,7 @@ def frame_of(
     """The rows of the slices in the order asked for (see `read_stream_frame`)."""
     if order not in ORDERS:
         raise InvalidInput(
-            "argument_invalid", f"order is {order!r}; use one of {', '.join(ORDERS)}."
+            "argument_invalid", f"order is {order!r}; it must be one of {', '.join(ORDERS)}."
         )
     schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
     if not slices:

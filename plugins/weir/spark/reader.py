@@ -143,15 +143,16 @@ class Reader:
         if self._alive is None:
             raise InvalidInput(
                 "reader_not_entered",
-                "a Reader gives batches only inside its block: with Reader(...).",
+                "a Reader returns batches only inside its with block; write with Reader(...) as "
+                "reader.",
             )
         if isinstance(self._alive.lost, Fenced):
             raise self._alive.lost
         if self._batch is not None and not self._batch.ended:
             raise Conflict(
                 "batch_not_committed",
-                f"{self._batch} is not committed; call commit() before going on, or leave the "
-                "block of the Reader to have it read again.",
+                f"{self._batch} is not committed; call commit() before the next batch, or leave "
+                "the Reader's with block so that the batch is read again.",
             )
         self._since = None
         batch = next_batch(
@@ -253,7 +254,8 @@ class OpenBatch:
         if stream not in self.frames:
             raise InvalidInput(
                 "stream_not_read",
-                f"group {self._batch.group} reads {', '.join(self.frames)}; name one of them.",
+                f"reader group {self._batch.group} reads {', '.join(self.frames)}; name one of "
+                "them.",
             )
         return self.frames[stream]
 
@@ -282,8 +284,8 @@ class OpenBatch:
             if batch.on_gap == "fail":
                 raise Truncated(
                     "events_truncated",
-                    f"{gap}; set its on_gap to skip (weir_update_reader_group) to go on without "
-                    "them.",
+                    f"{gap}; to continue without them, set its on_gap to skip with "
+                    "weir_update_reader_group.",
                 )
             app.say(gap)
         return frame_of(
@@ -305,7 +307,7 @@ class OpenBatch:
         if output.place in self._written:
             raise Conflict(
                 "output_written_twice",
-                f"{output} is written in {self} already; write each output once, with all its "
+                f"{output} is already written in {self}; write each output once, with all its "
                 "rows.",
             )
         if output.kind == "stream":
@@ -320,8 +322,8 @@ class OpenBatch:
         if self.ended:
             raise Conflict(
                 "batch_over",
-                f"{self} was committed, or left by its Reader's block; write and commit a batch "
-                "once, inside the block.",
+                f"{self} is over, because it was committed or its Reader's with block ended; "
+                "write and commit each batch once, inside the block.",
             )
 
     def _append(self, name: StreamName, frame: DataFrame) -> None:
@@ -332,7 +334,8 @@ class OpenBatch:
         if isinstance(attempt, Committed):  # both are one transaction, so this can't be
             raise InvariantViolation(
                 "output_committed_alone",
-                f"the output of {self} to {name} is committed, but the batch is not.",
+                f"the output of {self} to {name} is committed, but the batch is not; this is a "
+                "defect of Weir, please report it.",
             )
         opened = [attempt]
         with self._app.writing(opened):

@@ -56,8 +56,9 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, plac
             row = str(example["row"])[:200]
             raise BadRows(
                 "bad_rows",
-                f"{count} of the rows {what} for stream {attempt.stream} ({where}: {row}); nothing "
-                f"was appended; mend them, or set {option} to quarantine with weir_update_stream.",
+                f"{count} of the rows {what} for stream {attempt.stream} ({where}: {row}), so "
+                f"nothing was appended; correct them, or set {option} to quarantine with "
+                "weir_update_stream.",
             )
 
 
@@ -76,7 +77,8 @@ def stage_rejected(
     if isinstance(attempt, Committed):  # it is committed with the events or not at all
         raise InvariantViolation(
             "output_committed_alone",
-            f"the rejected rows of {main.stream} were committed without them.",
+            f"the rejected rows of stream {main.stream} were committed without its events; this "
+            "is a defect of Weir, please report it.",
         )
     opened.append(attempt)
     files = [place(i << (BLOCK_BITS + ROW_BITS))[0] for i in _files(staged)]

@@ -132,8 +132,8 @@ def check_classic(frame: Any) -> None:
     if not hasattr(frame, "_jdf"):
         raise InvalidInput(
             "frame_unsupported",
-            f"the rows are a {type(frame).__module__}.{type(frame).__name__}; Weir appends "
-            "DataFrames of a Spark session in this process, and none of Spark Connect: use "
+            f"the rows are a {type(frame).__module__}.{type(frame).__name__}, but Weir appends "
+            "only DataFrames of a Spark session in this process, not of Spark Connect; use "
             "spark-submit.",
         )
 

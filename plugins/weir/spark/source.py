@@ -90,12 +90,14 @@ class WeirSource(DataSource):
         self.on_gap: str = options.get("onGap", "fail")
         if self.on_gap not in ON_GAP:
             raise InvalidInput(
-                "argument_invalid", f"onGap is {self.on_gap!r}; use one of {', '.join(ON_GAP)}."
+                "argument_invalid",
+                f"onGap is {self.on_gap!r}; it must be one of {', '.join(ON_GAP)}.",
             )
         self.most = options.get("maxEvents")  # a string, as Spark gives them
         if self.most is not None and not re.fullmatch(r"0*[1-9][0-9]{0,17}", self.most):
             raise InvalidInput(
-                "argument_invalid", f"maxEvents is {self.most!r}; give a whole number, 1 or more."
+                "argument_invalid",
+                f"maxEvents is {self.most!r}; it must be a whole number, 1 or more.",
             )
         config = options.get("config")
         self.settings = load({**os.environ, "WEIR_CONFIG": config} if config else None)
@@ -238,7 +240,7 @@ def _cut(written: str, without: str = "") -> Cut | None:
     if not isinstance(value, dict):
         raise InvalidInput(
             "cut_invalid",
-            f'{written!r} is not a stream cut in JSON, such as {{"0.0": 12, "1.0": 7}}.',
+            f'{written!r} is not a stream cut; write JSON such as {{"0.0": 12, "1.0": 7}}.',
         )
     return value
 

@@ -92,8 +92,8 @@ def stage(
     if found != rows:
         raise InvariantViolation(
             "row_count_differs",
-            f"Spark wrote {rows} rows for {attempt.stream}, but the files below {attempt.folder} "
-            f"hold {found}; nothing was committed.",
+            f"Spark wrote {rows} rows for stream {attempt.stream}, but the files below "
+            f"{attempt.folder} have {found}, so nothing was committed; try again.",
         )
     _check_folders(attempt, files)
     if not key.plain:
@@ -114,7 +114,8 @@ def _check_folders(attempt: Attempt, files: Sequence[StagedFile]) -> None:
     if places and (most := places.most_common(1)[0])[1] > 1:
         raise InvariantViolation(
             "folder_written_twice",
-            f"two tasks wrote to {most[0]} of {attempt.stream}; nothing was committed.",
+            f"two tasks wrote to folder {most[0]} of stream {attempt.stream}, so nothing was "
+            "committed; this is a defect of Weir, please report it.",
         )
 
 
@@ -231,9 +232,9 @@ def _check_sample(
         if not segment.key_low <= steps / (1 << 53) < segment.key_high:
             raise InvariantViolation(
                 "key_misplaced",
-                f"Spark placed key {value!r} of stream {attempt.stream} in segment "
-                f"{segment_name(segment_id)}, where it does not belong: a setting of this session "
-                "changes what the routing key means; nothing was committed.",
+                f"Spark placed key {value!r} of stream {attempt.stream} in the wrong segment, "
+                f"{segment_name(segment_id)}, because a setting of this session changes what the "
+                "routing key means; nothing was committed.",
             )
 
 
@@ -281,6 +282,7 @@ def _checked_key(attempt: Attempt, columns: Sequence[str], resolving: SparkSessi
             raise InvalidInput(
                 "routing_key_column_missing",
                 f"the routing key of stream {attempt.stream} is {attempt.routing_key!r}, but the "
-                f"rows have no column {name!r} (they have {', '.join(list(columns)[:8])}).",
+                f"rows have no column {name!r} (they have {', '.join(list(columns)[:8])}); add "
+                "it.",
             )
     return key

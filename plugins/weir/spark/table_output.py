@@ -71,8 +71,8 @@ def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[C
     if ours := [name for name in names if name.lower().startswith("_weir")]:
         raise InvalidInput(
             "column_name_reserved",
-            f"column {ours[0]!r} of the result for table {table} has a name that Weir keeps for "
-            "itself (_weir...); rename it.",
+            f"column {ours[0]!r} of the result for table {table} has a reserved name (_weir...); "
+            "rename it.",
         )
     known = {column.name: column for column in columns}
     found = []
@@ -81,19 +81,19 @@ def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[C
         if column is None:
             raise InvalidInput(
                 "column_unknown",
-                f"table {table} has no column {field.name!r} (it has {', '.join(list(known)[:8])});"
-                " leave it out of the result, or add it to the table.",
+                f"table {table} has no column {field.name!r} (it has "
+                f"{', '.join(list(known)[:8])}); drop it from the result, or add it to the table.",
             )
         if column.generated:
             raise InvalidInput(
                 "column_generated",
-                f"column {field.name!r} of table {table} is computed by Postgres; leave it out of "
-                "the result.",
+                f"column {field.name!r} of table {table} is computed by Postgres and can't be "
+                "written; leave it out of the result.",
             )
         if not _fits(field.dataType, column):
             what = "cast it to what that column holds"
             if column.kind == "bpchar":
-                what = "that pads values with blanks: make the column text or varchar"
+                what = "make that column text or varchar, as its type pads values with blanks"
             if column.kind in _MICROSECONDS:
                 what += ", with all six digits of a second"
             raise InvalidInput(
@@ -106,11 +106,13 @@ def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[C
     if missing:
         raise InvalidInput(
             "column_missing",
-            f"column {missing[0]!r} of table {table} may not be null and has no default, and the "
-            "result does not have it.",
+            f"column {missing[0]!r} of table {table} is NOT NULL without a default, but the "
+            "result does not have it; add it to the result.",
         )
     if not found:
-        raise InvalidInput("no_columns", f"the result for table {table} has no column.")
+        raise InvalidInput(
+            "no_columns", f"the result for table {table} has no columns; return at least one."
+        )
     return found
 
 
@@ -163,7 +165,7 @@ def copy_rows(
             if of_rows(answer.state):
                 raise BadRows("rows_refused", f"a row does not fit table {table}: {answer.error}")
             raise Unavailable(
-                "rows_not_copied", f"rows could not be copied for table {table}: {answer.error}"
+                "rows_not_copied", f"the rows for table {table} could not be copied: {answer.error}"
             )
     return tuple(answer.piece for answer in answers), sum(answer.rows for answer in answers)
 

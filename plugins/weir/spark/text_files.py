@@ -103,14 +103,14 @@ def header(source: IO[bytes], path: str, separator: str) -> list[str]:
     if len(start) == LONGEST_HEADER and records.line_num > 0 and not _ends(text):
         raise InvalidInput(
             "header_invalid",
-            f"the header line of {path!r} is longer than {LONGEST_HEADER:,} bytes; is it a csv "
-            "file with a header line?",
+            f"the header line of {path!r} is longer than {LONGEST_HEADER:,} bytes; check that it "
+            "is a csv file with a header line.",
         )
     for name in found:
         if unstorable(name):
             raise InvalidInput(
                 "encoding_wrong",
-                f"the header line of {path!r} is not text in UTF-8 (it has {shortened(name, 60)}); "
+                f"the header line of {path!r} is not UTF-8 text (it has {shortened(name, 60)}); "
                 "convert the file, for example with iconv -f UTF-16 -t UTF-8.",
             )
     return found
@@ -125,14 +125,15 @@ def check_text_of(path: str, found: Finding) -> None:
     if found.not_utf8:
         raise InvalidInput(
             "encoding_wrong",
-            f"{found.not_utf8:,} lines of {path!r} are not UTF-8, the first of them "
-            f"{shortened(found.example)}; convert it, for example with iconv -f latin1 -t UTF-8.",
+            f"{found.not_utf8:,} lines of {path!r} are not UTF-8 (the first one is "
+            f"{shortened(found.example)}); convert the file, for example with iconv -f latin1 -t "
+            "UTF-8.",
         )
     if found.nul:
         raise InvalidInput(
             "nul_characters",
-            f"{found.nul:,} lines of {path!r} have NUL characters (\\x00), the first of them "
-            f"{shortened(found.example)}; remove them, or convert it from UTF-16 to UTF-8.",
+            f"{found.nul:,} lines of {path!r} have NUL characters (\\x00; the first one is "
+            f"{shortened(found.example)}); remove them, or convert the file from UTF-16 to UTF-8.",
         )
 
 

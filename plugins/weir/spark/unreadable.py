@@ -57,7 +57,8 @@ def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
             raise damaged(path, damage) from None
         raise UnreadableFile(
             "file_unreadable",
-            f"the input file {path!r} can't be read: {first_cause(error)}; nothing was appended.",
+            f"the input file {path!r} can't be read now ({first_cause(error)}), so nothing was "
+            "appended; try again when its storage is available.",
         ) from None
 
 
@@ -114,6 +115,6 @@ def damaged(path: str, damage: str) -> InvalidInput:
     """The refusal of such a file."""
     return InvalidInput(
         "file_damaged",
-        f"the input file {path!r} is damaged: {damage}; nothing was appended. Write it anew, and "
-        "check that it was copied whole.",
+        f"the input file {path!r} is damaged ({damage}), so nothing was appended; check that it "
+        "was copied completely, or write it again.",
     )

@@ -28,9 +28,9 @@ def filesystem(root: str) -> tuple[fs.FileSystem, str]:
             reasons.append(f"by {by}: " + str(error).partition("\n")[0])
     raise InvalidInput(
         "location_not_usable",
-        f"{root!r} can't be opened ({'; '.join(reasons)}): use a folder or a URI with file, s3a, "
-        "gs or abfss; what only Hadoop knows needs a job under spark-submit, or a program with a "
-        "Spark session, that has its jars and settings.",
+        f"{root!r} can't be opened ({'; '.join(reasons)}); use a folder or a URI with file, s3a, "
+        "gs or abfss. File systems that only Hadoop knows need a job under spark-submit, or a "
+        "program with a Spark session, that has their jars and settings.",
     )
 
 

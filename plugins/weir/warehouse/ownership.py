@@ -71,23 +71,23 @@ def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
         belongs = f"belongs to installation {found}" if found else f"has no file {MARKER}"
         raise InvariantViolation(
             "warehouse_not_owned",
-            f"the warehouse {warehouse} {belongs}, but this database is installation "
-            f"{known.installation_id}: check the settings warehouse and database, and its mount; "
-            "nothing was touched.",
+            f"the warehouse {warehouse} {belongs}, but this database belongs to installation "
+            f"{known.installation_id}; check the settings warehouse and database, and that the "
+            "warehouse is mounted (nothing was changed).",
         )
     if marker.sweep_count > known.sweep_count:
         raise InvariantViolation(
             "database_restored",
-            f"this database is older than its warehouse {warehouse} (swept {known.sweep_count} "
-            f"times here, {marker.sweep_count} times there): it was restored from a backup; run "
-            "weir_recover before anything else. Nothing was touched.",
+            f"this database was restored from a backup: it has swept its warehouse {warehouse} "
+            f"{known.sweep_count} times, but the warehouse was swept {marker.sweep_count} times; "
+            "run weir_recover first (nothing was changed).",
         )
     if known.incarnation_changed:
         raise InvariantViolation(
             "incarnation_changed",
-            "this database was restored from a backup, moved, or taken over by a standby since it "
-            f"last fitted its warehouse {warehouse}, and may have forgotten what was committed "
-            "there; run weir_recover before anything else. Nothing was touched.",
+            "this database was restored from a backup, moved, or replaced by a standby since it "
+            f"last used its warehouse {warehouse}, so it may not know everything that was "
+            "committed there; run weir_recover first (nothing was changed).",
         )
     if not marker.installation_id:
         write_marker(warehouse, Marker(known.installation_id, known.sweep_count))
@@ -106,9 +106,9 @@ def check_unused(root: str, folder: str) -> None:
     write_marker(root, marker._replace(sweep_count=marker.sweep_count + RECOVERY_GAP))
     raise InvariantViolation(
         "unknown_files_found",
-        f"files lie below {folder} of the warehouse {root} already, although nothing was written "
-        "there by this database: it was restored from a backup; run weir_recover before anything "
-        "else. Nothing was touched.",
+        f"the warehouse {root} already has files in {folder}, although this database never wrote "
+        "there, so the database was restored from a backup; run weir_recover first (nothing was "
+        "changed).",
     )
 
 

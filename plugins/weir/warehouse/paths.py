@@ -37,7 +37,9 @@ def below_root(given: str, roots: Iterable[str], what: str) -> tuple[str, str]:
     roots = list(roots)
     if not given or not roots or "\0" in given:
         raise InvalidInput(
-            "path_not_allowed", f"the {what} {given!r} is not a path below a configured root."
+            "path_not_allowed",
+            f"the {what} {given!r} is not a path below a configured root; write it without .. and "
+            "NUL.",
         )
     base = next((root for root in roots if "://" not in root), "")
     if not base and "://" not in given and not given.startswith("/"):
