@@ -1,1 +1,1 @@
-"""Appending and reading pyarrow tables, without a JVM."""
+"""Append and read pyarrow tables without a JVM."""

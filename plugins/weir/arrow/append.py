@@ -1,7 +1,7 @@
-"""Append and read without a JVM, for small things: pyarrow tables.
+"""Append small amounts of data without a JVM, as pyarrow tables.
 
-The same transactions, files and order as with Spark; a stream can be written by one and read by the
-other.
+The transactions, the files and the order are the same as with Spark: either can write a stream and
+the other can read it.
 """
 
 import re
@@ -47,12 +47,15 @@ def append(
     source: str = "program",
     settings: Settings | None = None,
 ) -> Committed:
-    """Append the rows of a pyarrow table to a stream, in their order, as one transaction.
+    """Append the rows of a pyarrow table to a stream, in the order of the table, in one
+    transaction. Return what was committed.
 
-    `writer_id` and `batch_id` are its identity: a retry appends nothing twice. The routing key must
-    be a column of strings, whole numbers, booleans or dates; for an expression, and to quarantine
-    rows, append with Spark. Raises BadRows for rows without a key, InvalidInput for columns that
-    don't fit.
+    `writer_id` and `batch_id` identify the append, so a retry appends nothing twice. The routing
+    key must be a column of strings, whole numbers, booleans or dates. Use Spark if it is an
+    expression, or to quarantine rows.
+
+    Raises BadRows for rows without a routing key, InvalidInput for columns that do not fit the
+    stream, NotFound for a stream that does not exist.
     """
     settings = settings or load()
     database = Database.of(settings)
@@ -70,7 +73,8 @@ def append(
 
 
 def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
-    """Write the rows of each segment to files of their own, in the order of the table."""
+    """Write the rows of each segment to files of its own, in the order of the table. Return what
+    was written."""
     check_unused(warehouse, attempt.folder)
     if not isinstance(table, pa.Table):
         raise InvalidInput(
@@ -132,7 +136,7 @@ def _by_range(attempt: Attempt) -> list[Segment]:
 
 
 def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
-    """Per row which of the segments, by range, its routing key falls into."""
+    """Return for each row the index of its segment, in the order of key ranges."""
     match = _COLUMN.fullmatch(attempt.routing_key.strip())
     column = match and (match[1] or match[2])
     if column is None:
@@ -171,7 +175,7 @@ def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
 
 
 def _texts(keys: pa.ChunkedArray) -> list[str | None]:
-    """The keys as Spark casts them to a string."""
+    """Return the keys as texts, exactly as Spark casts them to strings."""
     kind = keys.type
     if not (
         pa.types.is_string(kind)

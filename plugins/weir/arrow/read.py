@@ -28,11 +28,15 @@ def read(
     order: str = "segment",
     settings: Settings | None = None,
 ) -> pa.Table:
-    """The events of a stream from one cut (None: the head) to another (None: the tail).
+    """Return the events of a stream between two stream cuts, with their `_segment`, `_offset` and
+    `_clock`.
 
-    With `_segment`, `_offset` and `_clock`. `order`: "segment": by segment and offset, so that the
-    events of a key are in order; "stream": write order. Raises NotFound, InvalidInput, and
-    Truncated when events after `start` are not there any more.
+    `start` None is the head, `end` None is the tail. With `order` "segment" rows are sorted by
+    segment and offset, so the events of each routing key are in order; with "stream" they are in
+    the order in which they were written.
+
+    Raises NotFound for a stream that does not exist, InvalidInput for a wrong cut, column or order,
+    Truncated if events after `start` were truncated.
     """
     if order not in ORDERS:
         raise InvalidInput(
@@ -68,12 +72,13 @@ def read(
 def read_slice(
     warehouse: str, part: FileSlice, fields: list[Field], wanted: Sequence[str]
 ) -> pa.Table:
-    """The rows of a file that are wanted, with `_segment`, `_offset` and `_clock`."""
+    """Return the wanted rows of one file, with `_segment`, `_offset` and `_clock`."""
     return _read(warehouse, part, to_arrow(fields), wanted).drop_columns([_SEQ])
 
 
 def _read(warehouse: str, part: FileSlice, schema: pa.Schema, wanted: Sequence[str]) -> pa.Table:
-    """The same with the ranks; columns that the file has not are null."""
+    """Return the wanted rows of one file with their ranks. Columns that the file does not have are
+    null."""
     system, base = filesystem(warehouse)
     with system.open_input_file(f"{base}/{part.path}") as source:
         # What Spark wrote when it still wrote INT96: nanoseconds would overflow.

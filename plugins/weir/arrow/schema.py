@@ -1,4 +1,4 @@
-"""Spark's JSON form of a struct's fields, and pyarrow's schema, one from the other."""
+"""Convert between Spark's JSON form of columns and pyarrow's schema."""
 
 import re
 from typing import Any
@@ -31,12 +31,14 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 def to_arrow(fields: list[Field]) -> pa.Schema:
-    """The pyarrow schema of a stream's columns. Raises InvalidInput for a type it has none for."""
+    """Return the pyarrow schema of a stream's columns. Raises InvalidInput for a type that pyarrow
+    does not have."""
     return pa.schema([pa.field(f["name"], _to_arrow(f["type"]), f["nullable"]) for f in fields])
 
 
 def from_arrow(schema: pa.Schema) -> list[Field]:
-    """A pyarrow table's columns as a stream has them. Raises InvalidInput naming the column."""
+    """Return the columns of a pyarrow schema in Spark's JSON form. Raises InvalidInput naming the
+    column."""
     found = []
     for field in schema:
         try:
