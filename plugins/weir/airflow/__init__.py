@@ -1,1 +1,1 @@
-"""Weir in Airflow: the operator, forms and assets. Imports no pyspark."""
+"""Weir in Airflow: the operator, the forms and the assets. Imports no pyspark."""

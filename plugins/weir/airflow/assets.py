@@ -1,4 +1,5 @@
-"""Streams as Airflow assets. Their events are hints; what is new, Postgres knows."""
+"""Streams as Airflow assets. An asset event is only a hint to run; Postgres knows what is
+unread."""
 
 from airflow.sdk import Asset, AssetAlias
 
@@ -9,6 +10,7 @@ APPENDED = AssetAlias("weir-appended")
 
 
 def stream_asset(stream: str) -> Asset:
-    """The asset of a stream: schedule a consumer's DAG by it, or name it as a task's outlet."""
+    """Return the asset of a stream, to schedule a consumer's DAG by, or to name as a task's
+    outlet."""
     name = stream_name(stream)
     return Asset(name=f"weir {name}", uri=f"weir://{name.scope}/{name.name}")

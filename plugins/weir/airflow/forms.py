@@ -1,7 +1,8 @@
-"""Forms: the arguments of a job as Airflow `Param`s, and what all of Weir's DAGs have in common.
+"""Forms (a job's arguments as Airflow `Param`s) and the settings that all of Weir's DAGs share.
 
-Every DAG has the tag `weir`, one for what it is about (STREAMS, READER_GROUPS, DATA, UPKEEP), one
-for who starts it (`manual`, `periodic`), and `irreversible` if what it does can't be taken back.
+Every DAG has the tag `weir`, a tag for its subject (STREAMS, READER_GROUPS, DATA, UPKEEP), a tag
+for who starts it (`manual` or `periodic`), and the tag `irreversible` if its effect cannot be
+undone.
 """
 
 from dataclasses import MISSING, fields
@@ -25,9 +26,12 @@ IRREVERSIBLE = "irreversible"
 
 
 def manual(*tags: str) -> dict[str, Any]:
-    """Settings of a DAG that people trigger. Several runs may go on at once; Postgres keeps them
-    apart. Unpaused, because a run of a paused one that is triggered over the API waits for ever,
-    and says nothing."""
+    """Return the settings of a DAG that people trigger.
+
+    Several runs may be active at once, because Postgres keeps them apart. The DAG is unpaused when
+    it is new, because a run of a paused DAG that is triggered through the API waits forever without
+    a message.
+    """
     return {
         "schedule": None,
         "catchup": False,
@@ -38,8 +42,8 @@ def manual(*tags: str) -> dict[str, Any]:
 
 
 def periodic(*tags: str) -> dict[str, Any]:
-    """Settings of a DAG that must always run: one run at a time, no backlog, never stuck, unpaused
-    when it is new."""
+    """Return the settings of a DAG that runs on a schedule: one run at a time, no catching up, with
+    time-outs, unpaused when it is new."""
     return {
         "catchup": False,
         "max_active_runs": 1,
@@ -56,7 +60,8 @@ def periodic(*tags: str) -> dict[str, Any]:
 
 
 def form(job: str) -> dict[str, Param]:
-    """The form of a job: types, patterns, choices, descriptions, defaults, sections."""
+    """Return the form of a job: for each argument its type, pattern, choices, title, description,
+    default and section."""
     params = {}
     for one in fields(JOBS[job]):
         extra: dict[str, Any] = {}

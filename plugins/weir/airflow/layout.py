@@ -1,7 +1,7 @@
-"""How the fields of the forms are laid out: in collapsed sections, and with examples.
+"""The layout of the forms: collapsed sections, and examples.
 
-A field that is in no section is in the one that is open when the form opens. Those are the fields
-that most people fill in, and all that are required.
+A field without a section is in the section that is open at first. These are the required fields and
+the ones that most people fill in.
 """
 
 _RETENTION = (
@@ -62,7 +62,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 def layout(job: str, name: str) -> dict[str, object]:
-    """What a field's schema has for its looks."""
+    """Return the keywords of a field's schema that decide where it is shown and what it
+    proposes."""
     found: dict[str, object] = {}
     for title, names in SECTIONS.get(job, {}).items():
         if name in names:

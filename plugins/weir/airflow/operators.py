@@ -1,6 +1,7 @@
-"""One operator for every Weir job: a PySpark job, submitted to the connection `spark_default`.
+"""The operator that runs every Weir job: it submits a PySpark job to the connection
+`spark_default`.
 
-The same DAG runs on local[*], a standalone cluster, YARN or Kubernetes by changing that connection.
+To run the same DAG on local[*], a standalone cluster, YARN or Kubernetes, change that connection.
 """
 
 import contextlib
@@ -23,12 +24,13 @@ from weir.settings import load
 
 log = logging.getLogger("weir.airflow")
 MOVES_DATA = {"ingest", "process"}
-# A job that only changes metadata is over before the optimising compiler pays: a second saved.
+# A job that only changes metadata ends before the optimising compiler pays off. This saves a
+# second.
 SHORT_JOB = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
 
 
 def say_last(context: Any) -> None:
-    """Log why a task failed, after Airflow has logged where: the last line is the one to read."""
+    """Log why a task failed as the last line of its log, after Airflow's traceback."""
     if (error := context.get("exception")) is not None:
         log.info("::endgroup::")  # of Airflow's "Post Execute", which its UI shows folded
         log.error("%s", error)
@@ -37,14 +39,14 @@ def say_last(context: Any) -> None:
 class WeirJobOperator(SparkSubmitOperator):
     """Run a Weir job and return its report.
 
-    :param job: a name of `weir.operations.JOBS`, such as "ingest".
-    :param arguments: what the job takes (templated); by default the params of the DAG run, which is
-        what a form was filled in with.
+    :param job: a name in `weir.operations.JOBS`, such as "ingest".
+    :param arguments: what the job takes (templated). Default: the params of the DAG run, that is,
+        the filled-in form.
 
-    A wrong argument, and whatever would fail the same way again, fails the task without a retry and
-    with one sentence. The rest is retried, three times unless the task or its DAG says otherwise:
-    a retry does nothing twice, and goes on with what was interrupted. A task that reads a group is
-    one of its readers: if it fails or is killed, other readers take over at once.
+    An error that a retry cannot mend, such as a wrong argument, fails the task without a retry.
+    Other errors are retried, three times unless the task or its DAG says otherwise. A retry repeats
+    nothing that was done, and continues what was interrupted. A task that reads a reader group is
+    one of its readers: if the task fails or is killed, other readers take over at once.
     """
 
     template_fields = (*SparkSubmitOperator.template_fields, "arguments")
@@ -65,7 +67,7 @@ class WeirJobOperator(SparkSubmitOperator):
         self._reader: ReaderTask | None = None
 
     def execute(self, context: Any) -> dict[str, Any] | None:
-        """Check the arguments, submit, and read from Postgres what the job reported."""
+        """Check the arguments, submit the job, and return the report that it stored in Postgres."""
         ti = context["ti"]
         arguments = dict(context["params"]) if self.arguments is None else self.arguments
         try:
@@ -103,13 +105,13 @@ class WeirJobOperator(SparkSubmitOperator):
             raise kind(str(error)) from None
 
     def on_kill(self) -> None:
-        """Airflow ends the task: so ends the job, and the lease of its reader."""
+        """Stop the job and end the lease of its reader, because Airflow stops the task."""
         super().on_kill()
         self._end_lease()
 
     def _end_lease(self) -> None:
         if self._reader is not None:
-            with contextlib.suppress(Exception):  # the lease runs out by itself
+            with contextlib.suppress(Exception):  # the lease also expires by itself
                 self._reader.ended()
 
     def _outcome(self, run: RunId, failed: Exception | None) -> dict[str, Any] | None:
@@ -126,7 +128,7 @@ class WeirJobOperator(SparkSubmitOperator):
         raise AirflowException(sentence or str(failed or f"the job is {state}")) from None
 
     def _check_connection(self) -> None:
-        # SparkSubmitHook would silently fall back to YARN for a connection that does not exist.
+        # For a connection that does not exist, SparkSubmitHook silently uses YARN.
         try:
             BaseHook.get_connection(self._conn_id)
         except AirflowNotFoundException:
@@ -136,7 +138,7 @@ class WeirJobOperator(SparkSubmitOperator):
             ) from None
 
     def _tell_assets(self, context: Any, parsed: Any) -> None:
-        """Announce the appended stream through the outlet alias: a hint for schedules."""
+        """Announce the appended stream through the outlet alias, as a hint for schedules."""
         from weir.airflow.assets import APPENDED, stream_asset
 
         if APPENDED in (self.outlets or []) and hasattr(parsed, "stream"):

@@ -1,10 +1,11 @@
-"""Readers as mapped tasks, and what Airflow knows of tasks as a hint for their groups.
+"""Readers as mapped tasks, whose leases end early when Airflow knows that a task has ended.
 
-A lease is the promise: when it has run out, others may take over. That a task failed or was killed
-Airflow knows earlier. So a task that ends ends its reader's lease; and while a reader runs it asks
-now and then whether the tasks of the other readers of its group still do: a task that was killed
-with all that belongs to it can't say so itself, and what Airflow calls then runs in it (callbacks,
-listeners). A hint only permits: a reader that is there after all goes on until it is replaced.
+Another reader may take over once the lease expires. Airflow usually knows earlier that a task
+failed or was killed. So a task that ends also ends the lease of its reader. If the whole process
+tree of a task is killed, nothing runs in it any more, neither callbacks nor listeners; so each
+reader also polls Airflow for the states of the other readers' tasks, and ends the leases of those
+that do not run. Ending a lease only permits a take-over: a reader that is alive after all continues
+until it is replaced.
 """
 
 import logging
@@ -27,7 +28,7 @@ from weir.settings import load
 
 log = logging.getLogger("weir.airflow")
 
-# Seconds between two questions of a group's readers to Airflow, however many they are.
+# Seconds between two polls of Airflow by a group, however many readers it has.
 EVERY = 2.0
 ALIVE = ("running", "restarting")
 # Run id -> task id, with its map index after a _ if it has one -> state.
@@ -37,7 +38,7 @@ States = Callable[..., Answer]
 
 @task(task_id="readers")  # type: ignore[untyped-decorator]  # it has none in Airflow
 def form_per_reader(params: dict[str, Any]) -> list[dict[str, Any]]:
-    """The form of a run, once for each of the readers that it asks for: to be mapped over."""
+    """Return the form of a run once for each reader that it asks for, to be mapped over."""
     form = dict(params)
     try:
         return [form] * parse(Process, form).readers
@@ -47,13 +48,14 @@ def form_per_reader(params: dict[str, Any]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ReaderTask:
-    """The task of a reader, and its group."""
+    """The Airflow task of a reader, and its reader group."""
 
     group: str
     run: RunId
 
     def ended(self) -> None:
-        """It failed or is killed: end its lease, unless a later try of it has begun."""
+        """End the reader's lease because its task failed or was killed, unless a later try has
+        begun."""
         with _database() as (database, lease):
             token = database.transaction(self._token)
             if token is not None:
@@ -74,8 +76,8 @@ class ReaderTask:
 
     @contextmanager
     def watching(self, states: States) -> Iterator[None]:
-        """Meanwhile, ask Airflow for the tasks of the group's other readers, and end the leases of
-        those that don't run."""
+        """While the block runs, poll Airflow for the tasks of the group's other readers, and end
+        the leases of those that do not run."""
         over = threading.Event()
 
         def watch() -> None:
@@ -83,7 +85,7 @@ class ReaderTask:
             while True:
                 try:
                     others = self.end_leases_of_the_dead(states)
-                except Exception as error:  # a hint is not worth failing for
+                except Exception as error:  # a failed hint does not fail the task
                     log.info("the other readers of group %s are not watched: %s", self.group, error)
                 if over.wait(EVERY * (others + 1)):
                     return
@@ -97,9 +99,9 @@ class ReaderTask:
             thread.join(timeout=5)
 
     def end_leases_of_the_dead(self, states: States) -> int:
-        """Ask once. Returns how many other readers the group has."""
+        """Poll once. Return how many other readers the group has."""
         with _database() as (database, lease):
-            # Tokens first: one that is given from now on belongs to a task that runs.
+            # Tokens are read first: a token that is given out later belongs to a task that runs.
             tokens = database.transaction(self._others)
             others = {run: t for reader, t in tokens.items() if (run := RunId.of(reader))}
             for dag_id in {run.dag_id for run in others}:
@@ -127,7 +129,8 @@ class ReaderTask:
 
 
 def over(runs: Sequence[RunId], answer: Answer) -> list[RunId]:
-    """Those whose tasks don't run, as Airflow answers; of what it does not know nothing is said."""
+    """Return the runs whose tasks do not run, according to Airflow's answer. A task that is not in
+    the answer counts as running."""
     gone = []
     for run in runs:
         tasks = answer.get(run.run_id, {})
@@ -139,7 +142,8 @@ def over(runs: Sequence[RunId], answer: Answer) -> list[RunId]:
 
 @contextmanager
 def _database() -> Iterator[tuple[Database, float]]:
-    """Connections for a hint, which waits for nobody long; and the configured lease."""
+    """Yield connections with a short patience, because a hint is not worth waiting for, and the
+    configured lease in seconds."""
     settings = replace(load(), outage_patience=5.0, connect_patience=5.0)
     database = Database.of(settings)
     try:
