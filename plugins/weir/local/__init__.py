@@ -1,5 +1,5 @@
-"""Weir on one machine: its own Postgres, its own Airflow, Spark in local mode.
+"""Weir on one machine: its own Postgres, its own Airflow, and Spark in local mode.
 
-`python -m weir.local up`, or in Python: `weir.local.installation.Installation(state)`. Everything
-lies in one state folder; nothing here is needed where Postgres and Airflow are already run.
+Start it with `python -m weir.local up`, or in Python with `weir.local.installation.Installation`.
+All data is in one state folder. Where Postgres and Airflow already run, this package is not needed.
 """

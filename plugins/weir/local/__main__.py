@@ -1,4 +1,4 @@
-"""`python -m weir.local up|down|status|login|psql|clean`: Weir on this machine, in one folder.
+"""`python -m weir.local up|down|status|login|psql|clean`: run Weir on this machine, in one folder.
 
 The folder is the setting `state` (WEIR_STATE; default .weir).
 """
@@ -22,7 +22,7 @@ from weir.local.logins import SERVICES
 
 
 def up(installation: Installation) -> int:
-    """Start what does not run yet, and say where it is."""
+    """Start what does not run yet, and print the URLs."""
     installation.start()
     postgres, airflow = installation.postgres, installation.airflow
     known = settings.load(dict(os.environ) | installation.environment())
@@ -44,12 +44,12 @@ def up(installation: Installation) -> int:
 
 
 def down(installation: Installation) -> int:
-    """Stop Airflow and Postgres, and say what was under way."""
+    """Stop Airflow and Postgres, and print which runs were interrupted."""
     under_way: list[str] = []
     if installation.state.is_dir():
         with contextlib.suppress(
             WeirError, OSError
-        ):  # it may be half dead: that is why it is ended
+        ):  # it may not answer, which may be why somebody stops it
             if installation.airflow.running()["api-server"]:
                 under_way = installation.airflow.api().under_way()
         installation.stop()
@@ -60,7 +60,7 @@ def down(installation: Installation) -> int:
 
 
 def status(installation: Installation) -> int:
-    """Say what runs; 0 if all of it does."""
+    """Print what runs. Return 0 if everything runs."""
     running = {"postgres": installation.postgres.running(), **installation.airflow.running()}
     for name, found in running.items():
         print(f"{name:14} {'runs' if found else 'does not run'}")
@@ -80,7 +80,7 @@ def login(installation: Installation) -> int:
 
 
 def _passwords(installation: Installation) -> dict[str, str]:
-    """Airflow's users and their passwords."""
+    """Return the passwords of Airflow's users, by user."""
     try:
         found: dict[str, str] = json.loads(installation.airflow.passwords_file.read_text())
     except FileNotFoundError:
@@ -92,17 +92,18 @@ def _passwords(installation: Installation) -> dict[str, str]:
 
 
 def _make(target: str) -> str:
-    """The command that does this to this installation, as a person types it."""
+    """Return the `make` command for this installation, as a person types it."""
     state = os.environ.get("WEIR_STATE", ".weir")
     return f"make {target}" + (f" STATE={state}" if state != ".weir" else "")
 
 
-# Who may be logged in as: the service, and what it is for.
+# The roles of psql: the service of each, and what it is for.
 ROLES = {"reader": "weir_reader", "jobs": "weir", "owner": "weir_owner"}
 
 
 def psql(installation: Installation, role: str, arguments: list[str]) -> int:
-    """Open the database; Postgres is started for it if need be, and stopped again."""
+    """Open psql on the database. Postgres is started for it if necessary, and stopped
+    afterwards."""
     postgres = installation.postgres
     before = postgres.running()
     if not before:
@@ -118,7 +119,7 @@ def psql(installation: Installation, role: str, arguments: list[str]) -> int:
         environ = os.environ | installation.environment() | {"PGOPTIONS": "-c search_path=weir"}
         program = str(binaries.wheel() / "bin" / "psql")
         command = [program, *arguments, f"service={service}"]
-        # Ctrl-C is for psql: it cancels a statement there. (A handler is not inherited.)
+        # In psql, Ctrl-C cancels a statement, so we ignore it. (psql does not inherit a handler.)
         signal.signal(signal.SIGINT, lambda *_: None)
         return subprocess.run(command, env=environ).returncode
     finally:
@@ -127,7 +128,7 @@ def psql(installation: Installation, role: str, arguments: list[str]) -> int:
 
 
 def clean(installation: Installation, yes: bool) -> int:
-    """Stop everything and delete it, streams included; asks first."""
+    """Stop everything and delete the installation with its streams. Asks first, unless `yes`."""
     state = installation.state
     if not state.exists():
         print(f"There is no {state}.")
@@ -153,7 +154,7 @@ def clean(installation: Installation, yes: bool) -> int:
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m weir.local", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for command in (up, down, status, login):
@@ -161,7 +162,7 @@ def main() -> int:
     commands.choices["up"].add_argument(
         "--dags", type=Path, default=REPOSITORY / "dags", help="the folder of the DAGs"
     )
-    # What it does not know is for psql, so it may not take an abbreviation for its own.
+    # Unknown options are passed on to psql, so abbreviations of our own are not accepted.
     commands.add_parser("psql", help=psql.__doc__, add_help=False, allow_abbrev=False)
     commands.choices["psql"].add_argument("--role", choices=ROLES, default="reader")
     commands.add_parser("clean", help=clean.__doc__).add_argument("--yes", action="store_true")
@@ -171,7 +172,7 @@ def main() -> int:
 
     logging.basicConfig(level=logging.WARNING, format="weir: %(message)s", stream=sys.stderr)
     logging.getLogger("weir").setLevel(logging.INFO)
-    # As Ctrl-C: what was started is stopped again.
+    # Treat SIGTERM like Ctrl-C: stop what was started.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:

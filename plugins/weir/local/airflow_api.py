@@ -1,4 +1,4 @@
-"""Airflow's REST API, as far as the demo, the tests and the start-up need it."""
+"""A client of Airflow's REST API, for the demo, the tests and the start-up."""
 
 import http.client
 import json
@@ -14,12 +14,12 @@ from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
 log = logging.getLogger("weir.local")
 
 _DONE = {"success", "failed"}
-# A proxy of the user's has no business with 127.0.0.1.
+# Requests to 127.0.0.1 must not go through the user's proxy.
 _open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
 
 class AirflowApi:
-    """One user's view of an Airflow at `url`."""
+    """A client that is logged in as one user of the Airflow at `url`."""
 
     def __init__(self, url: str, username: str, password: str) -> None:
         self.url = url
@@ -27,28 +27,29 @@ class AirflowApi:
         self._token: str | None = None
 
     def health(self) -> dict[str, dict[str, str | None]]:
-        """Per component its status and its latest heartbeat; needs no login."""
+        """Return the status and the latest heartbeat of each component. Needs no login."""
         answer: dict[str, dict[str, str | None]] = self._send("GET", "/api/v2/monitor/health")
         return answer
 
     def get(self, path: str) -> Any:
-        """The JSON at a path below /api/v2."""
+        """Return the JSON at a path below /api/v2."""
         return self._authorized("GET", path, None)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Post JSON to a path below /api/v2."""
+        """Post JSON to a path below /api/v2 and return the answer."""
         return self._authorized("POST", path, body)
 
     def patch(self, path: str, body: dict[str, Any]) -> Any:
-        """Change what lies at a path below /api/v2."""
+        """Change the object at a path below /api/v2 and return the answer."""
         return self._authorized("PATCH", path, body)
 
     def trigger(
         self, dag_id: str, conf: dict[str, Any] | None = None, run_id: str | None = None
     ) -> str:
-        """Start a run and return its id. The same run id again is the same run.
+        """Start a run and return its id. The same run id again means the same run.
 
-        A DAG that is not known yet is waited for: files are read some seconds after the start.
+        Waits for a DAG that Airflow does not know yet, because Airflow reads the files some seconds
+        after it starts.
         """
         body: dict[str, Any] = {"logical_date": None, "conf": conf or {}}
         if run_id is not None:
@@ -69,7 +70,8 @@ class AirflowApi:
                 time.sleep(0.5)
 
     def wait(self, dag_id: str, run_id: str, timeout: float = 600) -> str:
-        """The state in which the run ended, `success` or `failed`; why it failed is logged."""
+        """Wait for the end of a run, log why it failed, and return its state, `success` or
+        `failed`."""
         end = time.monotonic() + timeout
         while (state := self.get(_run(dag_id, run_id))["state"]) not in _DONE:
             if time.monotonic() > end:
@@ -84,7 +86,8 @@ class AirflowApi:
         return str(state)
 
     def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """The task instances of a run as Airflow describes them, mapped ones each by itself."""
+        """Return the task instances of a run as Airflow describes them, one for each mapped
+        task."""
         path = f"{_run(dag_id, run_id)}/taskInstances?limit=100"
         found: list[dict[str, Any]] = []
         while True:
@@ -94,12 +97,12 @@ class AirflowApi:
                 return found
 
     def under_way(self) -> list[str]:
-        """The runs that have begun and not ended, as "DAG run", at most a hundred."""
+        """Return the runs that have begun and not ended, as "DAG run", at most a hundred."""
         found = self.get("/dags/~/dagRuns?state=running&limit=100&order_by=start_date")
         return [f"{run['dag_id']} {run['dag_run_id']}" for run in found["dag_runs"]]
 
     def failure(self, dag_id: str, run_id: str, lines: int = 30) -> str:
-        """The last lines of the log of each failed task."""
+        """Return the last lines of the log of each failed task."""
         parts = []
         for task in self.tasks(dag_id, run_id):
             if task["state"] == "failed":
@@ -113,7 +116,7 @@ class AirflowApi:
     def task_log(
         self, dag_id: str, run_id: str, task_id: str, map_index: int = -1, try_number: int = 1
     ) -> str:
-        """The log of one attempt of a task."""
+        """Return the log of one try of a task."""
         path = f"{_task(dag_id, run_id, task_id)}/logs/{try_number}"
         answer = self.get(f"{path}?map_index={map_index}&full_content=true")
         return "\n".join(_log_line(entry) for entry in answer["content"])
@@ -126,7 +129,7 @@ class AirflowApi:
         key: str = "return_value",
         map_index: int = -1,
     ) -> Any:
-        """A value that the task left."""
+        """Return a value that a task stored."""
         path = f"{_task(dag_id, run_id, task_id)}/xcomEntries/{urllib.parse.quote(key, '')}"
         return self.get(f"{path}?map_index={map_index}&stringify=false")["value"]
 
@@ -176,7 +179,8 @@ def _task(dag_id: str, run_id: str, task_id: str) -> str:
 
 
 def _log_line(entry: dict[str, Any] | str) -> str:
-    """A line of a task's log; an exception is an entry with its traceback beside the text."""
+    """Return a line of a task's log as text. An exception is an entry with a traceback beside its
+    text."""
     if isinstance(entry, str):
         return entry
     lines = [str(entry.get("event", ""))]

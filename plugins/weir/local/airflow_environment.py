@@ -15,7 +15,8 @@ _SPARK = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "cl
 
 
 def weir_environment(state: StateFolder) -> dict[str, str]:
-    """What a job or a script needs in order to find this installation, its database and Spark."""
+    """Return the variables with which a job or a script finds this installation, its database and
+    Spark."""
     environ = {
         "WEIR_STATE": str(state.path),
         "PGSERVICEFILE": str(state.path / "pg_service.conf"),
@@ -45,26 +46,26 @@ def weir_environment(state: StateFolder) -> dict[str, str]:
 def airflow_environment(
     state: StateFolder, dags: Path, ports: dict[str, int], stack_id: str
 ) -> dict[str, str]:
-    """The whole environment of Airflow's components; `ports`: of api and log."""
+    """Return the whole environment of Airflow's components. `ports` has those of api and log."""
     home = state.path / "airflow"
     url = f"http://127.0.0.1:{ports['api']}"
     return {
         **os.environ,
         **weir_environment(state),
         "WEIR_STACK_ID": stack_id,
-        "SPT_NOENV": "1",  # setproctitle would overwrite the environment that we are found by
+        "SPT_NOENV": "1",  # setproctitle would overwrite the environment, which we search
         "PYTHONWARNINGS": ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _QUIET])),
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(REPOSITORY / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        # What runs while all of it is stopped goes on at the next start, as a retry.
+        # A task that runs when Airflow is stopped continues as a retry at the next start.
         "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "3",
         "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "10",
         "AIRFLOW__CORE__PARALLELISM": "4",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__FERNET_KEY": state.secret("fernet", 32) + "=",
-        # Without it tasks call port 8080, whatever the port of the api-server is.
+        # Without this setting tasks call port 8080, whatever the port of the api-server is.
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,viewer:viewer",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
@@ -73,14 +74,16 @@ def airflow_environment(
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__SECRET_KEY": state.secret("api", 64),
         "AIRFLOW__API_AUTH__JWT_SECRET": state.secret("jwt", 64),
-        # By service file: when Postgres comes back on another port, Airflow finds it there.
+        # The service file lets Airflow find Postgres when it restarts on another port.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "postgresql+psycopg2:///?service=airflow",
-        # None: it would need another driver, for the one REST call that waits for a run.
+        # An empty setting, because the one REST call that waits for a run would need another
+        # driver.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": "",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
-        # New and changed files are read at once; to read all of them again takes half a minute.
+        # New and changed files are read at once. Reading all of them again takes half a minute.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
-        # One server for both, on localhost: Airflow's own listen on all addresses.
+        # One log server for both, on localhost, because Airflow's own servers listen on all
+        # addresses.
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["log"]),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports["log"]),
         "AIRFLOW__CORE__HOSTNAME_CALLABLE": "weir.local.hostname.hostname",

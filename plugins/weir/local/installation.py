@@ -15,7 +15,7 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 
 
 class Installation:
-    """Everything below `state`. Each start finds what already runs; nothing starts by itself."""
+    """All processes and data of the state folder `state`. Each start uses what already runs."""
 
     def __init__(
         self, state: Path, *, dags: Path = REPOSITORY / "dags", durable: bool = True
@@ -25,13 +25,13 @@ class Installation:
         self.airflow = AirflowStack(self.postgres.state, dags)
 
     def start(self) -> None:
-        """Start all of it; if that fails or is interrupted, stop what was started."""
+        """Start Postgres and Airflow. If that fails or is interrupted, stop what was started."""
         with self._undone_if_it_fails():
             self.start_postgres()
             self.start_airflow()
 
     def start_postgres(self) -> None:
-        """Start Postgres, with the schema `weir` up to date and all logins."""
+        """Start Postgres, migrate the schema `weir`, and create all logins."""
         with self._undone_if_it_fails():
             self.postgres.start()
             with self.postgres.state.lock("logins"):
@@ -40,33 +40,36 @@ class Installation:
                 logins.make_users(self.postgres)
 
     def start_airflow(self) -> None:
-        """Start Airflow and wait until it works; `start_postgres` comes first."""
+        """Start Airflow and wait until it is healthy. Call `start_postgres` before."""
         self._make_data_folders()
         self.airflow.start()
 
     def stop(self) -> None:
-        """End everything; the data stays."""
+        """Stop everything. The data is kept."""
         with processes.uninterrupted():
             self.airflow.stop()
             self.postgres.stop()
 
     def folders(self) -> list[Path]:
-        """Where its data lie: the state folder and, for root, the database's beside it."""
+        """Return the folders with its data: the state folder and, for root, the database's folder
+        beside it."""
         home = self.postgres.home
         return [self.state] if home.is_relative_to(self.state) else [self.state, home]
 
     def remove(self) -> None:
-        """Stop everything and delete it: streams, metadata, Airflow's history."""
+        """Stop everything and delete all data: streams, metadata and Airflow's history."""
         self.stop()
         for folder in self.folders():
             shutil.rmtree(folder, ignore_errors=True)
 
     def environment(self) -> dict[str, str]:
-        """The variables that a process (a spark-submit by hand, a psql) needs beside its own."""
+        """Return the variables that a process, such as a spark-submit by hand or a psql, needs in
+        addition."""
         return weir_environment(self.postgres.state)
 
     def _make_data_folders(self) -> None:
-        """The folders of the settings that lie in the state folder: others are somebody's own."""
+        """Make the folders of the settings that are inside the state folder. Others belong to
+        somebody else."""
         known = settings.load(dict(os.environ) | self.environment())
         for folder in (known.warehouse, *known.input_roots, *known.output_roots):
             if "://" not in folder and Path(folder).is_relative_to(self.state):
@@ -78,6 +81,6 @@ class Installation:
         try:
             yield
         except BaseException:
-            if not before:  # Airflow needs Postgres, so nothing of it ran either
+            if not before:  # Airflow needs Postgres, so it did not run either
                 self.stop()
             raise

@@ -1,7 +1,7 @@
-"""The databases and logins of a local installation, and the files that let libpq use them.
+"""The databases and logins of a local installation, and the files with which libpq uses them.
 
-`weir_owner` owns and migrates the database `weir`, `weir_app` is what jobs use, `weir_view` may
-read views; `airflow` has a database of its own and can't enter the other.
+`weir_owner` owns and migrates the database `weir`, jobs use `weir_app`, and `weir_view` may read
+views. `airflow` has a database of its own and may not connect to `weir`.
 """
 
 import base64
@@ -11,14 +11,14 @@ import secrets
 
 from weir.local.embedded_postgres import EmbeddedPostgres
 
-# service name: (database, login). The service `weir` is the settings' default.
+# service name: (database, login). The default of the settings is the service `weir`.
 SERVICES = {
     "weir": ("weir", "weir_app"),
     "weir_reader": ("weir", "weir_view"),
     "weir_owner": ("weir", "weir_owner"),
     "airflow": ("airflow", "airflow"),
 }
-# Postgres lets everybody store large objects, which belong to no table and to no schema.
+# Postgres lets every login store large objects, which belong to no table and no schema.
 NO_LARGE_OBJECTS = """
 DO $$ DECLARE found regprocedure; BEGIN
     FOR found IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
@@ -30,20 +30,22 @@ END $$;
 
 
 def make_owners(postgres: EmbeddedPostgres) -> None:
-    """The databases and their owners, and the files; before the migration. May be repeated."""
+    """Create the databases, their owners, and the files. Call it before the migration. May be
+    repeated."""
     _make_login(postgres, "weir_owner")
     _make_login(postgres, "airflow")
     _make_database(postgres, "weir", owner="weir_owner")
     _make_database(postgres, "airflow", owner="airflow")
     postgres.psql(
-        "ALTER ROLE weir_owner CREATEROLE;"  # the migration makes the group roles
+        "ALTER ROLE weir_owner CREATEROLE;"  # the migration creates the group roles
         "REVOKE ALL ON DATABASE weir, airflow, postgres, template1 FROM PUBLIC;"
     )
     write_files(postgres)
 
 
 def make_users(postgres: EmbeddedPostgres) -> None:
-    """The logins in the group roles that the migration makes; after it. May be repeated."""
+    """Add the logins to the group roles that the migration creates. Call it afterwards. May be
+    repeated."""
     _make_login(postgres, "weir_app")
     _make_login(postgres, "weir_view")
     postgres.psql(
@@ -56,7 +58,7 @@ def make_users(postgres: EmbeddedPostgres) -> None:
 
 
 def write_files(postgres: EmbeddedPostgres) -> None:
-    """pg_service.conf and pgpass: whoever has them needs neither a port nor a password."""
+    """Write pg_service.conf and pgpass. With these files nobody needs a port or a password."""
     state = postgres.state
     services = "".join(
         f"[{service}]\nhost=127.0.0.1\nport={postgres.port}\ndbname={database}\nuser={user}\n"

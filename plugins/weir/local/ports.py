@@ -1,4 +1,4 @@
-"""Free TCP ports of this machine."""
+"""Find free TCP ports of this machine."""
 
 import fcntl
 import os
@@ -11,20 +11,21 @@ from pathlib import Path
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on 127.0.0.1 at this port now."""
+    """Return whether a server could listen at this port of 127.0.0.1 now."""
     with socket.socket() as listener:
-        # As servers do: connections that are only waiting to be forgotten don't count.
+        # Servers set this too, so closed connections in TIME_WAIT do not block the port.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))
         except OSError:
             return False
-    with socket.socket() as client:  # on macOS one can bind beside a listener on all interfaces
+    with socket.socket() as client:  # on macOS, bind succeeds beside a listener on all interfaces
         return client.connect_ex(("127.0.0.1", port)) != 0
 
 
 def free_port(preferred: int | None = None) -> int:
-    """The preferred port if it is free, else another below those that outgoing connections get."""
+    """Return the preferred port if it is free, else another one below the range of outgoing
+    connections."""
     port = preferred or random.randint(20_000, 32_000)
     while not is_free(port):
         port = random.randint(20_000, 32_000)
@@ -33,10 +34,10 @@ def free_port(preferred: int | None = None) -> int:
 
 @contextmanager
 def reserving() -> Iterator[Callable[[int], int]]:
-    """Yield `free_port`, with a promise: no other block, in whichever process, gets its ports.
+    """Yield `free_port` for a block. No other block, in any process, gets the ports of this one.
 
-    A server listens only seconds after its port was chosen; two installations that start together
-    would choose the same one.
+    A server begins to listen seconds after its port was chosen. Without the reservation, two
+    installations that start together could choose the same port.
     """
     with ExitStack() as reserved:
 
@@ -50,7 +51,8 @@ def reserving() -> Iterator[Callable[[int], int]]:
 
 
 def _locked(port: int, until: ExitStack) -> bool:
-    """Lock the port's file until the stack is closed, unless another process holds the lock."""
+    """Lock the port's file until the stack is closed. Return False if another process holds the
+    lock."""
     path = Path(tempfile.gettempdir()) / f"weir-port-{port}.lock"
     try:
         file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o644)

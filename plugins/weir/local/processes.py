@@ -1,4 +1,4 @@
-"""Finding processes by what they carry, because a remembered pid may be somebody else's by now."""
+"""Find processes by a folder or a variable that they carry, because a pid may be reused."""
 
 import signal
 import threading
@@ -13,12 +13,12 @@ from weir.errors import Conflict
 
 
 def working_in(folder: Path) -> list[psutil.Process]:
-    """The live processes whose current folder is this one."""
+    """Return the live processes whose current folder is this one."""
     return _which(lambda process: process.cwd() == str(folder.resolve()))
 
 
 def carrying(variable: str, value: str) -> list[psutil.Process]:
-    """The live processes that were started with this environment variable."""
+    """Return the live processes that were started with this environment variable."""
     return _which(lambda process: process.environ().get(variable) == value)
 
 
@@ -29,12 +29,12 @@ def _which(condition: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
             if condition(process) and _alive(process):
                 found.append(process)
         except (psutil.Error, OSError):
-            pass  # gone, or another user's: not ours
+            pass  # it has exited, or belongs to another user
     return found
 
 
 def _alive(process: psutil.Process) -> bool:
-    """A zombie is not: in a container it may stay one for ever, because nobody asks for it."""
+    """Return whether a process lives. A zombie does not: in a container it may stay one forever."""
     try:
         return bool(process.is_running()) and bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -42,7 +42,7 @@ def _alive(process: psutil.Process) -> bool:
 
 
 def end(processes: list[psutil.Process], patience: float) -> None:
-    """SIGTERM them, and wait so many seconds at most until they are gone."""
+    """Send SIGTERM to processes, and wait at most `patience` seconds until they exit."""
     for process in processes:
         with suppress(psutil.Error):
             process.terminate()
@@ -50,7 +50,8 @@ def end(processes: list[psutil.Process], patience: float) -> None:
 
 
 def kill(find: Callable[[], list[psutil.Process]]) -> None:
-    """SIGKILL whatever `find` finds until it finds nothing."""
+    """Send SIGKILL to the processes that `find` returns, until it returns none. Raises Conflict if
+    some remain."""
     for _ in range(20):
         if not (left := find()):
             return
@@ -73,7 +74,8 @@ def _wait(processes: list[psutil.Process], timeout: float) -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ctrl-C and SIGTERM are ignored meanwhile: for cleaning up after the first of them."""
+    """Ignore Ctrl-C and SIGTERM during the block, so that cleaning up after the first one
+    completes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,6 +1,6 @@
-"""The folder that holds everything of one local installation: what is remembered, and its locks.
+"""The folder with all data of one local installation: stored values and locks.
 
-Whatever is made in it is for its owner alone: logs quote rows of data, and sentences do, too.
+Only its owner may read what is made in it, because logs and error sentences quote data.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ log = logging.getLogger("weir.local")
 
 
 class StateFolder:
-    """A folder, and small files in it, each replaced as a whole; readable by its owner only."""
+    """A folder with small files, each replaced as a whole. Only its owner may read them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -29,7 +29,8 @@ class StateFolder:
     def folder(self, name: str = "") -> Path:
         """Make the folder `name` below this one, for its owner alone, and return it.
 
-        One that exists keeps its mode: somebody may have opened it to others.
+        A folder that exists keeps its mode, because somebody may have opened it to others on
+        purpose.
         """
         path = self.path
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -39,7 +40,7 @@ class StateFolder:
         return path
 
     def read(self, name: str) -> dict[str, Any]:
-        """What `write` stored under the name, or nothing."""
+        """Return the values that `write` stored under the name; empty if there are none."""
         try:
             values: dict[str, Any] = json.loads((self.path / name).read_text())
         except FileNotFoundError:
@@ -51,7 +52,8 @@ class StateFolder:
         self.write_text(name, json.dumps(values, indent=2) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
-        """Replace the file: a reader sees the old text or the new, and nobody else reads it."""
+        """Replace the file atomically, readable by its owner only. A reader sees the old text or
+        the new one."""
         path = self.folder(str(Path(name).parent)) / Path(name).name
         new = path.with_name(f"{path.name}.{os.getpid()}")
         new.unlink(missing_ok=True)
@@ -62,7 +64,7 @@ class StateFolder:
         new.replace(path)
 
     def secret(self, name: str, size: int = 24) -> str:
-        """A random secret, made when it is first asked for."""
+        """Return a random secret. It is made when it is first asked for."""
         with self.lock("secrets"):
             known = self.read("secrets.json")
             if name not in known:
@@ -71,7 +73,7 @@ class StateFolder:
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """One process at a time; the lock of a process that was killed is free."""
+        """Let one process at a time into the block. A process that is killed releases the lock."""
         with (self.folder() / f"{name}.lock").open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

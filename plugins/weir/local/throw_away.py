@@ -1,4 +1,4 @@
-"""A Postgres for a test: fast, without care for crashes, and gone afterwards whatever happens."""
+"""A Postgres for tests: fast, not safe against crashes, and always removed afterwards."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 
-# Reads until the other end of its input is closed, which the kernel does however we end.
+# It reads until its input is closed. The kernel closes it, however this process ends.
 _REAPER = """
 cat >/dev/null
 if pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null); then
@@ -23,7 +23,8 @@ rm -rf "$1" "$2"
 
 @contextmanager
 def throw_away_postgres() -> Iterator[EmbeddedPostgres]:
-    """A server with empty databases `weir` and `airflow` and their owners, for one `with`."""
+    """Yield a server with the empty databases `weir` and `airflow` and their owners, for one
+    `with`."""
     folder = Path(tempfile.mkdtemp(prefix="weir-"))
     postgres = EmbeddedPostgres(folder, durable=False)
     with reaped(postgres, folder):
@@ -37,12 +38,12 @@ def throw_away_postgres() -> Iterator[EmbeddedPostgres]:
 
 @contextmanager
 def reaped(postgres: EmbeddedPostgres, folder: Path) -> Iterator[None]:
-    """End a server and delete its data and a folder after the `with`, however this process ends."""
+    """Stop a server and delete its data and a folder after the `with`, however this process ends."""
     reaper = subprocess.Popen(
         ["/bin/sh", "-c", _REAPER, "sh", str(postgres.home), str(folder)],
         stdin=subprocess.PIPE,
-        env={"PATH": os.defpath},  # nothing by which it would be found and ended with us
-        start_new_session=True,  # Ctrl-C is for us: the reaper is told by the end of its input
+        env={"PATH": os.defpath},  # no variable by which it would be found and stopped with us
+        start_new_session=True,  # Ctrl-C must not reach the reaper; the end of its input stops it
         cwd="/",
     )
     try:
