@@ -1,6 +1,6 @@
-"""Streams as Spark DataFrames: appending, reading, consuming. Imports no airflow.
+"""Streams as Spark DataFrames: append, read, consume. Imports no airflow.
 
-`from weir.spark import Reader, Appender, register` is what programs of one's own need.
+Programs of your own need `from weir.spark import Reader, Appender, register`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when they are first used: jobs that move no data have no need of them."""
+    """Import a name when it is first used, because jobs that move no data do not need it."""
     if name in ("Reader", "OpenBatch"):
         from weir.spark import reader
 

@@ -1,4 +1,5 @@
-"""Append rows to a stream: files first, pointer last (PDP-24 on Parquet and Postgres)."""
+"""Append rows to a stream: write the files first, then commit their paths (PDP-24 on Parquet and
+Postgres)."""
 
 import logging
 from collections.abc import Callable
@@ -25,28 +26,30 @@ log = logging.getLogger("weir.append")
 
 @dataclass(frozen=True)
 class Appender:
-    """What every append of an installation needs."""
+    """What every append of an installation needs: Spark, the database, the settings, and the
+    source."""
 
     spark: SparkSession
     database: Database
     settings: Settings
-    source: str  # who appends: DAG run and task, or a program's name
+    source: str  # who appends: a DAG run and task, or the name of a program
     say: Say = log.info
 
     @classmethod
     def of(cls, spark: SparkSession, source: str) -> "Appender":
-        """For a program of one's own, with the settings that jobs have: those of the file that
-        WEIR_CONFIG names, or of `weir.toml`."""
+        """Return an appender for a program of your own, with the settings that jobs have: those of
+        the file that WEIR_CONFIG names, or of `weir.toml`."""
         settings = load()
         return cls(spark, Database.of(settings), settings, source)
 
     def append_files(self, name: StreamName, inputs: Inputs, *, again: str = "") -> Committed:
-        """Append files as one transaction; the same files again append nothing.
+        """Append files in one transaction and return what was committed. The same files again
+        append nothing.
 
-        `again`: an id under which they are appended once more on purpose.
+        `again`: an id under which the same files are appended once more on purpose.
 
-        Raises Conflict for a file that another transaction holds, or that changed since it was
-        appended; BadRows with the count and an example.
+        Raises Conflict for a file that another transaction has appended, or that changed since it
+        was appended; BadRows with the number of bad rows and an example.
         """
         opened = begin(
             self.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id + again,
@@ -74,9 +77,11 @@ class Appender:
     def append_frame(
         self, name: StreamName | str, frame: DataFrame, *, writer_id: str, batch_id: str
     ) -> Committed:
-        """Append a DataFrame to a stream (`scope/stream`) in the order of its partitions.
+        """Append a DataFrame to a stream (`scope/stream`) in the order of its partitions, in one
+        transaction.
 
-        `writer_id` and `batch_id` are its identity: a retry appends nothing twice.
+        `writer_id` and `batch_id` identify the append, so a retry appends nothing twice. Returns
+        what was committed, now or by an earlier try.
         """
         opened = self.begin_frame(stream_name(str(name)), writer_id, batch_id)
         if isinstance(opened, Committed):
@@ -92,7 +97,8 @@ class Appender:
         batch_id: str,
         guard: Callable[[Connection], object] | None = None,
     ) -> Attempt | Committed:
-        """Open a transaction for a DataFrame."""
+        """Open a transaction for a DataFrame. Return the attempt, or what an earlier try
+        committed."""
         return begin(
             self.database, name, writer_id=writer_id, batch_id=batch_id, fingerprint="frame",
             lease=self.settings.transaction_lease, source=self.source, guard=guard,
@@ -103,7 +109,7 @@ class Appender:
         return writing(self.database, self.settings, opened)
 
     def stage_frame(self, opened: list[Attempt], frame: DataFrame) -> list[Staged]:
-        """Write a DataFrame for the one open attempt; return what to commit together.
+        """Write a DataFrame for the one open attempt. Return the appends to commit together.
 
         If there are rejected rows, the attempt that has them is added to the open ones.
         """
@@ -122,7 +128,7 @@ class Appender:
         return [staged, stage_rejected(self, staged, place, opened)]
 
     def commit(self, staged: list[Staged]) -> Committed:
-        """Commit staged appends as one change; return the first."""
+        """Commit staged appends in one transaction and return the first."""
         committed = commit(self.database, *staged)[0]
         self.say(
             f"committed {committed.events:,} events in {committed.files} files "

@@ -1,4 +1,4 @@
-"""Consumers: a function over batch after batch of a reader, and what is done when it fails."""
+"""Consumers: call a function with each batch of a reader, and handle its failures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,11 +22,12 @@ ON_ERROR = ("stop", "split", "quarantine")
 
 @dataclass(frozen=True)
 class Consumer:
-    """A reader of a group and what it does with the events.
+    """A reader of a group, and what it does with the events of each batch.
 
-    `on_error`, for failures that what the events hold may be the cause of: "stop" (the batch stays
-    open), "split" (halve it until the failing event is alone, commit what comes before, stop), or
-    "quarantine" (the same, but put the event into `<stream>.rejected` and go on).
+    `on_error` says what happens after a failure that the events may have caused. "stop": the batch
+    stays open. "split": the batch is halved until the failing event is alone, what comes before it
+    is committed, and the run stops. "quarantine": the same, but the event goes to
+    `<stream>.rejected` and the run continues.
     """
 
     appender: Appender
@@ -54,14 +55,14 @@ class Consumer:
             )
 
     def run(self) -> dict[str, Any]:
-        """Read up to the tail as it is now, batch after batch; returns what was done.
+        """Process batch after batch up to the tail at the start of the run. Return what was done.
 
         Raises BatchFailed with the batch and the cause.
         """
         self.appender.database.transaction(self._check)
-        behind = self._list_folders()  # of a run that was killed after its last commit, too
+        behind = self._list_folders()  # also those of a run that was killed after its last commit
         done: list[dict[str, Any]] = []
-        failed: set[int] = set()  # batches of one event that failed here
+        failed: set[int] = set()  # batches of a single event that failed in this run
         reader = Reader(
             self.appender.spark, self.group, reader_id=self.reader_id, order=self.order,
             expected_readers=self.expected_readers, label=self.label, appender=self.appender,
@@ -92,7 +93,8 @@ class Consumer:
         }
 
     def _check(self, connection: Connection) -> None:
-        """Raises NotFound or InvalidInput for an output, before a batch is opened for it."""
+        """Check the outputs before a batch is opened. Raises NotFound or InvalidInput for a wrong
+        one."""
         for output in self.outputs:
             output.check(connection)
         streams = [name for _, name in group_streams(connection, self.group)]
@@ -106,10 +108,11 @@ class Consumer:
                 )
         if self.on_error == "quarantine":
             for name in streams:
-                stream_name(name, reserved=False)  # rejected rows have no stream for rejected rows
+                stream_name(name, reserved=False)  # a stream of rejected rows has none for its own
 
     def _list_folders(self) -> list[str]:
-        """Write each `_manifest.json`; returns which could not be written, and why."""
+        """Write each `_manifest.json`. Return the ones that could not be written, with the
+        reasons."""
         parquet = [output for output in self.outputs if output.kind == "parquet"]
         tried = [(one, list_folders(self.appender, self.group, one)) for one in parquet]
         return [f"{one} could not be written ({why})" for one, why in tried if why]
@@ -127,7 +130,8 @@ class Consumer:
     def _results(
         self, events: dict[str, DataFrame], kept: list[DataFrame]
     ) -> list[tuple[Output, DataFrame]]:
-        """What the function makes of the events, per output; evaluated once for all outputs."""
+        """Call the function. Return for each output its DataFrame; the events are computed once for
+        all of them."""
         several = len(self.outputs) > 1
         given = {name: frame.persist() if several else frame for name, frame in events.items()}
         if several:
@@ -151,9 +155,12 @@ class Consumer:
         return [(output, result[output.name]) for output in self.outputs]
 
     def _give_up(self, batch: OpenBatch, error: Exception, failed: set[int]) -> bool:
-        """After a failure: True if the batch's one event is to be rejected, False to go on with
-        what comes now. Else raises the error, or BatchFailed. `failed`: batches that failed with
-        their one event before in this run; the number of attempts also counts kills."""
+        """Decide what follows a failure. Return True if the batch's single event is to be rejected,
+        False to continue with the next batch; otherwise raise the error, or BatchFailed.
+
+        `failed` has the batches that failed with their single event before in this run. The number
+        of attempts would not do, because it also counts kills.
+        """
         if isinstance(error, WeirError) and not isinstance(error, BadRows):
             raise error
         if self.on_error == "stop" or not caused_by_events(error):
@@ -165,7 +172,7 @@ class Consumer:
         if batch.size > 1:
             batch.split(error)
             return False
-        if batch.batch_id not in failed:  # what fails only once isn't failing
+        if batch.batch_id not in failed:  # it must fail twice, to rule out a passing cause
             failed.add(batch.batch_id)
             batch.again()
             return False
@@ -180,8 +187,8 @@ class Consumer:
         return True
 
     def _check_rejected(self, batch: OpenBatch, error: Exception) -> None:
-        """Raises BatchFailed when the group's runs of the last day have rejected so many events
-        that it is not the events that fail, but the function."""
+        """Raise BatchFailed if the group has rejected so many events in the last 24 hours that the
+        function, not the events, must be the cause."""
         most = self.appender.settings.rejected_events
         rejected = self.appender.database.transaction(lambda c: rejected_of(c, self.group))
         if rejected >= most:
@@ -196,7 +203,7 @@ class Consumer:
 
 
 def _unknown(batch: OpenBatch, error: Exception) -> str:
-    """What explains a column that was not found."""
+    """Return an explanation for a column that was not found, or nothing."""
     if not batch.without_columns or type(error).__name__ != "AnalysisException":
         return ""
     return (

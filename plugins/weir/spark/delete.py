@@ -1,4 +1,4 @@
-"""Deleting many files at once: the paths are the rows, and executors delete them."""
+"""Delete many files at once: their paths become rows, and executors delete them."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -9,21 +9,23 @@ from weir.errors import InvalidInput
 from weir.warehouse.file_deletion import Delete, Files, delete_here
 from weir.warehouse.filesystem import filesystem
 
-FEW = 5_000  # so many files are deleted before executors have begun to
+FEW = 5_000  # deleting so many files here takes no longer than starting executors
 
 
 def deleter(spark: Callable[[], SparkSession]) -> Delete:
-    """Deletes few files here and many in partitions. The session is made when it is first needed.
+    """Return a function that deletes few files in this process, and many on executors. The Spark
+    session is created when it is first needed.
 
-    What only Hadoop knows is deleted here, too: executors' Python workers can't reach their JVMs.
-    Threads of this process wait for the file system all the same."""
+    Files that only Hadoop can delete are deleted in this process, because the executors' Python
+    workers cannot reach their JVMs. Threads wait for the file system either way.
+    """
 
     def delete(files: Files) -> dict[int, str]:
         if len(files) < FEW or any(map(_only_here, {root for root, _ in files})):
             return delete_here(files)
         context = spark().sparkContext
         partitions = min(context.defaultParallelism, len(files) // FEW + 1)
-        # In order, so that the files of one folder are in one partition.
+        # Sorted, so that the files of one folder are in one partition.
         failed = context.parallelize(list(enumerate(files)), partitions).mapPartitions(_delete)
         return dict(failed.collect())
 
@@ -33,12 +35,13 @@ def deleter(spark: Callable[[], SparkSession]) -> Delete:
 def _only_here(root: str) -> bool:
     try:
         return isinstance(filesystem(root)[0], fs.PyFileSystem)
-    except InvalidInput:  # which is told of each of its files
+    except InvalidInput:  # the same error is reported for each of its files
         return False
 
 
 def _delete(files: Iterable[tuple[int, tuple[str, str]]]) -> Iterator[tuple[int, str]]:
-    """One partition, with a few threads: what takes time is waiting for the file system."""
+    """Delete the files of one partition with a few threads, because most of the time is waiting for
+    the file system."""
     numbered = list(files)
     for i, reason in delete_here([file for _, file in numbered]).items():
         yield numbered[i][0], reason

@@ -1,8 +1,9 @@
-"""SQL expressions that users give (a routing key): parsed, checked, and executed as checked.
+"""SQL expressions of users, such as a routing key: parse them, check them, and execute what was
+checked.
 
-Whoever may trigger a DAG may not thereby run code or read the machine: only columns, literals,
-operators and deterministic built-in functions from a list are accepted. Spark executes the very
-tree that was checked, and never parses the text again.
+A user who may trigger a DAG must not be able to run code or read the machine that way. So only
+columns, literals, operators and listed deterministic built-in functions are accepted. Spark
+executes the same tree that was checked, and never parses the text again.
 """
 
 import re
@@ -19,8 +20,8 @@ from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
 from weir.spark.session import active, moved
 
-MOST_CHARACTERS = 1_000  # of an expression: Spark's parser is slow beyond
-MOST_PADDING = 1_000  # characters that lpad and rpad may make of a value
+MOST_CHARACTERS = 1_000  # of an expression; Spark's parser is slow with more
+MOST_PADDING = 1_000  # characters of a value of lpad and rpad
 
 FUNCTIONS = frozenset(
     """abs between bigint bin boolean btrim ceil ceiling char_length character_length coalesce
@@ -38,7 +39,7 @@ _NODES = frozenset(
     LessThanOrEqual GreaterThan GreaterThanOrEqual IsNull IsNotNull In CaseWhen Like RLike
     UnresolvedFunction Substring Concat StringTrim StringTrimLeft StringTrimRight Extract""".split()
 )
-# What these mean changes with the moment, or with who asks: words that need no parentheses, and
+# The meaning of these words depends on the time or the user: functions without parentheses, and
 # words in a literal such as DATE 'today'.
 _MOMENTS = frozenset(
     """current_catalog current_database current_date current_schema current_time current_timestamp
@@ -46,11 +47,11 @@ _MOMENTS = frozenset(
 )
 _MOMENT_LITERAL = re.compile(
     r"['\"]\s*(now|today|tomorrow|yesterday)\b"
-    # What may spell such a word: an escape, a control character, texts that Spark puts together.
+    # These may hide such a word: an escape, a control character, texts that Spark concatenates.
     r"|\\|[\x00-\x08\x0e-\x1f]|['\"]\s+r?['\"]",
     re.IGNORECASE,
 )
-# Texts that Spark takes for the present moment when it casts a constant to a date or a time.
+# Spark turns these texts into the current time when it casts a constant to a date or a time.
 _MOMENT = re.compile(r"[\s\x00-\x20]*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
 _TIMES = ("DateType", "TimestampType", "TimestampNTZType")
 _TO_TIME = frozenset("date timestamp to_date to_timestamp".split())
@@ -58,8 +59,8 @@ _TO_TIME = frozenset("date timestamp to_date to_timestamp".split())
 
 @dataclass(frozen=True)
 class Expression:
-    """A checked expression: its text, the columns it uses (of a nested one, the outermost), and
-    Spark's tree of it."""
+    """A checked expression: its text, the columns that it uses (of a nested column, the outermost),
+    and Spark's tree."""
 
     text: str
     columns: list[str]
@@ -67,16 +68,18 @@ class Expression:
 
     @property
     def plain(self) -> bool:
-        """Whether it is a column as it is."""
+        """Return whether the expression is just a column."""
         return str(self.tree.getClass().getSimpleName()) == "UnresolvedAttribute"
 
 
 def check_expression(text: str, what: str, session: SparkSession | None = None) -> Expression:
-    """Parse an expression and check every node of it. Needs a JVM, but no session.
+    """Parse an expression, check every node of it, and return it. Needs a JVM, but no Spark
+    session.
 
-    `session`: whose settings the parser goes by (see `weir.spark.session.private_session`).
+    `what` names the expression in errors. The parser uses the settings of `session` (see
+    `weir.spark.session.private_session`).
 
-    Raises InvalidInput naming what is not allowed, or how it can't be parsed.
+    Raises InvalidInput that names what is not allowed, or why the text cannot be parsed.
     """
     if not text.strip():
         raise InvalidInput(
@@ -102,7 +105,10 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
         else:
             with active(session):
                 tree = parser.parseExpression(text)
-    except (Py4JJavaError, ParseException) as error:  # the latter once there is a session
+    except (
+        Py4JJavaError,
+        ParseException,
+    ) as error:  # the second error occurs if there is a session
         java = getattr(error, "java_exception", None)
         first = str(java.getMessage() if java else error).strip().splitlines()[0]
         raise InvalidInput(
@@ -125,7 +131,8 @@ def with_expression(
 ) -> DataFrame:
     """Return the rows, in `session`, with the value of the expression as text in a column `name`.
 
-    Raises InvalidInput when it can't be computed of these rows, or means the present moment.
+    Raises InvalidInput if it cannot be computed from these rows, or if it depends on the current
+    time.
     """
     jvm: Any = SparkContext._jvm
     rows = moved(frame, session)
@@ -143,13 +150,15 @@ def with_expression(
 
 
 def _check_moments(node: Any, expression: Expression, what: str) -> None:
-    """Refuse a resolved tree in which a constant is cast to what it means at the moment.
+    """Refuse a resolved tree in which a constant is cast to a date or time that depends on the
+    current time.
 
-    Spark adds such casts itself, as in `a < 'today'` where `a` is a date.
+    Spark adds such casts itself, for example for `a < 'today'` where `a` is a date.
     """
     children = _each(node.children())
     to_time = node.getClass().getSimpleName() == "Cast" and str(node.dataType()) in _TIMES
-    # By its columns: what Spark calls foldable leaves out functions that it has yet to replace.
+    # Columns decide whether it is constant: Spark's `foldable` misses functions that it replaces
+    # later.
     if (
         to_time
         and str(children[0].dataType()).startswith("StringType")
@@ -231,7 +240,10 @@ def _each(sequence: Any) -> list[Any]:
 
 
 def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[str, Any]]:
-    """The columns that a user wrote as SQL, in Spark's JSON form; `used` must be among them."""
+    """Return the columns that a user wrote as SQL, in Spark's JSON form. `used` must be among them.
+
+    Raises InvalidInput if the text cannot be read, or if a column of `used` is missing.
+    """
     if "${" in ddl:
         raise InvalidInput(
             "columns_invalid",

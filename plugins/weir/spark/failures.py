@@ -1,7 +1,9 @@
-"""What a failure means: whether what the events hold may be its cause, and how it is said.
+"""Classify failures: decide whether the events of a batch may be the cause, and describe the
+failure.
 
-What is not known to be of the events is not: an outage, a full disk, a missing right, a file that
-is gone or a mistake in the program's text are the same for every event, and none would be left.
+A failure counts as caused by the events only if that is known. An outage, a full disk, a missing
+right, a missing file or a mistake in the program fails for every event alike; rejecting events
+because of it would reject all of them.
 """
 
 import builtins
@@ -18,20 +20,20 @@ from sqlalchemy import exc
 from weir.errors import BadRows, WeirError, is_mistake
 from weir.reader_groups.refused_rows import of_rows
 
-LONGEST = 500  # characters of an error that are repeated in a sentence
+LONGEST = 500  # characters of another error that a sentence quotes
 # Spark's SQLSTATEs: data, constraints, raise_error and assert_true.
 _OF_EVENTS = re.compile(r"22|23|P0001")
-# A function in Java that failed; the JVM's exceptions behind it say for what.
+# A Java function failed; the JVM's exceptions behind this condition say why.
 _JAVA_FUNCTION = "FAILED_EXECUTE_UDF"
 _NOT_THE_EVENTS_IN_JAVA = {
     "java.io.IOException",
     "java.sql.SQLException",
     "java.util.concurrent.TimeoutException",
-    "java.lang.ReflectiveOperationException",  # a class that is not there
+    "java.lang.ReflectiveOperationException",  # a class that does not exist
     "java.lang.Error",
 }
-# Libraries whose exceptions are no OSError say in a class's name that something is away: those of
-# databases by PEP 249, those of services mostly thus.
+# Some libraries raise no OSError when something is unavailable. The class names of database drivers
+# follow PEP 249; those of other services mostly say it in words.
 _SAYS_AWAY = re.compile(
     r"(Interface|Internal|NotSupported|Operational|Programming)Error"
     r"|.*(Connect|Time(d)?_?out|Unavailable)\w*",
@@ -39,18 +41,19 @@ _SAYS_AWAY = re.compile(
 )
 _TRACEBACK = "Traceback (most recent call last):"
 _NAME = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)(?::|$)")
-# With this off, Spark also says what an exception was raised from.
+# When this is off, Spark's error includes the exceptions from which another was raised.
 WHOLE_TRACEBACKS = {"spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false"}
 
 
 def caused_by_events(error: BaseException) -> bool:
-    """Whether fewer events may do without this failure: neither it nor one that led to it is known
-    to have another cause, nor of a kind that is not known."""
+    """Return whether a smaller batch may succeed: whether the error, and every error that led to
+    it, is of a kind that events cause."""
     return all(_of_events(one) for one in _chain(error))
 
 
 def is_programs(error: Exception) -> bool:
-    """Whether it is a mistake in the program's text, here or on the executors."""
+    """Return whether the error is a mistake in the program's text, in this process or on
+    executors."""
     if not isinstance(error, PythonException):
         return is_mistake(error)
     found = _classes(error)
@@ -58,20 +61,20 @@ def is_programs(error: Exception) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it was raised from, or while handling what."""
+    """Yield the error, and then each error from which, or during whose handling, it was raised."""
     seen: set[int] = set()
     one: BaseException | None = error
     while one is not None and id(one) not in seen:
         seen.add(id(one))
         yield one
-        if isinstance(one, (PySparkException, BadRows)):  # behind it is what carried it here
+        if isinstance(one, (PySparkException, BadRows)):  # its causes are only the transport
             return
         one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
 
 
 def _of_events(error: BaseException) -> bool:
     if isinstance(error, exc.DBAPIError):
-        return False  # those of the tables that a batch writes to are BadRows by now
+        return False  # errors of the tables that a batch writes to are BadRows by now
     if isinstance(error, PythonException):
         classes = _classes(error)
         return bool(classes) and all(found and _class_of_events(found) for found in classes)
@@ -80,13 +83,13 @@ def _of_events(error: BaseException) -> bool:
             return not _NOT_THE_EVENTS_IN_JAVA & set(_java_classes(error))
         return bool(_OF_EVENTS.match(error.getSqlState() or ""))
     state = getattr(error, "pgcode", None) or getattr(error, "sqlstate", None)
-    if isinstance(state, str):  # of a driver for Postgres, used by the function
+    if isinstance(state, str):  # from a Postgres driver that the function uses
         return of_rows(state)
     return _class_of_events(type(error))
 
 
 def _class_of_events(found: type) -> bool:
-    """Whether exceptions of a class may be the events' fault."""
+    """Return whether exceptions of a class may be caused by events."""
     if issubclass(found, BadRows):
         return True
     if not issubclass(found, Exception) or is_mistake(found):
@@ -97,7 +100,7 @@ def _class_of_events(found: type) -> bool:
 
 
 def sentence(error: Exception) -> str:
-    """What went wrong, in one line."""
+    """Return what went wrong, in one line."""
     if isinstance(error, PythonException):
         said = next(reversed(_raised(error)), "")
     else:
@@ -108,8 +111,11 @@ def sentence(error: Exception) -> str:
 
 
 def _raised(error: PythonException) -> list[str]:
-    """What a Python worker raised, after what that was raised from: of each traceback the line
-    that names the exception, the first one after it that is not indented."""
+    """Return what a Python worker raised, preceded by its causes.
+
+    Of each traceback that is the line that names the exception: the first line that is not
+    indented.
+    """
     lines = iter(str(error).splitlines())
     found = [
         line
@@ -117,7 +123,9 @@ def _raised(error: PythonException) -> list[str]:
         if header == _TRACEBACK
         if (line := next((after for after in lines if after and not after.startswith(" ")), ""))
     ]
-    return found or str(error).splitlines()[1:2]  # hideTraceback: one line after Spark's own
+    return (
+        found or str(error).splitlines()[1:2]
+    )  # with hideTraceback there is one line after Spark's own
 
 
 def _classes(error: PythonException) -> list[type | None]:
@@ -126,7 +134,8 @@ def _classes(error: PythonException) -> list[type | None]:
 
 
 def _class_named(name: str) -> type | None:
-    """The class of an exception that a worker named; None where it is not known here."""
+    """Return the class of an exception that a worker named, or None if this process does not know
+    it."""
     module, _, rest = name.rpartition(".")
     if not module:
         given = getattr(builtins, name, None) or getattr(sys.modules["__main__"], name, None)
@@ -134,7 +143,7 @@ def _class_named(name: str) -> type | None:
     while module:
         try:
             found: Any = importlib.import_module(module)
-        except Exception:  # the end of the name may be a class in a class
+        except Exception:  # the name may end with a class inside a class
             module, _, part = module.rpartition(".")
             rest = f"{part}.{rest}"
             continue
@@ -145,7 +154,8 @@ def _class_named(name: str) -> type | None:
 
 
 def _java_classes(error: PySparkException) -> Iterator[str]:
-    """The names of the classes, and of those above them, of what the JVM threw, with its causes."""
+    """Yield the class names, including those of superclasses, of a Java exception and its
+    causes."""
     one = getattr(error, "_origin", None)
     while one is not None:
         found = one.getClass()

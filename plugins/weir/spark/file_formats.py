@@ -1,4 +1,4 @@
-"""The format of input files, as their names' endings say."""
+"""Derive the format of input files from the endings of their names."""
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -14,13 +14,18 @@ _ENDINGS = {
     ".jsonl": "json",
     ".ndjson": "json",
 }
-_COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")  # of text files; Parquet compresses inside
+_COMPRESSIONS = (
+    ".gz",
+    ".bz2",
+    ".zst",
+    ".lz4",
+)  # endings of compressed text files; Parquet files are compressed inside
 
 
 def format_of(paths: Sequence[str]) -> str:
-    """The one format that the endings of all these files say.
+    """Return the format that the names of all these files show.
 
-    Raises InvalidInput for an ending that says none, and for files of several formats.
+    Raises InvalidInput for a name that shows no format, and for files of several formats.
     """
     found: dict[str, str] = {}
     for path in paths:

@@ -1,5 +1,5 @@
-"""The columns of input files, and how their text becomes rows: found, compared with the stream's,
-and checked for what Spark would change or lose in silence."""
+"""The columns of input files: find them, compare them with the stream's, and check for what Spark
+would change or drop silently."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -44,28 +44,36 @@ if TYPE_CHECKING:
     from weir.spark.inputs import Inputs
 
 MALFORMED = "_weir_malformed"  # the text of a row that could not be parsed, else null
-# Times without a zone mean UTC, in every session; quotes in a csv file are doubled, as RFC 4180 has
-# it and all but Spark write it.
+# Times without a zone are UTC in every session. Quotes in a csv file are doubled, as in RFC 4180
+# and
+# in all programs but Spark.
 READING = {"timeZone": "UTC", "escape": '"', **COMPLETE}
-_CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"}  # that Spark brings along
+_CODECS = {
+    "UNCOMPRESSED",
+    "SNAPPY",
+    "GZIP",
+    "ZSTD",
+    "LZ4",
+    "LZ4_RAW",
+}  # the codecs that come with Spark
 _TEXT: Field = {"type": "string", "nullable": True, "metadata": {}}
 _NUMBERS = {"integer", "long", "double"}
-_SHOWN = 40  # columns of which the log says what was inferred
+_SHOWN = 40  # the most columns whose inferred types are logged
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What is read of the files, and how rows come of it."""
+    """What to read from the files, and how to make rows of it."""
 
-    schema: StructType  # of the rows; of text formats with MALFORMED
-    several_lines: frozenset[int] = frozenset()  # the csv files in which rows have newlines
-    json: dict[str, str] | None = None  # the options of json files, which are read as lines
-    # Columns to parse once more in other types, of which lines (a pattern), and what says
-    # of them whether the row is malformed.
+    schema: StructType  # the columns of the rows; for text formats with MALFORMED
+    several_lines: frozenset[int] = frozenset()  # the csv files with newlines inside rows
+    json: dict[str, str] | None = None  # the options for json files, which are read line by line
+    # Columns to parse again in other types, a pattern of the lines to parse, and a test that says
+    # whether the row is malformed.
     tests: list[tuple[StructType, str, Column]] = field(default_factory=list)
 
     def parsed(self, frame: DataFrame) -> DataFrame:
-        """The rows of what was scanned."""
+        """Return the rows of a frame that was scanned."""
         if self.json is None:
             return frame
         value = F.col("value")
@@ -95,9 +103,9 @@ def columns_of(
     quarantine: bool,
     say: Callable[[str], None],
 ) -> Columns:
-    """The columns of the files; those of text files have the types that the stream knows.
+    """Return the columns of the files. In text files they have the types of the stream's columns.
 
-    Raises InvalidInput naming what can't be read, or read as it is.
+    Raises InvalidInput that names what cannot be read, or not unchanged.
     """
     reader = spark.read.options(**{**READING, **inputs.options})
     paths = [exact(spark_path(inputs.root, file.path)) for file in inputs.files]
@@ -117,7 +125,7 @@ def _with_malformed(struct: StructType) -> StructType:
 
 
 def _parquet(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> StructType:
-    """The columns of all files; a file that lacks one has nulls there."""
+    """Return the columns of all files. A column is null in files that lack it."""
     system, base = filesystem(inputs.root)
 
     def footer(path: str) -> pyarrow.Schema:
@@ -218,7 +226,7 @@ def _inferred(
     several_lines: bool,
     say: Callable[[str], None],
 ) -> list[Field]:
-    """The columns of csv files with the types that their values fit."""
+    """Return the columns of csv files with the types that fit their values."""
     if inputs.infer == "strings":
         return [{**_TEXT, "name": name} for name in names]
     say(f"inferring the types of {len(names)} columns: reading {len(paths)} files once for that")
@@ -246,7 +254,8 @@ def _inferred(
 
 
 def _codes(reader: DataFrameReader, paths: list[str], fields: list[Field]) -> set[str]:
-    """The columns of numbers in which one has a leading zero, such as 00501: it is a code."""
+    """Return the columns of numbers with a value that has a leading zero, such as 00501: they are
+    codes."""
     numbers = [one["name"] for one in fields if one["type"] in _NUMBERS]
     if not numbers:
         return set()
@@ -260,7 +269,7 @@ def _codes(reader: DataFrameReader, paths: list[str], fields: list[Field]) -> se
 
 
 def _csv_header(inputs: "Inputs") -> list[str]:
-    """The columns of the files' first records, which must be the same in all of them."""
+    """Return the columns of the files' header lines, which must be the same in all of them."""
     system, base = filesystem(inputs.root)
     separator = inputs.separator
 
@@ -291,7 +300,7 @@ def _csv_header(inputs: "Inputs") -> list[str]:
 
 
 def _check_separator(inputs: "Inputs", names: list[str], known: list[Field] | None) -> None:
-    """Raises InvalidInput for a single column whose name looks like several."""
+    """Raise InvalidInput for a single column whose name looks like several."""
     if len(names) > 1 or names[0] in {one["name"] for one in known or []}:
         return
     for other in (";", "\t", "|", ","):
@@ -305,8 +314,8 @@ def _check_separator(inputs: "Inputs", names: list[str], known: list[Field] | No
 
 
 def _several_lines(spark: SparkSession, inputs: "Inputs", paths: list[str]) -> frozenset[int]:
-    """Which of the csv files have newlines within quotes. Raises InvalidInput for one in which
-    quotes are never closed, and for one that is not UTF-8."""
+    """Return the csv files that have newlines inside quotes. Raises InvalidInput for a file with a
+    quote that is never closed, or that is not UTF-8."""
     lines = spark.read.text(paths).select(
         one_slash(F.col("_metadata.file_path")).alias("file"), "value"
     )
@@ -339,7 +348,7 @@ def _json(
     quarantine: bool,
     say: Callable[[str], None],
 ) -> Columns:
-    unparsed = uuid.uuid4().hex  # no column of the user's
+    unparsed = uuid.uuid4().hex  # not a column of the user
     try:
         struct = reader.option("columnNameOfCorruptRecord", unparsed).json(paths).schema
     except AnalysisException as error:
@@ -389,7 +398,8 @@ def _test(
     lines: str,
     test: Callable[[Column, Field], Column | None],
 ) -> list[tuple[StructType, str, Column]]:
-    """Columns to parse in these types, of which lines, and whether the test is true of one."""
+    """Return columns to parse in these types, the lines to parse, and the test that marks a
+    malformed row."""
     some = columns_with(fields, kinds)
     row = F.col(f"_weir_test{number}")
     whole = either(test(row.getField(one["name"]), one) for one in some)
@@ -425,7 +435,8 @@ def _nothing_found(spark: SparkSession, inputs: "Inputs", paths: list[str]) -> I
 
 
 def file_names(spark: SparkSession, root: str, paths: list[str]) -> list[str]:
-    """The paths as Spark tells them with the rows: with the host, where the root leaves it out."""
+    """Return the paths as Spark reports them with the rows: with the host, even if the root leaves
+    it out."""
     context: Any = spark.sparkContext
     path = context._jvm.org.apache.hadoop.fs.Path
     system = path(spark_path(root)).getFileSystem(context._jsc.hadoopConfiguration())
@@ -434,5 +445,5 @@ def file_names(spark: SparkSession, root: str, paths: list[str]) -> list[str]:
 
 
 def one_slash(path: Column) -> Column:
-    # Spark writes file:/x or file:///x, depending on how the path was built.
+    # Spark reports file:/x or file:///x, depending on how the path was built.
     return F.regexp_replace(path, "^file:/+", "file:/")

@@ -1,8 +1,8 @@
-"""Input files as a DataFrame in which every row has its rank: (index of the file, row in it).
+"""Input files as a DataFrame in which every row has its rank: (index of the file, row in the file).
 
-Spark packs file splits by size, so files given as Jan, Feb, Mar come out as Mar, Feb, Jan. Here
-neighbouring small files are read by one task and sorted by rank, a large file is split as usual,
-and the parts are put one after the other: every task holds one contiguous run of ranks.
+Spark packs parts of files by size, so the files Jan, Feb, Mar come out as Mar, Feb, Jan. Here one
+task reads small neighbouring files and sorts their rows by rank, a large file is split as usual,
+and the parts are concatenated, so every task has one contiguous run of ranks.
 """
 
 import errno
@@ -39,11 +39,15 @@ from weir.spark.session import private_session
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import below_root, spark_path
 
-FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33  # of the rank: file, block of a split text file, row
+FILE_BITS, BLOCK_BITS, ROW_BITS = (
+    16,
+    14,
+    33,
+)  # bits of the rank for the file, the block of a split text file, and the row
 ROW_MASK = (1 << ROW_BITS) - 1
-_LEAST, _MOST = 4 << 20, 128 << 20  # bytes that one task reads, about
-_OPENING = 8 << 10  # bytes that opening a file counts as
-# Columns from which the rank is made, where one task reads several files.
+_LEAST, _MOST = 4 << 20, 128 << 20  # about so many bytes are read by one task
+_OPENING = 8 << 10  # the cost of opening a file, in bytes
+# The columns from which the rank is computed if one task reads several files.
 _ON_THE_WAY = (
     *("_weir_file_path", "_weir_path", "_weir_file"),
     *("_weir_row", "_weir_block", "_weir_id"),
@@ -53,35 +57,39 @@ log = logging.getLogger("weir.inputs")
 
 @dataclass(frozen=True)
 class Inputs:
-    """Files to append, in the order given, with what identifies them."""
+    """The files to append in the order given, and what identifies them."""
 
     root: str
     files: tuple[InputFile, ...]
     format: str
     options: dict[str, str]
     modified: tuple[str, ...]
-    infer: str = "types"  # of csv files for a stream without columns; or "strings"
-    prefix: str = ""  # what the paths are known by, for files below another root than the first
+    infer: str = "types"  # for csv files of a stream without columns; or "strings"
+    prefix: str = (
+        ""  # the prefix of the recorded paths, for files below a root that is not the first
+    )
 
     @property
     def named(self) -> list[InputFile]:
-        """The files under the names by which a transaction holds them."""
+        """Return the files under the names by which a transaction records them."""
         return [InputFile(self.prefix + file.path, file.bytes) for file in self.files]
 
     @property
     def batch_id(self) -> str:
-        """A hash of the ordered paths below the input root: the same files are the same batch."""
+        """Return a hash of the ordered paths below the input root. The same files are the same
+        batch."""
         return hashlib.sha256(json.dumps([f.path for f in self.named]).encode()).hexdigest()[:32]
 
     @property
     def fingerprint(self) -> str:
-        """A hash of sizes and times: changed files are another input."""
+        """Return a hash of sizes and modification times. Changed files are another input."""
         seen = [[f.bytes for f in self.files], self.modified, self.format, self.options]
         return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
 
     @property
     def separator(self) -> str:
-        """The character between the columns of csv files. Raises InvalidInput for anything else."""
+        """Return the character between the columns of csv files. Raises InvalidInput for any other
+        text."""
         given = self.options.get("sep", self.options.get("delimiter", ","))
         separator = "\t" if given == r"\t" else given
         if len(separator) != 1 or separator in '"\r\n':
@@ -93,23 +101,24 @@ class Inputs:
 
     @property
     def block_shift(self) -> int:
-        """Blocks of a split text file are numbered by their first byte, without so many bits."""
+        """The number of low bits of the first byte that are left out of the number of a block of a
+        split text file."""
         largest = max(file.bytes for file in self.files)
         return max(22, (largest >> BLOCK_BITS).bit_length())
 
     def place(self, seq: int) -> tuple[str, int]:
-        """The file and the row in it (for a split text file: in its block) of a rank."""
+        """Return the file and the row in it (for a split text file, in its block) of a rank."""
         return self.files[seq >> (BLOCK_BITS + ROW_BITS)].path, seq & ROW_MASK
 
 
 def find_inputs(
     paths: Sequence[str], roots: Sequence[str], format_: str, options: dict[str, str]
 ) -> Inputs:
-    """The files that the paths name (a folder: all files in it, by name), checked. The format
-    `auto` is the one that their endings say.
+    """Return the files that the paths name, checked. A folder stands for all files in it, by name.
+    The format `auto` is derived from the names' endings.
 
-    Raises InvalidInput for a path outside the roots, one that doesn't exist or that Spark would
-    not read, an empty list.
+    Raises InvalidInput for a path outside the input roots, for one that does not exist or that
+    Spark would not read, and for an empty list.
     """
     if format_ not in (AUTO, *FORMATS):
         raise InvalidInput(
@@ -189,10 +198,10 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
             raise InvalidInput(
                 "folder_empty", f"the input folder {relative!r} in {root} has no files."
             )
-        for i in infos:  # a link in the folder must not lead out of the root
+        for i in infos:  # a link in the folder must not point outside the root
             below_root(f"{root}/{i.path[len(base) + 1 :]}", roots, "input path")
     for i in infos:
-        # Spark leaves such files out without a word, and can't open one with a colon.
+        # Spark silently leaves such files out, and can't open a file with a colon in its name.
         if i.base_name.startswith((".", "_")) or i.base_name.endswith("._COPYING_"):
             why = "files whose names begin with . or _ are hidden"
         elif ":" in i.base_name:
@@ -207,9 +216,8 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
 
 
 def reading_session(spark: SparkSession, inputs: Inputs) -> SparkSession:
-    """Make the session in which `read_inputs` works: what a file holds depends on no setting of a
-    cluster. The rank of a row of a split text file tells blocks apart, so they must not be smaller
-    than that."""
+    """Return the session in which `read_inputs` works, so that no setting of a cluster changes what
+    is read. Blocks of a split text file must not be smaller than the rank can tell apart."""
     conf: Any = spark._jsparkSession.sessionState().conf()
     least = 1 << inputs.block_shift
     return private_session(
@@ -229,11 +237,12 @@ def read_inputs(
     quarantine: bool = False,
     say: Callable[[str], None] = log.info,
 ) -> DataFrame:
-    """The rows of the files with their rank (`_weir_seq`), one contiguous run of ranks per task.
+    """Return the rows of the files with their rank (`_weir_seq`), one contiguous run of ranks per
+    task.
 
-    `known`: the stream's schema, if it has one. Text formats have `_weir_malformed`, too.
-    `quarantine`: rows that don't fit the schema are marked there where one could be refused before
-    anything is read. Raises InvalidInput naming a file that can't be read as it is.
+    `known`: the stream's schema, if it has one. Rows of text formats also have `_weir_malformed`.
+    `quarantine`: mark rows that do not fit the schema there, where otherwise the whole input would
+    be refused before it is read. Raises InvalidInput naming a file that cannot be read unchanged.
     """
     columns = columns_of(spark, inputs, known, quarantine, say)
     weights = [file.bytes + _OPENING for file in inputs.files]
@@ -257,7 +266,7 @@ def _read_group(
     frame = _scan(spark, inputs, [exact(path) for path in paths], columns, group)
     if len(group) == 1:
         return columns.parsed(frame.select("*", _rank(inputs, F.lit(group[0])).alias(SEQ)))
-    # One task reads them all, in whatever order; sorting by rank restores the order given.
+    # One task reads them all, in any order; sorting by rank restores the order given.
     index = spark.createDataFrame(
         list(zip(file_names(spark, inputs.root, paths), group, strict=True)),
         "_weir_path string, _weir_file long",
@@ -317,6 +326,6 @@ def _rank(inputs: Inputs, file: Column) -> Column:
 
 
 def _text_row(inputs: Inputs, block_start: Column, running_id: Column) -> Column:
-    # The running number of a task goes up within each block; see `reading` for the blocks.
+    # The number of a row in a task increases within each block; see `reading` for the blocks.
     block = F.shiftleft(F.shiftright(block_start, inputs.block_shift), ROW_BITS)
     return block + running_id.bitwiseAND(F.lit(ROW_MASK))

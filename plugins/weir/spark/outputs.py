@@ -1,4 +1,4 @@
-"""Where results go: streams, Parquet folders, tables."""
+"""The outputs of a consumer: streams, Parquet folders, tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,17 +22,19 @@ class Output:
     path: str = ""
 
     def __str__(self) -> str:
-        """As it is written."""
+        """Return the output as a user writes it."""
         return f"{self.kind}:{self.name}"
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """What it is, however it is written."""
+        """Return what the output is, independent of its spelling, so that two spellings can be
+        compared."""
         return self.kind, self.root, self.path or self.name
 
     @classmethod
     def parse(cls, text: str, roots: Sequence[str]) -> "Output":
-        """Raises InvalidInput for another kind, a bad name or a path outside the roots."""
+        """Return the output that a text names. Raises InvalidInput for another kind, a wrong name,
+        or a path outside the output roots."""
         kind, _, name = text.partition(":")
         if kind == "stream":
             return cls(kind, str(stream_name(name, reserved=False)))
@@ -46,7 +48,8 @@ class Output:
         )
 
     def check(self, connection: Connection) -> None:
-        """Raises NotFound, and InvalidInput for a table that can't be written to."""
+        """Check that the output can be written. Raises NotFound, or InvalidInput for a table that
+        Weir may not write to."""
         if self.kind == "stream":
             read_stream(connection, stream_name(self.name))
         if self.kind == "table":

@@ -1,5 +1,5 @@
-"""Progress of a running Spark action, said every few seconds: rows and bytes so far, or that the
-cluster has no cores for it yet."""
+"""Log the progress of a running Spark action every few seconds: rows and bytes so far, or that the
+application has no cores yet."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from weir.warehouse.filesystem import filesystem
 
-EVERY = 10.0  # seconds, as often as Spark's executors tell the driver about tasks that run
-_ROWS = "number of output rows"  # Spark's name for it, in each step of a plan
+EVERY = 10.0  # seconds, the interval at which Spark's executors report running tasks to the driver
+_ROWS = "number of output rows"  # the name of this metric in each step of Spark's plan
 
 
 @contextmanager
@@ -22,9 +22,9 @@ def watched(
     say: Callable[[str], None],
     written: tuple[str, str] | None = None,
 ) -> Iterator[None]:
-    """Say how far the queries of this application are while the block runs.
+    """Log the progress of the queries of this application while the block runs.
 
-    `written`: a root and the folder below it into which they write; the bytes there are said, too.
+    `written`: a root and the folder below it into which they write, to log the bytes as well.
     """
     done = threading.Event()
 
@@ -42,9 +42,9 @@ def watched(
 
 
 def wait_for_cores(spark: SparkSession, say: Callable[[str], None]) -> None:
-    """Return when this application has cores: on a cluster, when a task of it has run.
+    """Wait until this application has cores. On a cluster that is when one of its tasks has run.
 
-    For who takes something that others then wait for: they may have the cores that it waits for.
+    Call it before taking what others wait for, because these others may hold the cores.
     """
     if not _is_local(spark):
         with watched(spark, "beginning", say):
@@ -57,7 +57,7 @@ def _is_local(spark: SparkSession) -> bool:
 
 def _so_far(spark: SparkSession, written: tuple[str, str] | None) -> str:
     jsc: Any = spark.sparkContext._jsc
-    # The driver is listed, too; on one machine it does the work.
+    # The list includes the driver, which does the work in local mode.
     if not _is_local(spark) and len(jsc.sc().statusTracker().getExecutorInfos()) < 2:
         return "waiting for cores of the cluster"
     stages = jsc.sc().statusStore().activeStages()
@@ -72,9 +72,10 @@ def _so_far(spark: SparkSession, written: tuple[str, str] | None) -> str:
 
 
 def _rows(spark: SparkSession) -> int:
-    """How many rows the running queries have seen: of each, its step with the most.
+    """Return how many rows the running queries have processed: for each, the count of the step with
+    the most.
 
-    The counts of a stage are those of finished tasks only; those of a query are of all.
+    The counts of a stage include only finished tasks; those of a query include all tasks.
     """
     store: Any = spark._jsparkSession.sharedState().statusStore()
     queries = store.executionsList()
@@ -95,8 +96,8 @@ def _rows(spark: SparkSession) -> int:
 
 
 def _bytes(root: str, folder: str) -> int:
-    """The size of the Parquet files below a folder; 0 where they can't be listed at present, as
-    Spark moves and deletes some meanwhile."""
+    """Return the size of the Parquet files below a folder. Return 0 if they cannot be listed now,
+    because Spark is moving and deleting some."""
     system, base = filesystem(root)
     below = fs.FileSelector(f"{base}/{folder}".rstrip("/"), allow_not_found=True, recursive=True)
     try:

@@ -1,8 +1,8 @@
 """Read a stream natively: Spark scans exactly the files that the metadata names.
 
-`_segment`, `_offset` and `_clock` are computed from constants per file: the names of a file's
-folders (which Spark reads as partition columns) index arrays that the plan carries. Nothing is
-joined, and nothing but the order that was asked for is sorted; no order needs a shuffle.
+`_segment`, `_offset` and `_clock` are computed from constants per file. The names of a file's
+folders, which Spark reads as partition columns, index arrays in the plan. There is no join, no
+shuffle, and no sort except for the order that was asked for.
 """
 
 import re
@@ -27,9 +27,11 @@ from weir.warehouse.paths import spark_path
 ORDERS = ("segment", "stream", "none")
 PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
 TRANSACTION, ATTEMPT = "_weir_tx", "_weir_attempt"
-_PIECE = r"\.c(\d+)\."  # in a file's name: which of the files that the task wrote for the segment
+_PIECE = (
+    r"\.c(\d+)\."  # in a file's name: the number of the file among those of one task and segment
+)
 _FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*{_PIECE}")
-_FEW, _PLACES_EACH = 1000, 8  # an array by transaction has at most so many, and so many for each
+_FEW, _PLACES_EACH = 1000, 8  # the largest array by transaction, in total and for each transaction
 _MOST_RUNS = 256
 _TASKS_PER_CORE = 4  # reading tasks that an ordered read is divided into
 
@@ -42,11 +44,15 @@ def read_stream_frame(
     *,
     order: str = "segment",
 ) -> DataFrame:
-    """All events of a stream from its head to its tail now, with `_segment`, `_offset`, `_clock`.
+    """Return all events of a stream from its head to its present tail, with `_segment`, `_offset`
+    and `_clock`.
 
-    `order`: "segment": the rows of a segment in one task, by offset, and segments that follow one
-    another in the same task, so that the events of a key are in order; "stream": write order (by
-    clock and rank) over the whole DataFrame; "none": as files come, the fastest.
+    `order` "segment": the rows of a segment are in one task, by offset, and so are segments that
+    follow one another, so the events of each routing key are in order. "stream": the whole
+    DataFrame is in write order (by clock and rank). "none": the order of the files, which is
+    fastest.
+
+    Raises NotFound for a stream that does not exist, InvalidInput for another order.
     """
 
     stream_id, slices, fields = database.snapshot(lambda c: plan_of_stream(c, name))
@@ -62,7 +68,7 @@ def frame_of(
     *,
     order: str,
 ) -> DataFrame:
-    """The rows of the slices in the order asked for (see `read_stream_frame`)."""
+    """Return the rows of slices of files in an order of `read_stream_frame`."""
     if order not in ORDERS:
         raise InvalidInput(
             "argument_invalid", f"order is {order!r}; it must be one of {', '.join(ORDERS)}."
@@ -72,7 +78,7 @@ def frame_of(
         extra = [StructField(n, LongType()) for n in PLACES]
         return spark.createDataFrame([], StructType([*schema.fields, *extra]))
 
-    # Listing by a Spark job, as Spark does beyond 32 paths, costs more than it saves here.
+    # Beyond 32 paths Spark lists files in a job, which costs more than it saves here.
     resolving = private_session(
         spark, {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}
     )
@@ -100,7 +106,7 @@ def _scan(
     schema: StructType,
     sort_by: Callable[..., list[Column]] | None,
 ) -> DataFrame:
-    """One native scan; with `sort_by` it is one task, sorted."""
+    """Return the rows of one native scan. With `sort_by` it is one task, sorted."""
     folders = [
         StructField(SEQ, LongType()),
         StructField(TRANSACTION, IntegerType()),
@@ -116,7 +122,7 @@ def _scan(
     constants = _Constants(slices)
     row = F.col("_metadata.row_index")
     offset = constants.of([s.start_offset for s in slices]) + row
-    # Where all files are of one segment or commit, that constant needs no array.
+    # If all files have the same segment or commit, the constant needs no array.
     segment = constants.of([s.segment_id for s in slices])
     clock = constants.of([s.clock for s in slices])
     if not all(s.whole for s in slices):
@@ -142,10 +148,10 @@ def _scan(
 
 
 def _runs_of(transactions: Sequence[int]) -> list[Sequence[int]]:
-    """Ascending numbers in runs, cut at the longest gaps, so that an array with a place for each
-    number between the first and the last of a run is not much longer than the numbers are many.
+    """Divide ascending numbers into runs at the longest gaps, so that an array with a place for
+    each number from the first to the last of a run is not much longer than the run has numbers.
 
-    A recovery leaves a gap of a million; so many appends may not have written to what is read.
+    A recovery leaves a gap of a million; as many appends may not have written to what is read.
     """
     gaps = sorted((past - one, i) for i, (one, past) in enumerate(pairwise(transactions), start=1))
     length = transactions[-1] - transactions[0]
@@ -159,10 +165,10 @@ def _runs_of(transactions: Sequence[int]) -> list[Sequence[int]]:
 
 
 class _Constants:
-    """Constants per file, found from the transaction and task in the names of its folders.
+    """Constants per file, found by the transaction and the task in the names of its folders.
 
-    The task number alone names the folder within its transaction, so a slot per (transaction,
-    task) is an index; a folder with several files has them numbered in the files' names.
+    The task number alone names the folder in its transaction, so one slot per (transaction, task)
+    is enough. If a folder has several files, the files' names number them.
     """
 
     def __init__(self, slices: Sequence[FileSlice]) -> None:
@@ -178,7 +184,7 @@ class _Constants:
             tasks.setdefault(transaction, []).append(task)
         self._runs = _runs_of(sorted(tasks))
         self._base: list[int] = []  # per number of a run, one run after the other
-        self._shifts: list[int] = []  # from a number to its place there, per run
+        self._shifts: list[int] = []  # per run, the distance from a number to its place there
         base: dict[int, int] = {}
         slots = 0
         for run in self._runs:
@@ -194,7 +200,7 @@ class _Constants:
         ]
 
     def _shift(self, low: int, high: int) -> str:
-        """The shift of the run that a row's transaction is in, by bisection."""
+        """Return SQL for the shift of the run that contains a row's transaction, by bisection."""
         if high - low == 1:
             return str(self._shifts[low])
         middle = (low + high) // 2
@@ -210,7 +216,8 @@ class _Constants:
         return slot
 
     def of(self, values: Sequence[int]) -> Column:
-        """The value of the file a row is in; `values` in the order of the slices."""
+        """Return a column with the value of the file that contains a row. `values` has one for each
+        slice."""
         if len(set(values)) == 1:
             return F.lit(values[0]).cast("long")
         array = [0] * (1 + max(self._slots))
@@ -245,9 +252,10 @@ def _by_rank(
 
 
 def chains_of(slices: Sequence[FileSlice]) -> list[list[FileSlice]]:
-    """The slices by segment; segments whose ranges overlap (one follows the other) together."""
+    """Group slices by segment. Segments whose key ranges overlap follow one another and are in one
+    group."""
     chains: list[list[FileSlice]] = []
-    past = 0.0  # where the keys of the last one end
+    past = 0.0  # the end of the last group's keys
     for s in sorted(slices, key=lambda s: s.key_low):
         if not chains or s.key_low >= past:
             chains.append([])
@@ -257,7 +265,7 @@ def chains_of(slices: Sequence[FileSlice]) -> list[list[FileSlice]]:
 
 
 def _pack(units: list[list[FileSlice]], parts: int) -> list[list[FileSlice]]:
-    """At most `parts` groups of whole units, about equal in events."""
+    """Divide whole units into at most `parts` groups with about equal numbers of events."""
     groups: list[list[FileSlice]] = [[] for _ in range(min(parts, len(units)))]
     events = [0] * len(groups)
     for size, unit in sorted(((sum(s.events for s in u), u) for u in units), key=lambda u: -u[0]):
@@ -268,7 +276,8 @@ def _pack(units: list[list[FileSlice]], parts: int) -> list[list[FileSlice]]:
 
 
 def _runs(slices: Sequence[FileSlice], parts: int) -> list[list[FileSlice]]:
-    """Consecutive runs in write order, about `parts` of them; cut where no file spans the cut."""
+    """Divide slices into about `parts` consecutive runs in write order, cut where no file spans the
+    cut."""
     wanted = max(1, sum(s.events for s in slices) // parts)
     runs: list[list[FileSlice]] = []
     last = (-1, -1)

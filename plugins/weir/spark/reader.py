@@ -1,8 +1,8 @@
-"""A reader of a group as a context, and its batches: for jobs and for programs of one's own.
+"""A reader of a group as a context manager, and its batches, for jobs and for your own programs.
 
-Exactly once: what a batch appends to Weir streams, writes to tables of Weir's database, and its
-positions are one Postgres transaction; Parquet is written to a folder per attempt, and the commit
-records which attempt counts.
+Exactly once: the rows that a batch appends to Weir streams, the rows that it writes to tables of
+Weir's database, and the positions are one Postgres transaction. Parquet is written to a folder per
+attempt, and the commit records which attempt counts.
 """
 
 import contextlib
@@ -54,32 +54,32 @@ from weir.warehouse.ownership import check_warehouse_ownership
 from weir.warehouse.paths import spark_path
 
 log = logging.getLogger("weir.reader")
-_SHOWN = 5  # segments of a batch that a sentence names
+_SHOWN = 5  # the most segments of a batch that a sentence names
 
 
 class Reader:
-    """Joins a group; iterating gives batch after batch, up to the tail as it was at the start.
+    """Join a group, and return batch after batch up to the tail at the start.
 
         with Reader(spark, "late") as reader:
             for batch in reader:
                 batch.write("stream:nyc/late", batch.events().where("dep_delay > 60"))
                 batch.commit()
 
-    What other readers have of it is waited for, and taken over if they die. The lease is renewed in
-    the background. Leaving the block without a commit publishes nothing:
-    whoever reads next gets the same batch again, at once; after a kill, when the lease has run out.
-    A batch that takes longer than the setting `max_batch_time` counts as hung: its lease is not
-    renewed any more, and others may take it over.
+    The reader waits for batches of other readers, and takes them over if those readers die. A
+    thread renews the lease. If the block ends without a commit, nothing is published, and the next
+    reader gets the same batch: at once, or after a kill once the lease expires. A batch that takes
+    longer than the setting `max_batch_time` counts as hung: its lease is not renewed, so others may
+    take it over.
 
-    `reader_id`: the same for all tries of a task, which so gets its own batch back after a kill;
-    another for each of several readers. `label`: what pins of the group name it by. `order` as in
-    `weir.spark.read`. `appender`: what a program has already; else one with the settings that jobs
-    have (`WEIR_CONFIG`, or `weir.toml`).
+    `reader_id`: the same for all tries of a task, so that it gets its own batch back after a kill;
+    different for each of several readers. `label`: the name by which pins of the group refer to the
+    reader. `order`: as in `weir.spark.read`. `appender`: one that the program already has;
+    otherwise one with the settings of jobs (`WEIR_CONFIG`, or `weir.toml`).
 
-    Raises what `weir.errors` has: NotFound, Fenced when another has taken over, Truncated,
-    Unavailable; and InvariantViolation before it joins when the warehouse is another database's, or
-    this one was restored from a backup: the batches and folders that it would give out were given
-    out before.
+    Raises NotFound for a group that does not exist, Fenced if another reader has taken over,
+    Truncated for events that are gone, Unavailable if Postgres is away. Before it joins, raises
+    InvariantViolation if the warehouse belongs to another database, or if this database was
+    restored from a backup, because it would use batch numbers and folders for a second time.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Reader:
         self._token = 0
         self._until: dict[int, dict[str, Any]] = {}
         self._alive: KeepAlive | None = None
-        self._since: float | None = None  # when the program was given its batch; None: it waits
+        self._since: float | None = None  # when the program got its batch; None while it waits
         self._batch: OpenBatch | None = None
 
     def __enter__(self) -> "Reader":
@@ -123,22 +123,24 @@ class Reader:
     ) -> None:
         database, lease = self.appender.database, self.appender.settings.reader_lease
         if self._batch is not None and not self._batch.ended:
-            if not isinstance(error, Unavailable):  # then it waits for a lease to run out
+            if not isinstance(error, Unavailable):  # it waits until a lease expires
                 self._batch.discard()
-            self._batch.ended = True  # for this reader: a commit now would publish nothing of it
+            self._batch.ended = (
+                True  # for this reader: a commit now would publish nothing of the batch
+            )
             if error is not None:
                 error.add_note(f"{self._batch} stays open, and will be read again.")
         if self._alive is not None:
             self._alive.__exit__()
             self._alive = None
-        with contextlib.suppress(Exception):  # the lease runs out by itself
+        with contextlib.suppress(Exception):  # the lease also expires by itself
             leave(database, self.group, self.reader_id, self._token, lease)
 
     def __iter__(self) -> "Reader":
         return self
 
     def __next__(self) -> "OpenBatch":
-        """The next batch. Raises Conflict when the one before was not committed."""
+        """Return the next batch. Raises Conflict if the previous one was not committed."""
         app = self.appender
         if self._alive is None:
             raise InvalidInput(
@@ -170,7 +172,7 @@ class Reader:
         settings = self.appender.settings
         longest, since = settings.max_batch_time, self._since
         if longest and since is not None and time.monotonic() - since > longest:
-            # It may hang. This only permits others to take over: until one has, it may commit.
+            # The batch may hang. Others may now take it over; until one does, it may still commit.
             log.warning("%s takes longer than max_batch_time, %g s: the lease is not renewed, and "
                         "others may take it over", self._batch, longest)  # fmt: skip
             return
@@ -179,11 +181,14 @@ class Reader:
 
 
 def list_folders(app: Appender, group: str, output: Output) -> str:
-    """Write the `_manifest.json` of a Parquet output; returns why it could not be, or nothing. What
-    is committed is committed without it: the next commit or run writes it again, whole."""
+    """Write the `_manifest.json` of a Parquet output. Return why that failed, or nothing.
+
+    What was committed stays committed without it. The next commit or run writes the whole file
+    again.
+    """
     try:
         write_manifest(app.database, group, output.name, output.root, output.path)
-    except Exception as error:  # whatever it was, a commit is over and can't fail any more
+    except Exception as error:  # the commit is done, so no error may make it fail
         why = sentence(error)
         app.say(
             f"_manifest.json of {output} and group {group} could not be written ({why}): until it "
@@ -194,17 +199,18 @@ def list_folders(app: Appender, group: str, output: Output) -> str:
 
 
 class OpenBatch:
-    """What a reader reads at once. Nothing that is written counts before `commit`, and then all."""
+    """A batch that this reader is reading. What is written for it becomes visible when it is
+    committed, all at once."""
 
     def __init__(self, reader: Reader, batch: Batch) -> None:
         self._reader, self._batch, self._app = reader, batch, reader.appender
-        self.ended = False  # committed, or given up: for its halves, or for another try
+        self.ended = False  # committed, split, or discarded for another try
         self._written: set[tuple[str, str, str]] = set()
         self._staged: list[Staged] = []
         self._tables: list[StagedTable] = []
         self._parquet: list[tuple[Output, dict[str, Any]]] = []
         self._lost: dict[int, int] = {}
-        self.without_columns: list[str] = []  # streams that never had an event and declare none
+        self.without_columns: list[str] = []  # streams without events and without declared columns
         self._streams = dict(
             self._app.database.transaction(lambda c: group_streams(c, reader.group))
         )
@@ -213,7 +219,7 @@ class OpenBatch:
         }
 
     def __str__(self) -> str:
-        """Which batch, and where it lies."""
+        """Return which batch it is and what it reads, for sentences."""
         bounds = [b for b in self._batch.bounds if b.end > b.start]
         named = [
             f"{self._streams[b.stream_id]} {segment_name(b.segment_id)} from {b.start} to {b.end}"
@@ -227,28 +233,33 @@ class OpenBatch:
 
     @property
     def batch_id(self) -> int:
-        """Its number in the group."""
+        """The number of the batch in its group."""
         return self._batch.batch_id
 
     @property
     def identity(self) -> str:
-        """Names its results, anywhere: it stands for the same events however often they are read,
-        and for no others, also when the group is made anew under its name."""
+        """A name for the batch's results, unique everywhere.
+
+        It always stands for the same events, however often they are read, and never for others,
+        even if the group is deleted and created again.
+        """
         return self._batch.identity
 
     @property
     def attempt(self) -> int:
-        """How many times it has been begun, this one included."""
+        """The number of times that the batch was begun, including this one."""
         return self._batch.attempt
 
     @property
     def size(self) -> int:
-        """How many events lie between its bounds."""
+        """The number of events between its bounds."""
         return self._batch.events
 
     def events(self, stream: str = "") -> DataFrame:
-        """The events with `_segment`, `_offset` and `_clock`: of the group's one stream, or of the
-        one of its streams that is named."""
+        """Return the events with `_segment`, `_offset` and `_clock`.
+
+        If the group reads several streams, `stream` names one of them.
+        """
         if not stream and len(self.frames) == 1:
             return next(iter(self.frames.values()))
         if stream not in self.frames:
@@ -260,8 +271,8 @@ class OpenBatch:
         return self.frames[stream]
 
     def _frame(self, stream_id: int, name: str) -> DataFrame:
-        """Raises Truncated for events that were truncated after the batch was opened, unless the
-        group skips gaps: then they are counted."""
+        """Return the events of one stream. If events were truncated after the batch was opened,
+        raises Truncated, unless the group skips gaps; then they are counted."""
         batch, app = self._batch, self._app
         bounds = [
             (b.segment_id, b.start, b.end)
@@ -293,11 +304,11 @@ class OpenBatch:
         )
 
     def write(self, output: str | Output, frame: DataFrame) -> None:
-        """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`; it
-        counts from the commit on. Each output once; the DataFrame is computed at once.
+        """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`. It
+        becomes visible with the commit. Write each output once; the DataFrame is computed at once.
 
-        Raises NotFound, InvalidInput for columns that don't fit, BadRows for rows that don't,
-        Conflict when the batch or this output of it is done, and Fenced when the batch was taken
+        Raises NotFound, InvalidInput for columns that do not fit, BadRows for rows that do not fit,
+        Conflict if the batch is over or the output was written, and Fenced if the batch was taken
         over.
         """
         self._check_open()
@@ -331,7 +342,7 @@ class OpenBatch:
             name, f"group {self._batch.group}", self.identity,
             guard=partial(check_held, batch=self._batch),
         )  # fmt: skip
-        if isinstance(attempt, Committed):  # both are one transaction, so this can't be
+        if isinstance(attempt, Committed):  # both are one transaction, so this can't happen
             raise InvariantViolation(
                 "output_committed_alone",
                 f"the output of {self} to {name} is committed, but the batch is not; this is a "
@@ -359,17 +370,20 @@ class OpenBatch:
         database = self._app.database
         columns = matched(table, database.transaction(lambda c: read_table(c, table)), frame.schema)
         staging, copy = make_staging(database, self._batch, len(self._tables), columns)
-        self._tables.append(StagedTable(table, staging, (), 0))  # to be dropped, whatever happens
+        self._tables.append(
+            StagedTable(table, staging, (), 0)
+        )  # recorded first, so that it is dropped in any case
         with watched(self._app.spark, f"writing {table}", self._app.say):
             pieces, rows = copy_rows(frame, table, copy, self._app.settings, longest(columns))
         self._tables[-1] = StagedTable(table, staging, pieces, rows)
 
     def commit(self, rejected: int = 0) -> dict[str, Any]:
-        """Publish what was written and move the positions, in one transaction; what was done.
+        """Publish what was written and move the positions, in one transaction. Return what was
+        done.
 
-        `rejected`: how many of its events failed. Raises Fenced when the batch was taken over,
-        Conflict when it is done, BadRows when rows break a constraint of their table, and
-        InvalidInput when a right is missing there.
+        `rejected`: how many of its events failed. Raises Fenced if the batch was taken over,
+        Conflict if it is over, BadRows if rows violate a constraint of their table, and
+        InvalidInput if a right is missing there.
         """
         self._check_open()
         app = self._app
@@ -397,7 +411,7 @@ class OpenBatch:
         self._reader.opened.clear()
 
     def discard(self) -> None:
-        """Give up what was written, as far as it can be now; the rest is garbage by itself."""
+        """Discard what was written as far as possible now; the rest becomes garbage."""
         abort_all(self._app.database, self._reader.opened)
         for table in self._tables:
             with contextlib.suppress(Exception):
@@ -407,21 +421,22 @@ class OpenBatch:
         self._written.clear()
 
     def again(self) -> None:
-        """Give it up for another try: it is the next one that the reader gets."""
+        """Discard this attempt. The reader's next batch is the same one."""
         self.discard()
         self._end()
 
     def split(self, error: Exception) -> None:
-        """Give it up, as it failed with this error: its halves, recorded now, are the next batches
-        that the reader gets. It must have two events or more."""
+        """Discard this attempt because of an error, and replace the batch by two with half of its
+        events each, which are the reader's next batches. The batch must have at least two events.
+        """
         self.discard()
         split_batch(self._app.database, self._batch, sentence(error))
         self._app.say(f"{self} failed and is read in halves: {sentence(error)}")
         self._end()
 
     def reject(self, error: Exception) -> dict[str, Any]:
-        """Write its events, which failed with this error, to the `<stream>.rejected` of their
-        streams instead of anything else, and commit it."""
+        """Write the batch's events, which failed with this error, to `<stream>.rejected` of their
+        streams instead of to the outputs, and commit it. Return what was done."""
         self.discard()
         rejected = 0
         for name, frame in self.frames.items():

@@ -1,5 +1,6 @@
-"""Rows that do not become events: refused with the count and an example, or kept in the reserved
-stream `<stream>.rejected`, committed together with the events: rows in = events + rejected."""
+"""Rows that do not become events. They are refused with their number and an example, or quarantined
+in the reserved stream `<stream>.rejected`, in the same transaction: rows in = events + rejected
+rows."""
 
 import contextlib
 from collections.abc import Callable
@@ -37,7 +38,8 @@ Place = Callable[[int], tuple[str, int]]
 
 
 def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, place: Place) -> None:
-    """Raises BadRows with the count and an example, unless the stream quarantines such rows."""
+    """Raise BadRows with the number of rejected rows and an example, unless the stream quarantines
+    them."""
     rows = _read(spark, settings, staged)
     attempt = staged.attempt
     for bad, policy, option in (
@@ -47,9 +49,9 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, plac
         these = rows.where(F.col("reason") == bad)
         if policy == "fail" and (count := these.count()):
             example = these.orderBy(SEQ).first()
-            assert example is not None  # it was just counted
+            assert example is not None  # its rows were just counted
             source, number = place(example[SEQ])
-            # Rows of text files are counted by Spark's tasks, which may read several files.
+            # Spark's tasks number the rows of text files, and a task may read several files.
             about = "about row" if example["text"] else "row"
             where = f"{source!r}, {about} {number + 1}" if source else f"row {number + 1}"
             what = "have no routing key" if bad == MISSING_KEY else "do not fit the schema"
@@ -65,7 +67,8 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, plac
 def stage_rejected(
     appender: "Appender", staged: Staged, place: Place, opened: list[Attempt]
 ) -> Staged:
-    """Write the rejected rows for `<stream>.rejected`, which is made when it is first needed."""
+    """Write the rejected rows for `<stream>.rejected`, and create that stream if necessary. Return
+    the append."""
     main = staged.attempt
     name = make_rejected_stream(appender.database, main.stream)
     attempt = begin(
@@ -74,7 +77,7 @@ def stage_rejected(
         lease=appender.settings.transaction_lease, source=appender.source,
         guard=lambda c: check_attempt(c, main),
     )  # fmt: skip
-    if isinstance(attempt, Committed):  # it is committed with the events or not at all
+    if isinstance(attempt, Committed):  # both are committed together, so this can't happen
         raise InvariantViolation(
             "output_committed_alone",
             f"the rejected rows of stream {main.stream} were committed without its events; this "
@@ -86,7 +89,7 @@ def stage_rejected(
     source = F.array(*[F.lit(file) for file in files])[
         F.shiftright(SEQ, BLOCK_BITS + ROW_BITS).cast("int")
     ]
-    if not files[0]:  # rows of a DataFrame have no file
+    if not files[0]:  # rows of a DataFrame do not come from a file
         source = F.lit(appender.source)
     rows = rows.select(
         "row", source.alias("source"),
@@ -96,16 +99,16 @@ def stage_rejected(
 
 
 def make_rejected_stream(database: Database, stream: StreamName) -> StreamName:
-    """`<stream>.rejected`, which is made when it is first needed."""
+    """Create `<stream>.rejected` if it does not exist, and return its name."""
     name = stream_name(str(stream.rejected))
-    with contextlib.suppress(Conflict):  # it exists
+    with contextlib.suppress(Conflict):  # it already exists
         database.transaction(lambda c: create_in(c, name, _REJECTED, 1, FIELDS, "rejected"))
     return name
 
 
 def failed_events(frame: DataFrame, group: str, reason: str) -> DataFrame:
-    """Events that a reader group failed on, as rows of `<stream>.rejected`: their source is the
-    group and the segment, their place the offset."""
+    """Return events on which a reader group failed as rows of `<stream>.rejected`. Their source is
+    the group and the segment, and their place is the offset."""
     user = quoted([name for name in frame.columns if name not in PLACES])
     number = F.col("_segment").bitwiseAND(F.lit(0xFFFFFFFF)).cast("string")
     segment = F.concat(number, F.lit("."), F.shiftright("_segment", 32).cast("string"))
@@ -122,7 +125,7 @@ def _files(staged: Staged) -> range:
 
 
 def _read(spark: SparkSession, settings: Settings, staged: Staged) -> DataFrame:
-    """The rejected rows as they lie in the attempt's folder: text, reason and rank."""
+    """Return the rejected rows in the attempt's folder: text, reason and rank."""
     paths = [exact(spark_path(settings.warehouse, file.path)) for file in staged.rejected_files]
     frame = spark.read.parquet(*paths)
     user = quoted([name for name in frame.columns if name not in (SEQ, MALFORMED)])

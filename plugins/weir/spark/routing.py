@@ -1,7 +1,7 @@
-"""From rows to segments without a shuffle: native expressions only.
+"""Route rows to segments without a shuffle, with native Spark expressions only.
 
-An event's position in the key space is `(xxhash64(key) >>> 11) / 2^53`: XXH64 of the UTF-8 key with
-seed 42, so that any language agrees.
+The position of an event in the key space is `(xxhash64(key) >>> 11) / 2^53`: XXH64 of the key in
+UTF-8 with seed 42, so that every language computes the same.
 """
 
 import math
@@ -14,25 +14,26 @@ from pyspark.sql import functions as F
 from weir.model.segment import Segment
 
 SEQ, SEGMENT, TASK = "_weir_seq", "_weir_segment", "_weir_task"
-REJECTED_SEGMENT = -1  # the folder of rows that do not become events
+REJECTED_SEGMENT = -1  # the folder of rejected rows
 _STEPS = 1 << 53
-_BISECTED = 128  # segments up to which a bisection is as fast as a look-up
+_BISECTED = 128  # with at most so many segments, a bisection is as fast as a look-up
 _MOST_CELL_BITS = 17
 
 
 def routing_steps(key: Column) -> Column:
-    """The position in the key space, times 2^53: an exact integer."""
+    """Return the position in the key space times 2^53, as an exact integer."""
     return F.shiftrightunsigned(F.xxhash64(key), 11)
 
 
 def segment_ordinal(steps: str, segments: Sequence[Segment]) -> Column:
-    """Which of `segments` (sorted by range, tiling [0, 1)) the column `steps` falls into.
+    """Return the index among `segments` (sorted by range, tiling [0, 1)) into whose range `steps`
+    falls.
 
-    A bisection, handed to Spark as one text: a call per node would take longer than it saves. Where
-    there are many segments the key space is first divided into equal cells, and a look-up by cell
-    says between which two segments it remains to decide.
+    It is a bisection, given to Spark as one text because a call per node would take longer than it
+    saves. If there are many segments, the key space is first divided into equal cells; a look-up by
+    cell leaves two segments to decide between.
     """
-    # position < key_low, exactly: the right side may fall between two steps.
+    # This is exactly position < key_low, although the right side may lie between two steps.
     bounds = [math.ceil(segment.key_low * _STEPS) for segment in segments]
     if len(segments) > _BISECTED and (cells := _cells(bounds)) is not None:
         shift, first, bound = cells
@@ -51,11 +52,11 @@ def segment_ordinal(steps: str, segments: Sequence[Segment]) -> Column:
 
 
 def _cells(bounds: Sequence[int]) -> tuple[int, list[int], list[int]] | None:
-    """Divide the key space into equal cells with at most one bound inside each.
+    """Divide the key space into equal cells with at most one bound in each.
 
-    Returns by how many bits steps are shifted to give their cell; and per cell the ordinal of the
-    segment at its first step, and the bound after that step (of the cell or beyond it). None where
-    segments are so narrow that there would be too many cells.
+    Returns the number of bits by which steps are shifted to get their cell, and for each cell the
+    index of the segment at its first step and the next bound. Returns None if segments are so
+    narrow that there would be too many cells.
     """
     for bits in range((2 * len(bounds)).bit_length(), _MOST_CELL_BITS + 1):
         shift = 53 - bits
@@ -72,5 +73,5 @@ def _cells(bounds: Sequence[int]) -> tuple[int, list[int], list[int]] | None:
 
 
 def constant_array(values: Iterable[int]) -> Column:
-    """A constant array of longs, as one literal whatever its length (Spark folds it)."""
+    """Return a constant array of longs as one literal, whatever its length. Spark folds it."""
     return F.split(F.lit(",".join(map(str, values))), ",").cast("array<bigint>")

@@ -1,8 +1,8 @@
-"""Spark sessions: that of a job, and private ones whose settings Weir fixes itself.
+"""Spark sessions: that of a job, and private sessions with settings that Weir fixes.
 
-What a routing key means, and what lies in a file, may not depend on who appends. So Weir resolves a
-key in a session of its own and writes in another one. It never changes a setting of the session
-that a DataFrame comes from: other threads use that one at the same time.
+The meaning of a routing key and the content of a file must not depend on who appends. So Weir
+resolves a key in one private session and writes in another. It never changes a setting of the
+session that a DataFrame comes from, because other threads use that session at the same time.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -14,57 +14,58 @@ from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import InvalidInput
 
-# What the value of an expression depends on when Spark resolves it. Where a cluster or a session
-# sets something else, Weir uses Spark's default, but for these.
+# Settings that change the meaning of an expression when Spark resolves it. Weir uses these values,
+# and Spark's defaults for all other settings, whatever a cluster or a session sets.
 RESOLVING = {
     "spark.sql.session.timeZone": "UTC",  # a time that is cast to text, the hour of a time
-    "spark.sql.ansi.enabled": "true",  # an invalid cast or an overflow fails, and is no null
-    "spark.sql.caseSensitive": "false",  # a stream has no two columns that differ in case only
+    "spark.sql.ansi.enabled": "true",  # an invalid cast or an overflow is an error, not null
+    "spark.sql.caseSensitive": "false",  # no two columns of a stream differ only in case
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",  # the scale of a quotient
     "spark.sql.timestampType": "TIMESTAMP_LTZ",  # the type of a TIMESTAMP literal
-    "spark.sql.variable.substitute": "false",  # ${...} in a text is only a text
-    "spark.sql.files.ignoreCorruptFiles": "false",  # what can't be read is an error, not nothing
+    "spark.sql.variable.substitute": "false",  # ${...} in a text is not replaced
+    "spark.sql.files.ignoreCorruptFiles": "false",  # a file that can't be read is an error
     "spark.sql.files.ignoreMissingFiles": "false",
 }
-# What the value of an expression depends on when Spark computes it.
+# Settings that change the value of an expression when Spark computes it.
 COMPUTING = {
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",  # patterns of dates and times
     "spark.sql.icu.caseMappings.enabled": "true",  # upper, lower and initcap beyond ASCII
     "spark.sql.jsonGenerator.ignoreNullFields": "true",  # to_json
     "spark.sql.legacy.castComplexTypesToString.enabled": "false",  # a struct as text
 }
-# What a data file is like.
+# Settings that change the content of a data file.
 WRITING = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 ends in 2262 for pyarrow
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",  # one calendar for all readers
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",  # all readers use the same calendar
     "spark.sql.parquet.writeLegacyFormat": "false",
-    "spark.sql.maxConcurrentOutputFileWriters": "0",  # one file after the other, in the rows' order
+    "spark.sql.maxConcurrentOutputFileWriters": "0",  # one file at a time, in the rows' order
 }
-# Settings that a session of Weir's own takes over from where it comes from: they say how Spark
-# works, not what comes out.
+# A private session keeps these settings of the user's session. They change how Spark works, but not
+# its results.
 _KEPT = tuple(
     f"spark.sql.{name}"
     for name in """adaptive. autoBroadcastJoinThreshold broadcastTimeout codegen. debug.
     execution. files.max files.min files.openCost parquet.compression. redaction. shuffle.
     sources.parallel ui.""".split()
 )
-# Weir's own scans fail on what they can't read, whatever the session says.
+# Weir's own scans fail on files that they can't read, whatever the session's settings say.
 COMPLETE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 
 
 def session(name: str) -> SparkSession:
-    """Return the session under spark-submit, or a new one; its master comes from outside."""
+    """Return the session under spark-submit, or a new one. Its master is configured outside."""
     return (
         SparkSession.builder.appName(name)
-        .config("spark.sql.session.timeZone", "UTC")  # times mean UTC in consumers' functions, too
+        .config("spark.sql.session.timeZone", "UTC")  # times are UTC in consumers' functions, too
         .getOrCreate()
     )
 
 
 def private_session(spark: SparkSession, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Make a session with Spark's defaults, what `RESOLVING` and `COMPUTING` say, and `settings`.
+    """Return a new session with Spark's defaults, the settings of `RESOLVING` and `COMPUTING`, and
+    `settings`.
 
-    It has no function, view or setting of `spark`, but for how Spark works (`_KEPT`).
+    It has no function, view or setting of `spark`, except those that say how Spark works (`_KEPT`).
     """
     made = _java(spark).newSession()
     conf = made.conf()
@@ -81,12 +82,12 @@ def private_session(spark: SparkSession, settings: Mapping[str, str] | None = No
 def writing_session(
     frame: DataFrame, say: Callable[[str], None], computing: Mapping[str, str] = COMPUTING
 ) -> tuple[SparkSession, DataFrame]:
-    """Make a session that computes the rows of a DataFrame as its own session does and writes them
-    as Weir does (`WRITING`). Returns it, and the rows.
+    """Return a session that writes as Weir does (`WRITING`), and the rows of a DataFrame in it,
+    computed as their own session computes them.
 
-    Where the session of the DataFrame differs in what is to be computed beside them (`computing`:
-    what a routing key needs), or is to observe the rows, it computes them first, and Spark keeps
-    them on disk.
+    If the DataFrame's session has other settings for what is computed in addition (`computing`:
+    what a routing key needs), or if the rows are to be observed, that session computes the rows
+    first and Spark keeps them on disk.
     """
     theirs = frame._jdf.sparkSession()
     trees: Any = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees  # type: ignore[union-attr]
@@ -105,7 +106,8 @@ def writing_session(
 
 
 def moved(frame: DataFrame, to: SparkSession) -> DataFrame:
-    """The same rows in another session. What is resolved in the first one stays resolved."""
+    """Return the same rows in another session. What the first session has resolved stays
+    resolved."""
     jvm: Any = to._jvm
     plan = frame._jdf.queryExecution().analyzed()
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(_java(to), plan), to)
@@ -113,7 +115,7 @@ def moved(frame: DataFrame, to: SparkSession) -> DataFrame:
 
 @contextmanager
 def active(spark: SparkSession) -> Iterator[None]:
-    """Make a session the one whose settings Spark's parser goes by, in this thread."""
+    """Make Spark's parser use the settings of a session, in this thread, while the block runs."""
     jvm: Any = spark._jvm
     sessions = jvm.org.apache.spark.sql.classic.SparkSession
     before = sessions.getActiveSession()
@@ -128,7 +130,7 @@ def active(spark: SparkSession) -> Iterator[None]:
 
 
 def check_classic(frame: Any) -> None:
-    """Raises InvalidInput for a DataFrame of Spark Connect, which has no plan on this side."""
+    """Raise InvalidInput for a DataFrame of Spark Connect, which has no plan in this process."""
     if not hasattr(frame, "_jdf"):
         raise InvalidInput(
             "frame_unsupported",
@@ -148,7 +150,7 @@ def _all(java: Any) -> dict[str, str]:
 
 
 def _python(spark: SparkSession, java: Any) -> SparkSession:
-    # PySpark makes the newest session that of RDD.toDF, which is the user's.
+    # PySpark uses the newest session for RDD.toDF, so restore the user's.
     before = RDD.toDF
     try:
         return SparkSession(spark.sparkContext, java)

@@ -1,8 +1,8 @@
 """`spark.read.format("weir")` and `spark.readStream.format("weir")`: the convenient way to read.
 
-A Python data source: rows pass through Python workers, several times slower than
-`weir.spark.read`. A streaming query keeps its position in its own checkpoint and holds nothing back
-from retention; a reader group does.
+This is a Python data source. Its rows pass through Python workers, so it is several times slower
+than `weir.spark.read`. A streaming query keeps its position in its own checkpoint, and does not
+hold retention back as a reader group does.
 """
 
 import functools
@@ -44,8 +44,8 @@ from weir.model.stream_cut import meet
 from weir.settings import Settings, load
 from weir.spark.read import PLACES, chains_of
 
-_STEPS = 1000  # how many ends of segments are passed in one look
-# From where a query is, which is known to be valid; that it was truncated its batch says.
+_STEPS = 1000  # the most ends of segments that are passed at once
+# From the query's position, which is valid. If events after it were truncated, planning says so.
 _NEXT = text("SELECT next_cut(CAST(:s AS bigint), CAST(:cut AS jsonb), CAST(:n AS bigint))")
 _BETWEEN = text(
     """SELECT b.events - a.events FROM size_till(CAST(:s AS bigint), CAST(:cut AS jsonb)) a,
@@ -55,9 +55,11 @@ _Called = TypeVar("_Called", bound=Callable[..., Any])
 
 
 def _says_why(called: _Called) -> _Called:
-    """Let Spark show what Weir refuses without the traceback of its Python worker.
+    """Wrap a function so that Spark shows an error of Weir without the traceback of its Python
+    worker.
 
-    For what Spark calls in a worker, which ends with the error: nothing later is hidden.
+    Only for functions that Spark calls in a worker that ends with the error, so no later traceback
+    is hidden.
     """
 
     @functools.wraps(called)
@@ -65,22 +67,27 @@ def _says_why(called: _Called) -> _Called:
         try:
             return called(*given, **named)
         except WeirError:
-            os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # PySpark's own, asked when an error is sent
+            os.environ["SPARK_HIDE_TRACEBACK"] = (
+                "1"  # PySpark reads this variable when it sends an error
+            )
             raise
 
     return saying  # type: ignore[return-value]  # of the same signature
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `weir` known to a session."""
+    """Register the format `weir` in a session."""
     spark.dataSource.register(WeirSource)
 
 
 class WeirSource(DataSource):
-    """`load("scope/stream")`. Options: `start` and `end`, stream cuts in JSON (head and tail
-    unless given; for a streaming query `start` may be `tail`); `onGap`: `fail` (unless given) or
-    `skip` what was truncated before it was read; `maxEvents` per micro-batch; `config`, the path
-    of a weir.toml, where WEIR_CONFIG does not name it for Spark's workers."""
+    """The data source for `load("scope/stream")`.
+
+    Options: `start` and `end` are stream cuts in JSON, by default head and tail; for a streaming
+    query, `start` may be `tail`. `onGap` is `fail` (default), or `skip` to continue after events
+    that were truncated before they were read. `maxEvents` limits a micro-batch. `config` is the
+    path of a weir.toml, if WEIR_CONFIG does not name it for Spark's workers.
+    """
 
     @_says_why
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -93,7 +100,7 @@ class WeirSource(DataSource):
                 "argument_invalid",
                 f"onGap is {self.on_gap!r}; it must be one of {', '.join(ON_GAP)}.",
             )
-        self.most = options.get("maxEvents")  # a string, as Spark gives them
+        self.most = options.get("maxEvents")  # a string, because all of Spark's options are
         if self.most is not None and not re.fullmatch(r"0*[1-9][0-9]{0,17}", self.most):
             raise InvalidInput(
                 "argument_invalid",
@@ -123,7 +130,7 @@ class WeirSource(DataSource):
 
 
 class _Part(InputPartition):
-    """Slices of files that one task reads, one after the other."""
+    """Slices of files that one task reads one after the other."""
 
     def __init__(self, slices: Sequence[FileSlice]) -> None:
         super().__init__(None)
@@ -146,15 +153,15 @@ class _Reader(DataSourceReader):
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An offset is a stream cut."""
+    """A streaming reader whose offsets are stream cuts."""
 
     def __init__(self, source: WeirSource, schema: StructType) -> None:
         self._source, self._schema = source, schema.jsonValue()["fields"]
-        self._last: Cut | None = None  # where the query ends; None: it goes on for ever
+        self._last: Cut | None = None  # where the query ends; None: it never ends
 
     @_says_why
     def prepareForTriggerAvailableNow(self) -> None:
-        """The query ends at the tail as it is now."""
+        """Let the query end at the present tail."""
         self._last = self._ends("tail")
 
     def _ends(self, which: str) -> Cut:
@@ -183,9 +190,9 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if self._source.on_gap == "skip":
                 cut = readable(connection, stream_id, start, None)[0] or start
             else:
-                load_cuts(connection, stream_id, start)  # what was pruned has no next cut
+                load_cuts(connection, stream_id, start)  # a pruned cut has no next one
             events = 0
-            for _ in range(_STEPS):  # each as far as an end of a segment
+            for _ in range(_STEPS):  # each step goes to the next end of a segment
                 given = {"s": stream_id, "cut": json.dumps(cut), "n": limit.max_rows - events}
                 further: Cut = connection.execute(_NEXT, given).scalar_one()
                 if self._last is not None:
@@ -207,11 +214,11 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _batches(self._source.settings, self._schema, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing: the position is in the query's own checkpoint."""
+        """Do nothing, because the position is in the query's own checkpoint."""
 
 
 def _parts(source: WeirSource, start: Cut | None, end: Cut | None) -> list[InputPartition]:
-    """A task for each key range, so that the events of a key are in order."""
+    """Return a task for each key range, so that the events of each routing key are in order."""
     slices, _ = _ask(source.settings, lambda c: plan(c, source.stream, start, end, source.on_gap))
     return [
         _Part(sorted(chain, key=lambda s: (s.segment_id, s.start_offset)))
@@ -230,7 +237,7 @@ def _batches(
 
 
 def _cut(written: str, without: str = "") -> Cut | None:
-    """The cut that is written; None for the word `without`."""
+    """Return the stream cut that is written, or None for the word `without`."""
     if written == without:
         return None
     try:

@@ -1,7 +1,7 @@
-"""Staging: the rows of an attempt become Parquet files below the attempt's own folder.
+"""Staging: write the rows of an attempt to Parquet files below the attempt's own folder.
 
-One file per (segment, task) and at most a million rows; nothing is shuffled: a row goes from the
-task that read it into the file of its segment, in the order of its rank.
+There is one file per segment and task, with at most a million rows. Nothing is shuffled: the task
+that reads a row writes it to the file of its segment, in the order of the ranks.
 """
 
 import logging
@@ -46,37 +46,42 @@ Say = Callable[[str], None]
 log = logging.getLogger("weir.stage")
 
 ROWS_PER_FILE = 1_000_000
-SMALL_FILE = 1 << 20  # bytes: if tasks x segments made files below this, rows are shuffled first
+SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
 MANY_FILES = 256  # ... and if there were more than this many
-# Delta encoding stores the rank in next to nothing; a dictionary would be tried first.
+# Delta encoding stores the rank in very few bytes; without this, a dictionary is tried first.
 PARQUET = {
     "parquet.writer.version": "v2",
     f"parquet.enable.dictionary#{SEQ}": "false",
-    # What counts is in the database; a file _SUCCESS would be left when all others are deleted.
+    # The database says which files count; a file _SUCCESS would remain when all others are deleted.
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 KEY, STEPS, ORDINAL = "_weir_key", "_weir_steps", "_weir_ordinal"  # columns on the way
-_UNKNOWN = 1 << 60  # bytes that Spark estimates where it knows nothing
-_SAMPLED, _SAMPLED_ROWS = 4, 16  # files, and rows of each, whose keys are checked after writing
+_UNKNOWN = 1 << 60  # Spark's estimate of the size, in bytes, if it knows nothing
+_SAMPLED, _SAMPLED_ROWS = (
+    4,
+    16,
+)  # the number of files, and of rows of each, whose keys are checked after writing
 _PLACE = re.compile(r"/part-[^/]*(\.c\d+\.)[^/]*$")
 _FILE = re.compile(rf"{SEGMENT}=(-?\d+)/{TASK}=\d+/[^/]+\.parquet$")
 
 
 def ranked(frame: DataFrame) -> DataFrame:
-    """A DataFrame with the rank of each row: the order of its partitions, then of their rows."""
+    """Return a DataFrame with the rank of each row: the order of its partitions, then of their
+    rows."""
     check_classic(frame)
-    check_user_columns(frame.columns)  # the rank would take the place of one of that name
+    check_user_columns(frame.columns)  # the rank would replace a column of that name
     return frame.withColumn(SEQ, F.monotonically_increasing_id())
 
 
 def stage(
     spark: SparkSession, warehouse: str, attempt: Attempt, frame: DataFrame, say: Say = log.info
 ) -> Staged:
-    """Write the rows of an attempt; `frame` has the rank of each row in `_weir_seq`.
+    """Write the rows of an attempt and return what was written. `frame` has the rank of each row in
+    `_weir_seq`.
 
-    Rows without a routing key, or malformed, go to a folder of their own and are counted in
-    `rejected`. Raises InvalidInput for columns that don't fit, InvariantViolation when the files
-    don't hold what Spark wrote.
+    Malformed rows and rows without a routing key go to a folder of their own and are counted in
+    `rejected`. Raises InvalidInput for columns that do not fit, InvariantViolation if the files do
+    not have the rows that Spark wrote.
     """
     columns: list[Field] = frame.schema.jsonValue()["fields"]
     given = [field for field in columns if field["name"] not in (SEQ, MALFORMED)]
@@ -98,7 +103,7 @@ def stage(
     _check_folders(attempt, files)
     if not key.plain:
         _check_sample(resolving, warehouse, attempt, key, fields, files)
-    if not files:  # no row of the metadata will ever lead to what Spark leaves beside no events
+    if not files:  # without events no metadata names this folder, so delete what Spark left in it
         delete_here([(warehouse, attempt.folder)])
     return Staged(
         attempt,
@@ -109,7 +114,7 @@ def stage(
 
 
 def _check_folders(attempt: Attempt, files: Sequence[StagedFile]) -> None:
-    """A reader finds a file's constants by its folder and its number in it: both name one file."""
+    """Check that a folder and the number of a file in it identify one file, as readers assume."""
     places = Counter(_PLACE.sub(r"\1", file.path) for file in files)
     if places and (most := places.most_common(1)[0])[1] > 1:
         raise InvariantViolation(
@@ -124,17 +129,18 @@ def _what(attempt: Attempt) -> str:
 
 
 def _ids(attempt: Attempt) -> list[int]:
-    """The segments of an attempt by range, and last the folder of rejected rows."""
+    """Return the segments of an attempt by range, and last the folder of rejected rows."""
     by_range = sorted(attempt.segments, key=lambda s: s.key_low)
     return [*(s.segment_id for s in by_range), REJECTED_SEGMENT]
 
 
 def _route(attempt: Attempt, frame: DataFrame) -> DataFrame:
-    """The rows, their ranks and the ordinal in `_ids` of where they go, by their keys (`KEY`)."""
+    """Return the rows with their ranks and the index in `_ids` of their destination, by their keys
+    (`KEY`)."""
     missing = F.col(KEY).isNull()
     steps = routing_steps(F.col(KEY))
     rejected: Column = F.lit(False)
-    if attempt.on_missing_key == "spread":  # no order promised: placed by rank
+    if attempt.on_missing_key == "spread":  # the order is not promised: the rank decides
         steps = F.when(missing, routing_steps(F.col(SEQ))).otherwise(steps)
     else:
         rejected = missing
@@ -146,12 +152,13 @@ def _route(attempt: Attempt, frame: DataFrame) -> DataFrame:
 
 
 def _write(routed: DataFrame, warehouse: str, attempt: Attempt, say: Say) -> int:
-    """Write the files; returns how many rows Spark counted on the way."""
+    """Write the files. Return how many rows Spark counted on the way."""
     ids = _ids(attempt)
     routed = _in_fewer_tasks(routed, len(ids))
-    # One number per (task, segment), so that it alone names the folder in its transaction. Counted
-    # first: over rows that are in the plan itself (of a pandas DataFrame, say) Spark would compute
-    # the number in the driver, where every task is task 0.
+    # One number per (task, segment), so that the number alone names the folder in its transaction.
+    # Rows are counted first, because Spark would compute the number for rows in the plan itself (of
+    # a
+    # pandas DataFrame, for example) in the driver, where every task has the number 0.
     task = F.spark_partition_id() * F.lit(len(ids)) + F.col(ORDINAL)
     counted = Observation()
     out = routed.observe(counted, F.count(F.lit(1)).alias("rows")).select(
@@ -160,7 +167,7 @@ def _write(routed: DataFrame, warehouse: str, attempt: Attempt, say: Say) -> int
     what, where = f"appending to {attempt.stream}", (warehouse, attempt.folder)
     with watched(routed.sparkSession, what, say, where):
         (
-            # One file is open at a time, and Spark finds what it would have sorted by itself.
+            # Only one file is open at a time, and Spark need not sort again.
             out.drop(ORDINAL)
             .sortWithinPartitions(SEGMENT, TASK, SEQ)
             .write.options(**PARQUET)
@@ -172,8 +179,9 @@ def _write(routed: DataFrame, warehouse: str, attempt: Attempt, say: Say) -> int
 
 
 def _in_fewer_tasks(routed: DataFrame, folders: int) -> DataFrame:
-    """Shuffle the rows where each task would write many small files, as the data is small or there
-    are many tasks. How much data there is Spark estimates, unless it comes from outside a plan."""
+    """Shuffle the rows if each task would write many small files, because there is little data or
+    there are many tasks. Spark estimates the size of the data, unless it comes from outside a plan.
+    """
     execution: Any = routed._jdf.queryExecution()
     tasks = _tasks(execution.executedPlan())
     if tasks * folders <= MANY_FILES:
@@ -187,8 +195,8 @@ def _in_fewer_tasks(routed: DataFrame, folders: int) -> DataFrame:
 
 
 def _tasks(plan: Any) -> int:
-    """How many tasks a physical plan has, at most: found without running any part of it, as asking
-    Spark for the partitions of a sorted DataFrame would."""
+    """Return the maximum number of tasks of a physical plan without running any part of it. Asking
+    Spark for the partitions of a sorted DataFrame would run a part."""
     kind = plan.getClass().getSimpleName()
     if kind == "AdaptiveSparkPlanExec":
         return _tasks(plan.initialPlan())
@@ -210,10 +218,10 @@ def _check_sample(
     fields: Sequence[Field],
     files: Sequence[StagedFile],
 ) -> None:
-    """Compute the keys of the first rows of a few files anew, from what was written.
+    """Compute the keys of the first rows of a few files again, from what was written.
 
-    Raises InvariantViolation where a row lies in another segment than its key: something that Weir
-    doesn't know changes what the key means.
+    Raises InvariantViolation if a row is in another segment than its key, because then something
+    that Weir does not know changes the meaning of the key.
     """
     used = {name.lower() for name in key.columns}
     read = [field for field in fields if field["name"].lower() in used]
@@ -239,7 +247,8 @@ def _check_sample(
 
 
 def read_footers(warehouse: str, folder: str) -> list[StagedFile]:
-    """The Parquet files below an attempt's folder, from their footers, read once, in parallel."""
+    """Return the Parquet files below an attempt's folder. Their footers are read once, in
+    parallel."""
     system, base = filesystem(warehouse)
     infos = system.get_file_info(
         fs.FileSelector(f"{base}/{folder}".rstrip("/"), allow_not_found=True, recursive=True)
@@ -253,7 +262,9 @@ def read_footers(warehouse: str, folder: str) -> list[StagedFile]:
             footer = pq.read_metadata(source)
         if footer.num_rows == 0:
             return None
-        leaves = range(footer.num_columns)  # by their paths: a nested field may have that name
+        leaves = range(
+            footer.num_columns
+        )  # found by their paths, because a nested field may have the same name
         column = next(i for i in leaves if footer.schema.column(i).path == SEQ)
         statistics = [
             footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)
@@ -273,8 +284,8 @@ def read_footers(warehouse: str, folder: str) -> list[StagedFile]:
 
 
 def _checked_key(attempt: Attempt, columns: Sequence[str], resolving: SparkSession) -> Expression:
-    """The routing key, checked again before each use: it was when the stream was created, but by
-    the rules of that time."""
+    """Return the routing key, checked again before each use. The check at the stream's creation
+    used the rules of that time."""
     key = check_expression(attempt.routing_key, _what(attempt), resolving)
     known = {column.lower() for column in columns}
     for name in key.columns:

@@ -1,7 +1,7 @@
-"""Rows of a DataFrame into a table of Weir's database, by COPY from the executors.
+"""Copy rows of a DataFrame to a table of Weir's database, with COPY from the executors.
 
-Each task keeps its rows in a file on its disk first: so a lost connection can be waited for, and
-neither driver nor executor has more than a few thousand rows in memory.
+Each task first writes its rows to a file on its disk. So a lost connection can be waited for, and
+neither the driver nor an executor has more than a few thousand rows in memory.
 """
 
 import re
@@ -32,7 +32,7 @@ from weir.settings import Settings
 from weir.spark.frames import as_json, quoted
 from weir.spark.session import moved, private_session
 
-# Per type in Spark those in Postgres that hold each of its values unchanged.
+# For each type of Spark, the types of Postgres that keep all its values unchanged.
 _FITS = {
     "boolean": {"bool"},
     "tinyint": {"int2", "int4", "int8", "numeric"},
@@ -57,10 +57,11 @@ _ANSWER = "piece string, rows long, state string, error string"
 
 
 def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[Column]:
-    """The table's columns for those of a result, in its order, matched by name.
+    """Return the table's columns for the columns of a result, in the result's order, matched by
+    name.
 
-    Raises InvalidInput for a column that the table has not, that does not fit, that is there twice,
-    or that is missing.
+    Raises InvalidInput for a column that the table does not have, that does not fit, that occurs
+    twice, or that is missing.
     """
     names = [field.name for field in schema.fields]
     if twice := [name for name in names if names.count(name) > 1]:
@@ -120,14 +121,14 @@ def _fits(kind: DataType, column: Column) -> bool:
     if column.is_enum:
         return isinstance(kind, StringType)
     if isinstance(kind, DecimalType) and column.scale is not None and kind.scale > column.scale:
-        return False  # Postgres would round
+        return False  # Postgres would round the value
     if column.kind in _MICROSECONDS and 0 <= column.modifier < 6:
-        return False  # here, too
+        return False  # it would round here, too
     return column.kind in _FITS.get(re.split(r"\W", kind.simpleString())[0], ())
 
 
 def longest(columns: Sequence[Column]) -> dict[int, tuple[str, int]]:
-    """Name and length of each column, by its index, that holds strings up to a length only."""
+    """Return the name and the maximum length of each column with a limited length, by its index."""
     return {
         i: (column.name, column.modifier - 4)
         for i, column in enumerate(columns)
@@ -142,10 +143,10 @@ def copy_rows(
     settings: Settings,
     limits: Mapping[int, tuple[str, int]] | None = None,
 ) -> tuple[tuple[str, ...], int]:
-    """Send the rows of a DataFrame to a COPY, each task by itself; returns the copies that count,
-    by their transactions, and the number of rows. `limits`: of `longest`.
+    """Send the rows of a DataFrame to a COPY, in one transaction per task. Return the transactions
+    that count and the number of rows. `limits` comes from `longest`.
 
-    Raises BadRows for a row that Postgres refuses, Unavailable when Postgres is away.
+    Raises BadRows for a row that Postgres refuses, Unavailable if Postgres is away.
     """
     fields = frame.schema.fields
     columns = quoted([field.name for field in fields])
@@ -157,7 +158,7 @@ def copy_rows(
         _text(column, field.dataType).alias(f"_{i}")
         for i, (column, field) in enumerate(zip(columns, fields, strict=True))
     ]
-    # Times become texts in UTC, whatever session they come from.
+    # Times become texts in UTC, whatever time zone their session has.
     rows = moved(frame, private_session(frame.sparkSession)).select(*texts)
     answers = moved(rows, frame.sparkSession).mapInArrow(copy, _ANSWER).collect()
     for answer in answers:
@@ -171,7 +172,7 @@ def copy_rows(
 
 
 def _text(column: SparkColumn, kind: DataType) -> SparkColumn:
-    """A value as Postgres reads it."""
+    """Return a value as text that Postgres reads."""
     if isinstance(kind, BinaryType):
         return F.concat(F.lit("\\x"), F.hex(column))
     if isinstance(kind, TimestampType):
@@ -182,7 +183,8 @@ def _text(column: SparkColumn, kind: DataType) -> SparkColumn:
 
 
 def _too_long(batch: pa.RecordBatch, limits: Mapping[int, tuple[str, int]]) -> str | None:
-    """What Postgres would say, but where only blanks are too many: those it cuts off in silence."""
+    """Return Postgres's error for a value that is too long. Postgres cuts off excess blanks
+    silently, so they are checked here."""
     for i, (name, limit) in limits.items():
         found = pc.index(pc.greater(pc.utf8_length(batch.column(i)), limit), True).as_py()
         if found >= 0:
@@ -197,7 +199,7 @@ def _copy(
     batches: Iterable[pa.RecordBatch],
     limits: Mapping[int, tuple[str, int]],
 ) -> Iterator[pa.RecordBatch]:
-    """In a task: copy its rows, in one transaction; at most one answer."""
+    """Copy the rows of one task in one transaction. Yields at most one answer."""
     with tempfile.TemporaryFile() as rows:
         count = 0
         for batch in batches:

@@ -1,8 +1,8 @@
-"""What csv and json files hold that Spark would change or lose in silence.
+"""Find content of csv and json files that Spark would change or drop silently.
 
 Spark reads a byte that is not UTF-8 as U+FFFD, and a quoted newline of a csv file as the end of a
-row; a number of a json file that a double can't hold is rounded, and a field of an object that the
-stream's column has not is dropped.
+row. It rounds numbers of json files that a double cannot represent, and drops fields of objects
+that the stream's column does not have.
 """
 
 import csv
@@ -26,7 +26,7 @@ LONGEST_HEADER = 1 << 20  # bytes
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with the text of a file: how many lines, and the first of them."""
+    """What is wrong with the text of a file: the number of lines, and the first of them."""
 
     not_utf8: int
     nul: int
@@ -35,9 +35,10 @@ class Finding:
 
 
 def look(lines: DataFrame, separator: str | None) -> dict[str, Finding]:
-    """What is wrong with lines (columns `file` and `value`), by file; nothing for most.
+    """Return what is wrong with lines (columns `file` and `value`), by file. Most files have no
+    entry.
 
-    `separator`: of a csv file, in which a line may end within quotes.
+    `separator`: that of csv files, in which a line may end inside quotes.
     """
     value = F.col("value")
     not_utf8 = ~F.is_valid_utf8(value)
@@ -61,10 +62,10 @@ def look(lines: DataFrame, separator: str | None) -> dict[str, Finding]:
 
 
 def _whole_line(separator: str) -> str:
-    """A regular expression for lines that end outside of quotes, if they begin so.
+    """Return a regular expression that matches lines that begin and end outside quotes.
 
-    As Spark's parser has it: quotes count at the beginning of a field only; a quote in quotes is
-    doubled; what follows the closing one belongs to the field.
+    It follows Spark's parser: quotes count only at the beginning of a field, a quote inside quotes
+    is doubled, and text after the closing quote belongs to the field.
     """
     sep = re.escape(separator)
     field = rf'(?:"[^"]*+(?:""[^"]*+)*+"[^{sep}]*+|[^"{sep}][^{sep}]*+|)'
@@ -72,7 +73,7 @@ def _whole_line(separator: str) -> str:
 
 
 def unclosed_quote(root: str, path: str, separator: str) -> int:
-    """The line of a csv file in which quotes begin that never end; 0 if there is none."""
+    """Return the line of a csv file with a quote that is never closed; 0 if there is none."""
     sep = re.escape(separator.encode())
     field = rb'(?:"[^"]*+(?:""[^"]*+)*+"[^%s]*+|[^"%s][^%s]*+|)' % (sep, sep, sep)
     whole = re.compile(rb"%s(?:%s%s)*+" % (field, sep, field))
@@ -90,7 +91,8 @@ def unclosed_quote(root: str, path: str, separator: str) -> int:
 
 
 def header(source: IO[bytes], path: str, separator: str) -> list[str]:
-    """The columns that the first record of a csv file names; it may have newlines in quotes."""
+    """Return the columns that the first record of a csv file names. The record may have newlines in
+    quotes."""
     start = source.read(LONGEST_HEADER)
     text = start.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
     records = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
@@ -121,7 +123,7 @@ def _ends(text: str) -> bool:
 
 
 def check_text_of(path: str, found: Finding) -> None:
-    """Raises InvalidInput for a file with bytes that are not UTF-8, or NUL."""
+    """Raise InvalidInput for a file with bytes that are not UTF-8, or with NUL characters."""
     if found.not_utf8:
         raise InvalidInput(
             "encoding_wrong",
@@ -138,7 +140,7 @@ def check_text_of(path: str, found: Finding) -> None:
 
 
 def unfit(value: Column) -> Column:
-    """Whether a line of a json file can't be read as it is.
+    """Return whether Spark cannot read a line of a json file unchanged.
 
     Spark drops a field with an empty name.
     """
@@ -152,7 +154,7 @@ def unfit(value: Column) -> Column:
 
 
 def gained(known: Any, found: Any, path: str) -> list[str]:
-    """The fields of objects, at any depth, that are in `found` but not in `known`."""
+    """Return the fields of objects, at any depth, that are in `found` but not in `known`."""
     if not isinstance(known, dict) or not isinstance(found, dict) or known["type"] != found["type"]:
         return []
     if known["type"] == "struct":
@@ -169,7 +171,7 @@ def gained(known: Any, found: Any, path: str) -> list[str]:
 
 
 def has_gained(value: Column, known: Any, found: Any) -> Column | None:
-    """Whether a value of type `found` has such a field; None if none can."""
+    """Return whether a value of type `found` has such a field, or None if no value can."""
     if not isinstance(known, dict) or not isinstance(found, dict) or known["type"] != found["type"]:
         return None
     if known["type"] == "array":
@@ -189,7 +191,7 @@ def has_gained(value: Column, known: Any, found: Any) -> Column | None:
 
 
 def numbers_as_text(kind: Any) -> Any | None:
-    """A type with text in place of doubles; None when it has no double."""
+    """Return a type with text in place of doubles, or None if it has no double."""
     if kind == "double":
         return "string"
     if not isinstance(kind, dict):
@@ -204,7 +206,8 @@ def numbers_as_text(kind: Any) -> Any | None:
 
 
 def is_rounded(value: Column, kind: Any) -> Column | None:
-    """Whether a value of a type that `numbers_as_text` made has a whole number no double holds."""
+    """Return whether a value of a type from `numbers_as_text` has a whole number that no double
+    represents exactly."""
     if kind == "string":
         digits = value.rlike("^-?[0-9]{16,}$")
         exact = value.try_cast("decimal(38,0)")
@@ -219,7 +222,7 @@ def is_rounded(value: Column, kind: Any) -> Column | None:
 
 
 def either(tests: Iterable[Column | None]) -> Column | None:
-    """Whether any of them is true; what is null is not."""
+    """Return whether any of the tests is true. Null counts as false."""
     whole: Column | None = None
     for test in tests:
         if test is not None:
@@ -235,11 +238,11 @@ def _any_of(values: Column, test: Any) -> Column | None:
 
 
 def columns_with(fields: Sequence[Field], kinds: Sequence[Any | None]) -> list[Field]:
-    """The columns for which there is a type, with that type."""
+    """Return the columns that have a type in `kinds`, with that type."""
     pairs = zip(fields, kinds, strict=True)
     return [{**field, "type": kind} for field, kind in pairs if kind is not None]
 
 
 def shows(fields: Sequence[Field]) -> str:
-    """Columns and types as a person reads them."""
+    """Return columns and types as a person reads them."""
     return ", ".join(f"{field['name']} {show(field['type'])}" for field in fields)

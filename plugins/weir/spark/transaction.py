@@ -1,4 +1,4 @@
-"""Several appends, also to several streams, that become visible at once or not at all."""
+"""Several appends, also to several streams, that become visible together or not at all."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from weir.spark.append import Appender
 
 @dataclass
 class Transaction:
-    """What has been staged so far; `committed` is there after the end of the block."""
+    """What has been staged so far. After the block, `committed` has the results."""
 
     appender: Appender
     writer_id: str
@@ -26,9 +26,9 @@ class Transaction:
     _appends: int = 0
 
     def append(self, name: StreamName, frame: DataFrame) -> None:
-        """Write the rows of a DataFrame, in the order of its partitions; not visible yet.
+        """Write the rows of a DataFrame, in the order of its partitions. They are not visible yet.
 
-        In a retry of what was committed nothing is written: the results are in `committed`.
+        A retry of a committed transaction writes nothing; the results are in `committed`.
         """
         self._appends += 1
         begun = self.appender.begin_frame(
@@ -45,10 +45,10 @@ class Transaction:
 
 @contextmanager
 def transaction(appender: Appender, *, writer_id: str, batch_id: str) -> Iterator[Transaction]:
-    """A block whose appends are committed together when it ends, and aborted when it raises.
+    """Commit the appends of a block together when the block ends, or abort them if it raises.
 
-    `writer_id` and `batch_id` are its identity: a retry, which must make the same appends in the
-    same order, appends nothing twice.
+    `writer_id` and `batch_id` identify the transaction: a retry, which must make the same appends
+    in the same order, appends nothing twice.
     """
     whole = Transaction(appender, writer_id, batch_id)
     with appender.writing(whole._opened):

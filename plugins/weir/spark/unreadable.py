@@ -1,5 +1,5 @@
-"""Files that can't be read: Spark says so in the middle of an append, deep in Java. Here its cause
-becomes one sentence that names the file, and says whether to try again."""
+"""Input files that cannot be read. Spark fails in the middle of an append, deep in Java; here the
+cause becomes one sentence that names the file, and a class that says whether a retry may help."""
 
 import re
 from collections import deque
@@ -17,17 +17,18 @@ from weir.warehouse.filesystem import filesystem
 
 _PIECE = 16 << 20
 _CLASS = re.compile(r"[\w.$]*(Exception|Error): |@[0-9a-f]{6,}")
-LONGEST = 300  # characters of an error that are repeated in a sentence
+LONGEST = 300  # characters of another error that a sentence quotes
 
 
 class UnreadableFile(WeirError):
-    """A file that is in order could not be read: its storage may be back later."""
+    """An undamaged file could not be read. Its storage may be available again later."""
 
     retryable = True
 
 
 def first_cause(error: BaseException) -> str:
-    """What is behind an error of Java's or Spark's, in one line; others as they are."""
+    """Return the innermost cause of an error of Java or Spark, in one line; other errors as they
+    are."""
     causes = list(_causes(error))
     if not causes:
         return one_line(str(error)) or type(error).__name__
@@ -36,7 +37,7 @@ def first_cause(error: BaseException) -> str:
 
 
 def one_line(said: str) -> str:
-    """The first line of what another program says, without the classes of its errors."""
+    """Return the first line of another program's message, without class names of errors."""
     first = (said.strip().splitlines() or [""])[0]
     printable = "".join(c if c.isprintable() else "?" for c in first)
     return _CLASS.sub("", printable)[:LONGEST].rstrip(". ")
@@ -44,8 +45,10 @@ def one_line(said: str) -> str:
 
 @contextmanager
 def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
-    """A block in which Spark reads these files below a root: raises InvalidInput naming the one
-    that is damaged, UnreadableFile for one that could only not be read now."""
+    """Run a block in which Spark reads these files below a root.
+
+    Raises InvalidInput naming a damaged file, UnreadableFile for a file that could not be read now.
+    """
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -63,7 +66,7 @@ def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
 
 
 def _causes(error: BaseException) -> Iterator[Any]:
-    """The Java exceptions behind an error, the innermost last."""
+    """Yield the Java exceptions behind an error, the innermost last."""
     java = (
         error.java_exception
         if isinstance(error, Py4JJavaError)
@@ -77,18 +80,19 @@ def _causes(error: BaseException) -> Iterator[Any]:
 
 
 def _file_of(error: BaseException) -> str | None:
-    """The file that Spark names as the one it could not read."""
+    """Return the file that Spark could not read, as its error names it."""
     for java in _causes(error):
         try:
             if str(java.getCondition() or "").startswith("FAILED_READ_FILE"):
                 return unquote(str(java.getMessageParameters().get("path")))
-        except Py4JError:  # an exception of somebody else's has no condition
+        except Py4JError:  # an exception that is not Spark's has no condition
             continue
     return None
 
 
 def damage_of(root: str, path: str, format_: str) -> str | None:
-    """What another reader says of the whole file; None when it can be read, or not at all now."""
+    """Return what another reader says is wrong with the file. Return None if it can read the whole
+    file, or if the storage is not available now."""
     system, base = filesystem(root)
     try:
         if format_ == "parquet":
@@ -97,11 +101,11 @@ def damage_of(root: str, path: str, format_: str) -> str | None:
         else:
             with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
                 _exhaust(iter(lambda: source.read(_PIECE), b""))
-    except (OSError, ValueError, NotImplementedError) as error:  # those of pyarrow are among them
+    except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's errors are among these
         try:
             with system.open_input_stream(f"{base}/{path}", compression=None) as source:
                 _exhaust(iter(lambda: source.read(_PIECE), b""))
-        except OSError:  # the storage is away: that says nothing of the file
+        except OSError:  # the storage is not available, so nothing is known about the file
             return None
         return one_line(str(error)) or type(error).__name__
     return None
@@ -112,7 +116,7 @@ def _exhaust(pieces: Iterator[Any]) -> None:
 
 
 def damaged(path: str, damage: str) -> InvalidInput:
-    """The refusal of such a file."""
+    """Return the error for a damaged file."""
     return InvalidInput(
         "file_damaged",
         f"the input file {path!r} is damaged ({damage}), so nothing was appended; check that it "
