@@ -14,7 +14,6 @@ from tests.controller.support import Lane
 from tests.raises import raises
 from weir.controller.read_plan import plan as plan_of
 from weir.database.connection import Database
-from weir.errors import BadRows, InvalidInput
 from weir.settings import Settings
 from weir.warehouse.ownership import Marker, read_installation, write_marker
 
@@ -93,29 +92,26 @@ def test_a_start_below_the_head_is_checked_where_the_gap_is_skipped(
 
 
 @pytest.mark.parametrize(
-    ("rows", "wrong", "says"),
+    ("rows", "wrong"),
     [
         (
             pa.table({"key": ["a"], "at": pa.array([1_001], pa.timestamp("ns"))}),
-            BadRows,
-            "a value of column 'at' can't be kept as it is: .*; round or cast the column first",
+            "bad_rows 'at'",
         ),
         (
             pa.table({"key": ["a"], "x": pa.array([{}], pa.struct([]))}),
-            InvalidInput,
-            "column 'x' is struct<>, which Spark does not have",
+            "column_type_unsupported 'x' struct<>",
         ),
         (
             pa.record_batch({"key": ["a"]}),
-            InvalidInput,
-            "the rows are a RecordBatch, not a pyarrow Table; make one of them",
+            "frame_unsupported RecordBatch",
         ),
     ],
 )
 def test_rows_that_can_not_be_appended_are_refused_in_one_sentence(
-    lane: Lane, settings: Settings, rows: Any, wrong: type[Exception], says: str
+    lane: Lane, settings: Settings, rows: Any, wrong: str
 ) -> None:
-    with pytest.raises(wrong, match=says):
+    with raises(wrong):
         weir.append(str(lane.name), rows, writer_id="w", batch_id="x", settings=settings)
     assert lane.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
     whole = pa.table({"key": ["a"], "at": pa.array([2_000], pa.timestamp("ns"))})

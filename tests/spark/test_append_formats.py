@@ -170,7 +170,10 @@ def test_file_without_a_column_has_nulls_there_and_a_file_with_another_adds_it(
         ({"k": ["a"], "N": [1]}, "column_case_differs 'N' 'n'"),
         ({"x": [1], "y": [2]}, "columns_unknown x, y"),
         ({"n": [1]}, "routing_key_column_missing 'k'"),
-        ({"k": ["a"], "t": pa.array([1], pa.timestamp("ns"))}, "file_invalid 'x.parquet'"),
+        (
+            {"k": ["a"], "t": pa.array([1], pa.timestamp("ns"))},
+            "column_type_unsupported 't' 'x.parquet'",
+        ),
     ],
 )
 def test_columns_that_do_not_fit_are_refused_by_name_and_nothing_is_left_open(

@@ -78,8 +78,8 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     check_unused(warehouse, attempt.folder)
     if not isinstance(table, pa.Table):
         raise InvalidInput(
-            "argument_invalid",
-            f"the rows are a {type(table).__name__}, not a pyarrow Table; make one of them, for "
+            "frame_unsupported",
+            f"the rows are a {type(table).__name__}, not a pyarrow Table; convert them, for "
             "example with pa.Table.from_pandas or pa.Table.from_batches.",
         )
     fields = merge(str(attempt.stream), attempt.fields, from_arrow(table.schema))
@@ -108,8 +108,8 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     except pa.ArrowInvalid as error:
         raise BadRows(
             "bad_rows",
-            f"a value of column {field.name!r} can't be kept as it is: {error}; round or cast the "
-            "column first.",
+            f"a value of column {field.name!r} can't be kept unchanged ({error}); round or cast "
+            "the column first.",
         ) from None
 
 

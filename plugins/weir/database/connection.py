@@ -385,8 +385,8 @@ def _check_session(connection: Any) -> None:
             given = wanted if name == "search_path" else f"'{wanted}'"  # in quotes it is one schema
             raise InvalidInput(
                 "login_settings_wrong",
-                f"with the setting pooler the login {login} must have {name} = {wanted!r}, but it "
-                f"has {is_!r}: ALTER ROLE {login} SET {name} = {given}, and let the pooler "
+                f"with the setting pooler, the login {login} must have {name} = {wanted!r}, but "
+                f"it has {is_!r}; run ALTER ROLE {login} SET {name} = {given}, and let the pooler "
                 "reconnect.",
             )
 

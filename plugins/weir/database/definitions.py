@@ -177,7 +177,7 @@ def in_use(error: exc.DBAPIError) -> Conflict:
     users = "; ".join(detail.splitlines())
     return Conflict(
         "objects_in_use",
-        f"the upgrade replaces objects that others use ({users}): drop those others, upgrade, and "
+        f"the upgrade replaces objects that others use ({users}); drop those others, upgrade, and "
         "create them again.",
     )
 

@@ -91,14 +91,14 @@ def _check_layout(connection: Connection, migrations: ScriptDirectory) -> None:
             raise Conflict(
                 "layout_too_old",
                 f"the database has layout {layout} from before version 0.1.0, and only "
-                f"{_LAST_BEFORE} can be upgraded: create a new database, or bring this one to "
+                f"{_LAST_BEFORE} can be upgraded; create a new database, or bring this one to "
                 f"{_LAST_BEFORE} with the Weir that made it.",
             )
         known = {one.revision for one in migrations.walk_revisions()}
         if schema == "weir_internal" and layout not in known:
             raise Conflict(
                 "layout_unknown",
-                f"the database has layout {layout}, which this version of Weir does not know: "
+                f"the database has layout {layout}, which this version of Weir does not know; "
                 "install the version that migrated it, or a later one.",
             )
 
