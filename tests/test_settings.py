@@ -44,9 +44,9 @@ def test_a_wrong_setting_is_refused_by_name(tmp_path: Path, toml: str, said: str
         (
             "WEIR_GRACE_PEROD",
             "0",
-            "WEIR_GRACE_PEROD is no setting: did you mean 'WEIR_GRACE_PERIOD'",
+            "WEIR_GRACE_PEROD is not a setting: did you mean 'WEIR_GRACE_PERIOD'",
         ),
-        ("WEIR_INPUT_ROOT", "/x", "is no setting: did you mean 'WEIR_INPUT_ROOTS'"),
+        ("WEIR_INPUT_ROOT", "/x", "is not a setting: did you mean 'WEIR_INPUT_ROOTS'"),
         ("WEIR_GRACE_PERIOD", "an hour", "'WEIR_GRACE_PERIOD' is 'an hour'; it must be a number"),
         ("WEIR_GRACE_PERIOD", "inf", "'WEIR_GRACE_PERIOD' is 'inf'; it must be a number"),
         ("WEIR_BATCH_FILES", "1.5", "'WEIR_BATCH_FILES' is '1.5'; it must be a whole number"),

@@ -126,9 +126,9 @@ def test_what_is_not_the_json_of_a_cut_is_refused(value: object, reason: str) ->
     [
         ("", "cut_invalid ''"),
         ("0.0=1,", "cut_invalid ''"),
-        ("0.0=1 1.0=2", "'0.0=1 1.0=2' is not an entry"),
-        ("0.0", "'0.0' is not an entry"),
-        ("0.0=1=2", "'0.0=1=2' is not an entry"),
+        ("0.0=1 1.0=2", "cut_invalid '0.0=1 1.0=2'"),
+        ("0.0", "cut_invalid '0.0'"),
+        ("0.0=1=2", "cut_invalid '0.0=1=2'"),
         ("0.0=-1", "offset_invalid 0.0 '-1'"),
         ("0.0=1_0", "offset_invalid 0.0 '1_0'"),
         pytest.param("0.0=" + "9" * 5000, "offset_invalid 0.0 ", id="endless offset"),
