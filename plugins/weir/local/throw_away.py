@@ -38,7 +38,8 @@ def throw_away_postgres() -> Iterator[EmbeddedPostgres]:
 
 @contextmanager
 def reaped(postgres: EmbeddedPostgres, folder: Path) -> Iterator[None]:
-    """Stop a server and delete its data and a folder after the `with`, however this process ends."""
+    """Stop a server, and delete its data and a folder, after the `with`, however this process
+    ends."""
     reaper = subprocess.Popen(
         ["/bin/sh", "-c", _REAPER, "sh", str(postgres.home), str(folder)],
         stdin=subprocess.PIPE,
