@@ -313,7 +313,7 @@ def test_where_an_output_root_is_not_mounted_nothing_is_forgotten(
     report = sweep(lane.database, str(tmp_path), 0.0)
     assert (report["deleted"], len(report["failed"])) == (1, 2)
     assert report["failed"][0].endswith(
-        f"the folder {root} is not there; mount it here, or make it"
+        f"the folder {root} does not exist; mount it here, or create it"
     )
     assert left(lane) == ["d/file", "d/group=g/batch=1.1/attempt=1/"]
     dead = write(root, "d/group=g/batch=1.1/attempt=1/part")

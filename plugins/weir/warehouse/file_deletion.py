@@ -65,7 +65,7 @@ def _opened(root: str) -> tuple[fs.FileSystem, str]:
     # Without this check, every file of a folder that is not mounted would count as deleted. An
     # object store needs no check: its folders are only parts of names.
     if isinstance(system, fs.LocalFileSystem) and not os.path.isdir(base):
-        raise FileNotFoundError(f"the folder {base} is not there; mount it here, or make it")
+        raise FileNotFoundError(f"the folder {base} does not exist; mount it here, or create it")
     return system, base
 
 
@@ -88,7 +88,7 @@ def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
                 return
             with contextlib.suppress(FileNotFoundError):
                 system.delete_dir(target)
-        raise OSError(f"it is still there after {_TRIES} tries: others delete or write there")
+        raise OSError(f"it still exists after {_TRIES} tries, because others write there")
 
 
 def _unless_gone(_call: object, _path: str, raised: Any) -> None:

@@ -108,7 +108,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
     def create_dir(self, path: str, recursive: bool) -> None:
         with _as_os_errors():
             if not self._system.mkdirs(self._path(path)):
-                raise OSError(f"{path} can't be made a folder")
+                raise OSError(f"the folder {path} can't be created")
 
     def delete_dir(self, path: str) -> None:
         self._delete(path, True)
@@ -127,7 +127,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
                 return
             # False means that it does not exist; on some file systems, that it may not be deleted.
             if self._system.exists(where):
-                raise OSError(f"{path} can't be deleted: may this login delete there?")
+                raise OSError(f"{path} can't be deleted; check that this login may delete there")
             raise FileNotFoundError(path)
 
     def move(self, src: str, dest: str) -> None:
@@ -170,7 +170,7 @@ class _Hadoop(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no typ
             return pa.PythonFile(_Output(self._system.create(self._path(path), True)), mode="w")
 
     def _never(self, *_: object, **__: object) -> None:
-        raise OSError("Weir asks no file system of Hadoop's for this")
+        raise OSError("Weir does not use this operation of Hadoop's file systems")
 
     # pyarrow requires these of every handler.
     copy_file = open_append_stream = delete_dir_contents = delete_root_dir_contents = _never
@@ -214,7 +214,9 @@ class _Input(io.RawIOBase):
             while self._at < end:
                 piece = bytes(self._stream.readNBytes(min(_PIECE, end - self._at)))
                 if not piece:
-                    raise OSError(f"a file of {self._size} bytes ends after {self._at}")
+                    raise OSError(
+                        f"the file should have {self._size} bytes, but ends after {self._at}"
+                    )
                 pieces.append(piece)
                 self._at += len(piece)
         return b"".join(pieces)
