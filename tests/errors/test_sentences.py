@@ -5,6 +5,8 @@ import re
 import pytest
 
 from tests.errors.sentences import GOLDEN, classes, document, in_python, in_sql, sentences
+from tests.raises import raises
+from weir.errors import NotFound
 
 
 def test_the_golden_file_has_every_sentence_of_the_code() -> None:
@@ -36,3 +38,11 @@ def test_an_error_says_its_sentence_and_its_code() -> None:
         if kind.__name__ not in ("BatchFailed", "Incomplete"):
             error = kind("some_code", "it is so.")
             assert (str(error), error.code) == ("it is so. [some_code]", "some_code")
+
+
+@pytest.mark.parametrize("wanted", ["other_code", "some_code 12", "some_code lake 1"])
+def test_naming_another_code_or_value_than_the_error_has_fails(wanted: str) -> None:
+    with raises("some_code 1 lake"):
+        raise NotFound("some_code", "there is 1 stream nyc/lake.")
+    with pytest.raises(AssertionError), raises(wanted):
+        raise NotFound("some_code", "there is 1 stream nyc/lake.")
