@@ -11,18 +11,19 @@ CREATE TABLE weir_internal.reader_batch (
     bytes bigint NOT NULL,
     opened_at timestamptz NOT NULL,
     committed_at timestamptz,
+    ended_at timestamptz,
     outputs jsonb,
     rejected bigint NOT NULL DEFAULT 0,
     error text,
-    PRIMARY KEY (group_id, batch_id)
+    PRIMARY KEY (group_id, batch_id),
+    CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL))
 );
 CREATE INDEX reader_batch_open ON weir_internal.reader_batch (group_id) WHERE state = 'open';
 -- How fast a group reads follows from its batches of the last hour, however many there were before.
 CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_id, committed_at)
     WHERE state = 'committed';
 -- For pruning: the batches that ended, by time.
-CREATE INDEX reader_batch_ended ON weir_internal.reader_batch ((coalesce(committed_at, opened_at)))
-    WHERE state <> 'open';
+CREATE INDEX reader_batch_ended ON weir_internal.reader_batch (ended_at) WHERE state <> 'open';
 COMMENT ON TABLE weir_internal.reader_batch IS 'What one reader reads at once. Its bounds are recorded before the reader begins to read.';
 COMMENT ON COLUMN weir_internal.reader_batch.group_id IS 'The group. The batch belongs to it, not to the reader.';
 COMMENT ON COLUMN weir_internal.reader_batch.batch_id IS '1, 2, 3 ... per group.';
@@ -36,6 +37,7 @@ COMMENT ON COLUMN weir_internal.reader_batch.events IS 'Events between the bound
 COMMENT ON COLUMN weir_internal.reader_batch.bytes IS 'Their bytes, approximately.';
 COMMENT ON COLUMN weir_internal.reader_batch.opened_at IS 'When the bounds were fixed. While the batch is open, a sweep keeps the files that became garbage after that.';
 COMMENT ON COLUMN weir_internal.reader_batch.committed_at IS 'When it was committed; null for a batch that was not.';
+COMMENT ON COLUMN weir_internal.reader_batch.ended_at IS 'When it was committed, abandoned or split; null while it is open.';
 COMMENT ON COLUMN weir_internal.reader_batch.outputs IS 'While it is open, all outputs that its attempts began to write; then the outputs that count: Parquet folders and tables.';
 COMMENT ON COLUMN weir_internal.reader_batch.rejected IS 'How many of its events failed and were written to <stream>.rejected.';
 COMMENT ON COLUMN weir_internal.reader_batch.error IS 'Why it was abandoned or split, if that is known.';

@@ -178,11 +178,11 @@ COMMENT ON COLUMN weir.reader_groups.at_end IS 'Whether it has read all that it 
 
 CREATE OR REPLACE VIEW weir.batches AS
 SELECT g.name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, b.attempt, b.events,
-       b.bytes, b.opened_at, b.committed_at, b.committed_at AS ended_at, b.outputs, b.bounds, b.rest,
+       b.bytes, b.opened_at, b.committed_at, b.ended_at, b.outputs, b.bounds, b.rest,
        b.rejected, b.error
 FROM weir_internal.reader_batch b JOIN weir_internal.reader_group g USING (group_id);
 COMMENT ON VIEW weir.batches IS 'What was read at once, and what became of it; that of the past is kept for metadata_history.';
-COMMENT ON COLUMN weir.batches.ended_at IS 'When it was committed: the same as committed_at, by the name that other views have.';
+COMMENT ON COLUMN weir.batches.ended_at IS 'When it was committed, abandoned or split; null while it is open.';
 
 CREATE OR REPLACE VIEW weir.open_batches AS
 SELECT g.name AS reader_group, b.batch_id, b.reader_id, b.attempt, b.opened_at,

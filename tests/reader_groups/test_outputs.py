@@ -263,7 +263,7 @@ def test_old_batches_are_pruned_and_what_they_wrote_counts_on(group: Group) -> N
     run(
         group.database,
         """UPDATE reader_batch SET committed_at = committed_at - interval '8 days',
-            opened_at = opened_at - interval '8 days'
+            ended_at = ended_at - interval '8 days', opened_at = opened_at - interval '8 days'
         WHERE group_id = :g AND batch_id <> 3""",
         g=group.group_id,
     )

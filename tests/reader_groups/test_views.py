@@ -10,8 +10,9 @@ from tests.reader_groups.support import Group
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.readers import leave
+from weir.reader_groups.readers import leave, reader_offline
 from weir.reader_groups.reset import reset_reader_group
+from weir.reader_groups.splits import split_batch
 
 
 def see(group: Group, view: str, where: str = "true") -> list[dict[str, Any]]:
@@ -33,6 +34,30 @@ def unread(group: Group) -> tuple[int, int]:
     for since in ("checkpoint", "position"):
         assert row[f"bytes_since_{since}"] == row[f"events_since_{since}"] * BYTES_PER_EVENT
     return row["bytes_since_checkpoint"], row["bytes_since_position"]
+
+
+def test_every_batch_that_is_over_says_when(lane: Lane) -> None:
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    group = Group.made(lane)
+    reader = group.reader()
+    split_batch(group.database, reader.must_open(), "it failed")
+    reader.commit(reader.must_open())
+    reader.must_open()
+    reset_reader_group(group.database, group.name, "tail", request_id=unique("reset"))
+    lane.append({"0.0": 5})
+    last = group.reader().must_open()
+    reader_offline(
+        group.database, group.name, last.reader_id, "0.0=12", request_id=unique("offline")
+    )
+    group.reader().must_open()
+    batches = sorted(see(group, "batches"), key=lambda batch: batch["batch_id"])
+    ended = [(b["state"], b["ended_at"]) for b in batches]
+    states = [state for state, _ in ended]
+    assert states == ["split", "committed", "abandoned", "abandoned", "open"]
+    times = [at for _, at in ended[:-1]]
+    assert times == sorted(times)
+    assert all(b["ended_at"] > b["opened_at"] for b in batches[:-1])
+    assert (ended[-1][1], batches[1]["committed_at"]) == (None, times[1])
 
 
 # Unread (the conformance cases UB-01 to UB-04).
@@ -191,9 +216,10 @@ def batch_of(group: Group, events: int, ago: float, seconds: float) -> None:
     run(
         group.database,
         """INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds, events,
-                                     bytes, opened_at, committed_at)
+                                     bytes, opened_at, committed_at, ended_at)
         SELECT :g, coalesce(max(batch_id), 0) + 1, 'r', 1, 'committed', '[]', :events, 0,
-               now() - (:ago + :took) * interval '1 second', now() - :ago * interval '1 second'
+               now() - (:ago + :took) * interval '1 second', now() - :ago * interval '1 second',
+               now() - :ago * interval '1 second'
         FROM reader_batch WHERE group_id = :g""",
         g=group.group_id, events=events, ago=ago, took=seconds,
     )  # fmt: skip

@@ -108,8 +108,8 @@ def lived_through(lane: Lane, group: Group, last: int) -> None:
             SELECT 'dag', :name || n, 'task', -1, 1, 'job', '{}', 'succeeded', at FROM e
         )
         INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds, events,
-                                  bytes, opened_at, committed_at, outputs)
-        SELECT :g, n, 'reader', 1, 'committed', '[]', 1, 10, at, at,
+                                  bytes, opened_at, committed_at, ended_at, outputs)
+        SELECT :g, n, 'reader', 1, 'committed', '[]', 1, 10, at, at, at,
                '[{"kind": "parquet", "output": "o", "path": "p"}]'
         FROM e""",
         s=lane.stream_id, g=group.group_id, name=str(lane.name), last=last,

@@ -198,9 +198,9 @@ def with_copies(group: Group, count: int) -> None:
             FROM new, reader WHERE reader.group_id = :g
         ), batches AS (
             INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds, events,
-                                      bytes, opened_at, committed_at)
+                                      bytes, opened_at, committed_at, ended_at)
             SELECT new.group_id, batch_id, reader_id, token, state, bounds, events, bytes,
-                   opened_at, committed_at
+                   opened_at, committed_at, ended_at
             FROM new, reader_batch WHERE reader_batch.group_id = :g
         ), checkpoints AS (
             INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, published, state,

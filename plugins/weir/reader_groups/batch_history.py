@@ -18,7 +18,7 @@ def prune_batches(database: Database, older_than: float) -> int:
             c.execute(
                 text(
                     """DELETE FROM reader_batch b
-                    WHERE b.state <> 'open' AND coalesce(b.committed_at, b.opened_at)
+                    WHERE b.state <> 'open' AND b.ended_at
                         < clock_timestamp() - :age * interval '1 second'
                       AND NOT EXISTS (
                         SELECT FROM checkpoint c WHERE c.group_id = b.group_id

@@ -156,7 +156,8 @@ def commit_batch(
             text(
                 """WITH ended AS (
                     UPDATE reader_batch SET state = 'committed', outputs = CAST(:out AS jsonb),
-                        committed_at = clock_timestamp(), rejected = :rejected
+                        committed_at = n.now, ended_at = n.now, rejected = :rejected
+                    FROM (SELECT clock_timestamp() AS now OFFSET 0) n
                     WHERE group_id = :g AND batch_id = :b
                 ), listed AS (
                     INSERT INTO parquet_output (group_id, output, number, batch_id, root, path,

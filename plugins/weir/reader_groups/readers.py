@@ -145,7 +145,8 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
     """End a reader's open batch at a position within it."""
     row = connection.execute(
         text(
-            """UPDATE reader_batch SET state = 'abandoned', error = :error
+            """UPDATE reader_batch SET state = 'abandoned', error = :error,
+                ended_at = clock_timestamp()
             WHERE group_id = :g AND reader_id = :r AND state = 'open'
             RETURNING batch_id, bounds"""
         ),

@@ -90,7 +90,8 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
                 UPDATE reader_group_segment SET state = 'unassigned', reader_id = NULL
                 WHERE group_id = :g AND reader_id IS NOT NULL AND NOT stream_id = ANY(:ids)
             ), abandoned AS (
-                UPDATE reader_batch SET state = 'abandoned' WHERE group_id = :g AND state = 'open'
+                UPDATE reader_batch SET state = 'abandoned', ended_at = clock_timestamp()
+                WHERE group_id = :g AND state = 'open'
             ), cancelled AS (  -- what they would release is to be read again
                 UPDATE checkpoint SET state = 'cancelled', ended_at = clock_timestamp(),
                     expires_at = NULL

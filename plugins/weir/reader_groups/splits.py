@@ -30,7 +30,8 @@ def split_batch(database: Database, batch: Batch, error: str) -> None:
         discard_outputs(connection, group.group_id, batch.batch_id)
         connection.execute(
             text(
-                """UPDATE reader_batch SET state = 'split', error = :error
+                """UPDATE reader_batch SET state = 'split', error = :error,
+                    ended_at = clock_timestamp()
                 WHERE group_id = :g AND batch_id = :b"""
             ),
             {"g": group.group_id, "b": batch.batch_id, "error": error},

@@ -321,16 +321,17 @@ CREATE TABLE weir_internal.reader_batch (
     bytes bigint NOT NULL,
     opened_at timestamptz NOT NULL,
     committed_at timestamptz,
+    ended_at timestamptz,
     outputs jsonb,
     rejected bigint NOT NULL DEFAULT 0,
     error text,
-    PRIMARY KEY (group_id, batch_id)
+    PRIMARY KEY (group_id, batch_id),
+    CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL))
 );
 CREATE INDEX reader_batch_open ON weir_internal.reader_batch (group_id) WHERE state = 'open';
 CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_id, committed_at)
     WHERE state = 'committed';
-CREATE INDEX reader_batch_ended ON weir_internal.reader_batch ((coalesce(committed_at, opened_at)))
-    WHERE state <> 'open';
+CREATE INDEX reader_batch_ended ON weir_internal.reader_batch (ended_at) WHERE state <> 'open';
 
 CREATE TABLE weir_internal.parquet_output (
     group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,

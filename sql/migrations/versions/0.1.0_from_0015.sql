@@ -34,6 +34,15 @@ ALTER TABLE weir_internal.stream ADD COLUMN stream_name text NOT NULL
 DROP INDEX weir_internal.stream_by_name;
 CREATE INDEX stream_by_name ON weir_internal.stream (stream_name) WHERE state <> 'deleted';
 
+-- When a batch ended that was not committed, nobody recorded.
+ALTER TABLE weir_internal.reader_batch ADD COLUMN ended_at timestamptz;
+UPDATE weir_internal.reader_batch SET ended_at = coalesce(committed_at, opened_at)
+WHERE state <> 'open';
+ALTER TABLE weir_internal.reader_batch
+    ADD CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL));
+DROP INDEX weir_internal.reader_batch_ended;
+CREATE INDEX reader_batch_ended ON weir_internal.reader_batch (ended_at) WHERE state <> 'open';
+
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check TO stream_fixed_has_no_target;
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check1 TO stream_target_has_factor;
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check2 TO stream_sealed_has_clock;
