@@ -12,6 +12,7 @@ from sqlalchemy import Engine, event
 import weir
 from tests.controller.support import Lane
 from tests.raises import raises
+from weir.arrow.schema import to_arrow
 from weir.controller.read_plan import plan as plan_of
 from weir.database.connection import Database
 from weir.settings import Settings
@@ -117,3 +118,9 @@ def test_rows_that_can_not_be_appended_are_refused_in_one_sentence(
     whole = pa.table({"key": ["a"], "at": pa.array([2_000], pa.timestamp("ns"))})
     weir.append(str(lane.name), whole, writer_id="w", batch_id="y", settings=settings)
     assert weir.read(str(lane.name), settings=settings)["at"].cast("int64").to_pylist() == [2]
+
+
+def test_a_column_that_only_spark_can_read_is_named() -> None:
+    fields = [{"name": "v", "type": "variant", "nullable": True, "metadata": {}}]
+    with raises("column_type_unsupported v variant"):
+        to_arrow(fields)

@@ -31,9 +31,9 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 def to_arrow(fields: list[Field]) -> pa.Schema:
-    """Return the pyarrow schema of a stream's columns. Raises InvalidInput for a type that pyarrow
-    does not have."""
-    return pa.schema([pa.field(f["name"], _to_arrow(f["type"]), f["nullable"]) for f in fields])
+    """Return the pyarrow schema of a stream's columns. Raises InvalidInput naming one whose type
+    pyarrow does not have."""
+    return pa.schema([pa.field(f["name"], _column(f), f["nullable"]) for f in fields])
 
 
 def from_arrow(schema: pa.Schema) -> list[Field]:
@@ -49,6 +49,15 @@ def from_arrow(schema: pa.Schema) -> list[Field]:
             ) from None
         found.append({"name": field.name, "type": kind, "nullable": True, "metadata": {}})
     return found
+
+
+def _column(field: Field) -> pa.DataType:
+    try:
+        return _to_arrow(field["type"])
+    except InvalidInput as error:
+        raise InvalidInput(
+            "column_type_unsupported", f"column {field['name']!r} {error.sentence}"
+        ) from None
 
 
 def _to_arrow(kind: Any) -> pa.DataType:
