@@ -1,1 +1,1 @@
-"""Deletion: what may be deleted, when and why (PDP-47), and what is deleted by hand."""
+"""What retention may delete, when and why (PDP-47), and what people delete or release by hand."""

@@ -1,4 +1,4 @@
-"""The retention set: recorded tail cuts, from which truncation points are chosen."""
+"""Fill the retention set: the recorded tail cuts from which retention chooses where to truncate."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 from weir.controller.retention_queue import queueing
 from weir.database.connection import Database
 
-_ONE_RUN = 4_871_209_356_120_774_913  # an advisory lock: "cuts" and a few random bits
+_ONE_RUN = 4_871_209_356_120_774_913  # the key of an advisory lock: "cuts" and a few random bits
 _CAPTURE = text(
     f"""WITH moved AS MATERIALIZED (
         SELECT s.stream_id, s.last_clock, s.state, l.cut, s.state <> 'active'
@@ -42,15 +42,16 @@ _CAPTURE = text(
 
 
 def capture(database: Database) -> list[dict[str, Any]]:
-    """Record the tail cut of every stream that moved since its last record, with events and bytes.
+    """Record the tail cut of each stream that changed since its last record, and return the records
+    with their streams, events and bytes.
 
-    One statement, so all segments of a stream are seen at one moment; strictly later than the last
-    record, and not before the stream's `cuts_every` has passed. What moved while it ran is left for
-    the next time. Late or repeated runs change nothing.
+    One statement reads all segments of a stream, so that a record is the tail of one moment. A
+    record is strictly later than the one before it, by at least the stream's `cuts_every` seconds.
+    The next run records what changes during this one. Late or repeated runs change nothing.
     """
 
     def work(connection: Connection) -> list[Any]:
-        # Of two runs at once the second sees the records of the first.
+        # If two runs overlap, the second one waits, and then sees the records of the first.
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ONE_RUN})
         return list(connection.execute(_CAPTURE))
 

@@ -1,4 +1,4 @@
-"""Delete a sealed stream, with all that any package keeps of it (semantics 5)."""
+"""Delete a sealed stream with all its metadata, whichever package wrote it (semantics 5)."""
 
 import json
 from typing import Any
@@ -16,16 +16,17 @@ from weir.warehouse.paths import stream_folder
 def delete_stream(
     database: Database, name: StreamName, *, unread_too: bool = False, request_id: str
 ) -> dict[str, Any]:
-    """Delete a sealed stream, with everything it owned; a stream of this name may then be created
-    anew, and goes on with its segment numbers. The files become garbage.
+    """Delete a sealed stream with all its metadata, and make garbage of its files.
 
-    Raises Conflict when it is not sealed, when a batch of it is open, or when a subscriber has not
-    read all of it (unless `unread_too`).
+    A stream of the same name can then be created; its segment numbers continue those of this one.
+    `unread_too`: delete it although a subscriber has unread events. Raises NotFound; and Conflict
+    if the stream is not sealed, if a batch on it is open, or if a subscriber has unread events.
     """
     request = Request(request_id, "delete_stream", str(name), {"unread_too": unread_too})
 
     def work(connection: Connection) -> dict[str, Any]:
-        if (before := request.result(connection)) is not None:  # there is nothing to lock any more
+        # Before locking: of a stream that is deleted there is no row to lock.
+        if (before := request.result(connection)) is not None:
             return before
         stream = lock_stream_and_groups(connection, name)
         if stream.state != "sealed":

@@ -1,4 +1,4 @@
-"""Truncation by hand, at a place as a person names it, and what it would delete."""
+"""Truncate a stream at a place that a person names, or report what that would delete."""
 
 from typing import Any
 
@@ -23,12 +23,12 @@ def truncate_before(
     dry_run: bool,
     request_id: str,
 ) -> dict[str, Any]:
-    """Delete all events of a stream before a place, whoever has not read them; or, as a dry run,
-    only return what that would delete, and change nothing.
+    """Truncate a stream: delete all events before a place, also those that a group has not read.
 
-    `place`: `position` or `checkpoint NAME` (of the group), or one of
-    `weir.reader_groups.starting_points`. Returns and raises what
-    `weir.controller.truncation.truncate` does; NotFound for a group that does not read the stream.
+    `place`: `position` or `checkpoint NAME`, both of `group`, or one of those in
+    `weir.reader_groups.starting_points`. `dry_run`: change nothing, and return what would be
+    deleted. Returns and raises what `weir.controller.truncation.truncate` does; raises NotFound too
+    if the group does not read the stream.
     """
 
     def find(connection: Connection, stream: LockedStream) -> StreamCut:
@@ -70,7 +70,8 @@ def truncate_before(
 
 
 def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
-    """What a truncation deleted, or would, and who lost what by it: one sentence each."""
+    """Return sentences that say what a truncation deleted (`dry_run`: would delete), and which
+    groups lost unread events by it. `done`: the result of `truncate_before`."""
     would = "would " if dry_run else ""
     deletes, loses = ("delete", "lose") if dry_run else ("deleted", "lost")
     events, size, files = done["events"], done["bytes"], done["files"]

@@ -1,8 +1,8 @@
-"""Metadata shrinks, too: what lies wholly below the head and below everybody's positions.
+"""Prune metadata: delete the rows that describe only what lies below the *floor* of a stream.
 
-Sizes are prefix sums in the epochs that stay, so pruning changes none (docs/retention.md). What
-stays is everything from the *floor* on: the lower bound of the head, all positions and the recorded
-cuts, and every epoch in which an open transaction began.
+The floor is the lower bound of the head, all positions and all recorded cuts. Epochs in which an
+open transaction began are kept as well. Pruning changes no size, because sizes are prefix sums in
+the epochs that are kept (docs/retention.md).
 """
 
 import json
@@ -19,8 +19,8 @@ from weir.errors import NotFound, WeirError
 from weir.model.stream_cut import meet
 
 # The streams that have something old below the head: the segment that was sealed first, the first
-# entry of the time index of a segment that the head lies in, or a decision that is not the last
-# and lost nothing.
+# entry of the time index of a segment that the head lies in, or a decision that is not the newest
+# and by which nobody lost an event.
 _CANDIDATES = text(
     """SELECT s.stream_id, s.stream_name AS stream FROM stream s
     CROSS JOIN (SELECT clock_timestamp() - :history * interval '1 second' AS old) h
@@ -50,9 +50,11 @@ _CANDIDATES = text(
 
 
 def prune(database: Database, history: float) -> list[dict[str, Any]]:
-    """Delete the metadata of each stream that nothing can ask for any more and that is older than
-    `history` seconds; one that fails does not stop the others. Returns per stream from which
-    something was deleted how many rows of what, or the sentence of the failure."""
+    """Delete the rows below the floor of each stream that are older than `history` seconds.
+
+    Returns a report for each stream from which rows were deleted, with their number for each kind,
+    and for each stream that failed, with the sentence. A failure does not stop the other streams.
+    """
     streams = database.transaction(lambda c: c.execute(_CANDIDATES, {"history": history}).all())
     reports: list[dict[str, Any]] = []
     for stream_id, stream in streams:
@@ -71,7 +73,7 @@ def _prune_one(connection: Connection, stream_id: int, history: float) -> dict[s
         stream = lock_stream_and_groups(connection, stream_id=stream_id)
     except NotFound:  # deleted meanwhile
         return {}
-    # What was released behind the head counts as the head, and a recorded cut there as nothing.
+    # A released cut below the head means the head; a recorded cut below the head means nothing.
     connection.execute(
         text(
             """UPDATE reader_group_stream SET

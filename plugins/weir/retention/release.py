@@ -1,4 +1,4 @@
-"""What subscribers release by hand (PDP-47, semantics 11.8)."""
+"""Release the events of a subscriber by hand, and read the alerts (PDP-47, semantics 11.8)."""
 
 import json
 from collections.abc import Sequence
@@ -20,11 +20,12 @@ from weir.reader_groups.starting_points import find_place
 def release(
     database: Database, group: str, at: str, *, generation: int | None = None, request_id: str
 ) -> dict[str, Any]:
-    """Let retention delete what lies before a place, for a subscriber that releases by hand.
+    """Release all events before a place, so that this subscriber holds them back no longer.
 
-    `at`: `position` (where it stands) or one of `weir.reader_groups.starting_points`. Raises
-    NotFound, Conflict for a group that does not release by hand or is of another generation,
-    InvalidInput for a cut that is not valid or lies behind what it released before.
+    `at`: `position` (where the group reads next) or one of those in
+    `weir.reader_groups.starting_points`. `generation`: refuse another one. Raises NotFound;
+    Conflict if the group does not release by hand, or has another generation; and InvalidInput if
+    the cut is not valid, or lies before what the group has released already.
     """
     request = Request(request_id, "release", group, {"at": at, "generation": generation})
 
@@ -73,7 +74,7 @@ def release(
 
 
 def read_alerts(database: Database, streams: Sequence[str]) -> list[str]:
-    """The sentences of the view retention_alerts about some streams."""
+    """Return the messages of the view retention_alerts about some streams, by time."""
     if not streams:
         return []
     rows = database.transaction(

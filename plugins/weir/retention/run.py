@@ -1,6 +1,6 @@
-"""One run of retention: decide for every stream of which it is due, and truncate.
+"""One run of retention: decide about every stream for which a decision is due, and truncate it.
 
-Deciding and truncating are one transaction under the locks of the stream and of its groups.
+Deciding and truncating are one transaction, which has locked the stream and its groups.
 """
 
 import json
@@ -30,7 +30,8 @@ from weir.model.stream_cut import StreamCut
 
 log = logging.getLogger("weir.retention")
 
-# After a truncation there may be more to delete; after anything else, when time alone allows it.
+# When to decide again: at once after a truncation, as there may be more to delete; otherwise at the
+# time when something becomes old enough, if there is one.
 _AGAIN = queueing(
     """stream WHERE stream_id = :s
        AND (CAST(:cut AS jsonb) IS NOT NULL OR CAST(:next_at AS timestamptz) IS NOT NULL)""",
@@ -43,11 +44,12 @@ _INPUTS = text("SELECT * FROM retention_inputs(:s)")
 def retain(
     database: Database, names: Sequence[StreamName] | None = None, *, dry_run: bool = False
 ) -> list[dict[str, Any]]:
-    """Decide for the streams of which it is due, and truncate; one that fails does not stop the
-    others. `names`: these, due or not; all, if that is empty. `dry_run`: only say what would be.
+    """Decide about each stream for which a decision is due, and truncate it.
 
-    Returns per stream the decision, what was freed, or the sentence of the failure; so of those in
-    `names` that are not there or are sealed.
+    `names`: decide about these streams instead, due or not; about all if it is empty. `dry_run`:
+    change nothing, and return what would be decided. Returns for each stream the decision and what
+    it freed, or the sentence of the failure, which does not stop the other streams. A stream in
+    `names` that does not exist or is sealed counts as a failure.
     """
     streams = database.transaction(partial(due_streams, names=names))
     reports = []
@@ -68,7 +70,7 @@ def retain(
 
 
 def _not_active(connection: Connection, names: Sequence[StreamName]) -> list[dict[str, Any]]:
-    """Why streams that somebody named are not decided: not there, or sealed."""
+    """Report why there is no decision about these streams: each does not exist, or is sealed."""
     found = []
     for name in names:
         try:
@@ -81,7 +83,8 @@ def _not_active(connection: Connection, names: Sequence[StreamName]) -> list[dic
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What is known of a locked stream, and when time alone will change it."""
+    """What a decision about a locked stream depends on, and when the passing of time alone may
+    change the decision."""
 
     situation: Situation
     next_at: Any
@@ -90,13 +93,13 @@ class _Inputs:
 def _retain_one(
     connection: Connection, stream_id: int, dry_run: bool, only_due: bool
 ) -> dict[str, Any] | None:
-    # Nobody opens or commits a batch, or comes back from a time-out, while this is decided.
+    # With these locks no batch is opened or committed, and no subscriber returns from a time-out.
     stream = lock_stream_and_groups(connection, stream_id=stream_id)
     if stream.state != "active":  # sealed meanwhile
         return None
-    # Before what it rests on is read: what changes later is noted anew.
+    # Taken from the queue before anything is read: a later change puts the stream there again.
     if not dry_run and not take_due(connection, stream_id) and only_due:
-        return None  # by another run, meanwhile
+        return None  # another run has decided meanwhile
     inputs = _inputs(connection, stream)
     decision = decide(inputs.situation)
     freed, lost = Freed(0, 0, 0), {}
@@ -170,8 +173,8 @@ def _record(
     decision: Decision,
     lost: dict[str, int],
 ) -> None:
-    """Record the decision unless it only says again that there is nothing to do, and why; forget
-    the recorded cuts that were passed, and note when to look again."""
+    """Record the decision, unless it truncates nothing for the same reasons as the last one. Delete
+    the recorded cuts below the new head, and queue the stream for the next decision."""
     cut = json.dumps(decision.cut.to_json()) if decision.cut else None
     connection.execute(
         text(
