@@ -1,5 +1,5 @@
-"""Reader groups: each segment of a group's streams has one owner; positions move with batches.
+"""Reader groups: each segment has at most one owner, and positions move with committed batches.
 
-Postgres is the state synchronizer: every update is one transaction on the locked group row,
-validated inside it.
+Each change of a group is one transaction, which locks the group's row and checks the change before
+it writes.
 """

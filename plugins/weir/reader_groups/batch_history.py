@@ -1,4 +1,4 @@
-"""Batches that are over: kept for a while for those who ask what was read."""
+"""Prune batches that have ended; until then people can see what each of them read."""
 
 from sqlalchemy import text
 
@@ -8,10 +8,11 @@ LEAST = 86400.0  # seconds for which the rejected events of a group are counted
 
 
 def prune_batches(database: Database, older_than: float) -> int:
-    """Delete batches that ended more than so many seconds ago, a day at least; returns how many.
+    """Delete the rows of batches that ended more than `older_than` seconds ago, but at least a day;
+    return how many.
 
-    What they wrote and where the groups stand is recorded elsewhere. One that a checkpoint waits
-    for is kept until that is settled.
+    Their outputs and the positions are recorded elsewhere. A batch that a checkpoint waits for is
+    kept until the checkpoint is settled.
     """
     return database.transaction(
         lambda c: (

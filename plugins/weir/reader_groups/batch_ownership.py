@@ -1,4 +1,4 @@
-"""Whether a batch is still one's own."""
+"""Check that a batch still belongs to the attempt that reads it."""
 
 from typing import NamedTuple
 
@@ -10,14 +10,14 @@ from weir.reader_groups.new_batch import Batch
 
 
 class Held(NamedTuple):
-    """What is recorded of a batch that is one's own: its state, and what was split off it."""
+    """The record of a batch that the caller holds: its state, and the rest that was split off."""
 
     state: str
     rest: list[list[Bound]]
 
 
 def check_held(connection: Connection, batch: Batch) -> Held:
-    """Raises Fenced when the batch was taken over, abandoned or split."""
+    """Return the record of a batch. Raises Fenced if it was taken over, abandoned or split."""
     held = held_or_split(connection, batch)
     if held.state == "split":
         raise Fenced(
@@ -29,7 +29,8 @@ def check_held(connection: Connection, batch: Batch) -> Held:
 
 
 def held_or_split(connection: Connection, batch: Batch) -> Held:
-    """The same, but it may have been split by the one that asks."""
+    """Return the record of a batch, which the caller itself may have split. Raises Fenced if it was
+    taken over or abandoned."""
     row = connection.execute(
         text("SELECT token, state, rest FROM reader_batch WHERE group_id = :g AND batch_id = :b"),
         {"g": batch.group_id, "b": batch.batch_id},

@@ -1,7 +1,7 @@
-"""Batches: what one reader reads at once. Opened with recorded bounds, committed with its output.
+"""Open batches and commit them: a batch is what one reader reads at once, with recorded bounds.
 
-A batch belongs to its group, not to its reader: whoever takes it over reads the same bounds, under
-a new token and a new attempt. Its commit and the appends of its output are one transaction.
+A batch belongs to its group, not to its reader: another reader that takes it over reads the same
+bounds, under a new token and as a new attempt. One transaction commits the batch and its output.
 """
 
 import json
@@ -42,11 +42,12 @@ def open_batch(
     until: dict[int, dict[str, Any]] | None = None,
     expected_readers: int = 1,
 ) -> Batch | None:
-    """The reader's next batch, within `budget`; None when there is nothing to read.
+    """Return the reader's next batch, or None if there is nothing to read.
 
-    In this order: its own open batch again (a retried task), that of a reader whose lease has run
-    out, else a new one over its fair share of the group. `until`: per stream id the cut to stop at.
-    Raises Fenced, and Truncated when positions lie below the head and the group's on_gap is fail.
+    It is, in this order: the reader's own open batch (of a retried task), the open batch of a
+    reader whose lease has expired, or a new one within `budget`, over the reader's fair share of
+    the group. `until`: by stream id, the cut to stop at. Raises Fenced; and Truncated if positions
+    lie below the head and the group's on_gap is fail.
     """
 
     return database.transaction(
@@ -68,7 +69,7 @@ def open_in(
     until: dict[int, dict[str, Any]] | None = None,
     expected_readers: int = 1,
 ) -> Batch | None:
-    """The same in a transaction that goes on, with the group locked."""
+    """Open a batch as `open_batch` does, and keep the group locked until the transaction ends."""
     locked = lock_group(connection, group)
     check_token(connection, locked, reader_id, token)
     resumed = _resume(connection, locked, reader_id, token, lease)
@@ -130,13 +131,13 @@ def commit_batch(
     lost: dict[int, int] | None = None,
     rejected: int = 0,
 ) -> list[Committed]:
-    """Move the positions to the batch's bounds and publish its outputs, in one transaction.
+    """Move the positions to the end of the batch and publish its outputs, in one transaction.
 
-    `staged`: appends to Weir streams; `tables`: rows for tables of this database; `outputs`: what
-    else counts (Parquet attempts); `lost`: events per stream id that were truncated after the batch
-    was opened; `rejected`: how many of its events failed. What was split off it is open afterwards.
-    The same again is harmless. Raises Fenced when the batch was taken over: nothing of it is
-    published.
+    `staged`: appends to streams. `tables`: rows for tables of this database. `outputs`: the Parquet
+    folders of this attempt. `lost`: by stream id, how many events were truncated after the batch
+    was opened. `rejected`: how many of its events failed. If the batch has a rest, the next part of
+    that is open afterwards. Doing it again changes nothing. Raises Fenced if the batch was taken
+    over; then nothing of it is published.
     """
     published = [*outputs, *(table.output() for table in tables)]
 
@@ -144,7 +145,7 @@ def commit_batch(
         locked, group = lock_streams_and_group(
             connection, batch.group, ids=[s.attempt.stream_id for s in staged]
         )
-        # The thread that renews leases has the reader's row first, then its transactions'.
+        # In the order of the thread that renews leases: the reader's row, then its transactions.
         lock_reader(connection, group, batch.reader_id)
         held = check_held(connection, batch)
         settles = is_waiting(connection, batch.group)
@@ -196,14 +197,15 @@ def commit_batch(
 
     done, settles = database.transaction(work)
     if settles:
-        # A checkpoint that this batch completes releases events of what was read. In a transaction
-        # of its own: appends to that would wait for all that the commit puts into tables.
+        # A checkpoint that this batch completes releases events, for which the input streams are
+        # locked. Not in the same transaction: appends to them would wait until the commit has put
+        # all rows into tables.
         settle_group(database, batch.group)
     return done
 
 
 def rejected_of(connection: Connection, group: str) -> int:
-    """How many events a group has rejected in the last 24 hours, in whatever runs."""
+    """Return how many events a group has rejected in the last 24 hours, in all its runs."""
     return int(
         connection.execute(
             text(

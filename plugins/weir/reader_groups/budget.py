@@ -1,4 +1,4 @@
-"""How much one batch reads: its budget, and which files fit into it."""
+"""Limit what one batch reads: its budget, and the files that fit into it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from weir.settings import Settings
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that one batch reads. A first file is read however large it is, so that whatever
-    the budget, there is a way on: nothing else exceeds it."""
+    """The most that one batch reads. Only its first file may exceed that, however large it is, so
+    that every budget lets a group advance."""
 
     events: int
     bytes: int
@@ -21,19 +21,20 @@ class Budget:
 
     @classmethod
     def of(cls, settings: Settings) -> "Budget":
-        """That of an installation."""
+        """Return the budget of an installation."""
         return cls(settings.batch_events, settings.batch_bytes, settings.batch_files)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What fits: per (stream, segment) how far, or all of it if `ends` is None; and its bytes."""
+    """What fits: by stream and segment id the end offset, or everything if `ends` is None; and the
+    bytes of that."""
 
     ends: dict[tuple[int, int], int] | None
     bytes: int
 
     def end(self, stream_id: int, segment: Segment, start: int, end: int) -> int:
-        """How far a segment is read that could be read from `start` to `end`."""
+        """Return how far to read a segment that could be read from `start` to `end`."""
         if self.ends is None:
             return end
         return self.ends.get((stream_id, segment.segment_id), start)
@@ -43,12 +44,12 @@ ALL = Fit(None, 0)
 
 
 def fit(connection: Connection, wanted: Sequence[Bound], budget: Budget) -> Fit:
-    """How much of what could be read a budget allows.
+    """Return how much of `wanted` a budget allows.
 
-    Commit after commit, and of each file after file of all its segments, until one doesn't fit: so
-    no part of the key space gets ahead (semantics 16.2), what came before a segment is read before
-    it, and no file is read twice for a part of it. The commits are walked in the order of their
-    clocks and no further than the budget; not at all if everything fits.
+    It adds commit after commit, and of each commit file after file of all its segments, until one
+    does not fit. So no part of the key space gets ahead (semantics 16.2), predecessors are read
+    before their successors, and no file is read twice for parts of it. The query walks the commits
+    by their clocks, no further than the budget, and not at all if everything fits.
     """
     rows = connection.execute(
         _FIT,
@@ -78,10 +79,10 @@ _FILES = """data_file f WHERE f.stream_id = w.stream_id AND f.segment_id = w.seg
         ORDER BY n.start_offset DESC LIMIT 1), 0)"""
 _WANTED = """least(w.past, f.start_offset + f.events) - greatest(w.first, f.start_offset)"""
 
-# First all files, if they are no more than the budget's and begin where the positions are, which is
-# told by their events. Else per stream where to begin and to end, and for each commit from there on
-# the files in which something of it is wanted: a file counts for the commit of its first unread
-# event, because compaction puts those of several into one.
+# All files, if they fit into the budget and begin at the positions (then their events add up to
+# what is wanted). Otherwise by stream where to begin and to end, and for each commit from there on
+# its files in which events are wanted. A file counts for the commit of its first unread event,
+# because compaction puts events of several commits into one file.
 _FIT = text(
     f"""WITH wanted AS MATERIALIZED (
         SELECT * FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),

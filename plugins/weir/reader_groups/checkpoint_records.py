@@ -1,4 +1,4 @@
-"""The rows of complete checkpoints, of one locked group or of many: written, and published."""
+"""Record complete checkpoints of one or many locked groups, and release what lies before them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -10,16 +10,16 @@ from weir.controller.retention_queue import queueing
 
 
 class Recorded(NamedTuple):
-    """What became of one group."""
+    """What `record_positions` did for one group."""
 
     group_id: int
     reader_group: str
-    checkpoint: str | None  # the name; none where nothing was recorded
+    checkpoint: str | None  # the name; None if nothing was recorded
     published: bool  # whether it releases events to retention
-    refused: bool  # whether nothing was recorded as the name is in use
+    refused: bool  # whether nothing was recorded because the name is in use
 
     def result(self) -> dict[str, Any]:
-        """The group and its checkpoint, for a report."""
+        """Return the group and its checkpoint, for a report."""
         return {
             "reader_group": self.reader_group,
             "checkpoint": self.checkpoint,
@@ -27,9 +27,9 @@ class Recorded(NamedTuple):
         }
 
 
-# Without a name it is automatic: recorded only when the positions differ from the newest checkpoint
-# (or from where the group began), or when not all of them is released, as after a reset to a place
-# from where the group has read up to its last checkpoint again.
+# Without a name the checkpoint is automatic. Then it is recorded only if the positions differ from
+# the newest checkpoint (or from the group's start), or if the group has not released all that lies
+# before them, as after a reset from which it has read up to its last checkpoint again.
 _RECORD = text(
     """WITH here AS MATERIALIZED (
         SELECT g.group_id, g.name, g.subscriber AND g.release = 'automatic' AS releases,
@@ -70,7 +70,7 @@ _RECORD = text(
     SELECT * FROM result ORDER BY group_id"""
 )
 _PUBLISHED = "SELECT stream_id FROM published"
-# In a checkpoint of many streams each is released for itself. A group may be here once only.
+# Of a checkpoint of several streams each stream is released by itself. Each group occurs once.
 _PUBLISH = text(
     f"""WITH passed AS MATERIALIZED (
         SELECT c.group_id, e.stream_id::bigint AS stream_id, e.cut
@@ -97,7 +97,7 @@ _PUBLISH = text(
 def record_positions(
     connection: Connection, groups: Sequence[LockedGroup], name: str | None = None
 ) -> list[Recorded]:
-    """Record where groups stand, in a transaction that has locked their streams and them.
+    """Record the positions of groups, in a transaction that has locked their streams and them.
 
     Without a name it is automatic, and nothing is recorded of a group that has not moved. What is
     `published` has still to be given to `publish`.

@@ -1,9 +1,9 @@
-"""Checkpoints: a group's positions under a name, and what they release to retention.
+"""Checkpoints: the positions of a group under a name, and the events that they release.
 
-Positions move only when batches are committed. So an *instant* checkpoint is a snapshot in one
-transaction: it waits for nobody and can't hang. A *barrier* checkpoint is where the group will
-stand when the batches are committed that are open now; their bounds are recorded, so its cut is
-known at once, and it is complete when they are committed. Readers go on meanwhile.
+Positions move only when batches are committed. An *instant* checkpoint is therefore a snapshot in
+one transaction, which waits for nobody. A *barrier* checkpoint is the cut at which the group will
+be when the batches that are open now are committed. Their bounds are recorded, so the cut is known
+at once; the checkpoint is complete when they are committed. Readers continue meanwhile.
 """
 
 import json
@@ -36,11 +36,12 @@ def checkpoint(
     patience: float = 3600.0,
     request_id: str | None = None,
 ) -> dict[str, Any] | None:
-    """Record where a group stands; a subscriber's cut is published to retention with it.
+    """Record the positions of a group as a checkpoint. A subscriber releases what lies before it.
 
-    Without a name it is automatic, and None is returned when nothing has moved since the last, or
-    since the group was created. `barrier`: with the batches that are open now, waiting for them up
-    to `patience` seconds. Raises Conflict when too many are waiting already.
+    Without a `name` it is automatic; then it returns None if no position has moved since the newest
+    checkpoint, or since the group was created. `barrier`: include the batches that are open now,
+    and wait for them up to `patience` seconds. Raises NotFound, InvalidInput for the name, and
+    Conflict if too many checkpoints wait already.
     """
     reader_group_name(group)
     if name is not None and not (0 < len(name) <= 200 and name.isprintable()):
@@ -51,7 +52,7 @@ def checkpoint(
     request = Request(request_id or "", "checkpoint", group, {"name": name, "barrier": barrier})
 
     def work(connection: Connection) -> dict[str, Any] | None:
-        # Publishing moves what holds retention back, so the streams are locked, before the group.
+        # A release changes what retention may delete, so the streams are locked too, and first.
         _, locked = lock_group_and_streams(connection, group)
         if request_id is not None and (before := request.result(connection)) is not None:
             return before
@@ -69,7 +70,7 @@ def checkpoint(
 def cancel_checkpoint(
     database: Database, group: str, name: str, *, request_id: str
 ) -> dict[str, Any]:
-    """Give up a checkpoint that waits. Raises NotFound, and Conflict when it does not wait."""
+    """Cancel a checkpoint that waits. Raises NotFound, and Conflict if it does not wait."""
     request = Request(request_id, "cancel_checkpoint", group, {"name": name})
 
     def work(connection: Connection) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def cancel_checkpoint(
 
 
 def is_waiting(connection: Connection, group: str) -> bool:
-    """Whether a checkpoint of the group waits for batches."""
+    """Return whether a checkpoint of the group waits for batches."""
     found = connection.execute(
         text(
             """SELECT EXISTS (SELECT FROM checkpoint c JOIN reader_group g USING (group_id)
@@ -111,8 +112,8 @@ def is_waiting(connection: Connection, group: str) -> bool:
 
 
 def settle_group(database: Database, group: str) -> None:
-    """Settle what waits in a group of which a batch was committed. What fails here is done by the
-    next run of `settle_all`."""
+    """Settle the waiting checkpoints of a group after a commit. If that fails, the next run of
+    `settle_all` does it."""
     try:
         database.transaction(partial(settle_group_in, group=group))
     except (WeirError, DBAPIError) as error:
@@ -120,7 +121,7 @@ def settle_group(database: Database, group: str) -> None:
 
 
 def settle_group_in(connection: Connection, group: str) -> list[dict[str, Any]]:
-    """Settle what waits in a group, in a transaction. Returns the complete ones."""
+    """Settle the waiting checkpoints of a group; return a report for each that is complete now."""
     _, locked = lock_group_and_streams(connection, group)
     published = locked.releases_at_checkpoints
     return [
@@ -130,10 +131,11 @@ def settle_group_in(connection: Connection, group: str) -> list[dict[str, Any]]:
 
 
 def settle(connection: Connection, group: LockedGroup) -> list[str]:
-    """Complete and publish the waiting checkpoints whose batches are all committed, and give up
-    those whose time is over. In a transaction that has locked the group's streams and the group.
+    """Complete the waiting checkpoints whose batches are all committed, cancel those of which a
+    batch was abandoned, and time out those that have waited too long.
 
-    Returns the names of the complete ones.
+    Returns the names of the complete ones. In a transaction that has locked the group's streams and
+    the group.
     """
     rows = connection.execute(
         text(
@@ -169,7 +171,7 @@ def _open_batches(
 
 
 def _record(connection: Connection, group: LockedGroup, name: str | None) -> dict[str, Any] | None:
-    """Record where the group stands; None where it has not moved."""
+    """Record the positions; return None if they have not moved."""
     [recorded] = record_positions(connection, [group], name)
     if recorded.refused:
         raise _in_use(group, name)
@@ -187,9 +189,10 @@ def _wait(
     batches: Sequence[tuple[int, str, list[Bound]]],
     patience: float,
 ) -> dict[str, Any]:
-    """Record where the group will stand once these batches are committed; it waits for them."""
+    """Record the cuts at which the group will be when these batches are committed, as a checkpoint
+    that waits for them."""
     cuts = _cuts_after(connection, group, batches)
-    settle(connection, group)  # what is over does not count
+    settle(connection, group)  # one that waits no longer does not count
     _check_outstanding(connection, group)
     made = connection.execute(
         text(
@@ -238,8 +241,8 @@ def _cuts_after(
     group: LockedGroup,
     batches: Sequence[tuple[int, str, list[Bound]]],
 ) -> dict[str, Any]:
-    """Per stream id where the group will stand once these batches are committed."""
-    # The very step that their commits will make, tried and taken back.
+    """Return by stream id the cut of the group after these batches are committed."""
+    # It makes the same step as their commits will, and rolls it back.
     attempt = connection.begin_nested()
     for _, reader_id, bounds in batches:
         advance(connection, group, bounds, reader_id)
@@ -284,5 +287,5 @@ def _end(connection: Connection, group: LockedGroup, names: Sequence[str], state
         {"g": group.group_id, "names": list(names), "state": state},
     )
     if state == "complete" and group.releases_at_checkpoints:
-        for name in names:  # in the order in which they were asked for
+        for name in names:  # in the order in which they were requested
             publish(connection, [(group.group_id, name)])

@@ -1,4 +1,4 @@
-"""Positions below the head: events that were truncated before the group read them."""
+"""Handle data loss: events that were truncated before a group read them."""
 
 import json
 
@@ -15,9 +15,10 @@ _PLACE = placing("(SELECT CAST(:s AS bigint) AS stream_id, CAST(:cut AS jsonb) A
 
 
 def skip_gaps(connection: Connection, group: LockedGroup) -> None:
-    """Positions below the head: refuse, or move them to the head and count what was lost.
+    """Move positions that lie below the head to the head, and count the events lost by that.
 
-    Positions only go on, but for a reset, so a look is needed once for each new head.
+    Positions move only forward, except by a reset, so each new head needs one check. Raises
+    Truncated if events are lost and the group's on_gap is fail; NotFound if a stream was deleted.
     """
     rows = connection.execute(
         text(

@@ -1,4 +1,4 @@
-"""Create, fork and delete reader groups; say what they read."""
+"""Create, fork and delete reader groups, and look up what they read and where they end."""
 
 import json
 from collections.abc import Sequence
@@ -37,12 +37,12 @@ def create_reader_group(
     request_id: str,
     **configuration: Any,
 ) -> dict[str, Any]:
-    """Create a group that reads `streams` from one place, and stops at another if `end` names one.
+    """Create a group that reads `streams` from `start` on, up to `end` if that is given.
 
-    Places are those of `weir.reader_groups.starting_points`; `configuration`: the settings of
-    `GroupConfiguration`. A subscriber is protected from retention from this very transaction on, by
-    its start cut. Raises NotFound for a stream, Truncated for a place below the head, Conflict when
-    the group exists, InvalidInput for wrong settings.
+    Both are places of `weir.reader_groups.starting_points`. `configuration`: settings of
+    `GroupConfiguration`. A subscriber holds retention back from this transaction on, from its start
+    cut. Raises NotFound for a stream, Truncated for a place below the head, Conflict if the group
+    exists, and InvalidInput for wrong settings.
     """
     reader_group_name(name)
     wanted = GroupConfiguration(**configuration)
@@ -78,7 +78,7 @@ def create_in(
     ends: Cuts,
     configuration: GroupConfiguration,
 ) -> dict[str, Any]:
-    """The same in a transaction that has locked the streams and knows the cuts."""
+    """Create a group as `create_reader_group` does, at cuts of streams that are locked."""
     stops = {stream_id: end.to_json() for stream_id, end in ends.items()}
     check_not_below_the_head(connection, streams, starts, stops)
     for stream in streams:
@@ -110,7 +110,7 @@ def create_in(
 def enter_streams(
     connection: Connection, group_id: int, subscriber: bool, starts: Cuts, ends: Cuts
 ) -> None:
-    """Let a group stand at cuts of streams that it did not read so far."""
+    """Add streams to a group, with these cuts as its positions."""
     connection.execute(
         text(
             f"""WITH starts AS (
@@ -150,9 +150,12 @@ def fork_reader_group(
     subscriber: bool = False,
     request_id: str,
 ) -> dict[str, Any]:
-    """Create a group that stands where another does, or at one of its checkpoints or any other
-    place, to replay or to debug without touching the first; it stops where that stops. Raises as
-    creating does."""
+    """Create a group with the streams, the positions and the end of another one, to replay or to
+    debug without changing that.
+
+    `at`: begin at this place instead, such as `checkpoint NAME` of the other group. Raises as
+    `create_reader_group` does.
+    """
     reader_group_name(new_name)
     request = Request(
         request_id, "fork_reader_group", new_name,
@@ -172,7 +175,7 @@ def fork_reader_group(
             for stream_id, end in end_cuts(connection, group).items()
             if stream_id in cuts
         }
-        if not at.strip():  # the head may have taken it beyond its end
+        if not at.strip():  # a truncation may have moved the positions beyond the end
             ends = {stream_id: join(cuts[stream_id], end) for stream_id, end in ends.items()}
         settings = replace(group.configuration, subscriber=subscriber)
         made = create_in(connection, new_name, locked, cuts, ends, settings)
@@ -182,15 +185,15 @@ def fork_reader_group(
 
 
 def delete_reader_group(database: Database, name: str, *, request_id: str) -> dict[str, Any]:
-    """Delete a group with its positions, batches and checkpoints; it holds nothing back any more.
+    """Delete a group with its positions, batches and checkpoints; it holds nothing back afterwards.
 
-    Its outputs stay; what its unfinished batches wrote becomes garbage.
-    Raises NotFound.
+    The outputs of its committed batches are kept, those of open ones become garbage. Raises
+    NotFound.
     """
     request = Request(request_id, "delete_reader_group", name, {})
 
     def work(connection: Connection) -> dict[str, Any]:
-        if (before := request.result(connection)) is not None:  # there is nothing to lock any more
+        if (before := request.result(connection)) is not None:  # a deleted group has no row
             return before
         locked, group = lock_group_and_streams(connection, name)
         mark_retention_due(connection, [stream.stream_id for stream in locked])
@@ -212,7 +215,7 @@ def delete_reader_group(database: Database, name: str, *, request_id: str) -> di
 
 
 def group_streams(connection: Connection, name: str) -> list[tuple[int, str]]:
-    """The id and the name of each stream that a group reads."""
+    """Return the id and the name of each stream that a group reads."""
     rows = connection.execute(
         text(
             """SELECT s.stream_id, s.stream_name FROM reader_group_stream gs
@@ -225,7 +228,8 @@ def group_streams(connection: Connection, name: str) -> list[tuple[int, str]]:
 
 
 def group_tails(connection: Connection, name: str) -> dict[int, dict[str, Any]]:
-    """Per stream id how far a run has to read: the tail now, or where the group ends."""
+    """Return by stream id how far a run has to read: to the tail as it is now, or to the group's
+    end."""
     rows = connection.execute(
         text(
             """SELECT gs.stream_id, coalesce(gs.end_cut, tail_cut(gs.stream_id)) AS tail
@@ -239,8 +243,8 @@ def group_tails(connection: Connection, name: str) -> dict[int, dict[str, Any]]:
 
 
 def end_cuts(connection: Connection, group: LockedGroup) -> dict[int, dict[str, Any]]:
-    """Where a group stops for good, per stream id of those in which it does; never beyond a
-    tail."""
+    """Return the end of a group by stream id, for the streams in which it has one. An end never
+    lies beyond the tail."""
     rows = connection.execute(
         text(
             """SELECT stream_id, end_cut FROM reader_group_stream
@@ -252,7 +256,7 @@ def end_cuts(connection: Connection, group: LockedGroup) -> dict[int, dict[str, 
 
 
 def end_of_group(connection: Connection, name: str) -> str:
-    """The sentence for a group that has read all that it will ever have to read; else empty."""
+    """Return a sentence if the group has read all that it will ever have to read, else nothing."""
     streams = connection.execute(
         text(
             """SELECT string_agg(l.stream, ', ' ORDER BY l.stream) FROM lag l

@@ -1,4 +1,4 @@
-"""Lag: what reader groups have not read yet."""
+"""Read the lag of reader groups: the events that they have not read yet."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +9,11 @@ from weir.database.connection import Database
 
 
 def read_lag(database: Database, groups: Sequence[str]) -> list[dict[str, Any]]:
-    """Per group and stream what is unread: events, bytes, by how many seconds it lags behind the
-    newest event, and for how many the oldest has been `waiting`; and what was lost."""
+    """Return a row for each of the groups and each stream that it reads, from the view lag.
+
+    It has the unread events and bytes; by how many `seconds` the oldest unread event is older than
+    the newest event; for how many seconds it has been `waiting`; and the lost events.
+    """
     if not groups:
         return []
     rows = database.transaction(

@@ -1,4 +1,4 @@
-"""A new batch: the reader takes its fair share of the group and fixes what it reads next."""
+"""Open a new batch: give the reader its fair share of the group, and fix what it reads next."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from weir.reader_groups.positions import (
 
 @dataclass(frozen=True)
 class Batch:
-    """An open batch, held under a token."""
+    """An open batch, and the token under which a reader holds it."""
 
     group_id: int
     group: str
@@ -42,7 +42,7 @@ class Batch:
 
     @property
     def identity(self) -> str:
-        """Names its results; a group that is made anew under the same name has other batches."""
+        """The name of its results. A group that is created again under the same name has others."""
         return f"{self.group_id}.{self.batch_id}"
 
 
@@ -62,10 +62,10 @@ def open_new(
     if not bounds:
         if expected_readers == 0:
             return None
-        # Readers that are expected but have not come leave events unread: take their share, too.
+        # The share of readers that are expected but have not joined is unread: take it, too.
         return open_new(connection, group, reader_id, token, budget, until, expected_readers=0)
     events = sum(bound.end - bound.start for bound in bounds)
-    if events == 0:  # only ends of sealed segments were passed: no work, but the positions move
+    if events == 0:  # it passes only ends of sealed segments: the positions move at once
         advance(connection, group, bounds, reader_id)
         return open_new(connection, group, reader_id, token, budget, until, expected_readers)
     batch = Batch(
@@ -103,8 +103,8 @@ def _share(
     reader_id: str,
     expected_readers: int,
 ) -> tuple[set[Key], int]:
-    """Take this reader's fair share of the free segments, release what is others', and return what
-    it may read, all that is its own now and in no batch; and how many readers there are."""
+    """Assign this reader its fair share of the free segments, and free those that others are to
+    have. Returns the keys of what it may read now, and the number of readers."""
     labels = {
         row.reader_id: row.label
         for row in connection.execute(
@@ -153,7 +153,7 @@ def _assigned(
     labels: dict[str, str],
     expected: list[str],
 ) -> dict[Key, str]:
-    """Who is to own which position, when several readers share them."""
+    """Return by position which reader is to own it, if several share them."""
     loads: dict[Key, int] = {}
     for stream_id, graph in graphs.items():
         for segment, load in unread_events(_present(positions, stream_id), graph).items():
@@ -174,7 +174,7 @@ def _plan(
     budget: Budget,
     until: dict[int, dict[str, Any]],
 ) -> tuple[list[Bound], int]:
-    """The bounds of the next batch, and their bytes."""
+    """Return the bounds of the next batch, and their bytes."""
     shares: dict[int, int] = {}
     if readers > 1:
         for stream_id, graph in graphs.items():
@@ -203,7 +203,7 @@ def _plan(
 
 
 def _present(positions: Sequence[Position], stream_id: int) -> dict[Segment, int]:
-    """Of the positions in a stream those that can be read."""
+    """Return the next offset by segment, for the positions in a stream that can be read."""
     return {
         p.segment: p.next_offset
         for p in positions
@@ -214,7 +214,7 @@ def _present(positions: Sequence[Position], stream_id: int) -> dict[Segment, int
 def _stop(
     connection: Connection, stream_id: int, until: dict[str, Any], graph: Graph
 ) -> StreamCut | None:
-    """Where to stop; None if that is behind all that is in sight, as for most of a run."""
+    """Return the cut to stop at, or None if it lies beyond the whole graph, as in most of a run."""
     offsets = [until.get(segment.name) for segment in graph.states]
     ends = [state.end for state in graph.states.values()]
     if all(isinstance(o, int) and o >= end for o, end in zip(offsets, ends, strict=True)):

@@ -1,7 +1,8 @@
-"""A reader's turn: what is left may be in the hands of others, and is waited for.
+"""Give a reader its next batch, and let it wait while other readers hold what is left.
 
-So a run that has ended says that all is committed up to the tail that it saw, whoever read it; runs
-that overlap share the work batch by batch; and who has nothing to do is there when another dies.
+A run therefore ends only when everything up to the tail that it saw is committed, by whichever
+reader. Runs that overlap share the work batch by batch, and a reader that waits takes over when
+another one dies.
 """
 
 import json
@@ -16,7 +17,7 @@ from weir.reader_groups.batches import Batch, open_in
 
 log = logging.getLogger("weir.reader_groups")
 
-PAUSE = 1.0  # seconds between two looks at what others have left
+PAUSE = 1.0  # seconds between two attempts to get a batch
 
 
 def next_batch(
@@ -28,15 +29,16 @@ def next_batch(
     until: dict[int, dict[str, Any]],
     **options: Any,
 ) -> Batch | None:
-    """The reader's next batch, as `open_batch` gives it; None when the group has committed all up
-    to `until`, or no other reader is there that could.
+    """Return the reader's next batch, as `open_batch` does; wait while other readers hold what is
+    left.
 
-    Waits while others hold what is left. Raises as `open_batch` does.
+    Returns None if the group has committed everything up to `until`, or if no other reader is there
+    that could. Raises as `open_batch` does.
     """
 
     def look(connection: Connection) -> tuple[Batch | None, bool]:
-        # Both under the group's lock: between two transactions the one that has the rest could
-        # commit a part of it and leave, and nobody would be there that reads what it left.
+        # In one transaction, with the group locked: between two, the reader that holds the rest
+        # could commit a part of it and leave, and nobody would read the other part.
         batch = open_in(connection, group, reader_id, token, until=until, **options)
         rest = batch is None and _others_have_the_rest(connection, group, reader_id, until)
         return batch, rest

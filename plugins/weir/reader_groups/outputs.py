@@ -1,5 +1,8 @@
-"""What a batch writes: recorded before it is written, so that what never counts is known to be
-garbage; and which Parquet folders count, for readers without Postgres."""
+"""Record the outputs of batches, and list the Parquet folders that count.
+
+An output is recorded before it is written, so that Weir can delete it if its batch is never
+committed. `_manifest.json` lists the folders that count, for readers without Postgres.
+"""
 
 import hashlib
 import json
@@ -16,12 +19,12 @@ from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.new_batch import Batch
 from weir.warehouse.filesystem import filesystem
 
-PART = 1000  # folders of which a manifest names the newest, and a file each the older ones
+PART = 1000  # how many folders each file beside a manifest lists
 
 
 def record_output(database: Database, batch: Batch, output: dict[str, Any]) -> None:
-    """Record that an attempt begins to write an output: a Parquet folder with its root and path,
-    or a table. Raises Fenced when the batch was taken over: then nothing may be written for it."""
+    """Record that an attempt begins to write an output: a Parquet folder with its root and path.
+    Raises Fenced if the batch was taken over; then nothing may be written for it."""
 
     def work(connection: Connection) -> None:
         group = lock_group(connection, batch.group)
@@ -45,8 +48,8 @@ def discard_outputs(
     batch_id: int | None = None,
     but: Sequence[dict[str, Any]] = (),
 ) -> None:
-    """Make garbage of the Parquet folders of a batch (or of all that are open), except those that
-    count. In a transaction that has locked the group."""
+    """Make garbage of the Parquet folders of a batch, or of all open batches of the group, except
+    those in `but`. In a transaction that has locked the group."""
     connection.execute(
         text(
             """INSERT INTO garbage (root, path, reason)
@@ -63,18 +66,18 @@ def discard_outputs(
 
 
 def committed_folders(database: Database, group: str, output: str) -> list[str]:
-    """The folders that count, below the output root, in the order of the commits."""
+    """Return the folders that count, below the output root, in the order of the commits."""
     return [path for _, _, path in _listed(database, group, output, 0)]
 
 
 def write_manifest(database: Database, group: str, output: str, root: str, path: str) -> None:
-    """Write `_manifest.json` beside a group's batches: the record again, for other readers.
+    """Write `_manifest.json` beside a group's batches, from what the database has recorded.
 
-    It names the newest folders itself. The older ones are in files of so many each, `older`, which
-    are written once: what a commit costs does not grow with those before it. A part is named by its
-    last folder too, as a database that was restored from a backup fills it with other folders.
-    Derived, so a run that was killed before it is mended by the next. Readers may write it at the
-    same time: whoever writes last has seen all that was committed by then.
+    It lists the newest folders itself, and the names of files (`older`) that list `PART` older ones
+    each. These are written once, so the cost of a commit does not grow with the history. The name
+    of such a file depends on its last folder, too: a database that was restored from a backup fills
+    the part with other folders. A run writes again what a killed one has not written. Several
+    readers may write at the same time; the last one has seen all commits.
     """
     system, base = filesystem(root)
     place = f"{base}/{path}/group={group}"
@@ -82,7 +85,7 @@ def write_manifest(database: Database, group: str, output: str, root: str, path:
     while (rows := _listed(database, group, output)) != written:
         full = rows[0].number // PART
         older = _parts(database, rows[0].group_id, output, full)
-        for part in reversed(range(full)):  # the last first: before it are those before it
+        for part in reversed(range(full)):  # parts are written in order: the last one there tells
             if system.get_file_info(f"{place}/{older[part]}").type != fs.FileType.NotFound:
                 break
         else:
@@ -97,8 +100,8 @@ def write_manifest(database: Database, group: str, output: str, root: str, path:
 
 
 def _listed(database: Database, group: str, output: str, start: int | None = None) -> Sequence[Any]:
-    """Group id, number and path of the folders from a number on; by default of the newest part, of
-    which there is always one."""
+    """Return group id, number and path of the folders from a number on; without it, of those that
+    the manifest itself lists."""
     return database.transaction(
         lambda c: c.execute(
             text(
@@ -115,8 +118,11 @@ def _listed(database: Database, group: str, output: str, start: int | None = Non
 
 
 def _parts(database: Database, group_id: int, output: str, full: int) -> list[str]:
-    """The names of the files for the parts that are full. No two histories of a group have the same
-    attempt at a batch in the same place unless they are the same up to there."""
+    """Return the names of the files for the parts that are full.
+
+    If two histories of a group, before and after a restore, have the same folder in one place, they
+    have the same folders before it.
+    """
     rows = database.transaction(
         lambda c: c.execute(
             text(

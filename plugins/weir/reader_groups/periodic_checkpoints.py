@@ -1,4 +1,4 @@
-"""Checkpoints of all groups: the periodic part, many groups in one transaction."""
+"""Checkpoint all groups periodically, many groups in one transaction."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -13,8 +13,8 @@ from weir.errors import NotFound, Unavailable, WeirError
 from weir.reader_groups.checkpoint_records import publish, record_positions
 from weir.reader_groups.checkpoints import checkpoint, settle_group_in
 
-# Groups per transaction. Their streams are locked for as long as it takes, and appends wait for
-# them: some 50 ms.
+# Groups per transaction. Their streams are locked for its duration, about 50 ms, and appends wait
+# for that long.
 AT_ONCE = 100
 
 
@@ -24,7 +24,7 @@ class _Group(NamedTuple):
 
 
 def settle_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
-    """Complete, publish or give up the checkpoints that wait, in every group.
+    """Settle the waiting checkpoints of all groups.
 
     Returns those that are complete now, and the sentences of the failures.
     """
@@ -73,7 +73,7 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
             done, seen = database.transaction(partial(_checkpoint_free, groups=some))
         except Unavailable:
             raise
-        except (WeirError, DBAPIError):  # each by itself says whose fault it is
+        except (WeirError, DBAPIError):  # one by one, to see which group failed
             done, seen = [], set()
         made += done
         for group in some:

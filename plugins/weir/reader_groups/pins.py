@@ -1,8 +1,8 @@
-"""Pins: keys of a stream that a group's readers of one label read.
+"""Pins: ranges of keys of a stream that only readers with one label read.
 
-A label is what a person knows a reader by, the same in every run: given with the arguments of its
-task, else the task's map index. While no reader of the label is there, others share the range, so
-that nothing waits for a reader that may not come; one that joins gets the range as soon as the
+A label is a person's name for a reader and the same in every run: an argument of its task, or the
+task's map index. While no reader has the label, all readers share the range, so that nothing waits
+for a reader that may not come. A reader of the label that joins gets the range as soon as the
 batches that are open on it are committed.
 """
 
@@ -25,7 +25,7 @@ Pinned = Mapping[int, Sequence[tuple[KeyRange, str]]]  # by stream id: keys and 
 
 
 class Pin(NamedTuple):
-    """`nyc/flights 0.25..0.5 big`: a range of keys, and the label of those who read it."""
+    """A range of keys, and the label of its readers; written `nyc/flights 0.25..0.5 big`."""
 
     stream: StreamName
     keys: KeyRange
@@ -33,7 +33,7 @@ class Pin(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Pin":
-        """Raises InvalidInput."""
+        """Return the pin that is written. Raises InvalidInput."""
         match = _PIN.fullmatch(text.strip())
         try:
             keys = KeyRange(float(match[2]), float(match[3])) if match else None
@@ -53,7 +53,7 @@ class Pin(NamedTuple):
 
 
 def check_disjoint(pins: Collection[Pin]) -> None:
-    """Raises InvalidInput for keys that are pinned twice."""
+    """Check that no key is pinned twice. Raises InvalidInput."""
     for first, second in pairwise(sorted(pins)):
         if first.stream == second.stream and second.keys.low < first.keys.high:
             raise InvalidInput(
@@ -67,9 +67,9 @@ def replace_pins(
     streams: Mapping[StreamName, int],
     pins: Sequence[Pin],
 ) -> None:
-    """Pin these ranges and no others. `streams`: those that the group reads, with their ids.
+    """Replace all pins of a group. `streams`: the streams that it reads, with their ids.
 
-    Raises InvalidInput for another stream.
+    Raises InvalidInput for a pin of another stream.
     """
     for pin in pins:
         if pin.stream not in streams:
@@ -99,7 +99,7 @@ def replace_pins(
 
 
 def read_pins(connection: Connection, group: LockedGroup) -> Pinned:
-    """The pins of a group."""
+    """Return the pins of a group by stream id."""
     rows = connection.execute(
         text(
             """SELECT stream_id, key_low, key_high, label FROM reader_group_pin
@@ -119,11 +119,11 @@ def reserved(
     labels: Mapping[str, str],
     expected: Sequence[str] = (),
 ) -> dict[Key, frozenset[str]]:
-    """Who alone may own which positions: per pinned one the readers of its label.
+    """Return by pinned position the readers that may own it: those with the label of the pin.
 
-    A segment is pinned if any of its keys is; by two pins, to the one that has more of them.
-    `labels`: those of the readers that are there. If none has the label, it is kept for those that
-    are `expected`, and without any it is anybody's.
+    A segment is pinned if any of its keys is. If two pins share it, the one with more of its keys
+    decides. `labels`: the label of each reader that has joined. If none has the label, the position
+    is kept for the `expected` readers; if there are none either, any reader may own it.
     """
     found = {}
     for position in positions:
@@ -136,7 +136,7 @@ def reserved(
 
 
 def _label(segment: Segment, pins: Sequence[tuple[KeyRange, str]]) -> str | None:
-    """The label of the pin with most of a segment's keys."""
+    """Return the label of the pin with most of a segment's keys, or None if it is not pinned."""
     shares = [
         (min(segment.key_high, keys.high) - max(segment.key_low, keys.low), label)
         for keys, label in pins

@@ -1,4 +1,4 @@
-"""The positions of a group, and how they move when a batch is committed."""
+"""Read the positions of a group, and move them when a batch is committed."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,8 +13,8 @@ from weir.model.segment import Segment
 from weir.model.stream_cut import ready
 from weir.reader_groups.starting_points import Cuts
 
-# The readers of a group were active. If that was long ago, it may have been left out by retention,
-# and is in again.
+# Record that the group was active. If it had timed out, it holds retention back again from now on,
+# so its streams are queued for a decision.
 _TIMED_OUT = """reader_group JOIN reader_group_stream USING (group_id)
             JOIN stream USING (stream_id)
         WHERE group_id = :g AND subscriber AND stream.state = 'active'
@@ -40,11 +40,11 @@ def placing(cuts: str) -> str:
 
 
 Key = tuple[int, int]  # stream and segment id
-MOST_SEGMENTS_AHEAD = 20_000  # how much of the graph one batch looks at, but for direct successors
+MOST_SEGMENTS_AHEAD = 20_000  # the most that one batch looks at, besides direct successors
 
 
 class Position(NamedTuple):
-    """A segment of a group; `next_offset` is None while it waits for its predecessors."""
+    """The position of a group in a segment; `next_offset` is None while predecessors are unread."""
 
     stream_id: int
     state: SegmentState
@@ -54,17 +54,17 @@ class Position(NamedTuple):
 
     @property
     def segment(self) -> Segment:
-        """Which segment it is."""
+        """The segment."""
         return self.state.segment
 
     @property
     def key(self) -> Key:
-        """What names it in the group."""
+        """The ids of the stream and of the segment, which are unique in the group."""
         return self.stream_id, self.state.segment.segment_id
 
 
 def read_positions(connection: Connection, group: LockedGroup) -> list[Position]:
-    """All positions of a group, by stream and segment."""
+    """Return all positions of a group, ordered by stream and segment."""
     rows = connection.execute(
         text(
             """SELECT p.stream_id, p.segment_id, s.key_low, s.key_high,
@@ -90,10 +90,10 @@ def read_positions(connection: Connection, group: LockedGroup) -> list[Position]
 def read_graphs(
     connection: Connection, group: LockedGroup, positions: Sequence[Position]
 ) -> dict[int, Graph]:
-    """Per stream the segments at the positions and those that follow them, up to a limit.
+    """Return by stream id the segments at the positions and those that follow them, up to a limit.
 
-    All direct successors are among them, so that there is always a way on. What was passed is not,
-    however long ago a position's segment was created: the cost is that of what is unread.
+    All direct successors are included, so that a group can always advance. Segments that the group
+    has passed are not, however old a position's segment is: the cost depends on what is unread.
     """
     states: dict[int, list[SegmentState]] = {}
     for position in positions:
@@ -106,8 +106,8 @@ def read_graphs(
 
 
 def read_lags(connection: Connection, group: LockedGroup) -> dict[Key, int]:
-    """How far the positions are behind, in microseconds: the clock of the tail
-    less that of the first unread event, or of the scale after which there are only successors."""
+    """Return by position how far it is behind, in microseconds: the stream's last clock minus the
+    clock of the first unread event, or of the scale that sealed the segment if none is unread."""
     rows = connection.execute(
         text(
             """SELECT p.stream_id, p.segment_id, t.last_clock - coalesce(i.clock, e.created_at)
@@ -126,8 +126,9 @@ def read_lags(connection: Connection, group: LockedGroup) -> dict[Key, int]:
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-# What an epoch created follows what it sealed. Of that the group has not passed what is as new as
-# its position at the same key, or newer: one key tells, as a segment is passed whole.
+# The segments that an epoch created follow those that it sealed. The group has not passed one if it
+# is at least as new as the group's position at the same key. One key decides, because a group
+# passes a segment as a whole.
 _CREATED = """CROSS JOIN LATERAL (
         SELECT g.stream_id, g.segment_id, g.key_low, g.key_high,
                coalesce(t.tail_offset, g.events) AS ends_at, g.sealed_epoch
@@ -161,10 +162,10 @@ _AHEAD = text(
 def advance(
     connection: Connection, group: LockedGroup, bounds: Sequence[Bound], reader_id: str
 ) -> None:
-    """Move the positions to the ends of `bounds`; completed segments give way to successors.
+    """Move the positions to the ends of `bounds`, and replace completed segments by successors.
 
-    A segment is ready when nothing of the group that is unread lies before it: no position of a
-    smaller id overlaps it.
+    A successor can be read when all its predecessors are passed, that is, when no position with a
+    smaller segment id overlaps it.
     """
     done = [bound for bound in bounds if bound.completes]
     moved = {(b.stream_id, b.segment_id): b.end for b in bounds if not b.completes}
@@ -218,9 +219,10 @@ def advance(
 def _entered(
     connection: Connection, group: LockedGroup, done: Sequence[Bound]
 ) -> dict[Key, int | None]:
-    """What takes the place of completed segments: offset 0, or None for a future segment.
+    """Return the segments that take the place of completed ones, with offset 0, or None for one
+    that waits for another predecessor.
 
-    Listed are then all positions that are not done, and of the done ones the successors.
+    The positions are then those that are not completed, and the successors of those that are.
     """
     positions = read_positions(connection, group)
     created = connection.execute(
@@ -262,7 +264,7 @@ def _state(row: Sequence[Any]) -> SegmentState:
 def positions_of(
     connection: Connection, group: LockedGroup, streams: Sequence[LockedStream]
 ) -> Cuts:
-    """Where a group stands in each of the streams."""
+    """Return the position of a group in each of the streams, as a cut."""
     rows = connection.execute(
         text(
             """SELECT stream_id, group_cut(group_id, stream_id) FROM reader_group_stream

@@ -1,7 +1,7 @@
-"""The life of a reader: join, renew, leave; and what becomes of one whose lease has run out.
+"""Readers: they join, renew their lease and leave, and others take over when a lease has expired.
 
-A lease that has run out only permits others to take over; until one has, its holder goes on. Leases
-that lapsed less than one lease after the server's start are spared.
+An expired lease only permits others to take over; until one has, its holder may go on. Every
+lease is valid for at least its length after the server's start, so that readers can come back.
 """
 
 from collections.abc import Sequence
@@ -23,17 +23,17 @@ from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import advance
 from weir.reader_groups.starting_points import by_stream
 
-# `:lease` is the configured lease in seconds.
+# The condition that a reader's lease has expired; `:lease` is the configured one, in seconds.
 LAPSED = """greatest(r.lease_until, pg_postmaster_start_time() + :lease * interval '1 second')
     < clock_timestamp()"""
 
 
 def join(database: Database, group: str, reader_id: str, lease: float, *, label: str = "") -> int:
-    """Join a group, or come back to it; returns the reader's fencing token.
+    """Join a group, or come back to it; return the reader's token, which fences older ones.
 
-    Coming back (a retried task) gives a new token: the process that had the old one is fenced, its
-    segments and its open batch are this reader's. `label`: what pins name it by. Raises
-    InvalidInput for a label that is none.
+    A retried task comes back: it gets a new token, its segments and its open batch, and the process
+    that had the old token is fenced. `label`: the name by which pins know the reader. Raises
+    NotFound, and InvalidInput for an invalid label.
     """
     check_text("reader_id", reader_id)
     if label:
@@ -66,7 +66,7 @@ def join(database: Database, group: str, reader_id: str, lease: float, *, label:
 
 
 def renew(connection: Connection, group: str, reader_id: str, token: int, lease: float) -> None:
-    """Renew the lease. Raises Fenced when another has taken over."""
+    """Renew a reader's lease by `lease` seconds. Raises Fenced if another reader took over."""
     renewed = connection.execute(
         text(
             """UPDATE reader r SET lease_until = clock_timestamp() + :lease * interval '1 second'
@@ -80,7 +80,8 @@ def renew(connection: Connection, group: str, reader_id: str, token: int, lease:
 
 
 def leave(database: Database, group: str, reader_id: str, token: int, lease: float) -> None:
-    """Leave: segments are free for others, and an open batch is free to be taken over at once."""
+    """Leave the group: free the reader's segments, and let others take over its open batch at once.
+    An old token ends no lease."""
 
     def work(connection: Connection) -> None:
         locked = lock_group(connection, group)
@@ -100,13 +101,13 @@ def leave(database: Database, group: str, reader_id: str, token: int, lease: flo
 def reader_offline(
     database: Database, group: str, reader_id: str, position: str = "", *, request_id: str
 ) -> dict[str, Any]:
-    """Take a reader out of a group by hand; what it owned is free for others at once.
+    """Remove a reader from a group by hand, and free what it owns for others at once.
 
-    Its process, if it still runs, is fenced. Without a position, others go on at the last committed
-    one, and take an open batch over whole. With one (`0.0=12, 5.1=7`, or for several streams
-    `{"nyc/flights": {"0.0": 12}}`) the reader's open batch is given up, and what lies before the
-    position counts as read. It must lie between the committed position and the end of the batch.
-    Raises NotFound for a reader that is not there, InvalidInput for another position.
+    Its process, if it still runs, is fenced. Without a position, other readers take over its open
+    batch as a whole, and continue at the committed position. With one (`0.0=12, 5.1=7`, or for
+    several streams `{"nyc/flights": {"0.0": 12}}`) the open batch is abandoned, and what lies
+    before the position counts as read. The position must lie between the committed one and the end
+    of the batch. Raises NotFound for the reader, and InvalidInput for another position.
     """
     request = Request(request_id, "reader_offline", group, {"reader": reader_id, "at": position})
 
@@ -142,7 +143,7 @@ def reader_offline(
 
 
 def _give_up(connection: Connection, group: LockedGroup, reader_id: str, position: str) -> None:
-    """End a reader's open batch at a position within it."""
+    """Abandon a reader's open batch, and count what lies before a position in it as read."""
     row = connection.execute(
         text(
             """UPDATE reader_batch SET state = 'abandoned', error = :error,
@@ -177,7 +178,8 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
 def _read_until(
     connection: Connection, group: LockedGroup, bounds: Sequence[Bound], position: str
 ) -> list[Bound]:
-    """What of a batch lies before a position; what that does not name is unread."""
+    """Return the bounds of the part of a batch that lies before a position. A segment that the
+    position does not name is unread."""
     rows = connection.execute(
         text(
             """SELECT stream_id, s.stream_name AS stream, g.segment_id, key_low, key_high
@@ -230,8 +232,11 @@ def _read_until(
 
 
 def expire(database: Database, lease: float) -> list[dict[str, Any]]:
-    """Release the segments of lapsed readers that hold no open batch, in every group; one that
-    fails does not stop the others, and is reported with its `error`."""
+    """Free the segments of all readers whose lease has expired and that hold no open batch.
+
+    Returns a report for each such reader, and for each group that failed, with its `error`. A
+    failure does not stop the other groups.
+    """
     groups = database.transaction(
         lambda c: c.execute(
             text(
@@ -268,10 +273,11 @@ def release_lapsed(
     alive: str | None = None,
     only: str | None = None,
 ) -> list[str]:
-    """In a transaction that has locked the group: free what lapsed readers own.
+    """Free the segments of readers whose lease has expired; return the readers that are removed. In
+    a transaction that has locked the group.
 
-    One with an open batch stays, with the batch, until another takes the batch over whole. `alive`:
-    who asks; it is there, however late. `only`: no other than this one.
+    A reader with an open batch remains until another one takes over the batch. `alive`: the reader
+    that asks, which is alive although its lease may have expired. `only`: look at this reader only.
     """
     rows = connection.execute(
         text(
@@ -298,7 +304,7 @@ def release_lapsed(
 
 
 def check_token(connection: Connection, group: LockedGroup, reader_id: str, token: int) -> None:
-    """Raises Fenced unless the reader is still the one that joined with this token."""
+    """Check that a token is the newest of its reader. Raises Fenced."""
     found = connection.execute(
         text("SELECT token FROM reader WHERE group_id = :g AND reader_id = :r"),
         {"g": group.group_id, "r": reader_id},

@@ -1,7 +1,7 @@
-"""What it means that Postgres refuses rows for a table: their own fault, or something else.
+"""Decide what it means that Postgres refuses rows for a table: bad rows, or another cause.
 
-Only a state that can't be but a row's is a row's. A missing right, a full disk, a time-out or a
-table that is gone refuses every row alike, and so does what is not known.
+Only SQLSTATEs that a row alone can cause count as the rows' fault. A missing right, a full disk, a
+time-out or a missing table refuses every row alike, and an unknown state counts as such a cause.
 """
 
 from sqlalchemy import exc
@@ -11,18 +11,18 @@ from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError
 
 # Null, foreign key, unique, check, exclusion; and RAISE EXCEPTION in a trigger.
 _OF_ROWS = {"23502", "23503", "23505", "23514", "23P01", "P0001"}
-# Of the data exceptions those that are none: a sequence at its end, a COPY that is no CSV.
+# Data exceptions that no row causes: a sequence at its end, a COPY whose data is not CSV.
 _NOT_DATA = {"2200H", "22P04"}
 
 
 def of_rows(state: str) -> bool:
-    """Whether an SQLSTATE says that a row is the cause."""
+    """Return whether an SQLSTATE says that a row is the cause."""
     return state in _OF_ROWS or (state[:2] == "22" and state not in _NOT_DATA)
 
 
 def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
-    """What Postgres's refusal of rows for a table (or several) means: BadRows, InvalidInput when a
-    right is missing, BatchFailed when a column was changed meanwhile, None for anything else."""
+    """Return the error for rows that Postgres refused for one or several tables: BadRows,
+    InvalidInput if a right is missing, BatchFailed if a column was changed meanwhile, else None."""
     state, said = sqlstate(error), str(error.orig).strip().partition("\n")[0]
     if of_rows(state) and not _without_partition(error):
         return BadRows("rows_refused", f"rows do not fit table {table}: {said}")
@@ -41,7 +41,7 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
 
 
 def _without_partition(error: exc.DBAPIError) -> bool:
-    """Whether no partition takes the row: Postgres names a table, but no constraint of it."""
+    """Return whether no partition takes the row: then Postgres names a table but no constraint."""
     said = getattr(error.orig, "diag", None)
     return (
         sqlstate(error) == "23514"

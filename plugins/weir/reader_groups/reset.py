@@ -1,4 +1,4 @@
-"""Let a reader group stand at another place."""
+"""Reset a reader group: move its positions to another place."""
 
 import json
 from typing import Any
@@ -21,11 +21,10 @@ from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, f
 def reset_reader_group(
     database: Database, name: str, to: str, *, allow_repeat: bool = False, request_id: str
 ) -> dict[str, Any]:
-    """Let a group stand at another place, for all of its streams: `start` (where it began), or one
-    of `weir.reader_groups.starting_points`. Open batches are abandoned, and readers must join
-    again.
+    """Move the positions of a group in all its streams to a place, and abandon its open batches.
 
-    Raises Truncated for a place below the head, and Conflict when events that were read and
+    `to`: `start` (where the group began) or one of `weir.reader_groups.starting_points`. Readers
+    must join again. Raises Truncated for a place below the head; and Conflict if events that are
     committed would be read again (unless `allow_repeat`).
     """
     request = Request(
@@ -77,8 +76,8 @@ def reset_reader_group(
 
 
 def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
-    """Stand at other cuts: nobody holds a segment or a batch any more. What is released goes along;
-    by hand no more is released than somebody said."""
+    """Move the positions to other cuts, free all segments and abandon all open batches. What the
+    group has released moves too, but never forward if it releases by hand."""
     streams = sorted(cuts)
     discard_outputs(connection, group.group_id)
     released = _released(connection, group, cuts) if group.configuration.release == "manual" else {}
@@ -92,7 +91,7 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
             ), abandoned AS (
                 UPDATE reader_batch SET state = 'abandoned', ended_at = clock_timestamp()
                 WHERE group_id = :g AND state = 'open'
-            ), cancelled AS (  -- what they would release is to be read again
+            ), cancelled AS (  -- they would release what is now read again
                 UPDATE checkpoint SET state = 'cancelled', ended_at = clock_timestamp(),
                     expires_at = NULL
                 WHERE group_id = :g AND state = 'waiting'
@@ -129,7 +128,7 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
 
 
 def _released(connection: Connection, group: LockedGroup, cuts: Cuts) -> Cuts:
-    """What a group that releases by hand has released of what lies before these cuts."""
+    """Return by stream id the lower bound of these cuts and of what the group has released."""
     rows = connection.execute(
         text(
             """SELECT stream_id, published_cut FROM reader_group_stream

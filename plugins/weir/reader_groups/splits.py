@@ -1,7 +1,8 @@
-"""Splitting an open batch: it ends, and batches with its halves are read in its place.
+"""Split a failed batch: close it, and open batches with its halves in its place, one after another.
 
-The halves are recorded before either is read, so whoever takes over goes on with the same. The rest
-of a batch belongs to its reader like the batch itself: its segments move only with it.
+The halves are recorded before they are read, so that a reader that takes over continues with the
+same. The rest of a batch belongs to its reader like the batch itself: its segments move to another
+reader only together with the batch.
 """
 
 from collections.abc import Sequence
@@ -18,14 +19,14 @@ from weir.reader_groups.outputs import discard_outputs
 
 
 def split_batch(database: Database, batch: Batch, error: str) -> None:
-    """End a batch of two or more events that failed with `error`; its first half is open instead,
-    and its second half follows it. What it wrote is garbage. Raises Fenced."""
+    """Split a batch of two or more events that failed with `error`: open its first half, and record
+    the second half as the rest. Makes garbage of what it wrote. Raises Fenced."""
     halves = halve(batch.bounds)
 
     def work(connection: Connection) -> None:
         group = lock_group(connection, batch.group)
         held = held_or_split(connection, batch)
-        if held.state != "open":  # it was done, and the connection lost at its COMMIT
+        if held.state != "open":  # an earlier try split it, and lost its connection at the COMMIT
             return
         discard_outputs(connection, group.group_id, batch.batch_id)
         connection.execute(
@@ -47,10 +48,10 @@ def open_parts(
     before: Batch,
     parts: Sequence[Sequence[Bound]],
 ) -> None:
-    """Open the first of some parts for the reader of `before`, with the others as its rest. In a
-    transaction that has locked the group, and ended `before`.
+    """Open the first of some parts for the reader of `before`, and record the others as its rest.
 
-    A checkpoint that waits for the batch before waits for this one.
+    A checkpoint that waits for `before` then waits for this one. In a transaction that has locked
+    the group and ended `before`.
     """
     connection.execute(
         text(

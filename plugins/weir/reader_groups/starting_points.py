@@ -1,8 +1,9 @@
-"""Where a group may begin, stop or go back to, as a person writes it.
+"""Places in streams as people write them: where a group begins, ends or goes back to.
 
-`head`, `tail`, `time 2013-06-01T00:00:00Z`, `checkpoint NAME` (of a group), or a stream cut: for
-one stream `0.0=12, 5.1=future`, for several `{"nyc/flights": {"0.0": 12}, ...}`. What is read from
-the streams is exact, because they are locked; a time is closed first.
+A place is `head`, `tail`, `time 2013-06-01T00:00:00Z`, `checkpoint NAME` (of a group), or a stream
+cut: for one stream `0.0=12, 5.1=future`, for several `{"nyc/flights": {"0.0": 12}, ...}`. The
+streams are locked meanwhile, so that a place does not move. A time is closed first: no later commit
+gets a clock before it.
 """
 
 import json
@@ -26,9 +27,10 @@ Cuts = dict[int, StreamCut]  # by stream id
 def find_place(
     connection: Connection, streams: Sequence[LockedStream], place: str, group_id: int | None = None
 ) -> Cuts:
-    """The cut of each (locked) stream that a place means. `group_id`: whose checkpoints.
+    """Return the cut that a place means in each of the locked streams, by stream id.
 
-    Raises InvalidInput for what is no place, NotFound for a checkpoint that is not there.
+    `group_id`: the group whose checkpoints may be named. Raises InvalidInput for an invalid place,
+    and NotFound for a checkpoint.
     """
     word, _, rest = place.strip().partition(" ")
     if word in ("head", "tail") and not rest:
@@ -52,8 +54,8 @@ def lost_below(
     head: Mapping[str, Any],
     end: Mapping[str, Any] | None,
 ) -> int:
-    """How many events between a cut and the head were to be read: what lies behind the end of a
-    group is none of its business."""
+    """Return how many events between a cut and the head the group would have read: those before its
+    end."""
     return int(
         connection.execute(
             text(
@@ -77,8 +79,8 @@ def check_not_below_the_head(
     cuts: Cuts,
     ends: Mapping[int, Mapping[str, Any]],
 ) -> None:
-    """Raises Truncated with the count when events after a cut, and before the end, have been
-    truncated. `ends`: per stream id, of those where the group stops for good."""
+    """Check that no event between the cuts and the group's ends was truncated. Raises Truncated
+    with the count. `ends`: by stream id, for the streams in which the group has an end."""
     for stream in streams:
         cut = cuts[stream.stream_id]
         (head,) = load_cuts(connection, stream.stream_id, stream.head)
@@ -191,7 +193,8 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
 
 
 def by_stream(names: Sequence[str], written: str) -> Mapping[str, str]:
-    """What is written for each stream: `0.0=12`, if there is one; else JSON with their names."""
+    """Return the written cut of each stream: for one stream `0.0=12`, for several from JSON by
+    name."""
     try:
         value: Any = json.loads(written)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Tables of the same database as outputs of batches.
+"""Tables of Weir's database as outputs of batches.
 
-The rows are copied into a staging table per attempt beforehand, by executors, each copy a
-transaction of its own. The batch's commit puts them into the table that they are for: they become
-visible exactly with the positions. Another database could not be part of that one transaction.
+Executors first copy the rows into a staging table of the attempt, each copy in a transaction of its
+own. The commit of the batch moves them into their table, so that they become visible together with
+the positions. A table of another database cannot be part of that transaction.
 """
 
 import re
@@ -24,8 +24,8 @@ _OURS = re.compile(r"weir|weir_internal|weir_staging|information_schema|pg_.*")
 
 
 def table_name(given: str) -> str:
-    """`schema.table`, unchanged. Raises InvalidInput for another form, and for schemas of Weir or
-    of Postgres itself."""
+    """Check a table's name, `schema.table`, and return it. Raises InvalidInput for another form,
+    and for a schema of Weir or of Postgres."""
     match = _NAME.fullmatch(given)
     if match is None:
         raise InvalidInput(
@@ -44,7 +44,8 @@ def table_name(given: str) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: `kind` is its type's name in Postgres, a domain's that below it."""
+    """A column of a table. `kind`: the name of its type in Postgres; for a domain, of the type that
+    it is based on."""
 
     name: str
     kind: str
@@ -58,9 +59,9 @@ class Column:
 
 
 def read_table(connection: Connection, name: str) -> list[Column]:
-    """The columns of a table that results can go to.
+    """Return the columns of a table that can be an output.
 
-    Raises NotFound, and InvalidInput when it is no table or nobody granted the right to insert.
+    Raises NotFound; and InvalidInput if it is not a table, or if `weir_publisher` may not insert.
     """
     schema, _, table = table_name(name).partition(".")
     found = connection.execute(
@@ -122,11 +123,12 @@ class StagedTable:
     rows: int
 
     def output(self) -> dict[str, Any]:
-        """As the batch records it."""
+        """Return it as the batch records it."""
         return {"kind": "table", "output": self.table, "rows": self.rows}
 
     def publish(self, connection: Connection, path: str) -> None:
-        """Put the rows into the table, whose triggers find things by this search path."""
+        """Insert the rows into the table. `path`: the search path for its triggers. Raises
+        Unavailable if Postgres has lost rows."""
         found = connection.execute(
             text("SELECT weir_internal.publish_staging(:staging, :table, :pieces, :path)"),
             {"staging": self.staging, "table": self.table, "pieces": list(self.pieces),
@@ -142,13 +144,13 @@ class StagedTable:
 
 
 def publish_tables(connection: Connection, tables: Sequence[StagedTable]) -> None:
-    """Put staged rows into their tables, and check what their constraints put off until the commit.
+    """Insert staged rows into their tables, and check the constraints that are deferred.
 
-    The last statements of a transaction and of its session, as triggers of others may leave things
-    behind in both (settings, temporary tables): what follows looks nothing up by the search path,
-    and the session is not used again. What is raised is about these tables: BadRows for rows that
-    they refuse, InvalidInput for a missing right, BatchFailed when a column was changed meanwhile,
-    Unavailable when Postgres has lost rows, and whatever else Postgres says.
+    These are the last statements of the transaction and of its session, because triggers of other
+    people may leave settings and temporary tables behind: nothing after them is looked up by the
+    search path, and the session is not used again. Raises BadRows for rows that a table refuses,
+    InvalidInput for a missing right, BatchFailed if a column was changed meanwhile, Unavailable if
+    Postgres has lost rows, and other errors of Postgres as they are.
     """
     if not tables:
         return
@@ -176,7 +178,7 @@ def publish_tables(connection: Connection, tables: Sequence[StagedTable]) -> Non
                 text("SELECT weir_internal.drop_staging(:name)"), {"name": one.staging}
             )
         _check_publisher(connection, table)
-        wait_for_disk(connection)  # whatever a trigger has set
+        wait_for_disk(connection)  # a trigger may have switched that off
     except exc.DBAPIError as error:
         if (meant := refused(table, error)) is None:
             raise
@@ -184,7 +186,7 @@ def publish_tables(connection: Connection, tables: Sequence[StagedTable]) -> Non
 
 
 def _check_publisher(connection: Connection, tables: str) -> None:
-    """Raise Conflict if a trigger dropped what the role owns with whose rights it ran."""
+    """Check that no trigger dropped the functions of `weir_publisher`. Raises Conflict."""
     left = connection.execute(
         text(
             """SELECT count(*) FROM pg_catalog.pg_proc p
@@ -204,8 +206,8 @@ def _check_publisher(connection: Connection, tables: str) -> None:
 def make_staging(
     database: Database, batch: Batch, number: int, columns: Sequence[Column]
 ) -> tuple[str, str]:
-    """A table for the rows of an attempt's `number`th table, with these columns; returns its name
-    and the COPY that fills it. Raises Fenced when the batch was taken over."""
+    """Create a staging table with these columns, for the `number`th table of an attempt. Returns
+    its name and the COPY that fills it. Raises Fenced if the batch was taken over."""
 
     def work(connection: Connection) -> tuple[str, str]:
         group = lock_group(connection, batch.group)
@@ -229,7 +231,7 @@ def make_staging(
 
 
 def sweep_staging(database: Database) -> list[str]:
-    """Drop what attempts staged that can't commit any more; returns the tables' names."""
+    """Drop the staging tables of attempts that can no longer commit; return their names."""
     dead = database.transaction(lambda c: c.execute(text("SELECT dead_staging()")).scalars().all())
     for name in dead:
         drop_staging(database, name)
@@ -237,5 +239,5 @@ def sweep_staging(database: Database) -> list[str]:
 
 
 def drop_staging(database: Database, name: str) -> None:
-    """Drop one; harmless when it is gone."""
+    """Drop a staging table, if it exists."""
     database.transaction(lambda c: c.execute(text("SELECT drop_staging(:name)"), {"name": name}))

@@ -1,7 +1,7 @@
-"""Update a reader group: its configuration, its streams, its pins.
+"""Update a reader group: its configuration, its streams and its pins.
 
-One transaction under the locks of its streams and its own, which makes a new generation; a caller
-that names an older one is refused (semantics 11.8).
+An update is one transaction that has locked the streams and the group. It increases the generation;
+a caller that names an older one is refused (semantics 11.8).
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _STORE = text(
         {columns.assignments(GroupConfiguration)},
         moved_at = CASE WHEN :subscriber AND NOT subscriber THEN clock_timestamp()
                    ELSE moved_at END,
-        -- What it has read it releases at the next run, though it moves no more.
+        -- The next run releases what the group has read, also if it reads no more.
         checkpointed_at = CASE
             WHEN :release <> release OR :subscriber <> subscriber THEN '-infinity'
             ELSE checkpointed_at END
@@ -52,14 +52,14 @@ def update_reader_group(
     request_id: str,
     **changes: Any,
 ) -> dict[str, Any]:
-    """Change settings of a group's `GroupConfiguration`, its streams and its pins.
+    """Change the given settings of a group's `GroupConfiguration`, its streams or its pins.
 
-    `streams`: all that it reads from now on, new ones from `start`; `pins`: all there are from now
-    on. A group that becomes a subscriber is protected from where it stands.
+    `streams`: replaces the streams that the group reads; it reads new ones from `start`. `pins`:
+    replaces the pins. A group that becomes a subscriber holds back what it has not read.
 
-    Raises Conflict for a `generation` that is not the group's, or for a stream to leave that has an
-    open batch; InvalidInput for a wrong setting, and for pins that overlap or are of another
-    stream; NotFound.
+    Raises NotFound; Conflict for another `generation`, or if an open batch reads a stream that is
+    to be removed; and InvalidInput for a wrong setting, for pins that overlap, and for pins of a
+    stream that the group does not read.
     """
     check_disjoint(pins or ())
     request = Request(
@@ -113,7 +113,7 @@ def _change_streams(
             """WITH gone AS (
                 DELETE FROM reader_group_segment
                 WHERE group_id = :g AND NOT stream_id = ANY(:wanted)
-            ), forgotten AS (  -- should it read them again, that begins elsewhere
+            ), forgotten AS (  -- if the group reads them again later, it begins elsewhere
                 UPDATE checkpoint SET cuts = coalesce((
                     SELECT jsonb_object_agg(key, value) FROM jsonb_each(cuts)
                     WHERE key::bigint = ANY(:wanted)), '{}')
@@ -138,7 +138,7 @@ def _change_streams(
         cuts = find_place(connection, new, start)
         check_not_below_the_head(connection, new, cuts, {})
         enter_streams(connection, group.group_id, subscriber, cuts, {})
-        connection.execute(  # its time-out begins anew: what it has to read here may be old
+        connection.execute(  # its time-out begins again: the events of a new stream may be old
             text("UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g"),
             {"g": group.group_id},
         )
@@ -148,8 +148,8 @@ def _protect(
     connection: Connection, group: LockedGroup, locked: Sequence[LockedStream], subscriber: bool,
     *, anew: bool,
 ) -> None:  # fmt: skip
-    """A group that becomes a subscriber holds back what it has not read, from here on. `anew`: its
-    time-out begins now."""
+    """Let a group that becomes a subscriber hold back what it has not read. `anew`: its time-out
+    begins now."""
     if subscriber and not group.configuration.subscriber:
         known = {stream_id for stream_id, _ in streams_of_group(connection, group.name)}
         here = [stream for stream in locked if stream.stream_id in known]
