@@ -13,11 +13,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import lock_streams, no_such_stream, not_active
 from weir.database.connection import Database, wait_for_disk
-from weir.errors import Conflict, Fenced, InvalidInput, NotFound, WeirError
+from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.model.names import StreamName, check_text
 from weir.model.schema import Field
 from weir.model.segment import Segment
@@ -321,6 +320,10 @@ def discard_attempts(
     )
 
 
+_LAPSED = """t.state = 'open' AND greatest(t.lease_until,
+    pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()"""
+
+
 def expire(database: Database, lease: float) -> list[dict[str, Any]]:
     """Abort the transactions whose lease has expired, each in a transaction of its own.
 
@@ -330,42 +333,37 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
 
     Returns for each the stream, the transaction and its source, or the `error`.
     """
-    lapsed = """t.state = 'open' AND greatest(t.lease_until,
-        pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()"""
     candidates = database.transaction(
         lambda c: c.execute(
             text(
                 f"""SELECT stream_id, transaction_number, s.stream_name
-                FROM transaction t JOIN stream s USING (stream_id) WHERE {lapsed}"""  # noqa: S608 - constant
+                FROM transaction t JOIN stream s USING (stream_id) WHERE {_LAPSED}"""  # noqa: S608 - constant
             ),
             {"lease": lease},
         ).all()
     )
     ended: list[dict[str, Any]] = []
     for stream_id, number, name in candidates:
-
-        def work(
-            connection: Connection, stream_id: int = stream_id, number: int = number
-        ) -> dict[str, Any] | None:
-            try:
-                stream = lock_streams(connection, ids=[stream_id])[0]
-            except NotFound:  # deleted meanwhile, with its transactions
-                return None
-            row = connection.execute(
-                text(
-                    f"""SELECT attempt, source FROM transaction t WHERE stream_id = :s
-                    AND transaction_number = :n AND {lapsed}"""  # noqa: S608 - constant
-                ),
-                {"s": stream_id, "n": number, "lease": lease},
-            ).one_or_none()
-            if row is None or not abort_in(connection, stream_id, number, row.attempt):
-                return None
-            return {"stream": str(stream.name), "transaction": number, "source": row.source}
-
-        try:
-            if (report := database.transaction(work)) is not None:
-                ended.append(report)
-        except (WeirError, DBAPIError) as error:
-            said = database.failure_of(f"stream {name}", error)
-            ended.append({"stream": name, "transaction": number, "error": said})
+        one = partial(_expire_one, stream_id=stream_id, number=number, lease=lease)
+        done, failed = database.one_of_many(f"stream {name}", partial(database.transaction, one))
+        if failed:
+            ended.append({"stream": name, "transaction": number, "error": failed})
+        elif done is not None:
+            ended.append(done)
     return ended
+
+
+def _expire_one(
+    connection: Connection, stream_id: int, number: int, lease: float
+) -> dict[str, Any] | None:
+    stream = lock_streams(connection, ids=[stream_id])[0]
+    row = connection.execute(
+        text(
+            f"""SELECT attempt, source FROM transaction t WHERE stream_id = :s
+            AND transaction_number = :n AND {_LAPSED}"""  # noqa: S608 - constant
+        ),
+        {"s": stream_id, "n": number, "lease": lease},
+    ).one_or_none()
+    if row is None or not abort_in(connection, stream_id, number, row.attempt):
+        return None
+    return {"stream": str(stream.name), "transaction": number, "source": row.source}

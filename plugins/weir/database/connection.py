@@ -237,19 +237,27 @@ class Database:
                 time.sleep(pause)
                 pause = min(pause * 2, 5.0)
 
-    def failure_of(self, what: str, error: WeirError | exc.DBAPIError) -> str:
-        """Return the sentence for a failure with one of many objects, so that the caller can
-        continue with the others. Raises `error` again if Postgres is away.
+    def one_of_many(self, what: str, work: Callable[[], T]) -> tuple[T | None, str]:
+        """Do the work for one of many objects, so that the caller can continue with the others.
+
+        Returns the result and "", or None and the sentence with which it failed. An object that was
+        deleted meanwhile (NotFound) gives None and "". Raises Unavailable if Postgres is away.
 
         After a lock that could not be had, this database waits only a second for each further lock.
         So many locked objects cost a run the patience once, and the others are still served.
         """
-        if isinstance(error, Busy):
+        try:
+            return work(), ""
+        except NotFound:
+            return None, ""
+        except Busy as error:
             self._hurried = True
-        elif isinstance(error, Unavailable):
-            raise error
-        said = str(error.orig if isinstance(error, exc.DBAPIError) else error).strip()
-        return said if what in said else f"{what}: {said}"
+            said = str(error)
+        except Unavailable:
+            raise
+        except (WeirError, exc.DBAPIError) as error:
+            said = str(error.orig if isinstance(error, exc.DBAPIError) else error)
+        return None, said.strip() if what in said else f"{what}: {said.strip()}"
 
     def _oldest(self) -> str:
         """Return whose transaction is the oldest, for a sentence; empty if nobody has one.

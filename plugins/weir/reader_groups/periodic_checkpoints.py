@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import lock_free_groups
 from weir.database.connection import Database
-from weir.errors import NotFound, Unavailable, WeirError
+from weir.errors import Unavailable, WeirError
 from weir.reader_groups.checkpoint_records import publish, record_positions
 from weir.reader_groups.checkpoints import checkpoint, settle_group_in
 
@@ -39,12 +39,10 @@ def settle_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
     done: list[dict[str, Any]] = []
     failed: list[str] = []
     for (group,) in groups:
-        try:
-            done += database.transaction(partial(settle_group_in, group=group))
-        except NotFound:  # deleted meanwhile
-            continue
-        except (WeirError, DBAPIError) as error:
-            failed.append(database.failure_of(f"group {group}", error))
+        one = partial(database.transaction, partial(settle_group_in, group=group))
+        settled, failure = database.one_of_many(f"group {group}", one)
+        done += settled or []
+        failed += [failure] if failure else []
     return done, failed
 
 
@@ -79,13 +77,10 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
         for group in some:
             if group.group_id in seen:
                 continue
-            try:
-                if (result := checkpoint(database, group.name)) is not None:
-                    made.append(result)
-            except NotFound:  # deleted meanwhile
-                continue
-            except (WeirError, DBAPIError) as error:
-                failed.append(database.failure_of(f"group {group.name}", error))
+            one = partial(checkpoint, database, group.name)
+            result, failure = database.one_of_many(f"group {group.name}", one)
+            made += [result] if result is not None else []
+            failed += [failure] if failure else []
     return made, failed
 
 

@@ -9,12 +9,11 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import LockedGroup, lock_group
 from weir.database.connection import Database
 from weir.database.requests import Request
-from weir.errors import Fenced, InvalidInput, NotFound, WeirError
+from weir.errors import Fenced, InvalidInput, NotFound
 from weir.model.bounds import Bound
 from weir.model.names import check_text, reader_label
 from weir.model.segment import Segment, segment_name
@@ -248,22 +247,16 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
     )
     released: list[dict[str, Any]] = []
     for (group,) in groups:
-        try:
-            gone = database.transaction(partial(_expire_one, group=group, lease=lease))
-        except (WeirError, DBAPIError) as error:
-            said = database.failure_of(f"group {group}", error)
-            released.append({"reader_group": group, "error": said})
-            continue
-        released += [{"reader_group": group, "reader": reader} for reader in gone]
+        one = partial(database.transaction, partial(_expire_one, group=group, lease=lease))
+        gone, failed = database.one_of_many(f"group {group}", one)
+        if failed:
+            released.append({"reader_group": group, "error": failed})
+        released += [{"reader_group": group, "reader": reader} for reader in gone or []]
     return released
 
 
 def _expire_one(connection: Connection, group: str, lease: float) -> list[str]:
-    try:
-        locked = lock_group(connection, group)
-    except NotFound:  # deleted meanwhile
-        return []
-    return release_lapsed(connection, locked, lease=lease)
+    return release_lapsed(connection, lock_group(connection, group), lease=lease)
 
 
 def release_lapsed(

@@ -10,12 +10,10 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import lock_stream_and_groups
 from weir.database.connection import Database
-from weir.errors import NotFound, WeirError
 from weir.model.stream_cut import meet
 
 # The streams that have something old below the head: the segment that was sealed first, the first
@@ -59,20 +57,16 @@ def prune(database: Database, history: float) -> list[dict[str, Any]]:
     reports: list[dict[str, Any]] = []
     for stream_id, stream in streams:
         one = partial(_prune_one, stream_id=stream_id, history=history)
-        try:
-            if report := database.transaction(one):
-                reports.append(report)
-        except (WeirError, DBAPIError) as error:
-            said = database.failure_of(f"stream {stream}", error)
-            reports.append({"stream": stream, "error": said})
+        done, failed = database.one_of_many(f"stream {stream}", partial(database.transaction, one))
+        if failed:
+            reports.append({"stream": stream, "error": failed})
+        elif done:
+            reports.append(done)
     return reports
 
 
 def _prune_one(connection: Connection, stream_id: int, history: float) -> dict[str, Any]:
-    try:
-        stream = lock_stream_and_groups(connection, stream_id=stream_id)
-    except NotFound:  # deleted meanwhile
-        return {}
+    stream = lock_stream_and_groups(connection, stream_id=stream_id)
     # A released cut below the head means the head; a recorded cut below the head means nothing.
     connection.execute(
         text(

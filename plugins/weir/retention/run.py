@@ -11,7 +11,6 @@ from functools import cache, partial
 from typing import Any
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import (
@@ -23,7 +22,7 @@ from weir.controller.locks import (
 from weir.controller.retention_queue import due_streams, queueing, take_due
 from weir.controller.truncation import Freed, files_below, lost_to, move_head, warn_of_lost
 from weir.database.connection import Database
-from weir.errors import NotFound, WeirError
+from weir.errors import NotFound
 from weir.model.names import StreamName
 from weir.model.retention_decision import Decision, Limits, Record, Situation, Size, decide
 from weir.model.stream_cut import StreamCut
@@ -58,14 +57,11 @@ def retain(
         reports = database.transaction(partial(_not_active, names=others))
     for stream_id, stream in streams:
         one = partial(_retain_one, stream_id=stream_id, dry_run=dry_run, only_due=names is None)
-        try:
-            if (report := database.transaction(one)) is not None:
-                reports.append(report)
-        except NotFound:  # deleted meanwhile
-            continue
-        except (WeirError, DBAPIError) as error:
-            said = database.failure_of(f"stream {stream}", error)
-            reports.append({"stream": stream, "error": said})
+        done, failed = database.one_of_many(f"stream {stream}", partial(database.transaction, one))
+        if failed:
+            reports.append({"stream": stream, "error": failed})
+        elif done is not None:
+            reports.append(done)
     return reports
 
 
