@@ -28,7 +28,8 @@ from weir.arrow.read import read_slice
 from weir.controller.read_plan import plan_of_bounds
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, begin
-from weir.database.connection import Database, KeepAlive, copy_in
+from weir.database.background import KeepAlive
+from weir.database.connection import Database, copy_in
 from weir.model.names import StreamName
 from weir.reader_groups.batches import Batch, check_held, commit_batch, open_batch
 from weir.reader_groups.groups import group_streams

@@ -9,7 +9,6 @@ until it is replaced.
 """
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from airflow.sdk import task
 from airflow.sdk.exceptions import AirflowFailException
 from sqlalchemy import Connection, text
 
+from weir.database.background import repeating
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.operations import Process, parse
@@ -78,25 +78,18 @@ class ReaderTask:
     def watching(self, states: States) -> Iterator[None]:
         """While the block runs, poll Airflow for the tasks of the group's other readers, and end
         the leases of those that do not run."""
-        over = threading.Event()
+        others = 0
 
-        def watch() -> None:
-            others = 0
-            while True:
-                try:
-                    others = self.end_leases_of_the_dead(states)
-                except Exception as error:  # a failed hint does not fail the task
-                    log.info("the other readers of group %s are not watched: %s", self.group, error)
-                if over.wait(EVERY * (others + 1)):
-                    return
+        def step() -> float:
+            nonlocal others
+            try:
+                others = self.end_leases_of_the_dead(states)
+            except Exception as error:  # a hint is not worth failing for
+                log.info("the other readers of group %s are not watched: %s", self.group, error)
+            return EVERY * (others + 1)
 
-        thread = threading.Thread(target=watch, name="weir-readers", daemon=True)
-        thread.start()
-        try:
+        with repeating("readers", step, patience=5.0):
             yield
-        finally:
-            over.set()
-            thread.join(timeout=5)
 
     def end_leases_of_the_dead(self, states: States) -> int:
         """Poll once. Return how many other readers the group has."""

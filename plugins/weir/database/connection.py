@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 import re
-import threading
 import time
 from collections.abc import Callable
 from typing import IO, Any, TypeVar
@@ -21,7 +20,8 @@ import sqlalchemy
 from sqlalchemy import Connection, TextClause, event, exc
 
 from weir.database import connection_string
-from weir.errors import Busy, Fenced, InvalidInput, NotFound, Truncated, Unavailable, WeirError
+from weir.database.background import KeepAlive
+from weir.errors import Busy, InvalidInput, NotFound, Truncated, Unavailable, WeirError
 from weir.settings import Settings
 
 T = TypeVar("T")
@@ -278,7 +278,7 @@ class Database:
         for engine in self.engines:
             engine.dispose()
 
-    def keep_alive(self, renew: Callable[[Connection], object], every: float) -> "KeepAlive":
+    def keep_alive(self, renew: Callable[[Connection], object], every: float) -> KeepAlive:
         """Return a context that runs `renew` in a transaction of its own every so many seconds."""
         return KeepAlive(self, renew, every)
 
@@ -288,39 +288,6 @@ def wait_for_disk(connection: Connection) -> None:
     returned a result that is not `durable` (see `Database.statement`).
     """
     connection.execute(_WAIT)
-
-
-class KeepAlive:
-    """Renews a lease from a thread while work goes on. `lost`: the Fenced that `renew` raised, if
-    any.
-    """
-
-    def __init__(
-        self, database: Database, renew: Callable[[Connection], object], every: float
-    ) -> None:
-        self._database, self._renew, self._every = database, renew, every
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="weir-lease", daemon=True)
-        self.lost: Exception | None = None
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._every):
-            try:
-                self._database.transaction(self._renew)
-            except Fenced as error:  # kept for the caller, because nobody would catch it here
-                self.lost = error
-                log.warning("the lease is lost: %s", error)
-                return
-            except Exception as error:  # whatever it was, the next renewal may succeed
-                log.warning("the lease could not be renewed: %s", error)
-
-    def __enter__(self) -> "KeepAlive":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(timeout=1.0)
 
 
 def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:

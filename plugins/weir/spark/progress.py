@@ -1,7 +1,6 @@
 """Log the progress of a running Spark action every few seconds: rows and bytes so far, or that the
 application has no cores yet."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
+from weir.database.background import repeating
 from weir.warehouse.filesystem import filesystem
 
 EVERY = 10.0  # seconds, the interval at which Spark's executors report running tasks to the driver
@@ -26,19 +26,13 @@ def watched(
 
     `written`: a root and the folder below it into which they write, to log the bytes as well.
     """
-    done = threading.Event()
 
-    def watch() -> None:
-        while not done.wait(EVERY):
-            say(f"{what}: {_so_far(spark, written)}")
+    def step() -> float:
+        say(f"{what}: {_so_far(spark, written)}")
+        return EVERY
 
-    thread = threading.Thread(target=watch, name="weir-progress", daemon=True)
-    thread.start()
-    try:
+    with repeating("progress", step, first=EVERY, patience=EVERY):
         yield
-    finally:
-        done.set()
-        thread.join(timeout=EVERY)
 
 
 def wait_for_cores(spark: SparkSession, say: Callable[[str], None]) -> None:

@@ -22,7 +22,7 @@ from weir.controller.attempts import abort_all
 from weir.controller.read_plan import plan_of_bounds
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt, Committed, ping_all
-from weir.database.connection import KeepAlive
+from weir.database.background import KeepAlive
 from weir.errors import (
     Conflict,
     Fenced,
