@@ -16,18 +16,18 @@ from weir.errors import InvariantViolation
 from weir.warehouse.filesystem import filesystem
 
 MARKER = "_weir_installation"  # the name of the file
-RECOVERY_GAP = 1_000_000  # how far beyond what is known a restored database goes on
+RECOVERY_GAP = 1_000_000  # how far beyond everything it knows a recovered database continues
 
 
 class Marker(NamedTuple):
-    """What the warehouse says of itself: all empty if there is no marker."""
+    """The content of a warehouse's ownership marker; empty if there is none."""
 
     installation_id: str = ""
     sweep_count: int = 0
 
 
 class Installation(NamedTuple):
-    """What the database says of itself."""
+    """What the database knows about itself, to compare with a marker."""
 
     installation_id: str
     new: bool  # nothing has been committed in it yet
@@ -35,7 +35,7 @@ class Installation(NamedTuple):
     incarnation_changed: bool = False  # restored, moved or taken over since it was last recovered
 
     def owns(self, marker: Marker) -> bool:
-        """Return whether a warehouse is this installation's, or nobody's and may become it."""
+        """Return whether a warehouse is this installation's, or has no owner and may get it."""
         unmarked = not marker.installation_id
         return marker.installation_id == self.installation_id or (self.new and unmarked)
 
@@ -48,23 +48,23 @@ def check_warehouse_ownership(database: Database, warehouse: str) -> str:
     """Check that the warehouse belongs to this database, and that the database was not restored;
     return the installation's id. The first installation to use a warehouse marks it as its own.
 
-    Raises InvariantViolation, as `check_marker` does.
+    Raises InvariantViolation like `check_marker`.
     """
-    # The marker first: a sweep counts itself in the database before it does in the warehouse, so of
-    # a sweep between the two the database knows, and the marker read here does not.
+    # The marker first: a sweep increases the count in the database before it writes the marker. So
+    # after a sweep in between, the database has the larger count, which is allowed.
     marker, known = read_marker(warehouse), read_installation(database)
-    if not known.owns(marker):  # the first append of all may have come between the two
+    if not known.owns(marker):  # the very first append may have come in between
         marker, known = read_marker(warehouse), read_installation(database)
     check_marker(warehouse, known, marker)
     return known.installation_id
 
 
 def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
-    """Check that the marker fits what the database knows; a new installation writes one.
+    """Check that the marker fits what the database knows; write it if there is none yet.
 
-    Raises InvariantViolation if the marker is another installation's, or there is none although
-    something was committed (then the folder that should be mounted there is not); and if the
-    database was, or may have been, restored from a backup.
+    Raises InvariantViolation if the marker is another installation's, or if there is none although
+    something was committed (then the warehouse's folder is not mounted); and if the database was,
+    or may have been, restored from a backup.
     """
     if not known.owns(marker):
         found = marker.installation_id
@@ -113,17 +113,20 @@ def check_unused(root: str, folder: str) -> None:
 
 
 def write_marker(root: str, marker: Marker) -> None:
-    """Write the marker of a warehouse. One of the same installation is not replaced by one with a
-    smaller sweep count: of two sweeps at once the slower one has that, and an alarm of
-    `check_unused` stays."""
+    """Write the marker of a warehouse, unless the same installation's marker there has a larger
+    sweep count.
+
+    Of two sweeps at the same time the slower one has the smaller count. An alarm of `check_unused`
+    must stay.
+    """
     files, base = filesystem(root)
     files.create_dir(base, recursive=True)
     path = f"{base}/{MARKER}"
-    written = f"{path}.{uuid.uuid4().hex}"  # whole or not at all: a kill leaves no empty marker
+    written = f"{path}.{uuid.uuid4().hex}"  # renamed when whole: a kill leaves no empty marker
     with files.open_output_stream(written) as out:
         out.write(f"{marker.installation_id}\n{marker.sweep_count}\n".encode())
-    # No file system compares and renames in one step: what somebody writes between these two calls
-    # is lost. Then a backup that is older than that sweep is known by the next one.
+    # No file system compares and renames in one step: a marker that another process writes between
+    # these two calls is lost. Then only the next sweep shows that a backup is older.
     found = read_marker(root)
     same = found.installation_id == marker.installation_id
     if same and found.sweep_count > marker.sweep_count:
@@ -133,7 +136,7 @@ def write_marker(root: str, marker: Marker) -> None:
 
 
 def read_marker(root: str) -> Marker:
-    """Return the marker of a warehouse, or an empty one."""
+    """Return the marker of a warehouse; an empty one if there is none."""
     files, base = filesystem(root)
     path = f"{base}/{MARKER}"
     if files.get_file_info(path).type != fs.FileType.File:
@@ -144,7 +147,7 @@ def read_marker(root: str) -> Marker:
 
 
 def read_installation(database: Database) -> Installation:
-    """Return what the database says of itself."""
+    """Return what the database knows about itself."""
     row = database.transaction(
         lambda c: c.execute(
             text(
