@@ -132,7 +132,7 @@ def _holding(released: Mapping[str, StreamCut], bound: StreamCut) -> tuple[str, 
     names = sorted(released)
     if len(names) == 1:
         return tuple(names)
-    # The bound of those before each, and of those after it: in steps, not anew for each.
+    # The bound of the subscribers before each one, and of those after it, computed step by step.
     before = list(accumulate((released[name] for name in names), _meet_of_two))
     after = list(accumulate((released[name] for name in reversed(names)), _meet_of_two))[::-1]
     others = [after[1], *map(_meet_of_two, before, after[2:]), before[-2]]
@@ -227,8 +227,8 @@ def _below_maximum(s: Situation, bound: StreamCut, choice: _Choice) -> _Choice:
     within = s.limits.within_max_bytes
     if s.policy.max_bytes is not None and within is not None:
         kept = s.kept(bound)
-        # Not `>=` (11.5): what is as large as the maximum exceeds nothing. With `>=` it depends on
-        # whether the record at the head was pruned.
+        # A stream exactly as large as the maximum does not exceed it (semantics 11.5). With `>=`,
+        # the result would depend on whether the record at the head was pruned.
         if kept > s.policy.max_bytes and s.tail.bytes - within.bytes < kept:
             demands.append((within, "max_bytes"))
     if not demands:

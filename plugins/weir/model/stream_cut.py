@@ -72,9 +72,7 @@ class _Front(NamedTuple):
 
     @classmethod
     def of(cls, segments: Iterable[Segment], keys: Sequence[float] = ()) -> "_Front":
-        """Return the front of segments. `keys`: further boundaries, to compare fronts of several
-        cuts.
-        """
+        """Return the front of segments. `keys`: further boundaries, to compare several fronts."""
         newest_first = sorted(segments, reverse=True)
         bounds = {key for s in newest_first for key in (s.key_low, s.key_high)}
         front = cls(sorted(bounds.union(keys)), [])
@@ -147,7 +145,7 @@ class StreamCut:
         ]
 
     def contains(self, segment: Segment) -> bool:
-        """Return whether the segment, or a part of it, is not yet passed: whether it is in U."""
+        """Return whether the segment, or a part of it, is not yet passed."""
         # One key is enough: a segment is passed over its whole range or not at all.
         owner = self._front.owner_at(segment.key_low)
         return owner is not None and owner.segment_id <= segment.segment_id
@@ -192,9 +190,7 @@ def at_or_before(a: StreamCut, b: StreamCut) -> bool:
 
 
 def first_behind(a: StreamCut, b: StreamCut) -> Segment | None:
-    """Return the first segment of `b` of which `a` has read more; None if `a` is at or
-    before `b`.
-    """
+    """Return the first segment of `b` of which `a` has read more; None if there is none."""
     for segment, offset in b.present.items():
         known = a.offsets.get(segment)
         if known is None and not a.contains(segment):
@@ -279,10 +275,7 @@ def check_valid(cut: StreamCut, later: Iterable[Segment], ends: Mapping[int, int
 
 
 def read_entries(value: object) -> dict[int, Offset]:
-    """Return the entries of a cut's JSON form by segment id, so that the segments can be looked up.
-
-    Raises InvalidInput.
-    """
+    """Return the entries of a cut's JSON form by segment id. Raises InvalidInput."""
     if not isinstance(value, Mapping):
         raise InvalidInput(
             "cut_invalid",
@@ -393,7 +386,7 @@ def _check_covers(cut: StreamCut) -> None:
 
 
 def _check_nothing_left_out(cut: StreamCut, later: Iterable[Segment]) -> None:
-    """Check that no segment straddles a seam: it is passed over its whole range, or not at all."""
+    """Check that no segment straddles a seam: it is passed as a whole or not at all."""
     seams = cut.seams
     for segment in later:
         first = bisect_right(seams, segment.key_low, key=lambda seam: seam.key)

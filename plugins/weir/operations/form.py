@@ -33,7 +33,7 @@ TAGS: dict[str, Any] = {
 }  # fmt: skip
 # The longest texts that people write: cuts of 10,000 segments, 10,000 columns.
 LONGEST_CUT, LONGEST_COLUMNS = 500_000, 500_000
-# What a text must be, as refusals say it.
+# What a text must be, for the sentences of errors.
 _TEXTS = {
     AGE_PATTERN: AGE,
     SIZE_PATTERN: SIZE,
@@ -105,7 +105,7 @@ def form_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
     schema = json_schema(form, known)
     schema.pop("uniqueItems", None)  # of lines, of which several may be blank
     if schema.get("pattern", TEXT_PATTERN) != TEXT_PATTERN:
-        # A refusal of Airflow's shows the schema, so it shows the words, too.
+        # Airflow's error shows the schema, and so these words, too.
         schema["allowed"] = _TEXTS[schema["pattern"]]
         schema["pattern"] = _with_blanks(schema["pattern"], is_required(known))
     if schema["type"] == "array":
