@@ -54,3 +54,12 @@ def test_what_the_page_says_of_other_rules_is_there() -> None:
     numbers |= {number for found in column for number in re.findall(NUMBER, found)}
     assert len(numbers) > 20
     assert numbers - known == set()
+
+
+def test_every_proposal_that_is_named_has_a_link_on_the_page() -> None:
+    linked = set(
+        re.findall(r"\[[^]]*?\b((?:PDP|SEP)-\d+)\b[^]]*\]\(<?https://", (ROOT / PAGE).read_text())
+    )
+    named = {one for text in texts().values() for one in re.findall(r"\b(?:PDP|SEP)-\d+\b", text)}
+    assert len(named) >= 4
+    assert named - linked == set()
