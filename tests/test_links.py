@@ -33,3 +33,29 @@ def test_every_link_of_a_page_leads_somewhere() -> None:
         if not target.exists() or (heading and heading not in anchors(target)):
             wrong.append(f"{page.relative_to(ROOT)}: {link}")
     assert wrong == []
+
+
+def test_every_module_and_file_that_a_page_names_exists() -> None:
+    packages = {path.parent.name for path in (ROOT / "plugins/weir").glob("*/__init__.py")}
+    named, wrong = set(), []
+    for page in PAGES:
+        text = FENCED.sub("", page.read_text())
+        for name in re.findall(r"`(weir(?:\.\w+)+)[`(]", text):
+            if name.split(".")[1] in packages:
+                named.add(name)
+                wrong += [f"{page.name}: {name}"] * (not is_there(name))
+        for path in re.findall(r"`((?:docs|plugins|spark_jobs|sql|tests)/[\w./-]+)`", text):
+            named.add(path)
+            wrong += [f"{page.name}: {path}"] * (not (ROOT / path).exists())
+    assert len(named) > 40, "the patterns find the names"
+    assert wrong == []
+
+
+def is_there(name: str) -> bool:
+    """Whether a module has this dotted name, or a module or package defines its last part."""
+    path = ROOT / "plugins" / name.replace(".", "/")
+    if path.is_dir() or path.with_suffix(".py").is_file():
+        return True
+    above = path.parent
+    source = above / "__init__.py" if above.is_dir() else above.with_suffix(".py")
+    return source.is_file() and re.search(rf"\b{path.name}\b", source.read_text()) is not None
