@@ -1,9 +1,8 @@
-"""What must be true at the end of the demo, each as one function over plain tables.
+"""What must be true at the end of the demo: one function per check, over plain tables.
 
 Tables are pandas DataFrames. `flights` is the input in the order of its appends, with `source_row`
-(where each flight stands in the csv). `trace` is what the consumer's function received: `batch`,
-`received` (the place in the order in which rows came), `source_row`, `tailnum`, `_segment`,
-`_offset`.
+(the row of the csv). `trace` is what the consumer's function received: `batch`, `received` (the
+place in the order in which rows came), `source_row`, `tailnum`, `_segment`, `_offset`.
 """
 
 from collections.abc import Iterable
@@ -29,7 +28,7 @@ class Check:
 
 
 def equal(what: str, **counts: int) -> Check:
-    """Whether all counts are the same; their names say what was counted (`_` is a blank)."""
+    """Check that all counts are equal; their names say what was counted (`_` is a blank)."""
     same = len(set(counts.values())) == 1
     names = [name.replace("_", " ") for name in counts]
     if same:
@@ -40,7 +39,7 @@ def equal(what: str, **counts: int) -> Check:
 
 
 def each_flight_once(flights: pd.DataFrame, trace: pd.DataFrame) -> Check:
-    """Whether the function received every flight of the input, and each of them once."""
+    """Check that the function received every flight of the input, and each of them once."""
     times = trace["source_row"].value_counts()
     expected = set(flights["source_row"])
     missing = expected - set(times.index)
@@ -51,13 +50,15 @@ def each_flight_once(flights: pd.DataFrame, trace: pd.DataFrame) -> Check:
                           (set(repeated.index), "more than once")):  # fmt: skip
         if rows:
             found += f"; {len(rows):,} {problem}, such as the flight of row {min(rows)}"
-    return Check("every flight was read, once", not (missing or foreign or len(repeated)), found)
+    return Check(
+        "every flight was read exactly once", not (missing or foreign or len(repeated)), found
+    )
 
 
 def order_per_key(flights: pd.DataFrame, trace: pd.DataFrame) -> Check:
-    """Whether the flights of each aircraft came in the order in which they were appended.
+    """Check that the flights of each aircraft were read in the order in which they were appended.
 
-    Those without a tail number have no key, and no order was promised for them.
+    Flights without a tail number have no key, and no order was promised for them.
     """
     appended = pd.Series(range(len(flights)), index=flights["source_row"])
     keyed = trace[trace["tailnum"].notna()].sort_values(["batch", "received"])
@@ -71,11 +72,13 @@ def order_per_key(flights: pd.DataFrame, trace: pd.DataFrame) -> Check:
             f"; {len(wrong):,} came too late, such as the flight of row {one['source_row']} of "
             f"{one['tailnum']} (batch {one['batch']}, offset {one['_offset']})"
         )
-    return Check("the flights of each aircraft came in order", wrong.empty, found)
+    return Check("the flights of each aircraft were read in order", wrong.empty, found)
 
 
 def offsets_in_order(trace: pd.DataFrame) -> Check:
-    """Whether each segment's events came as 0, 1, 2 ...: none left out, none twice, in order."""
+    """Check that each segment was read as 0, 1, 2 ...: nothing left out, nothing twice, in
+    order.
+    """
     ordered = trace.sort_values(["batch", "received"])
     place = ordered.groupby("_segment").cumcount()
     wrong = ordered[place != ordered["_offset"]]
@@ -90,7 +93,7 @@ def offsets_in_order(trace: pd.DataFrame) -> Check:
 
 
 def statistics_of(flights: pd.DataFrame) -> pd.DataFrame:
-    """The delays per carrier and day computed from the input, without any of Weir."""
+    """Return the delays per carrier and day, computed from the input without Weir."""
     day = pd.to_datetime(flights[["year", "month", "day"]]).dt.date
     by = flights.assign(day=day).groupby(BY)
     return by.agg(
@@ -103,12 +106,12 @@ def statistics_of(flights: pd.DataFrame) -> pd.DataFrame:
 
 
 def added_up(parts: pd.DataFrame) -> pd.DataFrame:
-    """The partial statistics of all batches, added up per carrier and day."""
+    """Return the partial statistics of all batches, added up per carrier and day."""
     return parts.groupby(BY)[STATISTICS].sum().astype("int64")
 
 
 def same_statistics(where: str, flights: pd.DataFrame, parts: pd.DataFrame) -> Check:
-    """Whether the partial statistics found in `where` add up to those of the input."""
+    """Check that the partial statistics found in `where` add up to those of the input."""
     expected, found = statistics_of(flights), added_up(parts)
     both = expected.join(found, how="outer", lsuffix=" expected", rsuffix=" found")
     differs = [both[f"{name} expected"] != both[f"{name} found"] for name in STATISTICS]
@@ -121,7 +124,9 @@ def same_statistics(where: str, flights: pd.DataFrame, parts: pd.DataFrame) -> C
 
 
 def quarantined(rows: int, without_key: int, events: int, rejected: int) -> Check:
-    """Whether rows in = events + quarantined, and just those without a key were quarantined."""
+    """Check that rows in = events + quarantined, and that only rows without a key were
+    quarantined.
+    """
     return Check(
         "rows in = events + quarantined",
         rows == events + rejected and rejected == without_key,
@@ -130,21 +135,21 @@ def quarantined(rows: int, without_key: int, events: int, rejected: int) -> Chec
 
 
 def files_gone(truncated: Iterable[Path]) -> Check:
-    """Whether the files of what was truncated are no longer on disk."""
+    """Check that the files of truncated events are no longer on disk."""
     paths = list(truncated)
     left = [path for path in paths if path.exists()]
-    found = f"{len(paths)} files were, {len(left)} are"
+    found = f"{len(paths)} files, of which {len(left)} are left"
     if left:
         found += f", such as {left[0]}"
-    return Check("the files of what was truncated are gone", bool(paths) and not left, found)
+    return Check("the files of truncated events are deleted", bool(paths) and not left, found)
 
 
 def files_are_those_listed(
     warehouse: Path, listed: Iterable[str], dead: Iterable[str] = ()
 ) -> Check:
-    """Whether the Parquet files on disk are those that the metadata lists, no more, no less.
+    """Check that the Parquet files on disk are those that the metadata lists, no more and no less.
 
-    `dead`: files, and folders ending in a slash, that are to be deleted; they don't count.
+    `dead`: files, and folders ending in a slash, that will be deleted; they do not count.
     """
     named = set(listed)
     there = {str(path.relative_to(warehouse)) for path in warehouse.rglob("*.parquet")}

@@ -36,7 +36,7 @@ LOCK = "demo.lock"  # tells a state folder that the demo made from one with some
 
 @dataclass(frozen=True)
 class Told:
-    """What the story came to."""
+    """The result of the story."""
 
     checks: list[Check]
     report: str
@@ -44,7 +44,7 @@ class Told:
 
 
 class Story:
-    """The story, chapter by chapter. Airflow and Postgres run, with the demo's settings."""
+    """The story, chapter by chapter. Airflow and Postgres are running, with the demo's settings."""
 
     def __init__(self, installation: Installation, *, every: int = 1) -> None:
         """`every`: take only every n-th flight."""
@@ -61,9 +61,9 @@ class Story:
         self.checks: list[Check] = []
 
     def tell(self) -> Told:
-        """All of it. Raises WeirError when a run ends otherwise than it should."""
+        """Tell the whole story. Raises WeirError if a run ends in another way than it should."""
         _say(f"{len(self.input.flights):,} flights in {len(self.input.files)} files, one per month")
-        # Scheduled every half an hour, retention would sometimes be earlier than the story has it.
+        # The scheduled runs of retention would sometimes come before their place in the story.
         with self.runs.paused("weir_retention"):
             self.create()
             self.append_and_scale()
@@ -77,7 +77,7 @@ class Story:
         return Told(self.checks, text, self.picture)
 
     def create(self) -> None:
-        """Three streams, two reader groups."""
+        """Create three streams and two reader groups."""
         self.runs.chapter("Create streams and reader groups")
         self.runs.together(
             _create_stream(FLIGHTS, "tailnum", 4, "spread"),
@@ -89,7 +89,7 @@ class Story:
         )
 
     def append_and_scale(self) -> None:
-        """January to June, with a split after March; what must not be appended is not."""
+        """Append January to June, with a split after March; try to append what Weir must refuse."""
         self.runs.chapter("Append months, and split a segment in the middle")
         _, departures = self.runs.together(
             self._ingest(1, 2, "January and February"),
@@ -108,7 +108,7 @@ class Story:
         held = {"stream": FLIGHTS, "files": self.input.paths(2, 2) + self.input.paths(4, 4)}
         _, refused = self.runs.together(
             Run("weir_scale_stream", {"stream": FLIGHTS, "segments": [largest], "parts": 2},
-                f"split segment {largest}, which has most events", _scaled),
+                f"split segment {largest}, which has the most events", _scaled),
             Run("weir_ingest", held, "February once more, with April", fails=True),
         )  # fmt: skip
         self.runs.together(self._ingest(4, 6, "April to June"))
@@ -120,12 +120,12 @@ class Story:
             ),
             Check("the same files again append nothing", again.report["repeated"] is True,
                   f"transaction {again.report['transaction_number']} had appended them"),
-            Check("a file that another append holds is refused by name",
+            Check("a file that is in another append is refused by name",
                   repr(held["files"][0]) in refused.error, f"named {held['files'][0]!r}"),
         ]  # fmt: skip
 
     def consume(self, what: str) -> None:
-        """Run the function over all that is there."""
+        """Call the function with everything that is unread."""
         self.runs.chapter("Consume it, exactly once: delays per carrier and day")
         self.runs.together(
             Run("weir_process",
@@ -135,8 +135,10 @@ class Story:
         )  # fmt: skip
 
     def retain(self) -> None:
-        """What the subscriber has consumed goes; July, which it has not, stays."""
-        self.runs.chapter("Truncate what is consumed; July, which is not, stays")
+        """Let retention delete what the subscriber has consumed, and keep July, which it
+        has not.
+        """
+        self.runs.chapter("Truncate what is consumed, and keep July, which is not")
         consumed = self.views.files(FLIGHTS)
         self.runs.together(
             self._ingest(7, 7, "July"),
@@ -162,14 +164,14 @@ class Story:
                          truncated=stream.events_appended - stream.events_retained,
                          from_January_to_June=self.input.rows(1, 6)),
             checks.files_gone(self.warehouse / path for path in consumed),
-            checks.equal("what was not consumed stayed",
+            checks.equal("what was not consumed is kept",
                          retained=stream.events_retained, in_July=self.input.rows(7, 7)),
-            checks.equal("and so did its files",
+            checks.equal("and so are its files",
                          listed=len(self.views.files(FLIGHTS)), on_disk=kept),
         ]  # fmt: skip
 
     def second_half(self) -> None:
-        """August to December; the group goes on where it stood."""
+        """Append August to December; the group continues at its position."""
         self.runs.chapter("Append the rest of the year")
         self.runs.together(self._ingest(8, 12, "August to December"))
         self.consume("the second half of the year")
@@ -179,8 +181,8 @@ class Story:
         )
 
     def check(self) -> None:
-        """Every flight accounted for: counts, order, results, files."""
-        self.runs.chapter("Check what came of it")
+        """Check that every flight is accounted for: counts, order, results, files."""
+        self.runs.chapter("Check the result")
         flights = self.input.flights
         stream = self.views.stream(FLIGHTS)
         trace = self.views.output("delays", "received", self.output)
@@ -207,15 +209,15 @@ class Story:
             checks.offsets_in_order(trace),
             checks.same_statistics(f"stream {DELAYS}", flights, in_stream),
             checks.same_statistics("Parquet", flights, in_parquet),
-            checks.equal("what was quarantined is in a stream of its own",
+            checks.equal("quarantined rows are in a stream of their own",
                          rows_in_the_csv=self.input.csv_rows,
                          in_both_streams=sum(s.events_appended for s in departures)),
-            Check("appends after the split went to the new epoch",
+            Check("appends after the split are in the new epoch",
                   [row.epoch for row in later] == [1],
                   "April to December: epoch " + ", ".join(str(row.epoch) for row in later)),
-            checks.equal("audit lost what was truncated, as it is no subscriber",
+            checks.equal("audit lost what was truncated, because it is not a subscriber",
                          lost=audit.lost_events, from_January_to_June=self.input.rows(1, 6)),
-            checks.equal("audit has the rest to read", unread=audit.unread_events,
+            checks.equal("audit still has the rest to read", unread=audit.unread_events,
                          retained=stream.events_retained,
                          from_July_to_December=self.input.rows(7, 12)),
             checks.files_are_those_listed(self.warehouse, listed, dead),
@@ -271,7 +273,7 @@ def _say(line: str) -> None:
 
 
 def run(installation: Installation) -> bool:
-    """Tell the story to the user; returns whether all checks hold."""
+    """Tell the story to the user; return whether all checks hold."""
     _say("Starting Postgres and Airflow ...")
     installation.start()
     airflow = installation.airflow
@@ -289,9 +291,10 @@ def run(installation: Installation) -> bool:
 
 @contextmanager
 def begun_anew(state: Path) -> Iterator[Installation]:
-    """A new installation in `state`, stopped at the end, in place of what an earlier demo left.
+    """Return a new installation in `state`, in place of what an earlier demo left, and stop it at
+    the end.
 
-    Raises Conflict for a folder with anything in it that the demo didn't make.
+    Raises Conflict for a folder with anything in it that the demo did not make.
     """
     made_before = (state / LOCK).is_file()
     if not made_before and state.exists() and any(state.iterdir()):
@@ -316,19 +319,19 @@ def _remove(installation: Installation) -> None:
     for path in installation.state.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
-        elif path.name != LOCK:  # stays, so that a removal that is interrupted can go on
+        elif path.name != LOCK:  # kept, so that an interrupted removal can continue
             path.unlink()
 
 
 def main() -> int:
-    """The command line; 0 if all checks hold."""
+    """Run the command line; return 0 if all checks hold."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stdout)
     logging.getLogger("weir").setLevel(logging.INFO)
-    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: what was started is stopped
+    for number in (signal.SIGTERM, signal.SIGHUP):  # like Ctrl-C: stop everything that was started
         signal.signal(number, signal.default_int_handler)
     state = Path(os.environ.get("WEIR_STATE", ".weir-demo")).absolute()
     for name in [name for name in os.environ if name.startswith("WEIR_")]:
-        del os.environ[name]  # settings of another installation, whose streams are not ours
+        del os.environ[name]  # settings of another installation
     os.environ["WEIR_CONFIG"] = str(SETTINGS)
     try:
         with begun_anew(state) as installation:
