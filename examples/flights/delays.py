@@ -1,7 +1,7 @@
-"""What the demo runs over the flights: a consumer's function, as any user of Weir writes it.
+"""The consumer of the demo, as any user of Weir writes one.
 
-It gets the events of one batch as a DataFrame and returns a DataFrame for each of its outputs. It
-keeps nothing between batches: what it returns are parts, to be added up by whoever reads them.
+Its function gets the events of one batch as a DataFrame and returns a DataFrame for each output. It
+keeps nothing between batches: it returns partial statistics, which readers add up.
 """
 
 from pyspark.sql import DataFrame
@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 
 def partial_statistics(events: DataFrame) -> dict[str, DataFrame]:
-    """Delays per carrier and day: counts and sums (minutes), into a stream and into Parquet.
+    """Return counts and sums of delays (minutes) per carrier and day, for a stream and for Parquet.
 
-    `received` notes every event in the order in which it came, for the demo's checks.
+    `received` has every event in the order in which it came, for the demo's checks.
     """
     statistics = events.groupBy("carrier", F.make_date("year", "month", "day").alias("day")).agg(
         F.count(F.lit(1)).alias("flights"),

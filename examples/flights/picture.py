@@ -1,4 +1,4 @@
-"""A stream as a picture: its segments over the key space and time, as SVG."""
+"""Draw a stream as SVG: its segments over the key space and time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)  # seconds between two ma
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment as the view `weir.segments` has it."""
+    """A segment, with the columns of the view `weir.segments`."""
 
     name: str
     key_low: float
@@ -25,7 +25,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Commit:
-    """One append: when, what it was, and per segment where its events ended."""
+    """An append: when, its label, and per segment the offset after its events."""
 
     at: datetime
     label: str
@@ -33,9 +33,9 @@ class Commit:
 
 
 def truncated(segment: Segment, head: Mapping[str, int | str], segments: Sequence[Segment]) -> int:
-    """How many of the segment's events lie before the head.
+    """Return how many of the segment's events are before the head.
 
-    `head`: the cut where the stream begins now, such as {"0.0": 12, "5.1": "future"}.
+    `head`: the cut at which the stream begins now, such as {"0.0": 12, "5.1": "future"}.
     """
     offset = head.get(segment.name)
     if isinstance(offset, int):
@@ -59,7 +59,7 @@ def draw(
     commits: Sequence[Commit],
     end: datetime,
 ) -> str:
-    """The SVG. `epochs`: when each began; `end`: the right edge of the picture."""
+    """Return the SVG. `epochs`: when each one began; `end`: the right edge of the picture."""
     plane = _Plane(min(epochs.values()), end)
     parts = [_text(LEFT, 30, title, size=18, weight="bold")]
     parts += _legend()
@@ -96,7 +96,7 @@ def draw(
 
 @dataclass(frozen=True)
 class _Plane:
-    """Where times and keys lie in the picture."""
+    """The coordinates of times and keys in the picture."""
 
     begin: datetime
     end: datetime
@@ -124,7 +124,9 @@ def _segment(
     commits: Sequence[Commit],
     plane: _Plane,
 ) -> list[str]:
-    """A segment's box, from `left` to `right`; `gone`: how many of its events are truncated."""
+    """Return a segment's box, from `left` to `right`; `gone`: how many of its events are
+    truncated.
+    """
     top, bottom = plane.y(segment.key_high), plane.y(segment.key_low)
     colour = COLOURS[segment.creation_epoch % len(COLOURS)]
     box = f'x="{left:.1f}" y="{top:.1f}" height="{bottom - top:.1f}"'
@@ -209,7 +211,7 @@ def _text(x: float, y: float, text: str, *, size: int = 13, anchor: str = "start
 
 
 def active(segments: Sequence[Segment], epoch: int) -> list[Segment]:
-    """The segments of an epoch, in the order of their keys. Raises ValueError unless they tile."""
+    """Return the segments of an epoch by key. Raises ValueError unless they tile the key space."""
     found = sorted(
         (s for s in segments
          if s.creation_epoch <= epoch and (s.sealed_epoch is None or s.sealed_epoch > epoch)),

@@ -1,4 +1,4 @@
-"""What the demo shows at its end, from SQL: views, by the login that may only read those."""
+"""What the demo shows at its end, queried from the views by the login that may only read them."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from weir.database.connection import Database
 
 
 class Views:
-    """Queries on the views of schema `weir`."""
+    """Queries on the views of the schema `weir`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -99,7 +99,7 @@ class Views:
 
 
 def months(paths: Sequence[str]) -> str:
-    """`Jan`, or `Apr to Jun`: what files such as 2013-04.parquet hold."""
+    """Return the months of files such as 2013-04.parquet: `Jan`, or `Apr to Jun`."""
     names = [datetime.strptime(Path(path).stem, "%Y-%m").strftime("%b") for path in sorted(paths)]
     return " to ".join(dict.fromkeys([names[0], names[-1]])) if names else ""
 
@@ -119,7 +119,7 @@ def draw(views: Views, stream: str, path: Path, end: datetime) -> None:
 
 
 def report(views: Views, stream: str, warehouse: Path) -> str:
-    """Epochs and segments, streams, reader groups, and the files on disk."""
+    """Return the report: epochs and segments, streams, reader groups, positions, decisions."""
     segments = views.segments(stream)
     parts = [f"Epochs of {stream}, with the segments that were active and their key ranges"]
     for row in views.epochs(stream):
@@ -171,7 +171,7 @@ def report(views: Views, stream: str, warehouse: Path) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    """Lines with aligned columns; numbers to the right."""
+    """Return lines with aligned columns, numbers to the right."""
     body = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
     numeric = [all(row[i][:1].isdigit() for row in body) for i in range(len(header))]
     widths = [max(len(line[i]) for line in [list(header), *body]) for i in range(len(header))]

@@ -1,4 +1,4 @@
-"""Starting DAG runs over Airflow's REST API, as its UI does, and waiting for what they report."""
+"""Start DAG runs over Airflow's REST API, as its UI does, and wait for their reports."""
 
 import textwrap
 import time
@@ -19,7 +19,7 @@ PATIENCE = 600.0  # seconds for runs that were started together; 10 are usual
 
 @dataclass(frozen=True)
 class Run:
-    """A run to start: the DAG, its form as filled in, and what it is about."""
+    """A run to start: the DAG, the filled-in form, and what the run is about."""
 
     dag: str
     form: dict[str, Any]
@@ -41,7 +41,7 @@ class Ended:
 
 
 class Runs:
-    """The runs of one story: each is printed with its seconds when it ends."""
+    """The runs of one story. Each is printed with its seconds when it ends."""
 
     def __init__(self, api: AirflowApi, database: Database, say: Callable[[str], None]) -> None:
         self._api = api
