@@ -59,3 +59,11 @@ def is_there(name: str) -> bool:
     above = path.parent
     source = above / "__init__.py" if above.is_dir() else above.with_suffix(".py")
     return source.is_file() and re.search(rf"\b{path.name}\b", source.read_text()) is not None
+
+
+def test_every_code_of_an_error_that_a_page_names_exists() -> None:
+    sentences = (ROOT / "tests/errors/sentences.txt").read_text()
+    codes = set(re.findall(r"^(\w+) \w+$", sentences, re.MULTILINE))
+    named = {code for page in PAGES for code in re.findall(r"`\[(\w+)\]`", page.read_text())}
+    assert len(named) >= 5
+    assert named - codes == set()
