@@ -76,17 +76,17 @@ UPDATE stream SET last_clock = last_clock + 1,
 UPDATE segment_tail SET tail_offset = tail_offset + 10, tail_bytes = tail_bytes + 100;
 UPDATE reader_group_segment SET next_offset = next_offset + 10;
 """
-_MARKED = "INSERT INTO moved_stream (stream_id) SELECT stream_id FROM stream;"
+_MARKED = "INSERT INTO capture_queue (stream_id) SELECT stream_id FROM stream;"
 _GROUPS_MOVED = (
     "UPDATE reader_group SET moved_at = clock_timestamp(), checkpointed_at = '-infinity';"
 )
 _PUBLISHED = """
 UPDATE reader_group_stream gs SET published_cut = tail_cut(gs.stream_id);
-INSERT INTO retention_due (stream_id, due_at) SELECT stream_id, clock_timestamp() FROM stream;
+INSERT INTO retention_queue (stream_id, due_at) SELECT stream_id, clock_timestamp() FROM stream;
 """
 _AT_REST = """
-DELETE FROM moved_stream;
-DELETE FROM retention_due;
+DELETE FROM capture_queue;
+DELETE FROM retention_queue;
 UPDATE reader_group SET checkpointed_at = 'infinity';
 """
 

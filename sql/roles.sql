@@ -26,7 +26,7 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir TO weir_jobs, weir_reader;
 GRANT USAGE ON SCHEMA weir_internal, weir_staging TO weir_jobs;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weir_internal TO weir_jobs;
 REVOKE INSERT, UPDATE, DELETE ON weir_internal.installation, weir_internal.alembic_version FROM weir_jobs;
-GRANT UPDATE (tide, incarnation) ON weir_internal.installation TO weir_jobs;
+GRANT UPDATE (sweep_count, incarnation) ON weir_internal.installation TO weir_jobs;
 GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA weir_internal TO weir_jobs;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA weir_internal TO weir_jobs;
 

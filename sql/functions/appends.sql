@@ -230,7 +230,7 @@ BEGIN
         UNION ALL SELECT '', unnest(in_rejected_files), in_stream_id, 'rejected'
         ON CONFLICT (root, path) DO NOTHING;
     END IF;
-    INSERT INTO weir_internal.moved_stream (stream_id) VALUES (in_stream_id);
+    INSERT INTO weir_internal.capture_queue (stream_id) VALUES (in_stream_id);
     UPDATE weir_internal.transaction o
     SET state = 'committed', ended_at = clock_timestamp(), staged = NULL, clock = issued,
         events = total_events, bytes = total_bytes, files = cardinality(in_paths),

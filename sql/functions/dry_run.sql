@@ -44,7 +44,7 @@ COMMENT ON FUNCTION weir_internal.holding(bigint, jsonb, jsonb) IS 'Without whic
 
 CREATE OR REPLACE FUNCTION weir.retention_dry_run(stream text)
 RETURNS TABLE (rule text, reason text, cut jsonb, bound jsonb, events bigint, bytes bigint,
-               held_by text[], left_out text[], lost jsonb)
+               held_by text[], timed_out text[], lost jsonb)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
 AS $$
 #variable_conflict use_column
@@ -69,7 +69,7 @@ BEGIN
     events := 0;
     bytes := 0;
     held_by := '{}';
-    left_out := '{}';
+    timed_out := '{}';
     lost := '{}';
     IF s.state <> 'active' THEN  -- which weir_retention leaves as it is
         rule := s.state;
@@ -82,15 +82,15 @@ BEGIN
     SELECT coalesce(array_agg(u.name ORDER BY u.name) FILTER (WHERE u.timed_out), '{}'),
            jsonb_object_agg(u.name, weir_internal.join_cuts(sid, u.cut, s.head))
                FILTER (WHERE NOT u.timed_out AND s.retain_by_consumption)
-    INTO left_out, released
+    INTO timed_out, released
     FROM jsonb_to_recordset(i.subscribers) AS u (name text, cut jsonb, timed_out boolean);
     who := CASE WHEN NOT s.retain_by_consumption THEN 'consumption is off'
-                WHEN left_out = '{}' THEN 'no subscriber reads the stream'
-                ELSE 'every subscriber has timed out (' || array_to_string(left_out, ', ') || ')' END;
+                WHEN timed_out = '{}' THEN 'no subscriber reads the stream'
+                ELSE 'every subscriber has timed out (' || array_to_string(timed_out, ', ') || ')' END;
     IF released IS NOT NULL THEN
         SELECT weir_internal.meet_cuts(sid, array_agg(DISTINCT r.value)) INTO bound FROM jsonb_each(released) r;
         held_by := weir_internal.holding(sid, released, bound);
-        who := 'all subscribers' || CASE left_out WHEN '{}' THEN '' ELSE ' that have not timed out' END;
+        who := 'all subscribers' || CASE timed_out WHEN '{}' THEN '' ELSE ' that have not timed out' END;
     END IF;
     SELECT m.which, l -> m.which AS record INTO lower
     FROM (VALUES ('min_age', s.retain_min_age), ('min_bytes', s.retain_min_bytes)) m (which, least)

@@ -18,13 +18,13 @@ COMMENT ON COLUMN weir_internal.alembic_version.version_num IS 'The version of W
 CREATE TABLE weir_internal.installation (
     installation_id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    tide bigint NOT NULL DEFAULT 0,
+    sweep_count bigint NOT NULL DEFAULT 0,
     incarnation text NOT NULL,
     one boolean NOT NULL DEFAULT true UNIQUE CHECK (one)
 );
 COMMENT ON TABLE weir_internal.installation IS 'The identity of this database. The warehouse has a file with the same id, and Weir compares the two before each delete.';
 COMMENT ON COLUMN weir_internal.installation.installation_id IS 'Also in the file _weir_installation of the warehouse.';
 COMMENT ON COLUMN weir_internal.installation.created_at IS 'When the database was first migrated.';
-COMMENT ON COLUMN weir_internal.installation.tide IS 'How many sweeps deleted files of the warehouse. The file _weir_installation has the number, too: a database with a lower one was restored from a backup.';
+COMMENT ON COLUMN weir_internal.installation.sweep_count IS 'How many sweeps deleted files of the warehouse. The file _weir_installation has the number, too: a database with a lower one was restored from a backup.';
 COMMENT ON COLUMN weir_internal.installation.incarnation IS 'The result of weir_internal.incarnation() when the database was migrated or last recovered. If the function returns something else now, the database was restored from a backup, moved, or taken over by a standby.';
 COMMENT ON COLUMN weir_internal.installation.one IS 'Always true: keeps the table at one row.';

@@ -24,8 +24,8 @@ CREATE TABLE weir_internal.retention_decision (
     bound jsonb,
     cut jsonb,
     held_by text[] NOT NULL,
-    overtaken text[] NOT NULL DEFAULT '{}',
-    left_out text[] NOT NULL DEFAULT '{}',
+    truncated_past text[] NOT NULL DEFAULT '{}',
+    timed_out text[] NOT NULL DEFAULT '{}',
     lost jsonb NOT NULL DEFAULT '{}',
     events bigint NOT NULL,
     bytes bigint NOT NULL,
@@ -39,24 +39,24 @@ COMMENT ON COLUMN weir_internal.retention_decision.head IS 'The head before the 
 COMMENT ON COLUMN weir_internal.retention_decision.bound IS 'The lower bound of what the subscribers released; null without subscribers.';
 COMMENT ON COLUMN weir_internal.retention_decision.cut IS 'The new head; null if nothing was truncated.';
 COMMENT ON COLUMN weir_internal.retention_decision.held_by IS 'The subscribers that prevent a further truncation; empty if a minimum would prevent it anyway.';
-COMMENT ON COLUMN weir_internal.retention_decision.overtaken IS 'The subscribers that had not released all that a maximum truncated.';
-COMMENT ON COLUMN weir_internal.retention_decision.left_out IS 'The subscribers that had timed out, so that retention did not wait for them.';
+COMMENT ON COLUMN weir_internal.retention_decision.truncated_past IS 'The subscribers that had not released all that a maximum truncated.';
+COMMENT ON COLUMN weir_internal.retention_decision.timed_out IS 'The subscribers that had timed out, so that retention did not wait for them.';
 COMMENT ON COLUMN weir_internal.retention_decision.lost IS 'Per subscriber that had not read all that was truncated: how many events it lost.';
 COMMENT ON COLUMN weir_internal.retention_decision.events IS 'How many events were truncated.';
 COMMENT ON COLUMN weir_internal.retention_decision.bytes IS 'How many bytes were truncated, as first committed.';
 
 -- Two queues of streams to look at, so that a run reads nothing of the streams that need nothing. Sessions
 -- only insert and delete rows, and so no session waits for another.
-CREATE TABLE weir_internal.moved_stream (stream_id bigint NOT NULL);
-COMMENT ON TABLE weir_internal.moved_stream IS 'Streams for weir_stream_cuts to capture: a row for each time that a tail moved since the last record in the retention set.';
-COMMENT ON COLUMN weir_internal.moved_stream.stream_id IS 'The stream whose tail moved.';
+CREATE TABLE weir_internal.capture_queue (stream_id bigint NOT NULL);
+COMMENT ON TABLE weir_internal.capture_queue IS 'Streams for weir_stream_cuts to capture: a row for each time that a tail moved since the last record in the retention set.';
+COMMENT ON COLUMN weir_internal.capture_queue.stream_id IS 'The stream whose tail moved.';
 
-CREATE TABLE weir_internal.retention_due (
+CREATE TABLE weir_internal.retention_queue (
     stream_id bigint NOT NULL,
     due_at timestamptz NOT NULL
 );
-CREATE INDEX retention_due_by_time ON weir_internal.retention_due (due_at);
-CREATE INDEX retention_due_by_stream ON weir_internal.retention_due (stream_id);
-COMMENT ON TABLE weir_internal.retention_due IS 'Streams for weir_retention to decide about: what the last decision rests on has changed, or will have changed by a time.';
-COMMENT ON COLUMN weir_internal.retention_due.stream_id IS 'The stream to decide about.';
-COMMENT ON COLUMN weir_internal.retention_due.due_at IS 'From when on the decision may be another.';
+CREATE INDEX retention_queue_by_time ON weir_internal.retention_queue (due_at);
+CREATE INDEX retention_queue_by_stream ON weir_internal.retention_queue (stream_id);
+COMMENT ON TABLE weir_internal.retention_queue IS 'Streams for weir_retention to decide about: what the last decision rests on has changed, or will have changed by a time.';
+COMMENT ON COLUMN weir_internal.retention_queue.stream_id IS 'The stream to decide about.';
+COMMENT ON COLUMN weir_internal.retention_queue.due_at IS 'From when on the decision may be another.';

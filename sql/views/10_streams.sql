@@ -89,26 +89,26 @@ COMMENT ON VIEW weir.retention_set IS 'The recorded stream cuts.';
 
 CREATE OR REPLACE VIEW weir.retention_decisions AS
 SELECT s.stream_name AS stream, d.decided_at, d.rule, d.reason, d.head, d.bound, d.cut,
-       d.held_by, d.overtaken, d.left_out, d.lost, d.events, d.bytes
+       d.held_by, d.truncated_past, d.timed_out, d.lost, d.events, d.bytes
 FROM weir_internal.retention_decision d JOIN weir_internal.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.retention_decisions IS 'What retention decided, and why.';
 
 CREATE OR REPLACE VIEW weir.retention_status AS
-SELECT s.stream_name AS stream, d.rule, d.reason, d.decided_at, d.held_by, d.left_out,
-       s.retained_at AS looked_at,
+SELECT s.stream_name AS stream, d.rule, d.reason, d.decided_at, d.held_by, d.timed_out,
+       s.retained_at AS checked_at,
        (SELECT greatest(min(u.due_at), s.retained_at + s.retention_every * interval '1 second')
-        FROM weir_internal.retention_due u WHERE u.stream_id = s.stream_id HAVING min(u.due_at) IS NOT NULL)
+        FROM weir_internal.retention_queue u WHERE u.stream_id = s.stream_id HAVING min(u.due_at) IS NOT NULL)
            AS due_at
 FROM weir_internal.stream s
 LEFT JOIN LATERAL (
-    SELECT r.rule, r.reason, r.decided_at, r.held_by, r.left_out
+    SELECT r.rule, r.reason, r.decided_at, r.held_by, r.timed_out
     FROM weir_internal.retention_decision r WHERE r.stream_id = s.stream_id
     ORDER BY r.decided_at DESC LIMIT 1) d ON true
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.retention_status IS 'Why each stream is as long as it is: the last decision, and when there will be another.';
-COMMENT ON COLUMN weir.retention_status.looked_at IS 'When retention last looked at it; a decision that is the same as the last is not recorded again.';
-COMMENT ON COLUMN weir.retention_status.due_at IS 'When it will look at it again; null: when something changes.';
+COMMENT ON COLUMN weir.retention_status.checked_at IS 'When retention last decided about it; a decision that repeats the one before is not recorded.';
+COMMENT ON COLUMN weir.retention_status.due_at IS 'When retention will decide about it again at the latest; null: only once something changes.';
 
 CREATE OR REPLACE VIEW weir.garbage_files AS
 SELECT g.root, g.path, s.stream_name AS stream, g.reason, g.bytes, g.dead_at

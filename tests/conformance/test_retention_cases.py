@@ -196,7 +196,7 @@ def test_case(database: Database, case_id: str) -> None:
         runs.tail(step["tail"])
         runs.subscribers(step["subscribers"])
         if "records" in step:
-            run(database, "DELETE FROM moved_stream WHERE stream_id = :s", s=runs.lane.stream_id)
+            run(database, "DELETE FROM capture_queue WHERE stream_id = :s", s=runs.lane.stream_id)
             for record in step["records"]:
                 runs.add(record)
                 captured.append(record["time"])

@@ -168,7 +168,7 @@ _CLOCKS = set("clock last_clock sealed_clock created_at".split())
 _TABLES = """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
     time_index reader_group_segment reader_group_stream stream_cut retention_decision""".split()
 # Of groups, whose names are others in each scene: only how many.
-_NAMES = {"held_by", "overtaken", "left_out"}
+_NAMES = {"held_by", "truncated_past", "timed_out"}
 
 
 def plain(result: Any) -> Any:

@@ -248,7 +248,7 @@ def two_runs_of_retention(lane: Lane) -> Scene:
 
 def alone_due(lane: Lane) -> None:
     """Let retention be due of no other stream of this database."""
-    run(lane.database, "DELETE FROM retention_due WHERE stream_id <> :s", s=lane.stream_id)
+    run(lane.database, "DELETE FROM retention_queue WHERE stream_id <> :s", s=lane.stream_id)
 
 
 def two_runs_of_retention_where_it_is_due(lane: Lane) -> Scene:

@@ -74,8 +74,8 @@ OWNER = {
     ),
     # To the two lists of what is to be looked at rows are only added, by whoever knows.
     **dict.fromkeys(
-        """garbage request job_run installation alembic_version moved_stream
-        retention_due""".split(),
+        """garbage request job_run installation alembic_version capture_queue
+        retention_queue""".split(),
         "",
     ),
 }

@@ -21,7 +21,7 @@ def pass_time(lane: Lane, seconds: float) -> None:
         ("reader_group", "moved_at", mine),
         ("reader_group_stream", "published_at", "stream_id = :s"),
         ("stream_cut", "recorded_at", "stream_id = :s"),
-        ("retention_due", "due_at", "stream_id = :s"),
+        ("retention_queue", "due_at", "stream_id = :s"),
     ):
         run(
             lane.database,

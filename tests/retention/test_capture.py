@@ -50,7 +50,7 @@ def test_the_tail_is_captured_only_when_it_moved(lane: Lane) -> None:
     lane.append({"0.0": 3})
     (captured,) = capture(lane.database)
     assert (captured["cut"], captured["events"]) == ({"0.0": 3, "1.0": 0}, 3)
-    assert rows(lane.database, "SELECT * FROM moved_stream") == []
+    assert rows(lane.database, "SELECT * FROM capture_queue") == []
 
 
 def test_what_is_not_later_than_the_last_record_waits_until_it_is(lane: Lane) -> None:
@@ -58,7 +58,7 @@ def test_what_is_not_later_than_the_last_record_waits_until_it_is(lane: Lane) ->
     capture(lane.database)
     run(lane.database, "UPDATE stream_cut SET recorded_at = recorded_at + interval '1 hour'")
     lane.append({"0.0": 3})
-    known = [f"SELECT * FROM {table}" for table in ("stream_cut", "retention_due", "moved_stream")]
+    known = [f"SELECT * FROM {table}" for table in ("stream_cut", "retention_queue", "capture_queue")]
     before = [rows(lane.database, one) for one in known]
     for _ in range(2):
         assert capture(lane.database) == []
@@ -75,12 +75,12 @@ def test_what_is_not_later_than_the_last_record_waits_until_it_is(lane: Lane) ->
 def test_a_tail_that_is_where_it_was_is_not_recorded_again(lane: Lane) -> None:
     capture(lane.database)
     lane.append({})
-    assert rows(lane.database, "SELECT * FROM moved_stream") != [], "a commit, of no events"
-    due = rows(lane.database, "SELECT * FROM retention_due")
+    assert rows(lane.database, "SELECT * FROM capture_queue") != [], "a commit, of no events"
+    due = rows(lane.database, "SELECT * FROM retention_queue")
     assert capture(lane.database) == []
     assert recorded(lane) == [lane.tail()]
-    assert rows(lane.database, "SELECT * FROM retention_due") == due
-    assert rows(lane.database, "SELECT * FROM moved_stream") == []
+    assert rows(lane.database, "SELECT * FROM retention_queue") == due
+    assert rows(lane.database, "SELECT * FROM capture_queue") == []
 
 
 def test_what_is_committed_while_a_run_goes_on_is_recorded_by_it_or_the_next(
@@ -132,7 +132,7 @@ def test_a_sealed_stream_has_its_last_record_and_no_other(lane: Lane) -> None:
     lane.append({"0.0": 3})
     seal_stream(lane.database, lane.name, request_id="seal")
     assert capture(lane.database) == []
-    assert rows(lane.database, "SELECT * FROM moved_stream") == []
+    assert rows(lane.database, "SELECT * FROM capture_queue") == []
 
 
 def test_a_run_sends_as_many_statements_for_many_streams_as_for_none(lane: Lane) -> None:

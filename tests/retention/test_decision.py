@@ -186,13 +186,13 @@ def test_nothing_unread_goes_unless_a_maximum_says_so_and_nothing_that_a_minimum
     unread, bound = left, world.bound()
     if bound is not None and not decision.rule.startswith("max"):
         assert bound <= left
-        assert decision.overtaken == ()
+        assert decision.truncated_past == ()
     elif bound is not None:
         unread = bound - left
-        assert set(decision.overtaken) == {
+        assert set(decision.truncated_past) == {
             name for name, one in world.released.items() if not one & world.head <= left
         }
-        assert decision.overtaken or not unread
+        assert decision.truncated_past or not unread
     for unit in ("min_age", "min_bytes"):
         if getattr(world.policy, unit) is not None and left != world.head:
             kept = limits[unit]
@@ -219,7 +219,7 @@ def test_a_maximum_takes_nothing_unread_while_what_subscribers_hold_does_not_exc
     )
     if not (too_much or too_old):
         assert bound <= world.stream.remaining(decision.cut), decision.reason
-        assert decision.overtaken == ()
+        assert decision.truncated_past == ()
 
 
 def test_a_subscriber_that_is_nearly_caught_up_loses_nothing_where_the_limits_are_equal() -> None:
@@ -238,7 +238,7 @@ def test_a_subscriber_that_is_nearly_caught_up_loses_nothing_where_the_limits_ar
         )
         decision = decide(situation)
         assert (decision.cut, decision.rule) == (StreamCut({one: 5, two: 9}), "min_bytes")
-        assert decision.overtaken == ()
+        assert decision.truncated_past == ()
 
 
 @settings(max_examples=cases(300))
@@ -317,7 +317,7 @@ def test_a_subscriber_that_has_timed_out_is_named_and_holds_nothing(world: World
     late = dict(list(situation.subscribers.items())[:1])
     others = {n: c for n, c in situation.subscribers.items() if n not in late}
     decision = decide(replace(situation, subscribers=others, timed_out=late))
-    assert decision.left_out == tuple(late)
+    assert decision.timed_out == tuple(late)
     alone = decide(replace(situation, subscribers=others))
     assert (decision.cut, decision.rule) == (alone.cut, alone.rule)
     if late and "consumed" in decision.rule:

@@ -164,7 +164,7 @@ def test_who_has_read_up_to_its_end_does_not_time_out_and_loses_nothing(lane: La
     group.reader().read_all()
     pass_time(lane, 2 * DAY)
     report = decide(lane)
-    assert (report["left_out"], report["held_by"]) == ([], [group.name])
+    assert (report["timed_out"], report["held_by"]) == ([], [group.name])
     update_stream(lane.database, lane.name, {"retain_max_bytes": 10}, request_id=unique("update"))
     capture(lane.database)
     report = decide(lane)

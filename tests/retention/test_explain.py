@@ -188,7 +188,7 @@ def test_what_goes_says_which_run_takes_it(lane: Lane) -> None:
     group.checkpoint()
     assert retain(lane.database) == []
     [row] = lane.rows("SELECT * FROM retention_status")
-    assert row.due_at - row.looked_at == timedelta(days=30)
+    assert row.due_at - row.checked_at == timedelta(days=30)
     at = f"{row.due_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     assert why(lane) == {("0.0", 0): f"it goes with the first run of weir_retention after {at}"}
 
@@ -199,7 +199,7 @@ def test_the_status_of_a_stream_is_its_last_decision(lane: Lane) -> None:
     [row] = lane.rows("SELECT * FROM retention_status")
     assert (row.stream, row.rule, row.held_by) == (str(lane.name), "nothing_consumed", [group.name])
     assert row.due_at is None
-    assert row.looked_at is not None
+    assert row.checked_at is not None
 
 
 def test_without_a_maximum_nobody_is_overtaken(lane: Lane) -> None:

@@ -65,12 +65,12 @@ def test_the_decision_that_nothing_can_be_done_is_recorded_when_its_reason_chang
     assert first.name
 
 
-@pytest.mark.parametrize("changed", ["bound", "left_out", "held_by", "reason"])
+@pytest.mark.parametrize("changed", ["bound", "timed_out", "held_by", "reason"])
 def test_each_part_of_a_decision_is_enough_to_record_it_anew(lane: Lane, changed: str) -> None:
     Group.made(lane)
     lane.append({"0.0": 3})
     retained(lane)
-    other = {"bound": """{"0.0": 1}""", "left_out": ["gone"], "held_by": ["gone"], "reason": "-"}
+    other = {"bound": """{"0.0": 1}""", "timed_out": ["gone"], "held_by": ["gone"], "reason": "-"}
     run(
         lane.database,
         f"UPDATE retention_decision SET {changed} = :other WHERE stream_id = :s",
@@ -223,7 +223,7 @@ def test_a_sealed_stream_is_not_due_any_more(lane: Lane) -> None:
     group.checkpoint()
     assert group.published() == {"0.0": 3, "1.0": 0}
     Group.made(lane)
-    assert rows(lane.database, "SELECT * FROM retention_due") == []
+    assert rows(lane.database, "SELECT * FROM retention_queue") == []
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(lane: Lane) -> None:
@@ -293,9 +293,9 @@ def test_a_stream_is_looked_at_again_when_a_record_comes_of_age(database: Databa
     capture(database)
     assert [r["rule"] for r in retain(database)] == ["too_little"]
     assert retain(database) == []
-    [[due]] = rows(database, "SELECT due_at - clock_timestamp() FROM retention_due")
+    [[due]] = rows(database, "SELECT due_at - clock_timestamp() FROM retention_queue")
     assert 590 < due.total_seconds() <= 600
-    for table, column in (("stream_cut", "recorded_at"), ("retention_due", "due_at")):
+    for table, column in (("stream_cut", "recorded_at"), ("retention_queue", "due_at")):
         run(database, f"UPDATE {table} SET {column} = {column} - interval '601 seconds'")
     [report] = retain(database)
     assert (report["rule"], report["cut"]) == ("min_age", {"0.0": 3, "1.0": 0})
@@ -331,7 +331,7 @@ def test_a_laggard_that_the_maximum_overtakes_is_recorded_with_what_it_lost(
     assert (report["rule"], report["cut"]) == ("max_bytes", {"0.0": 4, "1.0": 2})
     assert report["lost"] == {slow.name: 6 - read}
     [row] = lane.rows("SELECT * FROM retention_decisions WHERE cut IS NOT NULL")
-    assert (row.overtaken, row.lost) == ([slow.name], {slow.name: 6 - read})
+    assert (row.truncated_past, row.lost) == ([slow.name], {slow.name: 6 - read})
     assert row.events == 6
     assert other.name not in row.lost, "it is no subscriber"
 

@@ -60,10 +60,10 @@ class Judged(Schedule):
         assert "error" not in report, report
         assert (dry.rule, dry.cut) == (report["rule"], report["cut"])
         assert (dry.events, dry.bytes) == (report["events"], report["bytes"])
-        for said in ("left_out", "held_by", "lost", "reason"):
+        for said in ("timed_out", "held_by", "lost", "reason"):
             assert getattr(dry, said) == report[said]
         for member in self.members.values():
-            assert member.is_left_out() in (None, member.name in report["left_out"]), member.name
+            assert member.is_left_out() in (None, member.name in report["timed_out"]), member.name
         before = self.events.truncated
         gone = self.events.before(self.lane.head())
         assert before <= gone, "the head went back"
@@ -78,9 +78,9 @@ class Judged(Schedule):
 
     def subscribers(self, report: dict[str, Any]) -> list[Member]:
         """Those that have not timed out."""
-        left_out = report["left_out"]
+        timed_out = report["timed_out"]
         return [
-            m for m in self.members.values() if m.released is not None and m.name not in left_out
+            m for m in self.members.values() if m.released is not None and m.name not in timed_out
         ]
 
     def released_by_all(self, report: dict[str, Any]) -> set[Event]:
@@ -120,7 +120,7 @@ class Judged(Schedule):
                 continue
             if member.wants(new):
                 lost[name] = len(member.wants(new))
-            allowed = report["rule"].startswith("max") or name in report["left_out"]
+            allowed = report["rule"].startswith("max") or name in report["timed_out"]
             if not allowed and self.policy["retain_by_consumption"] and name not in finished:
                 assert new <= member.released, report
         assert report["lost"] == lost

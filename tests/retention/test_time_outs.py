@@ -39,7 +39,7 @@ def test_a_dead_group_is_left_out_after_its_time_out_though_the_periodic_jobs_ru
             reports += retain(alone.database)
     # It is looked at when the time-out is over, by itself.
     chosen = [report for report in reports if report["cut"]]
-    assert [(r["rule"], r["left_out"], r["lost"]) for r in chosen] == [
+    assert [(r["rule"], r["timed_out"], r["lost"]) for r in chosen] == [
         ("consumed", [dead.name], {dead.name: 3})
     ]
     assert f"subscriber {dead.name} of stream {alone.name} has timed out" in caplog.text
@@ -47,7 +47,7 @@ def test_a_dead_group_is_left_out_after_its_time_out_though_the_periodic_jobs_ru
     assert alone.head() == {"0.0": 3, "1.0": 0}
     assert dead.cut() == {"0.0": 0, "1.0": 0}, "its position is kept"
     [row] = rows(alone.database, "SELECT * FROM retention_decisions WHERE cut IS NOT NULL")
-    assert (row.left_out, row.lost) == ([dead.name], {dead.name: 3})
+    assert (row.timed_out, row.lost) == ([dead.name], {dead.name: 3})
     assert living.published() == {"0.0": 3, "1.0": 0}
 
 
@@ -56,7 +56,7 @@ def test_before_its_time_out_it_holds_everything(alone: Lane) -> None:
     pass_time(alone, DAY - 10)
     report = decide(alone)
     assert (report["rule"], report["held_by"]) == ("nothing_consumed", [dead.name])
-    [[at]] = rows(alone.database, "SELECT min(due_at) - clock_timestamp() FROM retention_due")
+    [[at]] = rows(alone.database, "SELECT min(due_at) - clock_timestamp() FROM retention_queue")
     assert 0 < at.total_seconds() <= 10
 
 
@@ -64,16 +64,16 @@ def test_a_living_group_that_has_read_all_of_an_idle_stream_is_not_timed_out(alo
     living, _ = two_groups(alone)
     other = Group.made(alone, time_out=30 * DAY)
     pass_time(alone, 10 * DAY)
-    assert living.name not in decide(alone)["left_out"]
+    assert living.name not in decide(alone)["timed_out"]
     # Then something comes, and it has its time from then on.
     alone.append({"0.0": 4})
     other.reader().read_all()
     other.checkpoint()
     report = decide(alone)
-    assert living.name not in report["left_out"]
+    assert living.name not in report["timed_out"]
     assert report["held_by"] == [living.name]
     pass_time(alone, DAY + 1)
-    assert living.name in decide(alone)["left_out"]
+    assert living.name in decide(alone)["timed_out"]
 
 
 def test_readers_that_are_at_work_keep_their_group_in(alone: Lane) -> None:
@@ -81,18 +81,18 @@ def test_readers_that_are_at_work_keep_their_group_in(alone: Lane) -> None:
     batch = slow.reader().must_open()
     pass_time(alone, 2 * DAY)
     run(alone.database, "UPDATE reader SET lease_until = clock_timestamp() + interval '1 minute'")
-    assert decide(alone)["left_out"] == []
+    assert decide(alone)["timed_out"] == []
     slow.lapse("reader")
-    assert decide(alone)["left_out"] == [slow.name]
+    assert decide(alone)["timed_out"] == [slow.name]
     assert batch.events == 3
 
 
 def test_a_reader_that_dies_at_its_work_is_noticed_though_nobody_says_so(alone: Lane) -> None:
     _, dead = two_groups(alone)
     dead.reader().must_open()
-    assert [report["left_out"] for report in retain(alone.database)] == [[]]
+    assert [report["timed_out"] for report in retain(alone.database)] == [[]]
     pass_time(alone, 2 * DAY)
-    assert [report["left_out"] for report in retain(alone.database)] == [[dead.name]]
+    assert [report["timed_out"] for report in retain(alone.database)] == [[dead.name]]
 
 
 def test_who_could_not_renew_a_lease_as_postgres_was_away_has_ten_minutes_to_come_back(
@@ -124,22 +124,22 @@ def test_a_stream_that_a_group_begins_to_read_is_held_for_the_whole_time_out(
         alone.database, living.name, streams=[alone.name, other.name], start="head",
         request_id=unique("update"),
     )  # fmt: skip
-    assert decide(other)["left_out"] == []
+    assert decide(other)["timed_out"] == []
     pass_time(other, DAY + 1)
-    assert decide(other)["left_out"] == [living.name]
+    assert decide(other)["timed_out"] == [living.name]
 
 
 def test_a_group_whose_readers_return_in_time_is_in_again(alone: Lane) -> None:
     _, late = two_groups(alone)
     Group.made(alone)  # holds everything, so that nothing is lost yet
     pass_time(alone, 2 * DAY)
-    assert decide(alone)["left_out"] == [late.name]
+    assert decide(alone)["timed_out"] == [late.name]
     reader = late.reader()
     reader.commit(reader.must_open())
-    assert decide(alone)["left_out"] == []
+    assert decide(alone)["timed_out"] == []
     alone.append({"0.0": 1})
     pass_time(alone, DAY / 2)
-    assert decide(alone)["left_out"] == []
+    assert decide(alone)["timed_out"] == []
 
 
 def test_a_group_that_is_in_again_lets_go_what_it_has_released(alone: Lane) -> None:
@@ -148,7 +148,7 @@ def test_a_group_that_is_in_again_lets_go_what_it_has_released(alone: Lane) -> N
     release(alone.database, group.name, '{"0.0": 1, "1.0": 0}', request_id=unique("release"))
     pass_time(alone, 2 * DAY)
     capture(alone.database)
-    assert [report["left_out"] for report in retain(alone.database)] == [[group.name]]
+    assert [report["timed_out"] for report in retain(alone.database)] == [[group.name]]
     assert retain(alone.database) == []
     release(alone.database, group.name, '{"0.0": 1, "1.0": 0}', request_id=unique("release"))
     assert [report["rule"] for report in retain(alone.database)] == ["consumed"]
@@ -165,16 +165,16 @@ def test_who_releases_by_hand_is_timed_out_by_what_it_releases_not_by_what_it_re
     for _ in range(3):
         pass_time(alone, DAY / 2 - 10)
         reader.commit(reader.must_open(budget=1))
-    assert decide(alone)["left_out"] == [group.name], "it reads, and lets go of nothing"
+    assert decide(alone)["timed_out"] == [group.name], "it reads, and lets go of nothing"
     release(alone.database, group.name, '{"0.0": 1, "1.0": 0}', request_id=unique("release"))
-    assert decide(alone)["left_out"] == []
+    assert decide(alone)["timed_out"] == []
     pass_time(alone, DAY - 10)
-    assert decide(alone)["left_out"] == []
+    assert decide(alone)["timed_out"] == []
     pass_time(alone, 20)
-    assert decide(alone)["left_out"] == [group.name]
+    assert decide(alone)["timed_out"] == [group.name]
     release(alone.database, group.name, "position", request_id=unique("release"))
     pass_time(alone, 9 * DAY)
-    assert decide(alone)["left_out"] == [], "it holds nothing"
+    assert decide(alone)["timed_out"] == [], "it holds nothing"
 
 
 def test_who_begins_to_release_by_hand_has_its_time_from_then_on(alone: Lane) -> None:
@@ -183,7 +183,7 @@ def test_who_begins_to_release_by_hand_has_its_time_from_then_on(alone: Lane) ->
     pass_time(alone, DAY - 10)
     update_reader_group(alone.database, group.name, release="manual", request_id=unique("u"))
     pass_time(alone, DAY - 10)
-    assert decide(alone)["left_out"] == []
+    assert decide(alone)["timed_out"] == []
 
 
 def test_a_group_whose_readers_return_too_late_is_told_what_it_lost(alone: Lane) -> None:
@@ -195,7 +195,7 @@ def test_a_group_whose_readers_return_too_late_is_told_what_it_lost(alone: Lane)
     update_reader_group(alone.database, late.name, on_gap="skip", request_id=unique("update"))
     alone.append({"1.0": 2})
     assert late.reader().must_open().events == 2
-    assert decide(alone)["left_out"] == []
+    assert decide(alone)["timed_out"] == []
 
 
 def test_who_becomes_a_subscriber_has_its_time_from_then_on(alone: Lane) -> None:
@@ -203,4 +203,4 @@ def test_who_becomes_a_subscriber_has_its_time_from_then_on(alone: Lane) -> None
     update_reader_group(alone.database, other.name, subscriber=False, request_id=unique("u"))
     pass_time(alone, 2 * DAY)
     update_reader_group(alone.database, other.name, subscriber=True, request_id=unique("u"))
-    assert decide(alone)["left_out"] == []
+    assert decide(alone)["timed_out"] == []

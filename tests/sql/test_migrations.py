@@ -76,16 +76,24 @@ def make_from_files(dsn: str, folder: Path = FOLDER) -> None:
         make(connection.execution_options(no_parameters=True))
 
 
+# Tables and columns that have another name since.
+RENAMED = {
+    "moved_stream": "capture_queue", "retention_due": "retention_queue", "tide": "sweep_count",
+    "overtaken": "truncated_past", "left_out": "timed_out",
+}  # fmt: skip
+
+
 def rows_of_tables(dsn: str) -> dict[str, list[dict[str, Any]]]:
-    """All rows of all tables, by the name of the table."""
+    """All rows of all tables, by the name of the table; all names are those of today."""
     tables = run(
         dsn,
         """SELECT format('%I.%I', schemaname, tablename), tablename FROM pg_tables
         WHERE schemaname IN ('weir', 'weir_internal') AND tablename <> 'alembic_version'""",
     )
     return {
-        name: [
-            row for (row,) in run(dsn, f"SELECT to_jsonb(t) FROM {table} t ORDER BY to_jsonb(t)")
+        RENAMED.get(name, name): [
+            {RENAMED.get(column, column): value for column, value in row.items()}
+            for (row,) in run(dsn, f"SELECT to_jsonb(t) FROM {table} t ORDER BY to_jsonb(t)")
         ]
         for table, name in tables
     }

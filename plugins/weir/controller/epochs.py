@@ -123,7 +123,7 @@ def next_epoch(
                 INSERT INTO segment_tail (stream_id, segment_id)
                 SELECT :stream_id, segment_id FROM made
             ), moved AS (
-                INSERT INTO moved_stream (stream_id) VALUES (:stream_id)
+                INSERT INTO capture_queue (stream_id) VALUES (:stream_id)
             ), entered AS (
                 INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at,
                                    splits, merges, sealed_events, sealed_bytes, cause, reason,

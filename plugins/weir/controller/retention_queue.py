@@ -17,7 +17,7 @@ def queueing(streams: str, at: str = "clock_timestamp()") -> str:
     `streams`: what follows FROM, rows with a `stream_id`. `at`: when the decision is due. Both are
     constants, never input.
     """
-    return f"""INSERT INTO retention_due (stream_id, due_at)
+    return f"""INSERT INTO retention_queue (stream_id, due_at)
             SELECT stream_id, {at} FROM {streams}"""  # noqa: S608 - constants
 
 
@@ -41,7 +41,7 @@ def due_streams(
     these streams, queued or not; all active streams if empty.
     """
     if names is None:
-        chosen = """s.stream_id IN (SELECT stream_id FROM retention_due
+        chosen = """s.stream_id IN (SELECT stream_id FROM retention_queue
                                     WHERE due_at <= clock_timestamp())
             AND (s.retained_at IS NULL OR s.retention_every IS NULL
                  OR s.retained_at + s.retention_every * interval '1 second' <= clock_timestamp())"""
@@ -61,6 +61,6 @@ def take_due(connection: Connection, stream_id: int) -> bool:
     """Take a locked stream from the queue before its decision; return whether it was queued."""
     return bool(
         connection.execute(
-            text("DELETE FROM retention_due WHERE stream_id = :s"), {"s": stream_id}
+            text("DELETE FROM retention_queue WHERE stream_id = :s"), {"s": stream_id}
         ).rowcount
     )

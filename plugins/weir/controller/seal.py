@@ -40,7 +40,7 @@ def _seal(connection: Connection, stream: LockedStream) -> list[int]:
             """WITH sealed AS (
                 UPDATE stream SET state = 'sealed', sealed_clock = :clock WHERE stream_id = :s
             ), retained AS (  -- retention never truncates a sealed stream
-                DELETE FROM retention_due WHERE stream_id = :s
+                DELETE FROM retention_queue WHERE stream_id = :s
             )
             UPDATE transaction SET state = 'aborted', ended_at = clock_timestamp(), staged = NULL
             WHERE stream_id = :s AND state = 'open' RETURNING transaction_number, attempt"""

@@ -113,7 +113,7 @@ def create_in(
                 INSERT INTO segment_tail (stream_id, segment_id)
                 SELECT stream_id, segment_id FROM first_segments
             ), moved AS (
-                INSERT INTO moved_stream (stream_id) SELECT stream_id FROM made
+                INSERT INTO capture_queue (stream_id) SELECT stream_id FROM made
             ), due AS (
                 {queueing("made")}
             )

@@ -48,8 +48,8 @@ class Decision:
     """What to do with a stream: the cut to truncate at (None: nothing), the rule, and the reason.
 
     `held_by`: the subscribers that prevent a further truncation (empty if a minimum would prevent
-    it anyway). `overtaken`: those that have not released everything that a maximum truncates.
-    `left_out`: those that had timed out.
+    it anyway). `truncated_past`: those that have not released everything that a maximum truncates.
+    `timed_out`: those that had timed out.
     """
 
     cut: StreamCut | None
@@ -57,8 +57,8 @@ class Decision:
     reason: str
     bound: StreamCut | None = None
     held_by: tuple[str, ...] = ()
-    overtaken: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    truncated_past: tuple[str, ...] = ()
+    timed_out: tuple[str, ...] = ()
     frees: Size = Size(0, 0)
 
 
@@ -112,16 +112,16 @@ def decide(s: Situation) -> Decision:
     elif choice.cut == s.head:
         choice = _nothing(s, choice, held_by)
     cut, frees = choice.cut, Size(0, 0)
-    overtaken: tuple[str, ...] = ()
+    truncated_past: tuple[str, ...] = ()
     if cut is not None:
         before, after = s.till(s.head), s.till(cut)
         frees = Size(after.events - before.events, after.bytes - before.bytes)
         if bound is not None:
             behind = [name for name, one in released.items() if not at_or_before(cut, one)]
-            overtaken = tuple(sorted(behind))
+            truncated_past = tuple(sorted(behind))
     if choice.rule in ("min_age", "min_bytes", "too_little"):
         held_by = ()
-    return Decision(*choice, bound, held_by, overtaken, tuple(sorted(s.timed_out)), frees)
+    return Decision(*choice, bound, held_by, truncated_past, tuple(sorted(s.timed_out)), frees)
 
 
 def _holding(released: Mapping[str, StreamCut], bound: StreamCut) -> tuple[str, ...]:

@@ -286,7 +286,7 @@ def _end(
     )
     connection.execute(
         text(
-            """UPDATE installation SET tide = greatest(tide, :swept) + 1,
+            """UPDATE installation SET sweep_count = greatest(sweep_count, :swept) + 1,
                 incarnation = :incarnation  -- as it was found: one that came since may know less"""
         ),
         {"swept": swept, "incarnation": incarnation},

@@ -14,7 +14,7 @@ _CAPTURE = text(
             OR l.recorded_at IS NULL
             OR n.now > l.recorded_at + coalesce(s.cuts_every, 0) * interval '1 second'
             AS turn, n.now
-        FROM (SELECT DISTINCT stream_id FROM moved_stream) m
+        FROM (SELECT DISTINCT stream_id FROM capture_queue) m
         JOIN stream s USING (stream_id)
         CROSS JOIN LATERAL (SELECT clock_timestamp() AS now OFFSET 0) n
         LEFT JOIN LATERAL (
@@ -22,7 +22,7 @@ _CAPTURE = text(
             WHERE r.stream_id = s.stream_id ORDER BY r.recorded_at DESC LIMIT 1) l
             ON true
     ), seen AS (
-        DELETE FROM moved_stream m USING moved w
+        DELETE FROM capture_queue m USING moved w
         WHERE m.stream_id = w.stream_id AND w.turn
     ), made AS (
         INSERT INTO stream_cut (stream_id, recorded_at, clock, cut, events, bytes)

@@ -85,8 +85,8 @@ def _delete(connection: Connection, stream_id: int) -> int:
             shard AS (DELETE FROM segment WHERE stream_id = :s),
             generation AS (DELETE FROM epoch WHERE stream_id = :s),
             record AS (DELETE FROM stream_cut WHERE stream_id = :s),
-            moved AS (DELETE FROM moved_stream WHERE stream_id = :s),
-            due AS (DELETE FROM retention_due WHERE stream_id = :s),
+            moved AS (DELETE FROM capture_queue WHERE stream_id = :s),
+            due AS (DELETE FROM retention_queue WHERE stream_id = :s),
             decision AS (DELETE FROM retention_decision WHERE stream_id = :s),
             columns AS (DELETE FROM stream_schema WHERE stream_id = :s),
             ended AS (

@@ -107,7 +107,7 @@ def _retain_one(
             freed = move_head(connection, stream, decision.cut)
     if not dry_run:
         _record(connection, stream, inputs, decision, lost)
-    for name in decision.left_out:
+    for name in decision.timed_out:
         log.warning("subscriber %s of stream %s has timed out and holds nothing back any more",
                     name, stream.name)  # fmt: skip
     warn_of_lost(stream, lost, decision.reason)
@@ -117,7 +117,7 @@ def _retain_one(
         "reason": decision.reason,
         "cut": decision.cut.to_json() if decision.cut else None,
         "held_by": list(decision.held_by),
-        "left_out": list(decision.left_out),
+        "timed_out": list(decision.timed_out),
         "lost": lost,
         **freed.__dict__,
     }
@@ -176,18 +176,18 @@ def _record(
         text(
             f"""WITH made AS (
                 INSERT INTO retention_decision (stream_id, decided_at, rule, reason, head, bound,
-                    cut, held_by, overtaken, left_out, lost, events, bytes)
+                    cut, held_by, truncated_past, timed_out, lost, events, bytes)
                 SELECT :s, clock_timestamp(), :rule, :reason, CAST(:head AS jsonb),
                     CAST(:bound AS jsonb), CAST(:cut AS jsonb), CAST(:held_by AS text[]),
-                    CAST(:overtaken AS text[]), CAST(:left_out AS text[]), CAST(:lost AS jsonb),
+                    CAST(:truncated_past AS text[]), CAST(:timed_out AS text[]), CAST(:lost AS jsonb),
                     :events, :bytes
                 WHERE CAST(:cut AS jsonb) IS NOT NULL OR NOT EXISTS (
-                    SELECT FROM (SELECT rule, reason, bound, held_by, left_out
+                    SELECT FROM (SELECT rule, reason, bound, held_by, timed_out
                                  FROM retention_decision
                                  WHERE stream_id = :s ORDER BY decided_at DESC LIMIT 1) l
                     WHERE l.rule = :rule AND l.reason = :reason
                       AND l.held_by = CAST(:held_by AS text[])
-                      AND l.left_out = CAST(:left_out AS text[])
+                      AND l.timed_out = CAST(:timed_out AS text[])
                       AND l.bound IS NOT DISTINCT FROM CAST(:bound AS jsonb))
             ), passed AS (
                 DELETE FROM stream_cut WHERE stream_id = :s
@@ -205,8 +205,8 @@ def _record(
             "bound": json.dumps(decision.bound.to_json()) if decision.bound else None,
             "cut": cut,
             "held_by": list(decision.held_by),
-            "overtaken": list(decision.overtaken),
-            "left_out": list(decision.left_out),
+            "truncated_past": list(decision.truncated_past),
+            "timed_out": list(decision.timed_out),
             "lost": json.dumps(lost),
             "events": decision.frees.events,
             "bytes": decision.frees.bytes,

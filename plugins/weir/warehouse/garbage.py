@@ -60,7 +60,7 @@ def sweep(
 def _count_sweep(connection: Connection) -> int:
     return int(
         connection.execute(
-            text("UPDATE installation SET tide = tide + 1 RETURNING tide")
+            text("UPDATE installation SET sweep_count = sweep_count + 1 RETURNING sweep_count")
         ).scalar_one()
     )
 

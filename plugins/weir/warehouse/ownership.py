@@ -152,10 +152,10 @@ def read_installation(database: Database) -> Installation:
         lambda c: c.execute(
             text(
                 """SELECT installation_id, NOT EXISTS (
-                    SELECT FROM transaction WHERE state = 'committed') AS new, tide,
+                    SELECT FROM transaction WHERE state = 'committed') AS new, sweep_count,
                     incarnation <> incarnation() AS moved
                 FROM installation"""
             )
         ).one()
     )
-    return Installation(str(row.installation_id), row.new, row.tide, row.moved)
+    return Installation(str(row.installation_id), row.new, row.sweep_count, row.moved)

@@ -5,7 +5,7 @@ CREATE SCHEMA weir_staging;
 CREATE TABLE weir_internal.installation (
     installation_id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    tide bigint NOT NULL DEFAULT 0,
+    sweep_count bigint NOT NULL DEFAULT 0,
     incarnation text NOT NULL,
     one boolean NOT NULL DEFAULT true UNIQUE CHECK (one)
 );
@@ -222,22 +222,22 @@ CREATE TABLE weir_internal.retention_decision (
     bound jsonb,
     cut jsonb,
     held_by text[] NOT NULL,
-    overtaken text[] NOT NULL DEFAULT '{}',
-    left_out text[] NOT NULL DEFAULT '{}',
+    truncated_past text[] NOT NULL DEFAULT '{}',
+    timed_out text[] NOT NULL DEFAULT '{}',
     lost jsonb NOT NULL DEFAULT '{}',
     events bigint NOT NULL,
     bytes bigint NOT NULL,
     PRIMARY KEY (stream_id, decided_at)
 );
 
-CREATE TABLE weir_internal.moved_stream (stream_id bigint NOT NULL);
+CREATE TABLE weir_internal.capture_queue (stream_id bigint NOT NULL);
 
-CREATE TABLE weir_internal.retention_due (
+CREATE TABLE weir_internal.retention_queue (
     stream_id bigint NOT NULL,
     due_at timestamptz NOT NULL
 );
-CREATE INDEX retention_due_by_time ON weir_internal.retention_due (due_at);
-CREATE INDEX retention_due_by_stream ON weir_internal.retention_due (stream_id);
+CREATE INDEX retention_queue_by_time ON weir_internal.retention_queue (due_at);
+CREATE INDEX retention_queue_by_stream ON weir_internal.retention_queue (stream_id);
 
 CREATE TABLE weir_internal.reader_group (
     group_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -416,8 +416,8 @@ ALTER TABLE weir_internal.data_file ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.time_index ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_id SET STATISTICS 0;
-ALTER TABLE weir_internal.moved_stream ALTER COLUMN stream_id SET STATISTICS 0;
-ALTER TABLE weir_internal.retention_due ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.capture_queue ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.retention_queue ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.reader_group_stream ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.reader_group_segment ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.reader_group_pin ALTER COLUMN stream_id SET STATISTICS 0;

@@ -34,7 +34,7 @@ ALTER TABLE weir_internal.stream ADD COLUMN stream_name text NOT NULL
 DROP INDEX weir_internal.stream_by_name;
 CREATE INDEX stream_by_name ON weir_internal.stream (stream_name) WHERE state <> 'deleted';
 
--- When a batch ended that was not committed, nobody recorded.
+-- The last layout did not record when a batch ended that was not committed.
 ALTER TABLE weir_internal.reader_batch ADD COLUMN ended_at timestamptz;
 UPDATE weir_internal.reader_batch SET ended_at = coalesce(committed_at, opened_at)
 WHERE state <> 'open';
@@ -42,6 +42,18 @@ ALTER TABLE weir_internal.reader_batch
     ADD CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL));
 DROP INDEX weir_internal.reader_batch_ended;
 CREATE INDEX reader_batch_ended ON weir_internal.reader_batch (ended_at) WHERE state <> 'open';
+
+ALTER TABLE weir_internal.installation RENAME tide TO sweep_count;
+ALTER TABLE weir_internal.moved_stream RENAME TO capture_queue;
+ALTER TABLE weir_internal.retention_due RENAME TO retention_queue;
+ALTER INDEX weir_internal.retention_due_by_time RENAME TO retention_queue_by_time;
+ALTER INDEX weir_internal.retention_due_by_stream RENAME TO retention_queue_by_stream;
+ALTER TABLE weir_internal.retention_decision RENAME overtaken TO truncated_past;
+ALTER TABLE weir_internal.retention_decision RENAME left_out TO timed_out;
+ALTER VIEW weir.retention_decisions RENAME overtaken TO truncated_past;
+ALTER VIEW weir.retention_decisions RENAME left_out TO timed_out;
+ALTER VIEW weir.retention_status RENAME left_out TO timed_out;
+ALTER VIEW weir.retention_status RENAME looked_at TO checked_at;
 
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check TO stream_fixed_has_no_target;
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check1 TO stream_target_has_factor;
