@@ -1,12 +1,11 @@
--- An append begins by one call and commits by one: what it locks, asks and writes is here, because
--- round trips and planning cost several times what running these statements does, and a function is
--- planned once per session. What must be said or done about an outcome is in weir.controller.
+-- An append begins with one call and commits with one. Its statements are in functions because round trips
+-- and planning cost several times as much as running them, and Postgres plans a function once per session.
+-- weir.controller turns outcomes into errors.
 --
--- Where others wait for the stream, too, its lock is not held until the disk has what was written: the
--- commit is not `durable` yet then, and the caller waits for that when the lock is free. What is
--- committed later is never there without what was committed earlier, also after a crash.
+-- If other sessions wait for the stream, the function releases its lock before the disk has the commit: it
+-- returns a result that is not `durable` yet, and the caller waits for the disk after the lock is free. After a
+-- crash no commit is there without those that were committed before it.
 
--- The active segments of a stream by key range, as columns.
 CREATE OR REPLACE FUNCTION weir_internal.active_tails(in_stream_id bigint)
 RETURNS TABLE (ids bigint[], lows double precision[], highs double precision[])
 LANGUAGE sql STABLE ROWS 1
@@ -18,9 +17,8 @@ AS $$
               WHERE o.stream_id = t.stream_id AND o.segment_id = t.segment_id OFFSET 0) g
           WHERE t.stream_id = in_stream_id ORDER BY g.key_low) a
 $$;
-COMMENT ON FUNCTION weir_internal.active_tails(bigint) IS 'For jobs: the active segments of a stream, as arrays.';
+COMMENT ON FUNCTION weir_internal.active_tails(bigint) IS 'The active segments of a stream, as arrays in the order of their keys.';
 
--- The first of some input files that another, committed append holds, and which that is.
 CREATE OR REPLACE FUNCTION weir_internal.held_input(in_stream_id bigint, in_number bigint, in_paths text[])
 RETURNS TABLE (path text, transaction_number bigint, source text, ended_at timestamptz)
 LANGUAGE sql STABLE ROWS 1
@@ -33,9 +31,10 @@ AS $$
         AND t.transaction_number = i.transaction_number AND t.state = 'committed'
     ORDER BY i.path, i.transaction_number LIMIT 1
 $$;
-COMMENT ON FUNCTION weir_internal.held_input(bigint, bigint, text[]) IS 'For jobs: a file that another append has appended.';
+COMMENT ON FUNCTION weir_internal.held_input(bigint, bigint, text[]) IS 'The first of some input files that another committed append has appended.';
 
--- Lock the stream, and open the transaction of this identity, or take it over under the next attempt.
+-- A transaction of the same writer and batch that is open is taken over with a new attempt, which fences the
+-- attempt before; one that was aborted begins anew.
 CREATE OR REPLACE FUNCTION weir_internal.begin_append(
     in_scope text, in_name text, in_writer_id text, in_batch_id text, in_fingerprint text,
     in_lease double precision, in_append_again boolean, in_source text,
@@ -122,10 +121,10 @@ BEGIN
     WHERE v.stream_id = s.stream_id AND v.version = s.schema_version;
     SELECT a.ids, a.lows, a.highs INTO ids, lows, highs FROM weir_internal.active_tails(s.stream_id) a;
 END $$;
-COMMENT ON FUNCTION weir_internal.begin_append(text, text, text, text, text, double precision, boolean, text, text[], bigint[]) IS 'For jobs: opens the transaction of an append.';
+COMMENT ON FUNCTION weir_internal.begin_append(text, text, text, text, text, double precision, boolean, text, text[], bigint[]) IS 'Locks a stream and opens the transaction of an append, or begins its next attempt.';
 
--- Give the files of an append, which come in the order of their rows, offsets behind the tails of a
--- locked stream, and issue the clock. Whatever stands against it is the outcome, and nothing is done.
+-- The files come in the order of their rows. Each gets offsets after the tail of its segment, and the commit
+-- gets the next clock. If something prevents the commit, the outcome says what, and nothing is changed.
 CREATE OR REPLACE FUNCTION weir_internal.place_append(
     in_stream_id bigint, in_number bigint, in_attempt integer, in_version integer,
     in_segments bigint[], in_events bigint[], in_bytes bigint[], in_first bigint[],
@@ -143,7 +142,7 @@ DECLARE
     issued bigint;
     total_events bigint := 0;
     total_bytes bigint := 0;
-    targets bigint[] := in_segments;  -- per file the active segment that it goes to
+    targets bigint[] := in_segments;  -- per file the active segment that gets it
 BEGIN
     SELECT * INTO s FROM weir_internal.stream o WHERE o.stream_id = in_stream_id AND o.state <> 'deleted';
     SELECT * INTO t FROM weir_internal.transaction o
@@ -164,7 +163,7 @@ BEGIN
         SELECT FROM unnest(in_segments) AS w (segment_id) WHERE NOT EXISTS (
             SELECT FROM weir_internal.segment_tail o
             WHERE o.stream_id = in_stream_id AND o.segment_id = w.segment_id)) THEN
-        -- Some that were written to are sealed: into which active segment does each range fall?
+        -- A scale sealed segments that the append wrote to: find the active segment of each range.
         SELECT * INTO a FROM weir_internal.active_tails(in_stream_id);
         targets := array(
             SELECT CASE WHEN g.key_high <= a.highs[g.place] THEN a.ids[g.place] END
@@ -239,9 +238,8 @@ BEGIN
     outcome := 'committed'; clock := issued; events := total_events; bytes := total_bytes;
     rejected := in_rejected; files := cardinality(in_paths);
 END $$;
-COMMENT ON FUNCTION weir_internal.place_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint) IS 'For jobs: makes the files of an append visible.';
+COMMENT ON FUNCTION weir_internal.place_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint) IS 'Makes the files of an append to a locked stream visible.';
 
--- The same for a stream that is not locked yet.
 CREATE OR REPLACE FUNCTION weir_internal.commit_append(
     in_stream_id bigint, in_number bigint, in_attempt integer, in_version integer,
     in_segments bigint[], in_events bigint[], in_bytes bigint[], in_first bigint[],
@@ -263,4 +261,4 @@ BEGIN
     FROM weir_internal.place_append(in_stream_id, in_number, in_attempt, in_version, in_segments, in_events,
         in_bytes, in_first, in_last, in_paths, in_fenced, in_rejected_files, in_rejected);
 END $$;
-COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint) IS 'For jobs: locks a stream and makes the files of an append visible.';
+COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint) IS 'Locks a stream and makes the files of an append visible.';

@@ -1,4 +1,4 @@
--- A stream cut as rows; event_offset is null for a future segment.
+-- event_offset is null for a future segment.
 CREATE OR REPLACE FUNCTION weir_internal.cut_entries(cut jsonb)
 RETURNS TABLE (segment_id bigint, event_offset bigint)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 32
@@ -9,9 +9,9 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.cut_entries(jsonb) IS 'The entries of a stream cut, one row per segment.';
 
--- A stream cut as rows with the key ranges of its segments; an error names what is no entry of a cut,
--- or a segment that the stream doesn't have. (OFFSET 0: an index probe per entry, whatever Postgres
--- believes of the average stream; else it may read all segments of a long history.)
+-- Raises an error that names an invalid entry, or a segment that the stream does not have. With OFFSET 0
+-- Postgres reads one index entry per entry of the cut. Without it, Postgres estimates by the average stream, and
+-- may read all segments of a long history.
 CREATE OR REPLACE FUNCTION weir_internal.cut_segments(in_stream_id bigint, cut jsonb)
 RETURNS TABLE (segment_id bigint, event_offset bigint, key_low double precision,
                key_high double precision, creation_epoch integer, sealed_epoch integer,
@@ -55,10 +55,9 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.cut_segments(bigint, jsonb) IS 'The entries of a stream cut with their segments.';
 
--- The front of a cut (weir.stream_cut): at every key the oldest of its segments. As arrays, so that
--- it can be asked again and again: the owner at a key is owners[width_bucket(key, keys)], a search by
--- halves. Where there is none it is the largest number there is, not null: an array without nulls is
--- read at once.
+-- The front of a cut is the oldest of its segments at every key. It is an array so that many lookups are fast:
+-- the owner at a key is owners[width_bucket(key, keys)], a binary search. At keys without a segment the owner is
+-- the largest bigint, because Postgres reads arrays without nulls faster.
 CREATE OR REPLACE FUNCTION weir_internal.front(segment_ids bigint[], key_lows double precision[], key_highs double precision[])
 RETURNS TABLE (keys double precision[], owners bigint[])
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
@@ -85,7 +84,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.front(bigint[], double precision[], double precision[]) IS 'At every key the oldest of some segments: owners[width_bucket(key, keys)].';
 
--- The front of a cut, with the offset up to which its owner is read at each key: 0 where it is future.
+-- offsets: at each key the offset up to which its owner is read; 0 for a future segment.
 CREATE OR REPLACE FUNCTION weir_internal.front(in_stream_id bigint, cut jsonb)
 RETURNS TABLE (keys double precision[], owners bigint[], offsets bigint[])
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
@@ -102,8 +101,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.front(bigint, jsonb) IS 'At every key the oldest segment of a cut, owners[width_bucket(key, keys)], and up to where it is read.';
 
--- What a cut has passed, in one place: of a segment that begins at a key everything, if the front is
--- newer there; what lies before the offset, if it is the front; nothing, if the front is older.
+-- The rule of what a cut has passed: if its front is newer at the key where a segment begins, all of the
+-- segment; if the segment is the front, the events before the offset; if the front is older, nothing.
 CREATE OR REPLACE FUNCTION weir_internal.has_passed(keys double precision[], owners bigint[], offsets bigint[],
     key_low double precision, segment_id bigint, till bigint) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -112,14 +111,14 @@ RETURN owners[width_bucket(key_low, keys)] > segment_id
        AND offsets[width_bucket(key_low, keys)] >= till;
 COMMENT ON FUNCTION weir_internal.has_passed(double precision[], bigint[], bigint[], double precision, bigint, bigint) IS 'Whether a cut, given by its front, has passed a segment up to an offset.';
 
--- The same for all of a segment at once.
+-- The rule of has_passed for all offsets of a segment.
 CREATE OR REPLACE FUNCTION weir_internal.passed_till(keys double precision[], owners bigint[], offsets bigint[],
     key_low double precision, segment_id bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN owners[width_bucket(key_low, keys)] > segment_id THEN 9223372036854775807
             WHEN owners[width_bucket(key_low, keys)] = segment_id
             THEN offsets[width_bucket(key_low, keys)] ELSE 0 END;
-COMMENT ON FUNCTION weir_internal.passed_till(double precision[], bigint[], bigint[], double precision, bigint) IS 'Up to which offset a cut, given by its front, has passed a segment; the largest number there is for all of it.';
+COMMENT ON FUNCTION weir_internal.passed_till(double precision[], bigint[], bigint[], double precision, bigint) IS 'The offset up to which a cut, given by its front, has passed a segment; 9223372036854775807 if it has passed all of it.';
 
 CREATE OR REPLACE FUNCTION weir_internal.first_behind(in_stream_id bigint, cut jsonb, other jsonb) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
@@ -130,17 +129,17 @@ AS $$
     WHERE e.event_offset IS NOT NULL
       AND weir_internal.has_passed(f.keys, f.owners, f.offsets, e.key_low, e.segment_id, e.event_offset + 1)
 $$;
-COMMENT ON FUNCTION weir_internal.first_behind(bigint, jsonb, jsonb) IS 'The first segment of the second cut of which the first has read more: why it is not at or before it; null when it is.';
+COMMENT ON FUNCTION weir_internal.first_behind(bigint, jsonb, jsonb) IS 'The first segment of the second cut of which the first cut has read more; null if the first cut is at or before the second.';
 
 CREATE OR REPLACE FUNCTION weir_internal.at_or_before(in_stream_id bigint, cut jsonb, other jsonb) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$ SELECT weir_internal.first_behind(in_stream_id, cut, other) IS NULL $$;
-COMMENT ON FUNCTION weir_internal.at_or_before(bigint, jsonb, jsonb) IS 'Whether everything that the first cut has passed the second has passed too.';
+COMMENT ON FUNCTION weir_internal.at_or_before(bigint, jsonb, jsonb) IS 'Whether the second cut has passed everything that the first cut has passed.';
 
--- The join of two valid cuts: what at least one of them has passed. At every key it is the newer of
--- their fronts (see front); a segment that is the front over a part of its range only is future. Every
--- step groups or sorts, and none compares segments in pairs: two cuts of thousands take no square.
--- Two cuts of the same segments, as most are, have the same front: then only offsets differ.
+-- Of two valid cuts. At every key the front of the join is the newer of their two fronts (see front). A segment
+-- that is the front over only a part of its range is future. Each step groups or sorts, and none compares pairs of
+-- segments, so that two cuts of thousands of segments do not take quadratic time. Most pairs of cuts have the same
+-- segments: then the fronts are equal, and only the offsets differ.
 CREATE OR REPLACE FUNCTION weir_internal.join_cuts(in_stream_id bigint, cut jsonb, other jsonb) RETURNS jsonb
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -189,10 +188,10 @@ BEGIN
                         ELSE '"future"'::jsonb END ORDER BY k.segment_id)
         FROM kept k);
 END $$;
-COMMENT ON FUNCTION weir_internal.join_cuts(bigint, jsonb, jsonb) IS 'The cut of what at least one of two cuts has passed.';
+COMMENT ON FUNCTION weir_internal.join_cuts(bigint, jsonb, jsonb) IS 'The cut that has passed what at least one of two cuts has passed.';
 
--- The lower bound of valid cuts: what all of them have passed. Its front is that of all their segments
--- together; one that is the front over a part of its range only is future.
+-- Of valid cuts. The front of the meet is the front of all their segments together. A segment that is the front
+-- over only a part of its range is future.
 CREATE OR REPLACE FUNCTION weir_internal.meet_cuts(in_stream_id bigint, cuts jsonb[]) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -220,10 +219,10 @@ AS $$
                ORDER BY e.segment_id)
     FROM entry e JOIN owner o USING (segment_id) CROSS JOIN front f
 $$;
-COMMENT ON FUNCTION weir_internal.meet_cuts(bigint, jsonb[]) IS 'The cut of what all of several cuts have passed.';
+COMMENT ON FUNCTION weir_internal.meet_cuts(bigint, jsonb[]) IS 'The cut that has passed what all of several cuts have passed.';
 
--- PDP-32's overlay of the truncation record. In the usual case the whole head lies before the
--- segments (no segment of the head is newer than one of theirs): then only offsets are laid over.
+-- PDP-32's overlay of the truncation record. Usually every segment of the head is older than those of the cut:
+-- then the cut is later everywhere.
 CREATE OR REPLACE FUNCTION weir_internal.readable_cut(in_stream_id bigint, in_cut jsonb, in_head jsonb) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -235,9 +234,8 @@ AS $$
         ELSE weir_internal.join_cuts(in_stream_id, in_cut, in_head)
     END
 $$;
-COMMENT ON FUNCTION weir_internal.readable_cut(bigint, jsonb, jsonb) IS 'A cut, or the head where that is later.';
+COMMENT ON FUNCTION weir_internal.readable_cut(bigint, jsonb, jsonb) IS 'The join of a cut and the head: the cut, or the head where that is later.';
 
--- Where the next event of every active segment goes.
 CREATE OR REPLACE FUNCTION weir_internal.tail_cut(in_stream_id bigint) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -246,8 +244,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.tail_cut(bigint) IS 'The tail of a stream as a cut.';
 
--- The rules of weir.stream_cut.check_valid once more, where a person may give a cut; a test holds them
--- together. What Weir has recorded is valid, and is not checked again.
+-- The rules of weir.model.stream_cut.check_valid for cuts that a person gives in SQL; a test compares the two. Cuts
+-- that Weir recorded are valid, and are not checked again.
 CREATE OR REPLACE FUNCTION weir_internal.valid_cut(in_stream_id bigint, cut jsonb) RETURNS jsonb
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -293,7 +291,7 @@ BEGIN
         RAISE EXCEPTION 'the stream cut has no segment for the keys [%, %); add the segment to read next there, as future if the cut lists one of its predecessors.',
             wrong.low, wrong.high USING ERRCODE = 'WEIR2', DETAIL = 'cut_has_gap';
     END IF;
-    -- What lies between two segments of a cut was created when the older was sealed, or later.
+    -- A segment between two segments of a cut was created when the older one was sealed, or later.
     WITH listed AS MATERIALIZED (
         SELECT min(c.sealed_epoch) AS oldest, max(c.creation_epoch) AS newest
         FROM weir_internal.cut_segments(in_stream_id, cut) c

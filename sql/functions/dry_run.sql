@@ -1,4 +1,4 @@
--- The rules of weir.retention.decision once more, for whoever has only SQL; a test holds them together.
+-- The rules of weir.model.retention_decision for people who have only SQL; a test compares the two.
 CREATE OR REPLACE FUNCTION weir_internal.beyond_limit(in_stream weir_internal.stream, in_limit text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -16,13 +16,13 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.beyond_limit(weir_internal.stream, text) IS 'What exceeds a limit (min_age, min_bytes, max_age, max_bytes) of a stream, in words.';
 
--- Where several share the bound, those of whom none has released less than another.
+-- If several subscribers share the bound, these are the ones that have released no more than any other.
 CREATE OR REPLACE FUNCTION weir_internal.holding(in_stream_id bigint, in_released jsonb, in_bound jsonb) RETURNS text[]
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
     WITH c AS MATERIALIZED (
         SELECT r.value AS cut, array_agg(r.key) AS names FROM jsonb_each(in_released) r GROUP BY r.value
-    ), candidate AS MATERIALIZED (  -- while one stands at the bound itself, no other holds it alone
+    ), candidate AS MATERIALIZED (  -- if one released exactly the bound, no other prevents more alone
         SELECT * FROM c
         WHERE c.cut = in_bound OR NOT EXISTS (SELECT FROM c o WHERE o.cut = in_bound)
     ), alone AS MATERIALIZED (
@@ -40,7 +40,7 @@ AS $$
     SELECT coalesce(array_agg(n.name ORDER BY n.name COLLATE "C"), '{}')
     FROM holding h CROSS JOIN LATERAL unnest(h.names) AS n (name)
 $$;
-COMMENT ON FUNCTION weir_internal.holding(bigint, jsonb, jsonb) IS 'Without which of the subscribers (what each has released, by name) the bound of all would lie further on.';
+COMMENT ON FUNCTION weir_internal.holding(bigint, jsonb, jsonb) IS 'The subscribers (of those whose released cuts are given by name) without which the lower bound of all would be later.';
 
 CREATE OR REPLACE FUNCTION weir.retention_dry_run(stream text)
 RETURNS TABLE (rule text, reason text, cut jsonb, bound jsonb, events bigint, bytes bigint,
@@ -71,7 +71,7 @@ BEGIN
     held_by := '{}';
     timed_out := '{}';
     lost := '{}';
-    IF s.state <> 'active' THEN  -- which weir_retention leaves as it is
+    IF s.state <> 'active' THEN  -- weir_retention does not change it
         rule := s.state;
         reason := 'the stream is ' || s.state || ', which is kept as it is';
         RETURN NEXT;
@@ -148,7 +148,7 @@ BEGIN
                 RETURN;
             END IF;
         END IF;
-        -- Measured where the subscribers alone would leave it: what only a minimum keeps exceeds nothing.
+        -- Measured from the subscribers' bound: what only a minimum keeps does not exceed the maximum.
         wanted := coalesce(bound, s.head);
         IF l -> 'past_max_age' IS NOT NULL
                 AND NOT weir_internal.at_or_before(sid, l -> 'past_max_age' -> 'cut', wanted) THEN
@@ -200,4 +200,4 @@ BEGIN
     END IF;
     RETURN NEXT;
 END $$;
-COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would decide now: the rule and why, the new head (null: nothing is to do), the bound of the subscribers, what would be freed, who holds more back, who has timed out, and who would lose how many events that it has not read. A sealed stream is left as it is: the rule is sealed.';
+COMMENT ON FUNCTION weir.retention_dry_run(text) IS 'What weir_retention would decide now: the rule and the reason, the new head (null: nothing would be truncated), the bound of the subscribers, how much would be truncated, which subscribers prevent more, which have timed out, and how many unread events each subscriber would lose. Retention does not change a sealed stream: the rule is sealed.';

@@ -1,9 +1,8 @@
--- Each reason to keep a file is a cut that has not passed it, asked by its front (see has_passed). What
--- comes of all of them together is for retention_dry_run to say. A file's path begins with the number
--- of its stream, so it can be asked about by its path alone, also with the warehouse in front of it. A
--- folder asks about all that is in it. Files are asked about by segment: between two places of a segment
--- where some cut stands, all files are kept for the same reasons, so that a million files have the
--- reasons of a few places.
+-- Each reason to keep a file is a cut that has not passed the file (see has_passed). retention_dry_run decides
+-- what follows from all reasons together. The path of a file begins with the id of its stream, so the path alone
+-- identifies the file, with or without the warehouse before it. The path of a folder stands for all files in it.
+-- Between two offsets of a segment at which a cut ends, all files are kept for the same reasons. So the reasons are
+-- computed per such place, a few for a million files.
 CREATE OR REPLACE FUNCTION weir.why_kept(stream text, path text DEFAULT NULL)
 RETURNS TABLE (file text, segment text, start_offset bigint, events bigint, bytes bigint,
                why text)
@@ -59,7 +58,7 @@ AS $$
         CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
             SELECT o.segment_id, o.key_low FROM weir_internal.segment o
             WHERE o.stream_id = s.stream_id AND o.segment_id = h.segment_id OFFSET 0) g
-    ), place AS (  -- what lies behind it, up to the next one, has been passed by the same cuts
+    ), place AS (  -- the same cuts have passed everything from here to the next place
         SELECT h.segment_id, h.key_low, p.place
         FROM held h CROSS JOIN LATERAL (
             SELECT 0::bigint AS place
@@ -104,7 +103,7 @@ AS $$
                'transaction ' || t.transaction_number || ' of ' || t.source
                || ' writes it, and has not committed yet'
         FROM s CROSS JOIN asked a JOIN weir_internal.transaction t ON t.stream_id = s.stream_id AND t.state = 'open'
-        CROSS JOIN LATERAL (  -- as weir.warehouse names it
+        CROSS JOIN LATERAL (  -- the name that weir.warehouse gives it
             SELECT t.stream_id || '/_weir_tx=' || t.transaction_number || '/_weir_attempt='
                    || t.attempt || '/' AS folder) o
         WHERE why_kept.path IS NULL OR starts_with(a.path, o.folder)
@@ -122,7 +121,7 @@ AS $$
             SELECT CASE g.root WHEN '' THEN g.path ELSE rtrim(g.root, '/') || '/' || g.path END AS path
         ) p
         WHERE CASE WHEN why_kept.path IS NULL THEN g.stream_id = (SELECT s.stream_id FROM s)
-              -- Something in what was asked about, or a folder that holds it.
+              -- In the path that was asked about, or a folder that contains the path.
               ELSE EXISTS (SELECT FROM (VALUES (rtrim(p.path, '/') || '/'),
                                                (rtrim(g.path, '/') || '/')) AS dead (path)
                            WHERE starts_with(dead.path, a.path) OR starts_with(a.path, dead.path))
@@ -141,9 +140,8 @@ AS $$
         WHERE s.stream_name <> why_kept.stream) o ON true
     WHERE f.path IS NOT NULL OR why_kept.path IS NOT NULL
 $$;
-COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: each) is still there: who has not released it, which minimum keeps it, or what it waits for. With a path, of a file or a folder, as in data_files or whole, the stream may be null.';
+COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: each file) is still there: which subscriber has not released it, which minimum keeps it, or what it waits for. The path of a file or a folder is given as in data_files or in full; with it the stream may be null.';
 
--- How long before retention overtakes a subscriber somebody is warned.
 CREATE OR REPLACE FUNCTION weir_internal.warning_time(in_stream_id bigint) RETURNS interval
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -185,4 +183,4 @@ AS $$
         AND d.decided_at > s.now - interval '7 days'
     CROSS JOIN LATERAL jsonb_each_text(d.lost) l
 $$;
-COMMENT ON FUNCTION weir_internal.alerts_of(bigint) IS 'What somebody should look at in a stream: see the view retention_alerts.';
+COMMENT ON FUNCTION weir_internal.alerts_of(bigint) IS 'The alerts of a stream, as in the view retention_alerts.';

@@ -1,6 +1,6 @@
--- A batch may be at files that died while it was open, as long as its reader's lease, and a grace after
--- that: a reader that comes back so late, and an heir, plan it anew without them. While Postgres was away
--- nobody could renew a lease.
+-- A reader may read files that became garbage while its batch is open, as long as it has a lease, and for a grace
+-- period after that. A reader that returns later, or that takes the batch over, plans the batch again without
+-- them. A lease that expired while Postgres was down counts from the start of the server: no reader could renew it.
 CREATE OR REPLACE FUNCTION weir_internal.needing_batches(in_grace double precision)
 RETURNS TABLE (stream_id bigint, batch_id bigint, reader_group text, opened_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
@@ -13,12 +13,12 @@ AS $$
     WHERE b.state = 'open'
       AND greatest(r.lease_until, pg_postmaster_start_time()) + in_grace * interval '1 second' > clock_timestamp()
 $$;
-COMMENT ON FUNCTION weir_internal.needing_batches(double precision) IS 'The open batches, per stream of their group, whose readers are at work or were until so many seconds ago: what died while they were open is kept for them.';
+COMMENT ON FUNCTION weir_internal.needing_batches(double precision) IS 'The open batches, per stream of their group, whose readers have a lease or had one until so many seconds ago. Sweeps keep the files that became garbage while they were open.';
 
--- The first epoch that stays is the newest of these that nobody needs an older one than: the newest
--- creation epoch of the floor (the prefix sum of every cut from there on is in it or a later one),
--- the sealing of each segment of the floor, the epochs in which open transactions began, and the
--- last epoch before the history begins. A segment that was sealed by then tiles no epoch that stays.
+-- The first epoch to keep is the oldest of: the newest creation epoch of the floor (the prefix sums of all later
+-- cuts are in it or in a later epoch), the epochs in which segments of the floor were sealed, the epochs in which
+-- open transactions began, and the last epoch before the history that is to be kept. A segment that was sealed by
+-- then is part of no epoch that is kept.
 CREATE OR REPLACE FUNCTION weir_internal.prune_below(in_stream_id bigint, in_floor jsonb, in_history double precision)
 RETURNS TABLE (segments bigint, epochs bigint, index_entries bigint, decisions bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog ROWS 1
@@ -46,7 +46,7 @@ BEGIN
     DELETE FROM weir_internal.time_index i
     WHERE i.stream_id = in_stream_id AND i.segment_id = ANY (passed);
     GET DIAGNOSTICS index_entries = ROW_COUNT;
-    -- Of a segment that is partly passed the entry with the floor in it stays, and those after it.
+    -- Of a partly passed segment, keep the entry that contains the floor, and all after it.
     DELETE FROM weir_internal.time_index i USING weir_internal.cut_entries(in_floor) f
     WHERE i.stream_id = in_stream_id AND i.segment_id = f.segment_id AND i.clock < old_clock
       AND i.start_offset < (
@@ -66,4 +66,4 @@ BEGIN
     GET DIAGNOSTICS decisions = ROW_COUNT;
     RETURN NEXT;
 END $$;
-COMMENT ON FUNCTION weir_internal.prune_below(bigint, jsonb, double precision) IS 'For jobs: deletes the metadata of a locked stream that lies wholly below a cut and is older than so many seconds.';
+COMMENT ON FUNCTION weir_internal.prune_below(bigint, jsonb, double precision) IS 'Prunes the metadata of a locked stream that is below a cut and older than so many seconds. Returns how many rows were deleted.';

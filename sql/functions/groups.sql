@@ -1,5 +1,4 @@
--- A group's positions in a stream as a cut: what it has not read yet begins there. A segment kept
--- as completed (the end of a sealed stream) stands at its end, which is its next_offset.
+-- The position in a completed segment (the end of a sealed stream) is the end of the segment, its next_offset.
 CREATE OR REPLACE FUNCTION weir_internal.group_cut(in_group_id bigint, in_stream_id bigint) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -11,7 +10,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.group_cut(bigint, bigint) IS 'The positions of a reader group in a stream, as a cut.';
 
--- In the body of a query like a view, so that a group without an open batch costs one look.
+-- Postgres puts the body in place of a call, so that it costs one index probe if no batch is open.
 CREATE OR REPLACE FUNCTION weir_internal.held_segments(in_group_id bigint)
 RETURNS TABLE (batch_id bigint, stream_id bigint, segment_id bigint)
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -23,9 +22,9 @@ AS $$
         SELECT bound FROM jsonb_array_elements(b.rest) part, jsonb_array_elements(part) bound) h
     WHERE b.group_id = in_group_id AND b.state = 'open'
 $$;
-COMMENT ON FUNCTION weir_internal.held_segments(bigint) IS 'The segments that the open batches of a reader group read, and what was split off them: those it stands in, and successors that they run on into.';
+COMMENT ON FUNCTION weir_internal.held_segments(bigint) IS 'The segments that the open batches of a reader group read, with those that were split off them: segments in which the group has a position, and successors into which a batch continues.';
 
--- What a group has confirmed last. One that waited may be complete after a later one.
+-- The newest by creation: a checkpoint that waited may become complete after a later one.
 CREATE OR REPLACE FUNCTION weir_internal.last_checkpoint(in_group_id bigint)
 RETURNS TABLE (name text, created_at timestamptz, cuts jsonb)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1

@@ -1,5 +1,5 @@
--- Lock streams by id and by name, in the order of their ids, until the end of the transaction. What
--- comes back is as it is once the locks are held. FOR NO KEY UPDATE: see weir.controller.locks.
+-- In the order of their ids. The rows are read again after the locks were taken. FOR NO KEY UPDATE: see
+-- weir.controller.locks.
 CREATE OR REPLACE FUNCTION weir_internal.lock_streams(in_ids bigint[], in_scopes text[], in_names text[])
 RETURNS SETOF weir_internal.stream
 LANGUAGE plpgsql SET search_path = pg_catalog ROWS 1
@@ -14,7 +14,7 @@ BEGIN
             WHERE o.scope = w.scope AND o.name = w.name AND o.state <> 'deleted' OFFSET 0) n))
     ORDER BY stream_id FOR NO KEY UPDATE;
 END $$;
-COMMENT ON FUNCTION weir_internal.lock_streams(bigint[], text[], text[]) IS 'For jobs: the rows of streams, locked.';
+COMMENT ON FUNCTION weir_internal.lock_streams(bigint[], text[], text[]) IS 'The rows of streams, locked until the end of the transaction.';
 
 CREATE OR REPLACE FUNCTION weir_internal.lock_groups(in_stream_ids bigint[], in_group text, in_wait boolean)
 RETURNS void
@@ -37,11 +37,11 @@ BEGIN
         ORDER BY group_id FOR NO KEY UPDATE NOWAIT;
     END IF;
 END $$;
-COMMENT ON FUNCTION weir_internal.lock_groups(bigint[], text, boolean) IS 'For jobs: locks one reader group, or those that read streams; an error if another session has one and it is not to wait.';
+COMMENT ON FUNCTION weir_internal.lock_groups(bigint[], text, boolean) IS 'Locks one reader group, or all that read some streams. If it is not to wait and another session has a lock, it raises an error.';
 
--- Streams first, then groups. A group may be locked for long (by a commit that fills a table), and appends
--- wait for streams. So who has to wait for a group lets go of its streams, waits with nothing locked,
--- and starts over; if that is in vain for half a minute, it keeps them, so that its turn comes.
+-- Streams first, then groups. A commit that fills a table may lock its group for long, and appends wait for
+-- streams. So a session that has to wait for a group releases its locks on streams, waits without any lock, and
+-- begins again. After half a minute it waits with the streams locked, so that it succeeds in the end.
 CREATE OR REPLACE FUNCTION weir_internal.lock_streams_and_groups(in_ids bigint[], in_scopes text[], in_names text[],
                                              in_group text DEFAULT NULL)
 RETURNS SETOF weir_internal.stream
@@ -79,4 +79,4 @@ BEGIN
         END;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION weir_internal.lock_streams_and_groups(bigint[], text[], text[], text) IS 'For jobs: the rows of streams, locked together with one reader group, or with those that read them.';
+COMMENT ON FUNCTION weir_internal.lock_streams_and_groups(bigint[], text[], text[], text) IS 'The rows of streams, locked together with one reader group, or with all groups that read them.';

@@ -1,5 +1,5 @@
--- The functions below take a stream by its name. Three SQLSTATEs are Weir's own: WEIR1 for what is
--- not there, WEIR2 for what is wrong with an argument, WEIR4 for what was truncated.
+-- Weir's own SQLSTATEs: WEIR1 if something does not exist, WEIR2 if an argument is wrong, WEIR4 if events were
+-- truncated. The detail is the code of the error.
 CREATE OR REPLACE FUNCTION weir_internal.stream_id(stream text) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -20,7 +20,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.stream_id(text) IS 'The id of the stream that has this name now.';
 
--- A segment of a stream by its name, or an error that says that it has none.
 CREATE OR REPLACE FUNCTION weir_internal.segment_of(in_stream_id bigint, segment text) RETURNS weir_internal.segment
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -41,7 +40,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.segment_of(bigint, text) IS 'The row of a segment, by its name.';
 
--- The ids of the segments that an epoch created begin here, and end before first_segment_id(epoch + 1).
+-- The ids of an epoch's new segments are at least this, and less than first_segment_id(epoch + 1).
 CREATE OR REPLACE FUNCTION weir_internal.first_segment_id(epoch integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN epoch::bigint << 32;
@@ -52,14 +51,14 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (segment_id >> 32)::integer;
 COMMENT ON FUNCTION weir_internal.creation_epoch(bigint) IS 'The epoch that created a segment, from its id.';
 
--- A segment's id is creation epoch << 32 | number; people write number.epoch. Immutable to the last call
--- in it: only then Postgres puts the body in the place of a call, and finds the index segment_by_name.
+-- The id of a segment is creation epoch << 32 | number; people write number.epoch. This function and everything
+-- that it calls are immutable: only then Postgres puts its body in place of a call, and uses segment_by_name.
 CREATE OR REPLACE FUNCTION weir_internal.segment_name(segment_id bigint) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text;
 COMMENT ON FUNCTION weir_internal.segment_name(bigint) IS 'number.epoch of a segment id.';
 
--- What does not fit would be the id of another segment.
+-- Null also for numbers that are too large: their bits would be the id of another segment.
 CREATE OR REPLACE FUNCTION weir_internal.segment_id(segment_name text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN segment_name ~ '\A(0|[1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,9})\Z'
@@ -67,17 +66,17 @@ RETURN CASE WHEN segment_name ~ '\A(0|[1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,9})\Z'
                AND split_part(segment_name, '.', 2)::bigint <= 2147483647
         THEN split_part(segment_name, '.', 2)::bigint << 32
              | split_part(segment_name, '.', 1)::bigint END END;
-COMMENT ON FUNCTION weir_internal.segment_id(text) IS 'The id of a segment written number.epoch; null for what is not.';
+COMMENT ON FUNCTION weir_internal.segment_id(text) IS 'The id of a segment written number.epoch; null if it is not written so.';
 
--- Clocks are microseconds since 1970 UTC. Immutable to the last call in it: only then Postgres puts the
--- body in the place of a call, and finds the indexes by time. (To add to a timestamptz is not: where an
--- interval has days, it depends on the session's time zone.)
+-- Clocks are microseconds since 1970 UTC. This function and everything that it calls are immutable: only then Postgres
+-- puts its body in place of a call, and uses the indexes by time. (Adding to a timestamptz is not immutable: an
+-- interval with days depends on the time zone of the session.)
 CREATE OR REPLACE FUNCTION weir_internal.clock_time(clock bigint) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ('epoch'::timestamp + clock * interval '1 microsecond') AT TIME ZONE 'UTC';
 COMMENT ON FUNCTION weir_internal.clock_time(bigint) IS 'The time of a clock.';
 
--- An infinite time is one before or after all clocks.
+-- Infinite times become the smallest and largest clock.
 CREATE OR REPLACE FUNCTION weir_internal.time_clock(moment timestamptz) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN isfinite(moment) THEN (extract(epoch FROM moment) * 1000000)::bigint

@@ -9,4 +9,4 @@ RETURN (
         'weir_internal.installation'::regclass::oid)
     FROM pg_control_system() s, pg_control_checkpoint() c, pg_control_recovery() r, pg_database d
     WHERE d.datname = current_database());
-COMMENT ON FUNCTION weir_internal.incarnation() IS 'Which server, timeline and database this is: another one after a restore, a move or a failover.';
+COMMENT ON FUNCTION weir_internal.incarnation() IS 'The server, timeline, database and tables of this session. It changes with a restore, a move or a failover.';

@@ -1,7 +1,6 @@
--- U(from) less U(to), and the present segments of the second. A segment is in U of a cut if the cut's
--- front at its first key is as old as it is, or older (see front). What follows the first cut was
--- created by the epochs that sealed its segments, and so on, epoch by epoch: the cost is that of the
--- answer, and nothing is compared in pairs.
+-- U(from) minus U(to), and the present segments of the second cut. U of a cut has the segments at whose first key the
+-- front of the cut is not newer (see front). The segments after the first cut were created by the epochs that sealed
+-- its segments, and so on, epoch by epoch: the cost grows with the answer, and no pairs are compared.
 CREATE OR REPLACE FUNCTION weir_internal.segments_between(in_stream_id bigint, "from" jsonb, "to" jsonb)
 RETURNS TABLE (segment text, key_low double precision, key_high double precision,
                from_offset bigint, to_offset bigint, segment_id bigint)
@@ -61,7 +60,7 @@ BEGIN
     FROM found x LEFT JOIN first f USING (segment_id)
     ORDER BY x.segment_id;
 END $$;
-COMMENT ON FUNCTION weir_internal.segments_between(bigint, jsonb, jsonb) IS 'The same for a stream''s id and cuts that are known to be valid.';
+COMMENT ON FUNCTION weir_internal.segments_between(bigint, jsonb, jsonb) IS 'As weir.segments_between, for the id of a stream, and cuts that are known to be valid.';
 
 CREATE OR REPLACE FUNCTION weir.segments_between(stream text, "from" jsonb DEFAULT NULL, "to" jsonb DEFAULT NULL)
 RETURNS TABLE (segment text, key_low double precision, key_high double precision,
@@ -74,7 +73,7 @@ BEGIN
     RETURN QUERY SELECT * FROM weir_internal.segments_between(
         sid, weir_internal.valid_cut(sid, "from"), weir_internal.valid_cut(sid, "to"));
 END $$;
-COMMENT ON FUNCTION weir.segments_between(text, jsonb, jsonb) IS 'The segments to read from one cut (null: the head) to another (null: the tail), each with its first offset and the one to stop at.';
+COMMENT ON FUNCTION weir.segments_between(text, jsonb, jsonb) IS 'The segments to read from one cut (null: the head) to another (null: the tail), each with its first offset and the offset to stop at.';
 
 CREATE OR REPLACE FUNCTION weir.span(stream text, cut jsonb)
 RETURNS TABLE (segment text, epoch integer)
@@ -88,10 +87,9 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir.span(text, jsonb) IS 'Per segment of a cut the last epoch it lived in, up to the epoch of the newest of them (PDP-32).';
 
--- The next bounded cut (semantics 16). The distance is shared by the segments of the cut. A segment
--- that is at its end is left as soon as one of its successors waits for no unread predecessor; its
--- other successors become future. A successor gets its predecessors' shares, each divided by the
--- number of their successors.
+-- Semantics 16. The segments of the cut share the distance. A segment at its end is replaced by its successors as
+-- soon as one of them waits for no unread predecessor; the others become future. A successor gets the shares of its
+-- predecessors, each divided by the number of their successors.
 CREATE OR REPLACE FUNCTION weir_internal.next_cut(in_stream_id bigint, cut jsonb, distance bigint) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -148,7 +146,7 @@ AS $$
     )
     SELECT jsonb_object_agg(weir_internal.segment_name(l.segment_id), l.v ORDER BY l.segment_id) FROM listed l
 $$;
-COMMENT ON FUNCTION weir_internal.next_cut(bigint, jsonb, bigint) IS 'The same for a stream''s id, and a cut that is known to be valid and not truncated.';
+COMMENT ON FUNCTION weir_internal.next_cut(bigint, jsonb, bigint) IS 'As weir.next_cut, for the id of a stream, and a cut that is known to be valid and not truncated.';
 
 CREATE OR REPLACE FUNCTION weir.next_cut(stream text, cut jsonb, distance bigint) RETURNS jsonb
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
@@ -170,10 +168,10 @@ BEGIN
     END IF;
     RETURN weir_internal.next_cut(sid, cut, distance);
 END $$;
-COMMENT ON FUNCTION weir.next_cut(text, jsonb, bigint) IS 'The cut that lies about so many events after another: what to read next when that much is read at once.';
+COMMENT ON FUNCTION weir.next_cut(text, jsonb, bigint) IS 'The cut about so many events after another: what to read next if that much is read at once.';
 
--- Where the tail was at a time. A commit in flight may still get an earlier clock than now: a time
--- becomes an address only when it was closed first (closed_cut_at in weir.controller.queries).
+-- A commit in flight may still get a clock before now, so the answer for a recent time may change. Only
+-- closed_cut_at in weir.controller.queries makes sure that it does not.
 CREATE OR REPLACE FUNCTION weir.stream_cut_at(stream text, at timestamptz) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -188,8 +186,8 @@ AS $$
                        ORDER BY i.clock DESC LIMIT 1), 0) ORDER BY a.segment_id)
             FROM weir_internal.active_segments_at(
                 s.stream_id, weir_internal.epoch_at(s.stream_id, weir_internal.time_clock(at))) a), s.head)
-        -- The epoch of that time was pruned, but a segment of the head may be older than the first
-        -- epoch that is left. What was pruned lies below the head, so its segments decide alone.
+        -- The epoch of that time was pruned, but a segment of the head may be older than the first epoch that
+        -- is left. Everything pruned is below the head, so the segments of the head decide alone.
         ELSE coalesce((
             SELECT jsonb_object_agg(weir_internal.segment_name(h.segment_id), CASE
                     WHEN h.event_offset IS NULL THEN '"future"'
@@ -203,7 +201,7 @@ AS $$
     FROM weir_internal.stream s
     WHERE s.stream_id = weir_internal.stream_id(stream)
 $$;
-COMMENT ON FUNCTION weir.stream_cut_at(text, timestamptz) IS 'The cut that was the tail at a time, or the head where that is later: what was committed after the time begins there.';
+COMMENT ON FUNCTION weir.stream_cut_at(text, timestamptz) IS 'The cut that was the tail at a time, or the head if that is later. The events that were committed after the time begin there.';
 
 CREATE OR REPLACE FUNCTION weir.recorded_cut(stream text, at timestamptz)
 RETURNS TABLE (recorded_at timestamptz, cut jsonb, events bigint, bytes bigint)

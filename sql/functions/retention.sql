@@ -1,10 +1,10 @@
--- What a decision of retention rests on, as functions: planned once per session, and asked for by
--- the run and by people alike. The rules are in weir.retention.decision.
+-- What a decision of retention depends on. These are functions because Postgres plans a function once per session,
+-- and because both the run and people use them. The rules are in weir.model.retention_decision.
 
--- Semantics 11.4. Where a minimum is not set it counts as 0; ties go to the first. A stream that does
--- not move is not captured: if nothing came between the newest record that is too old and the moment
--- that is as old as the maximum, the tail of that moment is that record, not the next one. Nor is it
--- the next one when that was captured long after, as nothing was captured for a while.
+-- Semantics 11.4. A minimum that is not set counts as 0; of equal records the first is taken. A stream whose tail
+-- does not move is not captured. So if nothing was appended between the newest record that is too old and the time
+-- that is the maximum age ago, the tail at that time is that record, not the next one. The same is true if the next
+-- one was captured much later because nothing was captured for a while.
 CREATE OR REPLACE FUNCTION weir_internal.retention_limits(in_stream_id bigint, in_now timestamptz, in_bytes bigint)
 RETURNS TABLE (which text, recorded_at timestamptz, cut jsonb, bytes bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 5
@@ -76,14 +76,14 @@ BEGIN
         END IF;
     END IF;
 END $$;
-COMMENT ON FUNCTION weir_internal.retention_limits(bigint, timestamptz, bigint) IS 'The recorded cuts that stand for the limits of a stream''s retention at a time and a size of the stream: min_age and min_bytes may not be passed; what past_max_age has passed is too old, and within_max_age and within_max_bytes are where a maximum truncates.';
+COMMENT ON FUNCTION weir_internal.retention_limits(bigint, timestamptz, bigint) IS 'The recorded cuts that stand for the limits of a stream at a time and a size of the stream: retention may not pass min_age and min_bytes; what past_max_age has passed is too old; within_max_age and within_max_bytes are where a maximum truncates.';
 
--- A subscriber with something unread has this long from the last activity of its readers, or from
--- when there was first something to read, whichever is later; and while a reader is at work, at least
--- until its lease runs out, as nobody says so when it dies. While Postgres is away no lease can be
--- renewed: those that ran out meanwhile last until their readers had time to come back. One that
--- releases by hand has this long from its last release (PDP-47), or from when there was first something
--- to release: what its readers do frees nothing.
+-- The time-out of a subscriber with unread events begins with the last activity of its readers, or when the first
+-- of the unread events was committed, whichever is later. It does not end before the lease of a reader with an open
+-- batch, because a reader that dies cannot report it. No reader can renew its lease while Postgres is down: leases
+-- that expired meanwhile count until their readers had time to return. The time-out of a subscriber that releases
+-- manually begins with its last release (PDP-47), or when there was first something to release, because its readers'
+-- activity releases nothing.
 CREATE OR REPLACE FUNCTION weir_internal.times_out_at(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -115,10 +115,10 @@ BEGIN
          FROM weir_internal.reader_batch b JOIN weir_internal.reader r USING (group_id, reader_id)
          WHERE b.group_id = in_group_id AND b.state = 'open' AND r.token = b.token)) END;
 END $$;
-COMMENT ON FUNCTION weir_internal.times_out_at(bigint, bigint) IS 'When a subscriber holds nothing of a stream back any more; null: not while nothing is unread, or it has no time-out.';
+COMMENT ON FUNCTION weir_internal.times_out_at(bigint, bigint) IS 'When retention stops waiting for a subscriber of a stream; null while nothing is unread, or if it has no time-out.';
 
--- A subscriber that stops for good and has released all up to its end (or lost it) needs nothing more:
--- what comes after it is for the others. If all have, what at least one of them has released may go.
+-- A subscriber with an end that has released (or lost) everything before it needs nothing more, so retention asks
+-- only the others. If all subscribers have finished, retention may truncate what at least one has released.
 CREATE OR REPLACE FUNCTION weir_internal.holders(in_stream_id bigint)
 RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 3
@@ -151,10 +151,9 @@ AS $$
         SELECT FROM h o
         WHERE NOT o.finished AND coalesce(o.times_out_at > clock_timestamp(), true))
 $$;
-COMMENT ON FUNCTION weir_internal.holders(bigint) IS 'The subscribers that have a say in what may be truncated: what each has released, and when it holds nothing back any more.';
+COMMENT ON FUNCTION weir_internal.holders(bigint) IS 'The subscribers that retention must ask: what each has released, and when it times out.';
 
--- All that a decision about one locked stream rests on, and when time alone will change it or bring a
--- warning.
+-- Of a locked stream. next_at: when time alone will change the decision, or cause an alert.
 CREATE OR REPLACE FUNCTION weir_internal.retention_inputs(in_stream_id bigint)
 RETURNS TABLE (now timestamptz, tail_events bigint, tail_bytes bigint, head_events bigint,
                head_bytes bigint, subscribers jsonb, limits jsonb, next_at timestamptz)
@@ -180,7 +179,7 @@ BEGIN
                'recorded_at', extract(epoch FROM l.recorded_at), 'cut', l.cut, 'bytes', l.bytes)),
            '{}')
     INTO limits FROM weir_internal.retention_limits(in_stream_id, now, tail_bytes) l;
-    -- The next record that comes of an age.
+    -- When the next record reaches an age limit.
     next_at := least(next_at, (
         SELECT min(n.at) FROM weir_internal.stream s
         CROSS JOIN LATERAL unnest(ARRAY[s.retain_min_age, s.retain_max_age]) AS a (age)
@@ -192,11 +191,10 @@ BEGIN
         WHERE s.stream_id = in_stream_id AND a.age IS NOT NULL));
     RETURN NEXT;
 END $$;
-COMMENT ON FUNCTION weir_internal.retention_inputs(bigint) IS 'For jobs: what a decision of retention rests on.';
+COMMENT ON FUNCTION weir_internal.retention_inputs(bigint) IS 'What a decision of retention depends on.';
 
--- When retention will overtake what a subscriber has released, if the stream grows and the subscriber
--- releases as they did in the last day (or since they began). Null: never, at these rates. A maximum
--- does so, but not before each minimum allows it; with consumption off a minimum does without one.
+-- Rates are those of the last day, or since the stream or the group began. A maximum truncates unreleased events,
+-- but not before each minimum allows it. With consumption off, a minimum alone does.
 CREATE OR REPLACE FUNCTION weir_internal.stale_after(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -244,7 +242,7 @@ BEGIN
         SELECT greatest(done - z.bytes, 0) / greatest(1, extract(epoch FROM now - before.at))
         INTO freed FROM weir_internal.size_till(in_stream_id, before.cut) z;
     EXCEPTION WHEN SQLSTATE 'WEIR2' THEN
-        NULL;  -- what lay there is pruned: as if it had released nothing since
+        NULL;  -- its rows are pruned: count as if nothing was released since
     END;
     SELECT z.bytes INTO tail FROM weir_internal.size_till(in_stream_id, weir_internal.tail_cut(in_stream_id)) z;
     IF s.retain_max_bytes IS NOT NULL OR s.retain_min_bytes IS NOT NULL THEN
@@ -258,11 +256,11 @@ BEGIN
              WHERE c.stream_id = in_stream_id ORDER BY c.recorded_at LIMIT 1)
             UNION ALL SELECT s.created_at, 0, 3) r
         ORDER BY r.rank LIMIT 1;
-        -- A minimum size keeps all of a record of which it keeps a part.
+        -- A minimum size that keeps a part of a record keeps all of it.
         SELECT tail - coalesce(min(c.bytes), tail) INTO beyond
         FROM weir_internal.stream_cut c WHERE c.stream_id = in_stream_id AND c.bytes > done;
     END IF;
-    -- In how many seconds each limit allows it or demands it; infinity: never.
+    -- In how many seconds each minimum allows it, or each maximum demands it; infinity: never.
     WITH each AS (
         SELECT a.kind, CASE WHEN d.due <= 0 THEN d.due WHEN passed < 1 THEN d.due / (1 - passed)
                             ELSE 'infinity' END AS due
@@ -272,7 +270,7 @@ BEGIN
         WHERE a.age IS NOT NULL
         UNION ALL
         SELECT z.kind, CASE WHEN z.room <= 0 THEN 0 WHEN speed > 0 THEN z.room / speed
-                            ELSE 'infinity' END  -- exactly a maximum may be kept
+                            ELSE 'infinity' END  -- a stream of exactly the maximum is allowed
         FROM (VALUES ('min', s.retain_min_bytes - beyond),
                      ('max', s.retain_max_bytes - (tail - done) + 1.0)) z (kind, room)
         WHERE z.room IS NOT NULL
@@ -283,9 +281,9 @@ BEGIN
                  min(e.due) FILTER (WHERE e.kind = 'max') AS most FROM each e) m;
     RETURN CASE WHEN due < 3e9 THEN now + due * interval '1 second' END;
 END $$;
-COMMENT ON FUNCTION weir_internal.stale_after(bigint, bigint) IS 'When, at the present rates, retention will delete what a subscriber has not released: what exceeds a maximum and no minimum keeps, or, with consumption off, what no minimum keeps; null: never.';
+COMMENT ON FUNCTION weir_internal.stale_after(bigint, bigint) IS 'When, at the present rates, retention will truncate events that a subscriber has not released: those that exceed a maximum and that no minimum keeps; with consumption off, those that no minimum keeps. Null: never.';
 
--- Also what those had not read that have released it by hand, and what an open batch holds.
+-- Includes unread events that a subscriber released manually, and events of open batches.
 CREATE OR REPLACE FUNCTION weir_internal.lost_to(in_stream_id bigint, in_cut jsonb, in_subscribers boolean DEFAULT true)
 RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
@@ -299,11 +297,11 @@ AS $$
     WHERE s.stream_id = in_stream_id AND g.subscriber = in_subscribers AND p.cut <> in_cut
       AND NOT weir_internal.at_or_before(in_stream_id, in_cut, p.cut) AND o.events > n.events
 $$;
-COMMENT ON FUNCTION weir_internal.lost_to(bigint, jsonb, boolean) IS 'Per subscriber, or per group that is none, how many events it has not read that lie between the head of a stream and a cut that it is to be truncated at.';
+COMMENT ON FUNCTION weir_internal.lost_to(bigint, jsonb, boolean) IS 'Per subscriber (or per group that is not a subscriber), how many events it has not read between the head of a stream and the cut at which the stream is to be truncated.';
 
--- Each recorded cut has passed all that those before it have. So unless it is the newest of those that
--- are not larger, the last one that a cut has passed is found by halves: where one segment lags far
--- behind, testing each would take seconds under the locks.
+-- Each recorded cut is at or after those before it, so the last one at or before a cut can be found by bisection.
+-- Usually it is the newest whose size is not larger. If one segment is far behind, testing each record would take
+-- seconds while locks are held.
 CREATE OR REPLACE FUNCTION weir_internal.last_record(in_stream_id bigint, in_cut jsonb) RETURNS timestamptz
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -311,8 +309,8 @@ DECLARE
     till CONSTANT bigint := (SELECT z.bytes FROM weir_internal.size_till(in_stream_id, in_cut) z);
     newest weir_internal.stream_cut;
     known timestamptz[];
-    passed integer := 0;  -- so many of them it has passed
-    ahead integer;        -- from this one on none
+    passed integer := 0;  -- how many of them it has passed
+    ahead integer;        -- it has not passed this one or a later one
     middle integer;
 BEGIN
     SELECT * INTO newest FROM weir_internal.stream_cut r
@@ -336,4 +334,4 @@ BEGIN
     END LOOP;
     RETURN known[passed];
 END $$;
-COMMENT ON FUNCTION weir_internal.last_record(bigint, jsonb) IS 'When the last recorded cut was recorded that lies at or before a cut; null: none does.';
+COMMENT ON FUNCTION weir_internal.last_record(bigint, jsonb) IS 'When the last recorded cut at or before a cut was recorded; null if there is none.';

@@ -1,5 +1,5 @@
--- The segments of an epoch, by walking the tiling: from key 0, the newest segment created by then
--- that starts there, then on at its end. One index probe per segment, whatever the history.
+-- Walks the tiling: at key 0, take the newest segment that begins there and was created by then; continue at its
+-- end. This takes one index probe per segment, however long the history is.
 CREATE OR REPLACE FUNCTION weir_internal.active_segments_at(in_stream_id bigint, in_epoch integer)
 RETURNS TABLE (segment_id bigint, key_low double precision, key_high double precision)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 16
@@ -24,8 +24,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.active_segments_at(bigint, integer) IS 'The segments that tile [0, 1) in an epoch (PDP-32).';
 
--- Of a long history most epochs lie wholly after the head: no segment of the head is as new as any of
--- theirs. Then there is nothing to lay over them, and they need not be made into a cut.
+-- In a long history most epochs are after the head: all their segments are newer than those of the head. Then the
+-- head hides nothing of them, and the function makes no cut of them.
 CREATE OR REPLACE FUNCTION weir.active_segments(stream text, at timestamptz DEFAULT NULL)
 RETURNS TABLE (segment text, key_low double precision, key_high double precision,
                first_offset bigint, segment_id bigint)
@@ -69,9 +69,9 @@ AS $$
     FROM readable r
     ORDER BY r.key_low, r.segment_id
 $$;
-COMMENT ON FUNCTION weir.active_segments(text, timestamptz) IS 'The segments that were active at a time (null: now), each with the first offset that can still be read; where all of one is below the head, what follows it there. first_offset is null where a predecessor must be read first. None for a sealed stream.';
+COMMENT ON FUNCTION weir.active_segments(text, timestamptz) IS 'The segments that were active at a time (null: now), each with the first offset that can still be read. If all events of a segment are below the head, its successors are returned in its place. first_offset is null if a predecessor must be read first. A sealed stream has none.';
 
--- The last epoch created at or before a clock; the first that there is for any time before it.
+-- For an earlier clock: the first epoch that was not pruned.
 CREATE OR REPLACE FUNCTION weir_internal.epoch_at(in_stream_id bigint, in_clock bigint) RETURNS integer
 LANGUAGE sql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -86,7 +86,7 @@ COMMENT ON FUNCTION weir_internal.epoch_at(bigint, bigint) IS 'The epoch that wa
 CREATE OR REPLACE FUNCTION weir.epoch_at(stream text, at timestamptz) RETURNS integer
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$ SELECT weir_internal.epoch_at(weir_internal.stream_id(stream), weir_internal.time_clock(at)) $$;
-COMMENT ON FUNCTION weir.epoch_at(text, timestamptz) IS 'The epoch that was current at a time; the first that was not pruned for any time before it.';
+COMMENT ON FUNCTION weir.epoch_at(text, timestamptz) IS 'The epoch that was current at a time; for an earlier time the first epoch that was not pruned.';
 
 CREATE OR REPLACE FUNCTION weir.scale_metadata(stream text, "from" timestamptz, "to" timestamptz)
 RETURNS TABLE (epoch integer, created_at timestamptz, cause text, splits bigint, merges bigint,
@@ -108,8 +108,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir.scale_metadata(text, timestamptz, timestamptz) IS 'The epochs between two times with their segments and ranges, and the splits and merges that made each of them (0 for the first one shown).';
 
--- Whatever overlaps a sealed segment in the epoch that sealed it was created there, and its
--- predecessors are what that epoch sealed: two index ranges, whatever the history.
+-- All segments that overlap a sealed segment in the epoch that sealed it were created in that epoch, and their
+-- predecessors were sealed in it: two ranges of indexes, however long the history is.
 CREATE OR REPLACE FUNCTION weir.successors(stream text, segment text)
 RETURNS TABLE (successor text, key_low double precision, key_high double precision,
                predecessors text[])
@@ -128,7 +128,7 @@ AS $$
     WHERE n.key_low < s.key_high AND n.key_high > s.key_low
     ORDER BY n.segment_id
 $$;
-COMMENT ON FUNCTION weir.successors(text, text) IS 'The segments that follow a segment over its keys, each with all its predecessors. None while it is active.';
+COMMENT ON FUNCTION weir.successors(text, text) IS 'The segments that follow a segment over its keys, each with all its predecessors. An active segment has none.';
 
 CREATE OR REPLACE FUNCTION weir.predecessors(stream text, segment text)
 RETURNS TABLE (predecessor text, key_low double precision, key_high double precision,
@@ -147,4 +147,4 @@ AS $$
         AND p.key_low < s.key_high AND p.key_high > s.key_low
     ORDER BY p.segment_id
 $$;
-COMMENT ON FUNCTION weir.predecessors(text, text) IS 'The segments that a segment follows, each with all its successors. None for those of epoch 0.';
+COMMENT ON FUNCTION weir.predecessors(text, text) IS 'The segments that a segment follows, each with all its successors. The segments of epoch 0 have none.';

@@ -1,4 +1,4 @@
--- Bytes of a segment before an offset, from the time index; within one commit in proportion.
+-- From the time index; within one commit in proportion to the events.
 CREATE OR REPLACE FUNCTION weir_internal.bytes_till(in_stream_id bigint, in_segment_id bigint, in_offset bigint)
 RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
@@ -13,10 +13,10 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.bytes_till(bigint, bigint, bigint) IS 'Bytes of a segment before an offset, as first committed.';
 
--- Events and bytes before a cut, from the beginning of the stream: what was sealed by the cut's
--- newest creation epoch (a prefix sum), less the segments at or after the cut among them, plus the
--- offsets. Those are found from the cut's own segments, successor by successor, so nothing is read
--- that lies before the cut, and of what lies after it only what was sealed by that epoch.
+-- The sum is: the events of all segments sealed by the newest creation epoch of the cut (a prefix sum), minus those
+-- segments among them that are at or after the cut, plus the offsets. The function finds those segments from the
+-- cut's own, successor by successor. So it reads nothing before the cut, and of what is after the cut only what was
+-- sealed by that epoch.
 CREATE OR REPLACE FUNCTION weir_internal.size_till(in_stream_id bigint, in_cut jsonb)
 RETURNS TABLE (events bigint, bytes bigint)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
@@ -71,10 +71,10 @@ AS $$
     CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, weir_internal.valid_cut(s.stream_id, "from")) a
     CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, weir_internal.valid_cut(s.stream_id, "to")) b
 $$;
-COMMENT ON FUNCTION weir.size_between(text, jsonb, jsonb) IS 'Events and bytes between two cuts; negative when the second lies before the first.';
+COMMENT ON FUNCTION weir.size_between(text, jsonb, jsonb) IS 'Events and bytes between two cuts; negative if the second cut is before the first.';
 
--- The clock of the oldest event at or after a cut. From a segment that the cut has read to its end
--- the successors are looked at; from any other its first unread commit, which is its oldest.
+-- Of a segment that the cut has read to its end, it looks at the successors; of any other, at the first unread
+-- commit, which is the oldest.
 CREATE OR REPLACE FUNCTION weir_internal.clock_after(in_stream_id bigint, in_cut jsonb) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -106,9 +106,8 @@ AS $$
                 AND b.start_offset <= f.next_offset), 0)
         ORDER BY i.start_offset LIMIT 1) first
 $$;
-COMMENT ON FUNCTION weir_internal.clock_after(bigint, jsonb) IS 'The clock of the oldest event at or after a cut; null when there is none.';
+COMMENT ON FUNCTION weir_internal.clock_after(bigint, jsonb) IS 'The clock of the oldest event at or after a cut; null if there is none.';
 
--- A group that stops for good reads up to its end, however much comes after it.
 CREATE OR REPLACE FUNCTION weir_internal.oldest_unread(in_stream_id bigint, in_cut jsonb, in_end jsonb) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -128,11 +127,10 @@ BEGIN
             ORDER BY i.start_offset DESC LIMIT 1) i
         WHERE s.stream_id = in_stream_id AND b.from_offset < b.to_offset);
 END $$;
-COMMENT ON FUNCTION weir_internal.oldest_unread(bigint, jsonb, jsonb) IS 'The clock of the oldest event from a cut up to an end, null for the tail; null when there is none.';
+COMMENT ON FUNCTION weir_internal.oldest_unread(bigint, jsonb, jsonb) IS 'The clock of the oldest event from a cut to an end (null: the tail); null if there is none.';
 
--- What a reader group that stands at a cut has still to read of a stream. What lies below the head
--- can't be read any more, so it begins at the head where that is later; a group that stops for good
--- reads up to its end, of which nothing is left where it was passed or truncated.
+-- Events below the head cannot be read any more, so it begins at the join of cut and head. A group with an end
+-- reads up to its end; nothing is left of what it has passed or what was truncated.
 CREATE OR REPLACE FUNCTION weir_internal.unread_from(in_stream_id bigint, in_cut jsonb, in_head jsonb, in_end jsonb)
 RETURNS TABLE (readable jsonb, events bigint, bytes bigint, oldest bigint)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
@@ -143,7 +141,7 @@ DECLARE
     here jsonb;
     past jsonb;
 BEGIN
-    IF in_cut = tail THEN  -- as most groups most of the time; the head is not later
+    IF in_cut = tail THEN  -- usual for a group that keeps up; the head is not later
         RETURN QUERY SELECT in_cut, 0::bigint, 0::bigint, NULL::bigint;
         RETURN;
     END IF;
@@ -160,4 +158,4 @@ BEGIN
            weir_internal.oldest_unread(in_stream_id, here, in_end)
     FROM weir_internal.size_till(in_stream_id, here) a CROSS JOIN weir_internal.size_till(in_stream_id, past) b;
 END $$;
-COMMENT ON FUNCTION weir_internal.unread_from(bigint, jsonb, jsonb, jsonb) IS 'What there is to read from a cut (the head, where that is later) up to an end, null for the tail: where it begins, events, bytes, and the clock of the oldest.';
+COMMENT ON FUNCTION weir_internal.unread_from(bigint, jsonb, jsonb, jsonb) IS 'What there is to read from a cut (or from the head, if that is later) to an end (null: the tail): the cut where it begins, the events and bytes, and the clock of the oldest event.';

@@ -1,7 +1,7 @@
--- Rows of a batch that go to a table: executors write them to a table of their own in the schema
--- weir_staging, the batch's commit puts them into the table they are for. Jobs may change rows but
--- no tables, so what makes and drops those tables runs with the rights of the owner; names and
--- types come from jobs as identifiers and type numbers, never as SQL.
+-- Rows that a batch writes to a table: executors copy them into a staging table in weir_staging, and the commit of
+-- the batch inserts them into the target table. Jobs may change rows but not create tables, so the functions that
+-- create and drop staging tables run with the rights of the owner. Jobs give names and types as identifiers and
+-- type numbers, never as SQL.
 
 CREATE OR REPLACE FUNCTION weir_internal.make_staging(in_name text, in_columns text[], in_types oid[], in_modifiers integer[])
 RETURNS text
@@ -15,18 +15,18 @@ BEGIN
            string_agg(quote_ident(c.name), ', ' ORDER BY c.i)
     INTO definitions, names
     FROM unnest(in_columns, in_types, in_modifiers) WITH ORDINALITY AS c (name, type, modifier, i);
-    EXECUTE format('DROP TABLE IF EXISTS weir_staging.%I', in_name);  -- of a COMMIT that was lost
-    -- Not logged: after a crash of the server they are empty, which the commit sees by their count.
-    -- The piece tells the rows of a copy that was committed from those of one that was done again.
+    EXECUTE format('DROP TABLE IF EXISTS weir_staging.%I', in_name);  -- left by a COMMIT whose answer was lost
+    -- Unlogged: after a crash of the server the table is empty, and the commit detects that by the count. The
+    -- piece distinguishes the rows of a committed copy from those of a copy that was repeated.
     EXECUTE format('CREATE UNLOGGED TABLE weir_staging.%I '
         '(_weir_piece text NOT NULL DEFAULT pg_current_xact_id()::text, %s)', in_name, definitions);
     EXECUTE format('GRANT SELECT, INSERT ON weir_staging.%I TO weir_jobs', in_name);
     EXECUTE format('GRANT SELECT ON weir_staging.%I TO weir_publisher', in_name);
     RETURN format('COPY weir_staging.%I (%s) FROM STDIN (FORMAT csv)', in_name, names);
 END $$;
-COMMENT ON FUNCTION weir_internal.make_staging(text, text[], oid[], integer[]) IS 'For jobs: makes a table for the rows that an attempt writes; returns the COPY that fills it.';
+COMMENT ON FUNCTION weir_internal.make_staging(text, text[], oid[], integer[]) IS 'Makes a table for the rows that an attempt writes; returns the COPY that fills it.';
 
--- The search path that the owner of a table has after logging in: what his triggers are written for.
+-- The triggers of the table are written for this search path.
 CREATE OR REPLACE FUNCTION weir_internal.owner_path(in_table text) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$
@@ -40,11 +40,11 @@ AS $$
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = split_part(in_table, '.', 1) AND c.relname = split_part(in_table, '.', 2)
 $$;
-COMMENT ON FUNCTION weir_internal.owner_path(text) IS 'For jobs: the search path that the owner of a table has after logging in.';
+COMMENT ON FUNCTION weir_internal.owner_path(text) IS 'The search path that the owner of a table has after logging in.';
 
--- Every row of the pieces, or an error. It runs as weir_publisher, a role that may only read staged
--- rows and insert where its right to was granted: what the table's triggers do is done with the rights
--- of that role, and in a function like this one they can't take another. in_path is for them.
+-- Inserts every row of the pieces, or raises an error. It runs as weir_publisher, which may only read staged rows and
+-- insert into tables on which INSERT was granted to it. The triggers of the table run with the rights of that role,
+-- and cannot change the role inside a function like this one. in_path is the search path for them.
 CREATE OR REPLACE FUNCTION weir_internal.publish_staging(in_name text, in_table text, in_pieces text[], in_path text)
 RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -62,7 +62,7 @@ BEGIN
         INTO staged USING in_pieces;
     target := in_table::regclass;
     EXECUTE format('LOCK TABLE ONLY %s IN ROW EXCLUSIVE MODE', target);
-    -- Rows that were written for other columns would be rounded, cut off or left out in silence.
+    -- Rows that were written for other columns would silently be rounded, cut off or left out.
     SELECT attname INTO changed
     FROM (SELECT a.attname, a.atttypid, a.atttypmod FROM pg_attribute a
           WHERE a.attrelid = staging AND a.attnum > 1 AND NOT a.attisdropped) s
@@ -84,7 +84,7 @@ BEGIN
         RAISE EXCEPTION 'column % of table % was changed after the rows were written',
             quote_literal(changed), in_table USING ERRCODE = 'WEIR3';
     END IF;
-    -- Only to an enumeration is text not assigned by itself.
+    -- Text needs a cast only for an enumeration.
     SELECT string_agg(quote_ident(t.attname), ', ' ORDER BY t.attnum),
            string_agg(CASE WHEN y.typtype = 'e'
                       THEN format('%I::%s', t.attname, format_type(y.oid, NULL))
@@ -100,11 +100,11 @@ BEGIN
     EXECUTE statement USING in_pieces;
     RETURN staged;
 END $$;
-COMMENT ON FUNCTION weir_internal.publish_staging(text, text, text[], text) IS 'For jobs: puts staged rows into the table they are for; returns how many there were.';
+COMMENT ON FUNCTION weir_internal.publish_staging(text, text, text[], text) IS 'Inserts staged rows into the table they are for; returns how many there were.';
 
--- What the tables' constraints put off until the commit, done now: in a session of the jobs' login it
--- would be done with its rights. Postgres 18 keeps the role with what is put off; before, a trigger may
--- put something off again, and nobody can see whether it did: so none of others may be able to.
+-- Runs deferred triggers now: at the commit they would run with the rights of the jobs' login. Postgres 18 records
+-- the role with a deferred trigger. Before 18, a trigger may defer something again without a trace, so the function
+-- refuses deferrable triggers of other owners.
 CREATE OR REPLACE FUNCTION weir_internal.settle_constraints(in_tables text[], in_paths text[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -139,7 +139,7 @@ BEGIN
         END IF;
     END IF;
 END $$;
-COMMENT ON FUNCTION weir_internal.settle_constraints(text[], text[]) IS 'For jobs: checks what the constraints of tables put off until the commit.';
+COMMENT ON FUNCTION weir_internal.settle_constraints(text[], text[]) IS 'Checks the deferred constraints of tables.';
 
 CREATE OR REPLACE FUNCTION weir_internal.drop_staging(in_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -147,7 +147,7 @@ AS $$
 BEGIN
     EXECUTE format('DROP TABLE IF EXISTS weir_staging.%I', in_name);
 END $$;
-COMMENT ON FUNCTION weir_internal.drop_staging(text) IS 'For jobs: drops a table of staged rows.';
+COMMENT ON FUNCTION weir_internal.drop_staging(text) IS 'Drops a table of staged rows.';
 
 CREATE OR REPLACE FUNCTION weir_internal.dead_staging() RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog
@@ -160,4 +160,4 @@ AS $$
                         AND b.batch_id = n[2]::bigint AND b.attempt = n[3]::integer)
     ORDER BY c.oid
 $$;
-COMMENT ON FUNCTION weir_internal.dead_staging() IS 'For jobs: the tables of staged rows whose attempt can''t commit any more.';
+COMMENT ON FUNCTION weir_internal.dead_staging() IS 'The tables of staged rows whose attempt can no longer commit.';

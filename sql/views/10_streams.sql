@@ -1,6 +1,6 @@
--- A condition on a view's column reaches an index where the column is a table's own, or the expression of
--- an index (tests/sql/test_view_cost.py has what is usually asked). Of a deleted stream only its row in
--- stream is left, so that what has the stream's name needs no look at its state.
+-- A condition on a column of a view uses an index if the column is a column of the table, or the expression of an
+-- index (tests/sql/test_view_cost.py has the usual questions). Of a deleted stream only its row in stream is left,
+-- so that tables with a column stream_name need no join to check the state.
 CREATE OR REPLACE VIEW weir.streams AS
 SELECT s.stream_name AS stream, s.state, s.created_at, s.routing_key, s.on_missing_key,
        s.on_bad_rows, s.retain_by_consumption, s.current_epoch, s.head, weir_internal.tail_cut(s.stream_id) AS tail,
@@ -14,10 +14,10 @@ CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, s.head) head_size
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.streams IS 'Each stream with its configuration, head, tail and sizes.';
 COMMENT ON COLUMN weir.streams.state IS 'active or sealed.';
-COMMENT ON COLUMN weir.streams.tail IS 'The cut where the next event goes.';
+COMMENT ON COLUMN weir.streams.tail IS 'The cut after the last event: where the next events are appended.';
 COMMENT ON COLUMN weir.streams.last_clock IS 'The time of its last commit, scale, roll or seal.';
-COMMENT ON COLUMN weir.streams.events_appended IS 'Since it was created.';
-COMMENT ON COLUMN weir.streams.events_retained IS 'Between head and tail.';
+COMMENT ON COLUMN weir.streams.events_appended IS 'How many events were appended since it was created.';
+COMMENT ON COLUMN weir.streams.events_retained IS 'How many events are between head and tail.';
 COMMENT ON COLUMN weir.streams.bytes_retained IS 'Their bytes, as first committed.';
 
 CREATE OR REPLACE VIEW weir.epochs AS
@@ -25,7 +25,7 @@ SELECT e.stream_name AS stream, e.epoch, e.reference_epoch, e.cause,
        weir_internal.clock_time(e.created_at) AS created_at, e.splits, e.merges, e.sealed_events,
        e.sealed_bytes, e.request_id
 FROM weir_internal.epoch e;
-COMMENT ON VIEW weir.epochs IS 'The generations of each stream''s segments, and what made them.';
+COMMENT ON VIEW weir.epochs IS 'The epochs of each stream, and the operation that created each.';
 
 CREATE OR REPLACE VIEW weir.segments AS
 SELECT s.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment, g.key_low,
@@ -36,9 +36,9 @@ JOIN weir_internal.stream s USING (stream_id)
 LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.segments IS 'All segments, with their key ranges, epochs and sizes.';
-COMMENT ON COLUMN weir.segments.events IS 'How many were ever appended to it; while it is active also the next offset.';
+COMMENT ON COLUMN weir.segments.events IS 'How many events were ever appended to it; also the next offset, as long as it is active.';
 COMMENT ON COLUMN weir.segments.bytes IS 'Their bytes, as first committed.';
-COMMENT ON COLUMN weir.segments.active IS 'Whether the last epoch has it (also that of a sealed stream).';
+COMMENT ON COLUMN weir.segments.active IS 'Whether it is part of the last epoch (also the last epoch of a sealed stream).';
 COMMENT ON COLUMN weir.segments.segment_id IS 'creation epoch << 32 | number.';
 
 CREATE OR REPLACE VIEW weir.transactions AS
@@ -46,10 +46,10 @@ SELECT t.stream_name AS stream, t.transaction_number, t.state, t.attempt, t.epoc
        t.writer_id, t.batch_id, t.source, t.opened_at, t.lease_until, t.ended_at,
        weir_internal.clock_time(t.clock) AS clock, t.events, t.bytes, t.files, t.rejected
 FROM weir_internal.transaction t;
-COMMENT ON VIEW weir.transactions IS 'Every append, with what became of it.';
+COMMENT ON VIEW weir.transactions IS 'Every append and its outcome.';
 COMMENT ON COLUMN weir.transactions.transaction_number IS '1, 2, 3 ... per stream.';
 COMMENT ON COLUMN weir.transactions.state IS 'open, committed or aborted.';
-COMMENT ON COLUMN weir.transactions.clock IS 'The time of the commit: that of all its events.';
+COMMENT ON COLUMN weir.transactions.clock IS 'The time of the commit, and so of all its events.';
 
 CREATE OR REPLACE VIEW weir.input_files AS
 SELECT s.stream_name AS stream, i.path, i.bytes, i.transaction_number, t.state
@@ -57,9 +57,9 @@ FROM weir_internal.transaction_input i
 JOIN weir_internal.transaction t USING (stream_id, transaction_number)
 JOIN weir_internal.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.input_files IS 'Which input file was appended by which transaction.';
-COMMENT ON COLUMN weir.input_files.transaction_number IS 'Which transaction.';
-COMMENT ON COLUMN weir.input_files.state IS 'What became of the transaction: open, committed or aborted.';
+COMMENT ON VIEW weir.input_files IS 'The input files of each append.';
+COMMENT ON COLUMN weir.input_files.transaction_number IS 'The transaction that appends the file.';
+COMMENT ON COLUMN weir.input_files.state IS 'The state of the transaction: open, committed or aborted.';
 
 CREATE OR REPLACE VIEW weir.data_files AS
 SELECT s.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment,
@@ -67,8 +67,8 @@ SELECT s.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segm
 FROM weir_internal.data_file f
 JOIN weir_internal.segment g USING (stream_id, segment_id)
 JOIN weir_internal.stream s USING (stream_id);
-COMMENT ON VIEW weir.data_files IS 'The Parquet files that hold the events now.';
-COMMENT ON COLUMN weir.data_files.segment IS 'The segment whose events it holds, as number.epoch.';
+COMMENT ON VIEW weir.data_files IS 'The Parquet files that have the events now.';
+COMMENT ON COLUMN weir.data_files.segment IS 'The segment of its events, as number.epoch.';
 
 CREATE OR REPLACE VIEW weir.time_indexes AS
 SELECT s.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment,
@@ -77,7 +77,7 @@ FROM weir_internal.time_index i
 JOIN weir_internal.segment g USING (stream_id, segment_id)
 JOIN weir_internal.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.time_indexes IS 'Which offsets of which segment were committed when.';
+COMMENT ON VIEW weir.time_indexes IS 'When which offsets of which segment were committed.';
 COMMENT ON COLUMN weir.time_indexes.clock IS 'The time of the commit.';
 
 CREATE OR REPLACE VIEW weir.retention_set AS
@@ -85,7 +85,7 @@ SELECT s.stream_name AS stream, c.recorded_at, weir_internal.clock_time(c.clock)
        c.events, c.bytes
 FROM weir_internal.stream_cut c JOIN weir_internal.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.retention_set IS 'The recorded stream cuts.';
+COMMENT ON VIEW weir.retention_set IS 'The recorded stream cuts from which retention chooses.';
 
 CREATE OR REPLACE VIEW weir.retention_decisions AS
 SELECT s.stream_name AS stream, d.decided_at, d.rule, d.reason, d.head, d.bound, d.cut,
@@ -106,14 +106,14 @@ LEFT JOIN LATERAL (
     FROM weir_internal.retention_decision r WHERE r.stream_id = s.stream_id
     ORDER BY r.decided_at DESC LIMIT 1) d ON true
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.retention_status IS 'Why each stream is as long as it is: the last decision, and when there will be another.';
+COMMENT ON VIEW weir.retention_status IS 'Why each stream has its present length: the last decision, and when the next one is due.';
 COMMENT ON COLUMN weir.retention_status.checked_at IS 'When retention last decided about it; a decision that repeats the one before is not recorded.';
 COMMENT ON COLUMN weir.retention_status.due_at IS 'When retention will decide about it again at the latest; null: only once something changes.';
 
 CREATE OR REPLACE VIEW weir.garbage_files AS
 SELECT g.root, g.path, s.stream_name AS stream, g.reason, g.bytes, g.dead_at
 FROM weir_internal.garbage g LEFT JOIN weir_internal.stream s USING (stream_id);
-COMMENT ON VIEW weir.garbage_files IS 'Files that nothing refers to any more and that are not deleted yet.';
+COMMENT ON VIEW weir.garbage_files IS 'Files that nothing refers to any more, and that no sweep has deleted yet.';
 
 CREATE OR REPLACE VIEW weir.job_runs AS
 SELECT dag_id, run_id, task_id, map_index, try_number, job, arguments, state, started_at,
@@ -121,11 +121,11 @@ SELECT dag_id, run_id, task_id, map_index, try_number, job, arguments, state, st
        error
 FROM weir_internal.job_run;
 COMMENT ON VIEW weir.job_runs IS 'What each job did.';
-COMMENT ON COLUMN weir.job_runs.ended_at IS 'When it was done or failed; null while it runs.';
+COMMENT ON COLUMN weir.job_runs.ended_at IS 'When it succeeded or failed; null while it runs.';
 
 CREATE OR REPLACE VIEW weir.requests AS
 SELECT r.request_id, r.operation, r.object, r.result, r.finished_at,
        r.finished_at AS ended_at
 FROM weir_internal.request r;
-COMMENT ON VIEW weir.requests IS 'Who changed what by hand: every scale, update, truncation, seal ... with what it returned.';
-COMMENT ON COLUMN weir.requests.ended_at IS 'When it was done: the same as finished_at, by the name that other views have.';
+COMMENT ON VIEW weir.requests IS 'Every request that changed something (scale, update, truncate, seal ...), with its result.';
+COMMENT ON COLUMN weir.requests.ended_at IS 'Equal to finished_at, under the name that other views use.';

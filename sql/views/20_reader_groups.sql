@@ -10,10 +10,10 @@ JOIN weir_internal.reader_group g USING (group_id)
 JOIN weir_internal.stream s USING (stream_id)
 JOIN weir_internal.segment n USING (stream_id, segment_id)
 LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id);
-COMMENT ON VIEW weir.positions IS 'Where each group stands in each segment, who owns it, and how much is in it.';
-COMMENT ON COLUMN weir.positions.unread_events IS 'From there to the end of the segment as it is now; of its successors nothing.';
+COMMENT ON VIEW weir.positions IS 'The position of each group in each segment, the reader that owns the segment, and how much there is to read.';
+COMMENT ON COLUMN weir.positions.unread_events IS 'From the position to the present end of this segment; its successors are not included.';
 
--- As it is weighed when segments are assigned.
+-- key_space is the weight that the assignment of segments uses.
 CREATE OR REPLACE VIEW weir.assignment AS
 SELECT a.*, b.batch_id
 FROM (
@@ -23,11 +23,11 @@ FROM (
     GROUP BY reader_group, reader_id) a
 LEFT JOIN (weir_internal.reader_group g JOIN weir_internal.reader_batch b ON b.group_id = g.group_id AND b.state = 'open')
     ON g.name = a.reader_group AND b.reader_id = a.reader_id;
-COMMENT ON VIEW weir.assignment IS 'How the segments of each group are shared out: one row per reader that owns some, and one without a reader for those that nobody owns.';
-COMMENT ON COLUMN weir.assignment.reader_id IS 'Who owns them; null: nobody yet.';
-COMMENT ON COLUMN weir.assignment.segments IS 'How many.';
-COMMENT ON COLUMN weir.assignment.key_space IS 'Their part of the key space; the streams of a group count 1 each.';
-COMMENT ON COLUMN weir.assignment.unread_events IS 'Events to read in them, those of an open batch included.';
+COMMENT ON VIEW weir.assignment IS 'How the segments of each group are assigned: one row per reader that owns segments, and one without a reader for the segments that no reader owns.';
+COMMENT ON COLUMN weir.assignment.reader_id IS 'The reader that owns them; null: no reader owns them yet.';
+COMMENT ON COLUMN weir.assignment.segments IS 'How many segments they are.';
+COMMENT ON COLUMN weir.assignment.key_space IS 'Their part of the key space; the whole key space of each stream counts as 1.';
+COMMENT ON COLUMN weir.assignment.unread_events IS 'Events to read in them, including those of an open batch.';
 COMMENT ON COLUMN weir.assignment.batch_id IS 'The open batch of this reader.';
 
 CREATE OR REPLACE VIEW weir.readers AS
@@ -38,13 +38,13 @@ FROM weir_internal.reader r
 JOIN weir_internal.reader_group g USING (group_id)
 LEFT JOIN weir.assignment a ON a.reader_group = g.name AND a.reader_id = r.reader_id;
 COMMENT ON VIEW weir.readers IS 'The readers that have joined, and how much each owns.';
-COMMENT ON COLUMN weir.readers.reader_id IS 'DAG, run, task and map index: the same over retries.';
-COMMENT ON COLUMN weir.readers.lapsed IS 'Whether others may take over now.';
-COMMENT ON COLUMN weir.readers.segments IS 'How many it owns.';
+COMMENT ON COLUMN weir.readers.reader_id IS 'DAG, run, task and map index: equal in all retries of a task.';
+COMMENT ON COLUMN weir.readers.lapsed IS 'Whether its lease has expired, so that others may take over.';
+COMMENT ON COLUMN weir.readers.segments IS 'How many segments it owns.';
 COMMENT ON COLUMN weir.readers.batch_id IS 'The open batch that it reads.';
 
--- Lag is the clock of the newest event less that of the oldest unread one: its age at the tail; zero
--- when there is nothing to read. What lies below the head can't be read any more: it is lost, not unread.
+-- Lag is the clock of the newest event minus that of the oldest unread event; zero if nothing is unread. Events
+-- below the head cannot be read any more: they are lost, not unread.
 CREATE OR REPLACE VIEW weir.lag AS
 SELECT g.name AS reader_group, s.stream_name AS stream, p.cut AS position,
        u.events AS unread_events, u.bytes AS unread_bytes,
@@ -69,21 +69,21 @@ CROSS JOIN LATERAL (
                 ELSE coalesce(gs.end_cut, weir_internal.tail_cut(gs.stream_id)) END AS last OFFSET 0) p
 CROSS JOIN LATERAL weir_internal.unread_from(gs.stream_id, p.cut, s.head, p.last) u
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.lag IS 'What each group has not read yet of each stream: events, bytes and time; and what it lost.';
-COMMENT ON COLUMN weir.lag.position IS 'The cut where it reads on: what lies before it is committed.';
-COMMENT ON COLUMN weir.lag.unread_events IS 'From its position (or the head, where that is later) to the tail, or to where the group stops.';
+COMMENT ON VIEW weir.lag IS 'What each group has not read yet of each stream (events, bytes and time), and what it lost.';
+COMMENT ON COLUMN weir.lag.position IS 'The cut where it continues to read: everything before it is committed.';
+COMMENT ON COLUMN weir.lag.unread_events IS 'Events from its position (or from the head, if that is later) to the tail, or to the end of the group.';
 COMMENT ON COLUMN weir.lag.unread_bytes IS 'Their bytes, as first committed.';
-COMMENT ON COLUMN weir.lag.lost_events IS 'Truncated before it had read them.';
-COMMENT ON COLUMN weir.lag.lag IS 'How much older the oldest unread event is than the newest in the stream, so that an idle stream makes nobody late; 0 when nothing is unread, and when all that is was appended at once.';
-COMMENT ON COLUMN weir.lag.behind_since IS 'When the oldest unread event was committed; null when nothing is unread.';
-COMMENT ON COLUMN weir.lag.waiting IS 'How long the oldest unread event has been waiting; 0 when nothing is unread.';
-COMMENT ON COLUMN weir.lag.end_cut IS 'Where it stops for good: its own end, or the tail of a sealed stream; null: it reads on.';
-COMMENT ON COLUMN weir.lag.stream_id IS 'This life of the stream.';
-COMMENT ON COLUMN weir.lag.at_end IS 'Whether it has read all that it will ever have to read of this stream.';
+COMMENT ON COLUMN weir.lag.lost_events IS 'Events that were truncated before the group read them.';
+COMMENT ON COLUMN weir.lag.lag IS 'How much older the oldest unread event is than the newest event of the stream. 0 if nothing is unread, or if everything unread was appended at once. It does not grow while nothing is appended.';
+COMMENT ON COLUMN weir.lag.behind_since IS 'When the oldest unread event was committed; null if nothing is unread.';
+COMMENT ON COLUMN weir.lag.waiting IS 'How long ago the oldest unread event was committed; 0 if nothing is unread.';
+COMMENT ON COLUMN weir.lag.end_cut IS 'Where the group stops for good: its own end, or the tail of a sealed stream; null if it has no end.';
+COMMENT ON COLUMN weir.lag.stream_id IS 'The id of this life of the stream.';
+COMMENT ON COLUMN weir.lag.at_end IS 'Whether it has read everything of this stream that it will ever have to read.';
 
--- Unread bytes (semantics 15): what would be read again after going back to the last checkpoint counts,
--- so reading alone does not lower it. A group that was reset to before its last checkpoint counts from
--- where it stands, as does one without any.
+-- Semantics 15: unread bytes are counted from the last checkpoint, to which a group can go back, so reading alone
+-- does not lower them. They are counted from the position if the group has no checkpoint, or was reset to a
+-- position before it.
 CREATE OR REPLACE VIEW weir.unread AS
 SELECT l.reader_group, l.stream, c.name AS checkpoint,
        greatest(l.unread_events, u.events) AS events_since_checkpoint,
@@ -96,15 +96,15 @@ LEFT JOIN LATERAL (
     SELECT * FROM weir_internal.last_checkpoint(g.group_id) n WHERE n.cuts ? l.stream_id::text) c ON true
 LEFT JOIN LATERAL weir_internal.unread_from(
     l.stream_id, c.cuts -> l.stream_id::text, s.head, l.end_cut) u ON true;
-COMMENT ON VIEW weir.unread IS 'How much each group has to read from its last checkpoint on, and from its position on.';
-COMMENT ON COLUMN weir.unread.checkpoint IS 'Its newest complete checkpoint; null without any: then both count from its position.';
-COMMENT ON COLUMN weir.unread.events_since_checkpoint IS 'Events from there (or the head, where that is later) to the tail, or to where the group stops.';
+COMMENT ON VIEW weir.unread IS 'How much each group has to read, counted from its last checkpoint and from its position.';
+COMMENT ON COLUMN weir.unread.checkpoint IS 'Its newest complete checkpoint; null if it has none: then both are counted from its position.';
+COMMENT ON COLUMN weir.unread.events_since_checkpoint IS 'Events from the checkpoint (or from the head, if that is later) to the tail, or to the end of the group.';
 COMMENT ON COLUMN weir.unread.bytes_since_checkpoint IS 'Their bytes, as first committed.';
-COMMENT ON COLUMN weir.unread.events_since_position IS 'Events from where it stands: what was committed is read.';
+COMMENT ON COLUMN weir.unread.events_since_position IS 'Events from its position: events of committed batches are not included.';
 COMMENT ON COLUMN weir.unread.bytes_since_position IS 'Their bytes, as first committed.';
 
--- An hour, and the time during which at least one batch was open: a group that has caught up waits for
--- most of an hour, which says nothing about how fast it reads.
+-- The read rate counts only the time in which a batch was open: a group that has caught up waits most of the hour,
+-- and that says nothing about how fast it reads.
 CREATE OR REPLACE VIEW weir.catch_up AS
 SELECT g.name AS reader_group, l.unread_events, l.unread_bytes, l.lag, l.waiting,
        w.append_rate, r.read_rate,
@@ -137,16 +137,16 @@ CROSS JOIN LATERAL (
           WHERE b.group_id = g.group_id AND b.state = 'committed'
             AND b.committed_at > statement_timestamp() - interval '1 hour') b
     CROSS JOIN LATERAL unnest(b.times) AS busy) r;
-COMMENT ON VIEW weir.catch_up IS 'How long each group will take to catch up, if events go on to be appended as in the last hour, and its readers, as many as there were, read all the time as fast as in the batches that were committed in it.';
-COMMENT ON COLUMN weir.catch_up.unread_events IS 'Of all its streams, as in lag.';
+COMMENT ON VIEW weir.catch_up IS 'How long each group will take to catch up, if events are appended as in the last hour and its readers read without a pause as fast as in the batches that they committed in it.';
+COMMENT ON COLUMN weir.catch_up.unread_events IS 'Events to read in all its streams, as in lag.';
 COMMENT ON COLUMN weir.catch_up.unread_bytes IS 'Their bytes, as first committed.';
-COMMENT ON COLUMN weir.catch_up.lag IS 'The longest of its streams.';
-COMMENT ON COLUMN weir.catch_up.waiting IS 'How long the oldest unread event of them has been waiting.';
-COMMENT ON COLUMN weir.catch_up.append_rate IS 'Events per second that were appended in the last hour to its streams, sealed ones and those that it reads only up to an end left out.';
-COMMENT ON COLUMN weir.catch_up.read_rate IS 'Events per second of the batches that were committed in the last hour, while any of them was open; null without any.';
-COMMENT ON COLUMN weir.catch_up.catch_up IS '0 when nothing is unread; null when it does not catch up, or has committed nothing in the last hour.';
+COMMENT ON COLUMN weir.catch_up.lag IS 'The longest lag of its streams.';
+COMMENT ON COLUMN weir.catch_up.waiting IS 'How long ago the oldest unread event of its streams was committed.';
+COMMENT ON COLUMN weir.catch_up.append_rate IS 'Events per second appended to its streams in the last hour, without sealed streams and streams that it reads up to an end.';
+COMMENT ON COLUMN weir.catch_up.read_rate IS 'Events per second of the batches that were committed in the last hour, over the time in which any of them was open; null without such batches.';
+COMMENT ON COLUMN weir.catch_up.catch_up IS '0 if nothing is unread; null if it will not catch up, or has committed nothing in the last hour.';
 
--- How far it has read is asked only where all of its streams have an end.
+-- The lag is computed only if all streams of the group have an end.
 CREATE OR REPLACE VIEW weir.reader_groups AS
 SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1 second' AS time_out,
        g.generation, g.on_gap, g.max_outstanding, g.created_at,
@@ -167,21 +167,21 @@ SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1
        END AS at_end
 FROM weir_internal.reader_group g
 LEFT JOIN LATERAL weir_internal.last_checkpoint(g.group_id) c ON true;
-COMMENT ON VIEW weir.reader_groups IS 'The reader groups.';
-COMMENT ON COLUMN weir.reader_groups.time_out IS 'So long without activity of its readers, and with something unread, and a subscriber holds nothing back any more; null: never.';
-COMMENT ON COLUMN weir.reader_groups.streams IS 'What it reads.';
+COMMENT ON VIEW weir.reader_groups IS 'The reader groups, with their configuration.';
+COMMENT ON COLUMN weir.reader_groups.time_out IS 'How long a subscriber with unread events may be inactive before retention stops waiting for it; null: retention always waits.';
+COMMENT ON COLUMN weir.reader_groups.streams IS 'The streams that it reads.';
 COMMENT ON COLUMN weir.reader_groups.readers IS 'How many readers have joined it.';
-COMMENT ON COLUMN weir.reader_groups.open_batches IS 'How many batches are being read.';
+COMMENT ON COLUMN weir.reader_groups.open_batches IS 'How many of its batches are open.';
 COMMENT ON COLUMN weir.reader_groups.checkpoint IS 'Its newest complete checkpoint.';
-COMMENT ON COLUMN weir.reader_groups.checkpoint_at IS 'When that was asked for.';
-COMMENT ON COLUMN weir.reader_groups.at_end IS 'Whether it has read all that it will ever have to read: each stream up to the group''s end, or sealed and read through.';
+COMMENT ON COLUMN weir.reader_groups.checkpoint_at IS 'When that checkpoint was asked for.';
+COMMENT ON COLUMN weir.reader_groups.at_end IS 'Whether it has read everything that it will ever have to read: each stream up to the end of the group, or sealed and read completely.';
 
 CREATE OR REPLACE VIEW weir.batches AS
 SELECT g.name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, b.attempt, b.events,
        b.bytes, b.opened_at, b.committed_at, b.ended_at, b.outputs, b.bounds, b.rest,
        b.rejected, b.error
 FROM weir_internal.reader_batch b JOIN weir_internal.reader_group g USING (group_id);
-COMMENT ON VIEW weir.batches IS 'What was read at once, and what became of it; that of the past is kept for metadata_history.';
+COMMENT ON VIEW weir.batches IS 'What readers read at once, and its outcome. Old batches are pruned after metadata_history.';
 COMMENT ON COLUMN weir.batches.ended_at IS 'When it was committed, abandoned or split; null while it is open.';
 
 CREATE OR REPLACE VIEW weir.open_batches AS
@@ -192,19 +192,19 @@ FROM weir_internal.reader_batch b
 JOIN weir_internal.reader_group g USING (group_id)
 LEFT JOIN weir_internal.reader r USING (group_id, reader_id)
 WHERE b.state = 'open';
-COMMENT ON VIEW weir.open_batches IS 'What is being read now: by whom, since when, how much.';
+COMMENT ON VIEW weir.open_batches IS 'What is being read now: by which reader, since when, how much.';
 COMMENT ON COLUMN weir.open_batches.reader_id IS 'The reader that holds it.';
-COMMENT ON COLUMN weir.open_batches.opened_at IS 'When its bounds were fixed, by whichever reader had it first.';
-COMMENT ON COLUMN weir.open_batches.open_for IS 'How long ago that was.';
-COMMENT ON COLUMN weir.open_batches.segments IS 'How many it reads.';
-COMMENT ON COLUMN weir.open_batches.lapsed IS 'Whether its reader''s lease has run out, so that another may take it over now.';
+COMMENT ON COLUMN weir.open_batches.opened_at IS 'When the first reader that held it fixed its bounds.';
+COMMENT ON COLUMN weir.open_batches.open_for IS 'How long ago its bounds were fixed.';
+COMMENT ON COLUMN weir.open_batches.segments IS 'How many segments it reads.';
+COMMENT ON COLUMN weir.open_batches.lapsed IS 'Whether the lease of its reader has expired, so that another reader may take it over.';
 
 CREATE OR REPLACE VIEW weir.parquet_outputs AS
 SELECT g.name AS reader_group, o.batch_id, o.committed_at, o.output,
        o.root || '/' || o.path AS path
 FROM weir_internal.parquet_output o JOIN weir_internal.reader_group g USING (group_id);
-COMMENT ON VIEW weir.parquet_outputs IS 'The Parquet folders that count: exactly one attempt per batch and output.';
-COMMENT ON COLUMN weir.parquet_outputs.output IS 'What the job calls it.';
+COMMENT ON VIEW weir.parquet_outputs IS 'The Parquet folders that count: exactly one attempt of each batch and output.';
+COMMENT ON COLUMN weir.parquet_outputs.output IS 'The name that the job gives to the output.';
 COMMENT ON COLUMN weir.parquet_outputs.path IS 'The folder, as Spark opens it.';
 
 CREATE OR REPLACE VIEW weir.checkpoints AS
@@ -216,7 +216,7 @@ CROSS JOIN LATERAL jsonb_each(c.cuts) entry
 LEFT JOIN weir_internal.stream s ON s.stream_id = entry.key::bigint;
 COMMENT ON VIEW weir.checkpoints IS 'The checkpoints of each group, one row per stream.';
 COMMENT ON COLUMN weir.checkpoints.checkpoint IS 'Given by a person, or automatic-<clock>.';
-COMMENT ON COLUMN weir.checkpoints.cut IS 'Where the group stood in the stream, or will stand when it is complete.';
+COMMENT ON COLUMN weir.checkpoints.cut IS 'The position of the group in the stream at the checkpoint; of a waiting one, the position that it will have.';
 
 CREATE OR REPLACE VIEW weir.checkpoint_blockers AS
 SELECT g.name AS reader_group, c.name AS checkpoint, c.created_at, c.expires_at, b.batch_id,
@@ -227,13 +227,13 @@ JOIN weir_internal.reader_batch b ON b.group_id = c.group_id AND b.state = 'open
     AND b.batch_id = ANY (c.waits_for)
 LEFT JOIN weir_internal.reader r ON r.group_id = b.group_id AND r.reader_id = b.reader_id
 WHERE c.state = 'waiting';
-COMMENT ON VIEW weir.checkpoint_blockers IS 'Who the waiting checkpoints wait for: one row per batch that is not committed yet.';
-COMMENT ON COLUMN weir.checkpoint_blockers.checkpoint IS 'The one that waits.';
-COMMENT ON COLUMN weir.checkpoint_blockers.created_at IS 'Since when.';
-COMMENT ON COLUMN weir.checkpoint_blockers.expires_at IS 'Until when it waits at most.';
-COMMENT ON COLUMN weir.checkpoint_blockers.reader_id IS 'Who reads the batch.';
-COMMENT ON COLUMN weir.checkpoint_blockers.opened_at IS 'Since when.';
-COMMENT ON COLUMN weir.checkpoint_blockers.lapsed IS 'Whether its reader''s lease has run out, so that another may take it over now.';
+COMMENT ON VIEW weir.checkpoint_blockers IS 'The batches that waiting checkpoints wait for: one row per batch that is not committed yet.';
+COMMENT ON COLUMN weir.checkpoint_blockers.checkpoint IS 'The checkpoint that waits.';
+COMMENT ON COLUMN weir.checkpoint_blockers.created_at IS 'When the checkpoint was asked for.';
+COMMENT ON COLUMN weir.checkpoint_blockers.expires_at IS 'When the checkpoint times out.';
+COMMENT ON COLUMN weir.checkpoint_blockers.reader_id IS 'The reader that reads the batch.';
+COMMENT ON COLUMN weir.checkpoint_blockers.opened_at IS 'When the bounds of the batch were fixed.';
+COMMENT ON COLUMN weir.checkpoint_blockers.lapsed IS 'Whether the lease of its reader has expired, so that another reader may take it over.';
 
 CREATE OR REPLACE VIEW weir.subscribers AS
 SELECT s.stream_name AS stream, g.name AS reader_group, g.release,
@@ -247,21 +247,21 @@ JOIN weir_internal.stream s USING (stream_id)
 CROSS JOIN LATERAL weir_internal.unread_from(gs.stream_id, gs.published_cut, s.head, gs.end_cut) held
 CROSS JOIN LATERAL (SELECT weir_internal.times_out_at(gs.group_id, gs.stream_id) AS at) t
 WHERE g.subscriber AND s.state <> 'deleted';
-COMMENT ON VIEW weir.subscribers IS 'Who holds what back, and how long still.';
-COMMENT ON COLUMN weir.subscribers.released IS 'What lies before it may be deleted as far as this group is concerned.';
-COMMENT ON COLUMN weir.subscribers.released_at IS 'When it released that.';
-COMMENT ON COLUMN weir.subscribers.held_events IS 'From there (or the head, where that is later) to the tail, or to where it stops for good.';
+COMMENT ON VIEW weir.subscribers IS 'Which subscribers hold retention back, how much, and for how long.';
+COMMENT ON COLUMN weir.subscribers.released IS 'The events before this cut are released: retention may truncate them.';
+COMMENT ON COLUMN weir.subscribers.released_at IS 'When it last released events.';
+COMMENT ON COLUMN weir.subscribers.held_events IS 'Events from there (or from the head, if that is later) to the tail, or to the end of the group.';
 COMMENT ON COLUMN weir.subscribers.held_bytes IS 'Their bytes, as first committed.';
 COMMENT ON COLUMN weir.subscribers.active_at IS 'When its readers last committed a batch, or it was placed or became a subscriber.';
-COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When it holds nothing back any more if its readers do nothing (of one that releases by hand: if nothing is released); null: never, or not while all is read (or released).';
-COMMENT ON COLUMN weir.subscribers.timed_out IS 'Whether it holds nothing back now.';
-COMMENT ON COLUMN weir.subscribers.stale_after IS 'When, at the present rates, retention will delete what it has not released: what exceeds a maximum and no minimum keeps, or, with consumption off, what no minimum keeps; null: never.';
+COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When retention will stop waiting for it if its readers do nothing (if it releases manually: if nothing is released); null: never, or not while everything is read (or released).';
+COMMENT ON COLUMN weir.subscribers.timed_out IS 'Whether it has timed out, so that retention does not wait for it.';
+COMMENT ON COLUMN weir.subscribers.stale_after IS 'When, at the present rates, retention will truncate events that it has not released: those that exceed a maximum and that no minimum keeps; with consumption off, those that no minimum keeps. Null: never.';
 
 CREATE OR REPLACE VIEW weir.retention_alerts AS
 SELECT s.stream_name AS stream, a.reader_group, a.alert, a.at, a.message
 FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.alerts_of(s.stream_id) a
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.retention_alerts IS 'What somebody should look at: subscribers that have timed out, will be overtaken by retention within a day (or a fifth of the age that is the limit), or lost events in the last week.';
+COMMENT ON VIEW weir.retention_alerts IS 'What somebody should look at: subscribers that have timed out, that lost events in the last week, or whose unreleased events retention will truncate within a day (or within a fifth of the age limit).';
 COMMENT ON COLUMN weir.retention_alerts.alert IS 'timed out, soon stale or lost.';
-COMMENT ON COLUMN weir.retention_alerts.at IS 'When it was or will be.';
-COMMENT ON COLUMN weir.retention_alerts.message IS 'The same in words.';
+COMMENT ON COLUMN weir.retention_alerts.at IS 'When it happened, or will happen.';
+COMMENT ON COLUMN weir.retention_alerts.message IS 'The alert as a sentence.';

@@ -6,5 +6,5 @@ FROM weir_internal.reader_group_pin p
 JOIN weir_internal.reader_group g USING (group_id)
 JOIN weir_internal.stream s USING (stream_id);
 COMMENT ON VIEW weir.pins IS 'Which keys of a stream are pinned to which readers of a group.';
-COMMENT ON COLUMN weir.pins.readers IS 'The readers of this label that have joined; without any, all others share the range.';
-COMMENT ON COLUMN weir.pins.label IS 'Given with the arguments of a reader''s task, else the task''s map index.';
+COMMENT ON COLUMN weir.pins.readers IS 'The readers with this label that have joined. If there are none, all other readers share the range.';
+COMMENT ON COLUMN weir.pins.label IS 'The label that a reader''s task was given, else its map index.';

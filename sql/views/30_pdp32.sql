@@ -1,11 +1,11 @@
--- The records of PDP-32 and PDP-47 under the names they have there. Each is a view over rows: there
--- are no chunks, shards or index nodes to keep.
+-- The records of PDP-32 and PDP-47 under their names there. Each is a view over rows: Weir stores no chunks, shards or
+-- index nodes.
 
 CREATE OR REPLACE VIEW weir.scopes AS
 SELECT s.scope, count(*) AS streams FROM weir_internal.stream s WHERE s.state <> 'deleted' GROUP BY s.scope;
-COMMENT ON VIEW weir.scopes IS 'The scopes: a scope is there as long as it has streams.';
-COMMENT ON COLUMN weir.scopes.scope IS 'The first half of its streams'' names.';
-COMMENT ON COLUMN weir.scopes.streams IS 'How many it has.';
+COMMENT ON VIEW weir.scopes IS 'The scopes. A scope exists as long as it has streams.';
+COMMENT ON COLUMN weir.scopes.scope IS 'The first half of the names of its streams.';
+COMMENT ON COLUMN weir.scopes.streams IS 'How many streams it has.';
 
 CREATE OR REPLACE VIEW weir.stream_configuration AS
 SELECT s.stream_name AS stream, s.routing_key, s.scaling, s.min_segments, s.target_rate,
@@ -18,12 +18,12 @@ SELECT s.stream_name AS stream, s.routing_key, s.scaling, s.min_segments, s.targ
 FROM weir_internal.stream s
 LEFT JOIN weir_internal.stream_schema c ON c.stream_id = s.stream_id AND c.version = s.schema_version
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.stream_configuration IS 'What was asked for when a stream was created or last updated.';
-COMMENT ON COLUMN weir.stream_configuration.retain_min_age IS 'What is younger is kept, whoever has consumed it; null: no such limit.';
-COMMENT ON COLUMN weir.stream_configuration.retain_max_age IS 'What is older is deleted, whoever has not consumed it; null: no such limit.';
-COMMENT ON COLUMN weir.stream_configuration.cuts_every IS 'The least time between two cuts of the retention set; null: every run of weir_stream_cuts.';
-COMMENT ON COLUMN weir.stream_configuration.retention_every IS 'The least time between two decisions of retention; null: every run of weir_retention.';
-COMMENT ON COLUMN weir.stream_configuration.schema IS 'Its columns: Spark''s JSON form of the struct type; null before the first append.';
+COMMENT ON VIEW weir.stream_configuration IS 'The configuration of each stream, as last updated.';
+COMMENT ON COLUMN weir.stream_configuration.retain_min_age IS 'Retention keeps younger events, even if all subscribers have released them; null: no such limit.';
+COMMENT ON COLUMN weir.stream_configuration.retain_max_age IS 'Retention truncates older events, even if a subscriber has not released them; null: no such limit.';
+COMMENT ON COLUMN weir.stream_configuration.cuts_every IS 'The least time between two cuts of the retention set; null: every run of weir_stream_cuts records one.';
+COMMENT ON COLUMN weir.stream_configuration.retention_every IS 'The least time between two decisions of retention; null: every run of weir_retention decides.';
+COMMENT ON COLUMN weir.stream_configuration.schema IS 'Its columns, in Spark''s JSON form of the struct type; null before the first append.';
 
 CREATE OR REPLACE VIEW weir.stream_state AS
 SELECT s.stream_name AS stream, s.state, s.current_epoch, s.created_at,
@@ -31,9 +31,9 @@ SELECT s.stream_name AS stream, s.state, s.current_epoch, s.created_at,
        weir_internal.clock_time(greatest(s.last_clock + 1, weir_internal.time_clock(clock_timestamp()))) AS next_clock
 FROM weir_internal.stream s
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.stream_state IS 'active or sealed, and the clock that a commit would get now.';
+COMMENT ON VIEW weir.stream_state IS 'Whether each stream is active or sealed, and the clock that a commit would get now.';
 COMMENT ON COLUMN weir.stream_state.sealed_at IS 'When it was sealed; null while it is active.';
-COMMENT ON COLUMN weir.stream_state.next_clock IS 'What a commit would get now.';
+COMMENT ON COLUMN weir.stream_state.next_clock IS 'The clock that a commit would get now, as a time.';
 
 CREATE OR REPLACE VIEW weir.epoch_record AS
 SELECT e.stream_name AS stream, e.epoch, e.reference_epoch,
@@ -43,8 +43,8 @@ SELECT e.stream_name AS stream, e.epoch, e.reference_epoch,
        e.epoch = s.current_epoch AS current
 FROM weir_internal.epoch e JOIN weir_internal.stream s USING (stream_id);
 COMMENT ON VIEW weir.epoch_record IS 'Each epoch with all of its segments, and the splits and merges up to it.';
-COMMENT ON COLUMN weir.epoch_record.segments IS 'All that tiled [0, 1) in it, by age.';
-COMMENT ON COLUMN weir.epoch_record.current IS 'Whether it is the active one, or was when the stream was sealed.';
+COMMENT ON COLUMN weir.epoch_record.segments IS 'The segments that tile [0, 1) in it, oldest first.';
+COMMENT ON COLUMN weir.epoch_record.current IS 'Whether it is the active epoch, or was when the stream was sealed.';
 
 CREATE OR REPLACE VIEW weir.current_epoch_record AS
 SELECT s.stream_name AS stream, r.epoch, r.reference_epoch, r.created_at, r.splits, r.merges,
@@ -65,17 +65,17 @@ SELECT e.stream_name AS stream, e.epoch, e.reference_epoch, e.cause, e.reason,
                AND g.segment_id < weir_internal.first_segment_id(e.epoch + 1)
              ORDER BY g.segment_id) AS created_segments
 FROM weir_internal.epoch e;
-COMMENT ON VIEW weir.epoch_transition IS 'What made each epoch: what was sealed and created, who asked for it, and why.';
-COMMENT ON COLUMN weir.epoch_transition.request_id IS 'Who asked for it; empty for a roll.';
-COMMENT ON COLUMN weir.epoch_transition.sealed_segments IS 'Those of the epoch before that it has no longer.';
-COMMENT ON COLUMN weir.epoch_transition.created_segments IS 'Those that the epoch before did not have.';
+COMMENT ON VIEW weir.epoch_transition IS 'How each epoch began: what was sealed and created, which request asked for it, and why.';
+COMMENT ON COLUMN weir.epoch_transition.request_id IS 'The request that asked for it; empty for a roll.';
+COMMENT ON COLUMN weir.epoch_transition.sealed_segments IS 'The segments of the epoch before that are not part of it.';
+COMMENT ON COLUMN weir.epoch_transition.created_segments IS 'The segments that were not part of the epoch before.';
 
 CREATE OR REPLACE VIEW weir.history_time_series AS
 SELECT stream, epoch / 1000 AS chunk, epoch, reference_epoch, created_at, sealed_segments,
        created_segments
 FROM weir.epoch_transition;
 COMMENT ON VIEW weir.history_time_series IS 'What each epoch sealed and created; chunk is its number divided by 1000.';
-COMMENT ON COLUMN weir.history_time_series.chunk IS 'epoch / 1000.';
+COMMENT ON COLUMN weir.history_time_series.chunk IS 'The epoch divided by 1000.';
 
 CREATE OR REPLACE VIEW weir.history_time_index AS
 SELECT e.stream_name AS stream, e.epoch / 1000 AS chunk,
@@ -92,8 +92,8 @@ SELECT e.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segm
        weir_internal.clock_time(e.created_at) AS sealed_at
 FROM weir_internal.epoch e
 JOIN weir_internal.segment g ON g.stream_id = e.stream_id AND g.sealed_epoch = e.epoch;
-COMMENT ON VIEW weir.segment_sealed_record IS 'The epoch in which each sealed segment disappeared.';
-COMMENT ON COLUMN weir.segment_sealed_record.sealed_epoch IS 'The epoch in which it is no longer.';
+COMMENT ON VIEW weir.segment_sealed_record IS 'The epoch in which each segment was sealed.';
+COMMENT ON COLUMN weir.segment_sealed_record.sealed_epoch IS 'The first epoch without the segment.';
 COMMENT ON COLUMN weir.segment_sealed_record.sealed_at IS 'When that epoch was created.';
 
 CREATE OR REPLACE VIEW weir.sealed_segment_shard AS
@@ -102,13 +102,13 @@ SELECT s.stream_name AS stream, g.creation_epoch / 1000 AS shard,
 FROM weir_internal.segment g JOIN weir_internal.stream s USING (stream_id)
 WHERE s.state <> 'deleted' AND g.sealed_epoch IS NOT NULL;
 COMMENT ON VIEW weir.sealed_segment_shard IS 'The final sizes of sealed segments; shard is their creation epoch divided by 1000.';
-COMMENT ON COLUMN weir.sealed_segment_shard.shard IS 'The segment''s creation epoch / 1000.';
+COMMENT ON COLUMN weir.sealed_segment_shard.shard IS 'The creation epoch of the segment divided by 1000.';
 
 CREATE OR REPLACE VIEW weir.stream_cut_record AS
 SELECT s.stream_name AS stream, c.recorded_at, c.cut, c.events, c.bytes
 FROM weir_internal.stream_cut c JOIN weir_internal.stream s USING (stream_id)
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.stream_cut_record IS 'The cuts that the retention set refers to.';
+COMMENT ON VIEW weir.stream_cut_record IS 'The cuts of the retention set.';
 
 CREATE OR REPLACE VIEW weir.truncation_record AS
 SELECT s.stream_name AS stream, s.head AS cut,
@@ -117,10 +117,10 @@ SELECT s.stream_name AS stream, s.head AS cut,
        z.events AS events_till, z.bytes AS size_till
 FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, s.head) z
 WHERE s.state <> 'deleted';
-COMMENT ON VIEW weir.truncation_record IS 'Where each stream begins now, and what was truncated before it since it was created.';
+COMMENT ON VIEW weir.truncation_record IS 'Where each stream begins now, and how much was truncated since it was created.';
 COMMENT ON COLUMN weir.truncation_record.cut IS 'The head.';
-COMMENT ON COLUMN weir.truncation_record.span IS 'Per segment of the cut the last epoch it lived in, up to that of the newest.';
-COMMENT ON COLUMN weir.truncation_record.events_till IS 'Events before the cut, since the stream was created.';
+COMMENT ON COLUMN weir.truncation_record.span IS 'Per segment of the cut the last epoch that it was part of, up to the epoch of the newest segment.';
+COMMENT ON COLUMN weir.truncation_record.events_till IS 'How many events are before the cut, counted from the beginning of the stream.';
 COMMENT ON COLUMN weir.truncation_record.size_till IS 'Their bytes, as first committed.';
 
 CREATE OR REPLACE VIEW weir.active_transaction AS
@@ -144,6 +144,6 @@ FROM weir_internal.reader_group_stream gs
 JOIN weir_internal.reader_group g USING (group_id)
 JOIN weir_internal.stream s USING (stream_id)
 WHERE g.subscriber AND s.state <> 'deleted';
-COMMENT ON VIEW weir.stream_subscriber IS 'The reader groups that hold retention back, and up to where they released each stream.';
-COMMENT ON COLUMN weir.stream_subscriber.truncation_cut IS 'What lies before it may be truncated; at first where the group began.';
-COMMENT ON COLUMN weir.stream_subscriber.published_at IS 'When it released that.';
+COMMENT ON VIEW weir.stream_subscriber IS 'The reader groups that hold retention back, and what each has released of each stream.';
+COMMENT ON COLUMN weir.stream_subscriber.truncation_cut IS 'The events before it are released; at first where the group began.';
+COMMENT ON COLUMN weir.stream_subscriber.published_at IS 'When it last released events.';

@@ -1,5 +1,5 @@
--- A view's column without a comment of its own says what the columns of that name say which the view
--- is made of, if they agree. In order of creation: some views are made of others.
+-- Gives each column of a view that has no comment the comment of the columns of that name in the tables and views
+-- that the view reads, if they have only one. In order of creation, because views read other views.
 DO $$
 DECLARE
     bare record;

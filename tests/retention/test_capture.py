@@ -58,7 +58,8 @@ def test_what_is_not_later_than_the_last_record_waits_until_it_is(lane: Lane) ->
     capture(lane.database)
     run(lane.database, "UPDATE stream_cut SET recorded_at = recorded_at + interval '1 hour'")
     lane.append({"0.0": 3})
-    known = [f"SELECT * FROM {table}" for table in ("stream_cut", "retention_queue", "capture_queue")]
+    tables = ("stream_cut", "retention_queue", "capture_queue")
+    known = [f"SELECT * FROM {table}" for table in tables]
     before = [rows(lane.database, one) for one in known]
     for _ in range(2):
         assert capture(lane.database) == []

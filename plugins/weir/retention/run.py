@@ -179,8 +179,8 @@ def _record(
                     cut, held_by, truncated_past, timed_out, lost, events, bytes)
                 SELECT :s, clock_timestamp(), :rule, :reason, CAST(:head AS jsonb),
                     CAST(:bound AS jsonb), CAST(:cut AS jsonb), CAST(:held_by AS text[]),
-                    CAST(:truncated_past AS text[]), CAST(:timed_out AS text[]), CAST(:lost AS jsonb),
-                    :events, :bytes
+                    CAST(:truncated_past AS text[]), CAST(:timed_out AS text[]),
+                    CAST(:lost AS jsonb), :events, :bytes
                 WHERE CAST(:cut AS jsonb) IS NOT NULL OR NOT EXISTS (
                     SELECT FROM (SELECT rule, reason, bound, held_by, timed_out
                                  FROM retention_decision
