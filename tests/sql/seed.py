@@ -1,9 +1,10 @@
-"""Writes the database of a small story at the layout of now, for the migrations that come after it.
+"""Writes the database of a small story at the present layout, for the migrations that come later.
 
-`python -m tests.sql.seed` makes `seeds/<version>.sql`, a plain dump. Once a migration follows the
-version, its dump is the data that the migration is tested on, and is not made again.
+`python -m tests.sql.seed` makes `seeds/<version>.sql.gz`, a plain dump. Once a migration follows
+the version, the migration is tested on this dump, and the dump is not made again.
 """
 
+import gzip
 import subprocess
 from pathlib import Path
 
@@ -59,8 +60,9 @@ def main() -> None:
         done = subprocess.run(
             [*program, server.dsn("weir", "postgres")], capture_output=True, text=True, check=True
         )
-    (SEEDS / f"{version}.sql").write_text(done.stdout)
-    print(f"{SEEDS / version}.sql has {len(done.stdout.splitlines())} lines")
+    target = SEEDS / f"{version}.sql.gz"
+    target.write_bytes(gzip.compress(done.stdout.encode(), mtime=0))
+    print(f"{target} has {len(done.stdout.splitlines())} lines")
 
 
 if __name__ == "__main__":
