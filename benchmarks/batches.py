@@ -1,13 +1,11 @@
-"""What batches cost: opened, committed, read, taken over; and the Python data source."""
+"""What batches cost: opened, committed, read; and the Python data source."""
 
-import multiprocessing
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 
 import psycopg2
@@ -25,15 +23,14 @@ from weir.controller.read_plan import FileSlice, plan_of_bounds
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, begin
-from weir.database.connection import Database, count_statements
+from weir.database.connection import count_statements
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
 from weir.reader_groups.batches import Batch, commit_batch, open_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.groups import create_reader_group, group_tails
-from weir.reader_groups.next_batch import next_batch
-from weir.reader_groups.readers import join, renew
+from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.readers import join
 from weir.settings import Settings
 from weir.spark.read import frame_of, read_stream_frame
 from weir.spark.source import register
@@ -44,7 +41,7 @@ FIELDS: list[Field] = [
     {"name": "value", "type": "long", "nullable": True, "metadata": {}},
 ]
 MANY, FEW = 1000, 10  # segments
-FILES = 10  # per segment, where they are read
+FILES, FEW_FILES = 10, 2  # per segment, where they are read; in a small run
 ROWS = 100  # per file
 LEASE = 600.0
 ALL = Budget(10**9, 10**15, 10**6)
@@ -167,7 +164,7 @@ def wide(what: str, setting: Setting) -> Figure:
     )
 
 
-def _content(setting: Setting) -> Path:
+def content(setting: Setting) -> Path:
     """A file of events."""
     path = setting.folder / "events.parquet"
     if not path.exists():
@@ -182,8 +179,9 @@ def scan(setting: Setting) -> Figure:
     """From opening a batch to its first row."""
     setting.durable(True)
     stream = Stream.made(setting, MANY)
-    for _ in range(FILES):
-        stream.append(_content(setting))
+    files = FILES if setting.full else FEW_FILES
+    for _ in range(files):
+        stream.append(content(setting))
     warehouse = setting.settings.warehouse
     root = spark_path(warehouse, str(stream.stream_id))
 
@@ -194,14 +192,14 @@ def scan(setting: Setting) -> Figure:
         group = stream.group()
         start = time.perf_counter()
         slices, fields = group.plan(group.open())
-        assert len(slices) == MANY * FILES
+        assert len(slices) == MANY * files
         first(frame_of(setting.spark, warehouse, stream.stream_id, slices, fields, order="segment"))
         return time.perf_counter() - start
 
     schema = "key string, value bigint, _weir_seq bigint"
     return Figure(
         "batch/scan",
-        f"from opening a batch of {MANY:,} segments and {MANY * FILES:,} files to its first row, "
+        f"from opening a batch of {MANY:,} segments and {MANY * files:,} files to its first row, "
         "beside the first row of the same folder, by Spark",
         ours,
         lambda: first(setting.spark.read.schema(schema).parquet(root)),
@@ -212,7 +210,7 @@ def scan(setting: Setting) -> Figure:
 def since_checkpoint(setting: Setting) -> Figure:
     """Reading what is new, whatever was before."""
     setting.durable(True)
-    many, few = 100_000, 10
+    many, few = 100_000 if setting.full else 20_000, 10
     reads = 20
     rows = pa.table({"key": [f"key-{i}" for i in range(ROWS)], "value": list(range(ROWS))})
 
@@ -232,7 +230,7 @@ def since_checkpoint(setting: Setting) -> Figure:
                 start = time.perf_counter()
                 batch = group.open()
                 slices, fields = group.plan(batch)
-                read = sum(_rows(setting.settings, one, fields) for one in slices)
+                read = sum(rows_of(setting.settings, one, fields) for one in slices)
                 group.commit(batch)
                 seconds += time.perf_counter() - start
                 assert read == ROWS
@@ -250,7 +248,7 @@ def since_checkpoint(setting: Setting) -> Figure:
     )
 
 
-def _rows(settings: Settings, one: FileSlice, fields: list[Field]) -> int:
+def rows_of(settings: Settings, one: FileSlice, fields: list[Field]) -> int:
     return read_slice(settings.warehouse, one, fields, ["key", "value"]).num_rows
 
 
@@ -293,75 +291,6 @@ DROP TABLE made;
 """
 
 
-def takeover(setting: Setting) -> Figure:
-    """From the death of a reader to the first row of its batch in the hands of another."""
-    setting.durable(True)
-    stream = Stream.made(setting, FEW)
-    stream.append(_content(setting))
-    lease = 10.0
-    settings = replace(setting.settings, reader_lease=lease)
-    context = multiprocessing.get_context("spawn")
-
-    def ours() -> float:
-        group = stream.made_group()
-        readers, pipes = [], []
-        for name in ("first", "second"):
-            here, there = context.Pipe()
-            reader = context.Process(
-                target=_read_first, args=(settings, group, name, there), daemon=True
-            )
-            reader.start()
-            assert here.recv() == ("joined" if readers else "opened")
-            readers.append(reader)
-            pipes.append(here)
-        time.sleep(lease)  # it has been renewed once or more
-        readers[0].kill()
-        killed = time.monotonic()
-        seconds = float(pipes[1].recv()) - killed
-        assert seconds > 0, "the second had something to read while the first was there"
-        readers[1].kill()
-        for reader in readers:
-            reader.join()
-        return seconds
-
-    return Figure(
-        "batch/takeover",
-        f"seconds from SIGKILL of a reader to the first row of its batch read by another, beside "
-        f"its lease of {lease:.0f} s",
-        ours,
-        lambda: lease,
-        limit=1.2,
-        runs=3,
-        warm_up=0,
-    )
-
-
-def _read_first(settings: Settings, group: str, name: str, pipe: Pipe) -> None:
-    """A reader, as a process: the first holds its batch for ever, the second waits for it."""
-    database = Database.of(settings)
-    token = join(database, group, name, settings.reader_lease)
-    alive = database.keep_alive(
-        lambda c: renew(c, group, name, token, settings.reader_lease),
-        every=settings.reader_lease / 3,
-    )
-    with alive:
-        if name == "second":
-            pipe.send("joined")
-        tails = database.transaction(lambda c: group_tails(c, group))
-        batch = next_batch(
-            database, group, name, token, until=tails, lease=settings.reader_lease, budget=ALL
-        )
-        assert batch is not None
-        if name == "first":
-            pipe.send("opened")
-            time.sleep(3600)
-        [stream_id] = {bound.stream_id for bound in batch.bounds}
-        bounds = [(bound.segment_id, bound.start, bound.end) for bound in batch.bounds]
-        slices, fields = database.transaction(lambda c: plan_of_bounds(c, stream_id, bounds))
-        assert _rows(settings, slices[0], fields) == ROWS
-        pipe.send(time.monotonic())
-
-
 def facade(setting: Setting) -> Figure:
     """The Python data source beside the native path."""
     name = appended(setting)
@@ -386,7 +315,8 @@ def facade(setting: Setting) -> Figure:
             )
         ),
         limit=None,
-        runs=3,
+        runs=3 if setting.full else 1,
+        warm_up=1 if setting.full else 0,
     )
 
 
@@ -395,6 +325,5 @@ FIGURES = {
     "batch/commit": partial(wide, "commit"),
     "batch/scan": scan,
     "batch/since_checkpoint": since_checkpoint,
-    "batch/takeover": takeover,
     "batch/facade": facade,
 }

@@ -79,7 +79,7 @@ def append(setting: Setting) -> Figure:
         "same rows into 16 partitions",
         ours,
         reference,
-        limit=1.25,
+        limit=1.2,
         goal=1.10,
     )
 
@@ -143,7 +143,7 @@ def read(setting: Setting) -> Figure:
         lambda frame: frame.select(*COLUMNS),
         "5 million events with segment, offset and clock beside a native scan of the same files "
         "and columns",
-        limit=1.2,
+        limit=1.1,
         goal=1.05,
     )
 

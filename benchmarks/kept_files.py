@@ -11,7 +11,6 @@ FILES = 160_000
 
 def why_kept(setting: Setting) -> Figure:
     """Why each of many files is kept, beside the list of the files."""
-    setting.durable(False)
     dsn = setting.server.dsn("weir", "postgres")
     connection = psycopg2.connect(dsn)
     with connection, connection.cursor() as cursor:

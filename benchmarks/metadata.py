@@ -246,6 +246,12 @@ def size_distance(setting: Setting) -> Figure:
     )
 
 
+def _why_kept(setting: Setting) -> Figure:
+    """Beside the histories, which are in the same tables: they decide how Postgres joins."""
+    _histories(setting)
+    return why_kept(setting)
+
+
 def _changing(
     name: str, what: str, run: Callable[[Setting, History], Callable[[], Any]], setting: Setting
 ) -> Figure:
@@ -257,7 +263,7 @@ FIGURES = {
     **{f"metadata/{name}": partial(_asking, name) for name in _QUERIES},
     "metadata/at_time_cost": at_time_cost,
     "metadata/size_distance": size_distance,
-    "metadata/why_kept": why_kept,
+    "metadata/why_kept": _why_kept,
     # What changes the histories comes last.
     "metadata/commit": partial(_changing, "commit", "100 commits of a file", committed),
     "metadata/scale": partial(_changing, "scale", "40 scales", scaled),

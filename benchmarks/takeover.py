@@ -1,0 +1,88 @@
+"""How soon a batch goes on whose reader was killed."""
+
+import multiprocessing
+import time
+from dataclasses import replace
+from multiprocessing.connection import Connection as Pipe
+
+from benchmarks.batches import ALL, FEW, ROWS, Stream, content, rows_of
+from benchmarks.figure import Figure
+from benchmarks.setting import Setting
+from weir.controller.read_plan import plan_of_bounds
+from weir.database.connection import Database
+from weir.reader_groups.groups import group_tails
+from weir.reader_groups.next_batch import next_batch
+from weir.reader_groups.readers import join, renew
+from weir.settings import Settings
+
+
+def takeover(setting: Setting) -> Figure:
+    """From the death of a reader to the first row of its batch in the hands of another."""
+    setting.durable(True)
+    stream = Stream.made(setting, FEW)
+    stream.append(content(setting))
+    lease = 10.0
+    settings = replace(setting.settings, reader_lease=lease)
+    context = multiprocessing.get_context("spawn")
+
+    def ours() -> float:
+        group = stream.made_group()
+        readers, pipes = [], []
+        for name in ("first", "second"):
+            here, there = context.Pipe()
+            reader = context.Process(
+                target=_read_first, args=(settings, group, name, there), daemon=True
+            )
+            reader.start()
+            assert here.recv() == ("joined" if readers else "opened")
+            readers.append(reader)
+            pipes.append(here)
+        time.sleep(lease)  # it has been renewed once or more
+        readers[0].kill()
+        killed = time.monotonic()
+        seconds = float(pipes[1].recv()) - killed
+        assert seconds > 0, "the second had something to read while the first was there"
+        readers[1].kill()
+        for reader in readers:
+            reader.join()
+        return seconds
+
+    return Figure(
+        "batch/takeover",
+        f"seconds from SIGKILL of a reader to the first row of its batch read by another, beside "
+        f"its lease of {lease:.0f} s",
+        ours,
+        lambda: lease,
+        limit=1.2,
+        runs=3 if setting.full else 2,
+        warm_up=0,
+    )
+
+
+def _read_first(settings: Settings, group: str, name: str, pipe: Pipe) -> None:
+    """A reader, as a process: the first holds its batch for ever, the second waits for it."""
+    database = Database.of(settings)
+    token = join(database, group, name, settings.reader_lease)
+    alive = database.keep_alive(
+        lambda c: renew(c, group, name, token, settings.reader_lease),
+        every=settings.reader_lease / 3,
+    )
+    with alive:
+        if name == "second":
+            pipe.send("joined")
+        tails = database.transaction(lambda c: group_tails(c, group))
+        batch = next_batch(
+            database, group, name, token, until=tails, lease=settings.reader_lease, budget=ALL
+        )
+        assert batch is not None
+        if name == "first":
+            pipe.send("opened")
+            time.sleep(3600)
+        [stream_id] = {bound.stream_id for bound in batch.bounds}
+        bounds = [(bound.segment_id, bound.start, bound.end) for bound in batch.bounds]
+        slices, fields = database.transaction(lambda c: plan_of_bounds(c, stream_id, bounds))
+        assert rows_of(settings, slices[0], fields) == ROWS
+        pipe.send(time.monotonic())
+
+
+FIGURES = {"batch/takeover": takeover}
