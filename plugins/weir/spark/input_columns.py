@@ -7,18 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import pyarrow
-import pyarrow.parquet as pq
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns, shortened
-from weir.model.schema import Field, plain, same_type, show, without_metadata
+from weir.model.schema import Field, plain, without_metadata
 from weir.spark.frames import exact, quoted
+from weir.spark.parquet_columns import parquet_columns
 from weir.spark.routing import SEQ
 from weir.spark.session import COMPLETE
 from weir.spark.text_files import (
@@ -36,7 +34,7 @@ from weir.spark.text_files import (
     unclosed_quote,
     unfit,
 )
-from weir.spark.unreadable import damage_of, damaged, first_cause, one_line
+from weir.spark.unreadable import damage_of, damaged
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import spark_path
 
@@ -48,14 +46,6 @@ MALFORMED = "_weir_malformed"  # the text of a row that could not be parsed, els
 # and
 # in all programs but Spark.
 READING = {"timeZone": "UTC", "escape": '"', **COMPLETE}
-_CODECS = {
-    "UNCOMPRESSED",
-    "SNAPPY",
-    "GZIP",
-    "ZSTD",
-    "LZ4",
-    "LZ4_RAW",
-}  # the codecs that come with Spark
 _TEXT: Field = {"type": "string", "nullable": True, "metadata": {}}
 _NUMBERS = {"integer", "long", "double"}
 _SHOWN = 40  # the most columns whose inferred types are logged
@@ -110,7 +100,7 @@ def columns_of(
     reader = spark.read.options(**{**READING, **inputs.options})
     paths = [exact(spark_path(inputs.root, file.path)) for file in inputs.files]
     if inputs.format == "parquet":
-        return Columns(_parquet(reader, inputs, paths))
+        return Columns(_struct(parquet_columns(reader, inputs, paths)))
     if inputs.format == "csv":
         return _csv(spark, reader, inputs, paths, known, say)
     return _json(spark, reader, inputs, paths, known, quarantine, say)
@@ -122,80 +112,6 @@ def _struct(fields: Sequence[Field]) -> StructType:
 
 def _with_malformed(struct: StructType) -> StructType:
     return StructType([*struct.fields, StructField(MALFORMED, StringType())])
-
-
-def _parquet(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> StructType:
-    """Return the columns of all files. A column is null in files that lack it."""
-    system, base = filesystem(inputs.root)
-
-    def footer(path: str) -> pyarrow.Schema:
-        try:
-            with system.open_input_file(f"{base}/{path}") as source:
-                file = pq.ParquetFile(source)
-                found = file.schema_arrow.remove_metadata()
-                nanoseconds = _in_nanoseconds(file.schema)
-                groups = file.metadata.num_row_groups
-                first = file.metadata.row_group(0) if groups else None
-        except (pyarrow.ArrowException, OSError) as error:
-            raise InvalidInput(
-                "file_format_wrong",
-                f"the input file {path!r} is not a Parquet file ({one_line(str(error))}); choose "
-                "its real format.",
-            ) from None
-        if nanoseconds:
-            raise InvalidInput(
-                "column_type_unsupported",
-                f"column {nanoseconds!r} of the input file {path!r} is in nanoseconds, which Spark "
-                "can't read; write it in microseconds (in pandas: to_parquet with "
-                "coerce_timestamps='us').",
-            )
-        codecs = {first.column(i).compression for i in range(first.num_columns)} if first else set()
-        if unknown := codecs - _CODECS:
-            raise InvalidInput(
-                "compression_unsupported",
-                f"the input file {path!r} is compressed with {min(unknown)}, which Spark can't "
-                "read; compress it with snappy, zstd or gzip.",
-            )
-        return found
-
-    with ThreadPoolExecutor(16) as pool:
-        footers = list(pool.map(footer, [file.path for file in inputs.files]))
-    fields: dict[str, tuple[Field, str]] = {}
-    seen: list[pyarrow.Schema] = []
-    for i, schema in enumerate(footers):
-        if any(schema.equals(other) for other in seen):
-            continue
-        seen.append(schema)
-        check_user_columns(schema.names)
-        try:
-            found = reader.parquet(paths[i]).schema.jsonValue()["fields"]
-        except (PySparkException, Py4JJavaError) as error:
-            said = str(error) if isinstance(error, AnalysisException) else first_cause(error)
-            raise InvalidInput(
-                "file_invalid",
-                f"Spark can't read the input file {inputs.files[i].path!r}: {one_line(said)}.",
-            ) from None
-        for one in found:
-            before, origin = fields.setdefault(one["name"], (one, inputs.files[i].path))
-            if not same_type(before["type"], one["type"]):
-                raise InvalidInput(
-                    "column_type_differs",
-                    f"column {one['name']!r} is {show(one['type'])} in {inputs.files[i].path!r}, "
-                    f"but {show(before['type'])} in {origin!r}; cast one of them, so that all "
-                    "files have the same type.",
-                )
-    return _struct([one for one, _ in fields.values()])
-
-
-def _in_nanoseconds(schema: pq.ParquetSchema) -> str:
-    """Return the first column with timestamps in nanoseconds (INT96, which Spark reads, has no
-    unit)."""
-    for i in range(len(schema)):
-        column = schema.column(i)
-        kind = str(column.logical_type)
-        if kind.startswith("Timestamp") and "=nanoseconds" in kind:
-            return str(column.path)
-    return ""
 
 
 def _csv(
