@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weir.spark.append import Appender as Appender
-    from weir.spark.reader import OpenBatch as OpenBatch
+    from weir.spark.open_batch import OpenBatch as OpenBatch
     from weir.spark.reader import Reader as Reader
     from weir.spark.source import register as register
 

@@ -13,8 +13,9 @@ from weir.reader_groups.batches import rejected_of
 from weir.reader_groups.groups import group_streams
 from weir.spark.append import Appender
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
+from weir.spark.open_batch import OpenBatch, list_folders
 from weir.spark.outputs import Output
-from weir.spark.reader import OpenBatch, Reader, list_folders
+from weir.spark.reader import Reader
 
 Function = Callable[[Any], "DataFrame | dict[str, DataFrame]"]
 ON_ERROR = ("stop", "split", "quarantine")

@@ -1,4 +1,4 @@
-"""A reader of a group as a context manager, and its batches, for jobs and for your own programs.
+"""A reader of a group as a context manager, for jobs and for your own programs.
 
 Exactly once: the rows that a batch appends to Weir streams, the rows that it writes to tables of
 Weir's database, and the positions are one Postgres transaction. Parquet is written to a folder per
@@ -11,50 +11,29 @@ import os
 import socket
 import time
 import uuid
-from functools import partial
 from types import TracebackType
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from sqlalchemy import Connection
 
-from weir.controller.attempts import abort_all
-from weir.controller.read_plan import plan_of_bounds
-from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt, Committed, ping_all
+from weir.controller.transactions import Attempt, ping_all
 from weir.database.background import KeepAlive
 from weir.errors import (
     Conflict,
     Fenced,
     InvalidInput,
-    InvariantViolation,
-    Truncated,
     Unavailable,
 )
-from weir.model.names import StreamName, stream_name
-from weir.model.segment import segment_name
-from weir.reader_groups.batch_ownership import check_held
-from weir.reader_groups.batches import Batch, commit_batch
 from weir.reader_groups.budget import Budget
-from weir.reader_groups.groups import group_streams, group_tails
+from weir.reader_groups.groups import group_tails
 from weir.reader_groups.next_batch import next_batch
-from weir.reader_groups.outputs import record_output, write_manifest
 from weir.reader_groups.readers import join, leave, renew
-from weir.reader_groups.splits import split_batch
-from weir.reader_groups.table_outputs import StagedTable, drop_staging, make_staging, read_table
 from weir.spark.append import Appender
-from weir.spark.failures import sentence
-from weir.spark.outputs import Output
-from weir.spark.progress import watched
-from weir.spark.read import frame_of
-from weir.spark.rejected import failed_events, make_rejected_stream
-from weir.spark.session import check_classic, moved, writing_session
-from weir.spark.table_output import copy_rows, longest, matched
+from weir.spark.open_batch import OpenBatch
 from weir.warehouse.ownership import check_warehouse_ownership
-from weir.warehouse.paths import spark_path
 
 log = logging.getLogger("weir.reader")
-_SHOWN = 5  # the most segments of a batch that a sentence names
 
 
 class Reader:
@@ -139,7 +118,7 @@ class Reader:
     def __iter__(self) -> "Reader":
         return self
 
-    def __next__(self) -> "OpenBatch":
+    def __next__(self) -> OpenBatch:
         """Return the next batch. Raises Conflict if the previous one was not committed."""
         app = self.appender
         if self._alive is None:
@@ -178,271 +157,3 @@ class Reader:
             return
         renew(connection, self.group, self.reader_id, self._token, settings.reader_lease)
         ping_all(connection, self.opened, settings.transaction_lease, settings.transaction_max)
-
-
-def list_folders(app: Appender, group: str, output: Output) -> str:
-    """Write the `_manifest.json` of a Parquet output. Return why that failed, or nothing.
-
-    What was committed stays committed without it. The next commit or run writes the whole file
-    again.
-    """
-    try:
-        write_manifest(app.database, group, output.name, output.root, output.path)
-    except Exception as error:  # the commit is done, so no error may make it fail
-        why = sentence(error)
-        app.say(
-            f"_manifest.json of {output} and group {group} could not be written ({why}): until it "
-            "is, it lacks what was committed since; the view weir.parquet_outputs has it"
-        )
-        return why
-    return ""
-
-
-class OpenBatch:
-    """A batch that this reader is reading. What is written for it becomes visible when it is
-    committed, all at once."""
-
-    def __init__(self, reader: Reader, batch: Batch) -> None:
-        self._reader, self._batch, self._app = reader, batch, reader.appender
-        self.ended = False  # committed, split, or discarded for another try
-        self._written: set[tuple[str, str, str]] = set()
-        self._staged: list[Staged] = []
-        self._tables: list[StagedTable] = []
-        self._parquet: list[tuple[Output, dict[str, Any]]] = []
-        self._lost: dict[int, int] = {}
-        self.without_columns: list[str] = []  # streams without events and without declared columns
-        self._streams = dict(
-            self._app.database.transaction(lambda c: group_streams(c, reader.group))
-        )
-        self.frames: dict[str, DataFrame] = {
-            name: self._frame(stream_id, name) for stream_id, name in self._streams.items()
-        }
-
-    def __str__(self) -> str:
-        """Return which batch it is and what it reads, for sentences."""
-        bounds = [b for b in self._batch.bounds if b.end > b.start]
-        named = [
-            f"{self._streams[b.stream_id]} {segment_name(b.segment_id)} from {b.start} to {b.end}"
-            for b in bounds[:_SHOWN]
-        ]
-        more = [f"{len(bounds) - _SHOWN} more segments"] if len(bounds) > _SHOWN else []
-        return (
-            f"batch {self.batch_id} of group {self._batch.group} ({', '.join(named + more)}; "
-            f"attempt {self.attempt})"
-        )
-
-    @property
-    def batch_id(self) -> int:
-        """The number of the batch in its group."""
-        return self._batch.batch_id
-
-    @property
-    def identity(self) -> str:
-        """A name for the batch's results, unique everywhere.
-
-        It always stands for the same events, however often they are read, and never for others,
-        even if the group is deleted and created again.
-        """
-        return self._batch.identity
-
-    @property
-    def attempt(self) -> int:
-        """The number of times that the batch was begun, including this one."""
-        return self._batch.attempt
-
-    @property
-    def size(self) -> int:
-        """The number of events between its bounds."""
-        return self._batch.events
-
-    def events(self, stream: str = "") -> DataFrame:
-        """Return the events with `_segment`, `_offset` and `_clock`.
-
-        If the group reads several streams, `stream` names one of them.
-        """
-        if not stream and len(self.frames) == 1:
-            return next(iter(self.frames.values()))
-        if stream not in self.frames:
-            raise InvalidInput(
-                "stream_not_read",
-                f"reader group {self._batch.group} reads {', '.join(self.frames)}; name one of "
-                "them.",
-            )
-        return self.frames[stream]
-
-    def _frame(self, stream_id: int, name: str) -> DataFrame:
-        """Return the events of one stream. If events were truncated after the batch was opened,
-        raises Truncated, unless the group skips gaps; then they are counted."""
-        batch, app = self._batch, self._app
-        bounds = [
-            (b.segment_id, b.start, b.end)
-            for b in batch.bounds
-            if b.stream_id == stream_id and b.end > b.start
-        ]
-        slices, fields = app.database.transaction(
-            lambda c: plan_of_bounds(c, stream_id=stream_id, bounds=bounds)
-        )
-        if not fields:
-            self.without_columns.append(name)
-        found = sum(s.end_row - s.first_row for s in slices)
-        wanted = sum(end - start for _, start, end in bounds)
-        if found != wanted:
-            self._lost[stream_id] = wanted - found
-            gap = (
-                f"{wanted - found} of {wanted} events of stream {name} in batch "
-                f"{batch.batch_id} of group {batch.group} were truncated after it was opened"
-            )
-            if batch.on_gap == "fail":
-                raise Truncated(
-                    "events_truncated",
-                    f"{gap}; to continue without them, set its on_gap to skip with "
-                    "weir_update_reader_group.",
-                )
-            app.say(gap)
-        return frame_of(
-            app.spark, app.settings.warehouse, stream_id, slices, fields, order=self._reader.order
-        )
-
-    def write(self, output: str | Output, frame: DataFrame) -> None:
-        """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`. It
-        becomes visible with the commit. Write each output once; the DataFrame is computed at once.
-
-        Raises NotFound, InvalidInput for columns that do not fit, BadRows for rows that do not fit,
-        Conflict if the batch is over or the output was written, and Fenced if the batch was taken
-        over.
-        """
-        self._check_open()
-        check_classic(frame)
-        if isinstance(output, str):
-            output = Output.parse(output, self._app.settings.output_roots)
-        if output.place in self._written:
-            raise Conflict(
-                "output_written_twice",
-                f"{output} is already written in {self}; write each output once, with all its "
-                "rows.",
-            )
-        if output.kind == "stream":
-            self._append(stream_name(output.name), frame)
-        elif output.kind == "parquet":
-            self._write_parquet(output, frame)
-        else:
-            self._copy(output.name, frame)
-        self._written.add(output.place)
-
-    def _check_open(self) -> None:
-        if self.ended:
-            raise Conflict(
-                "batch_over",
-                f"{self} is over, because it was committed or its Reader's with block ended; "
-                "write and commit each batch once, inside the block.",
-            )
-
-    def _append(self, name: StreamName, frame: DataFrame) -> None:
-        attempt = self._app.begin_frame(
-            name, f"group {self._batch.group}", self.identity,
-            guard=partial(check_held, batch=self._batch),
-        )  # fmt: skip
-        if isinstance(attempt, Committed):  # both are one transaction, so this can't happen
-            raise InvariantViolation(
-                "output_committed_alone",
-                f"the output of {self} to {name} is committed, but the batch is not; this is a "
-                "defect of Weir, please report it.",
-            )
-        opened = [attempt]
-        with self._app.writing(opened):
-            self._staged += self._app.stage_frame(opened, frame)
-        self._reader.opened += opened
-
-    def _write_parquet(self, output: Output, frame: DataFrame) -> None:
-        folder = (
-            f"{output.path}/group={self._batch.group}/batch={self.identity}/attempt={self.attempt}/"
-        )
-        one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
-        record_output(self._app.database, self._batch, one)
-        what, where = f"writing {output.name}", (output.root, folder)
-        writing, frame = writing_session(frame, self._app.say, {})  # no key is computed here
-        with watched(self._app.spark, what, self._app.say, where):
-            rows = moved(frame, writing).write.mode("overwrite")
-            rows.parquet(spark_path(output.root, folder))
-        self._parquet.append((output, one))
-
-    def _copy(self, table: str, frame: DataFrame) -> None:
-        database = self._app.database
-        columns = matched(table, database.transaction(lambda c: read_table(c, table)), frame.schema)
-        staging, copy = make_staging(database, self._batch, len(self._tables), columns)
-        self._tables.append(
-            StagedTable(table, staging, (), 0)
-        )  # recorded first, so that it is dropped in any case
-        with watched(self._app.spark, f"writing {table}", self._app.say):
-            pieces, rows = copy_rows(frame, table, copy, self._app.settings, longest(columns))
-        self._tables[-1] = StagedTable(table, staging, pieces, rows)
-
-    def commit(self, rejected: int = 0) -> dict[str, Any]:
-        """Publish what was written and move the positions, in one transaction. Return what was
-        done.
-
-        `rejected`: how many of its events failed. Raises Fenced if the batch was taken over,
-        Conflict if it is over, BadRows if rows violate a constraint of their table, and
-        InvalidInput if a right is missing there.
-        """
-        self._check_open()
-        app = self._app
-        committed = commit_batch(
-            app.database, self._batch, lease=app.settings.reader_lease, staged=self._staged,
-            tables=self._tables, outputs=[one for _, one in self._parquet], lost=self._lost,
-            rejected=rejected,
-        )  # fmt: skip
-        self._end()
-        app.say(f"batch {self.batch_id} of {self._batch.group} committed")
-        unlisted = [o.name for o, _ in self._parquet if list_folders(app, self._batch.group, o)]
-        return {
-            "batch": self.batch_id,
-            "attempt": self.attempt,
-            "events": self.size,
-            "rejected": rejected,
-            "streams": [one.report() for one in committed],
-            "parquet": [f"{one['root']}/{one['path']}" for _, one in self._parquet],
-            "unlisted": unlisted,
-            "tables": [{"table": one.table, "rows": one.rows} for one in self._tables],
-        }
-
-    def _end(self) -> None:
-        self.ended = True
-        self._reader.opened.clear()
-
-    def discard(self) -> None:
-        """Discard what was written as far as possible now; the rest becomes garbage."""
-        abort_all(self._app.database, self._reader.opened)
-        for table in self._tables:
-            with contextlib.suppress(Exception):
-                drop_staging(self._app.database, table.staging)
-        self._reader.opened.clear()
-        self._staged, self._tables, self._parquet = [], [], []
-        self._written.clear()
-
-    def again(self) -> None:
-        """Discard this attempt. The reader's next batch is the same one."""
-        self.discard()
-        self._end()
-
-    def split(self, error: Exception) -> None:
-        """Discard this attempt because of an error, and replace the batch by two with half of its
-        events each, which are the reader's next batches. The batch must have at least two events.
-        """
-        self.discard()
-        split_batch(self._app.database, self._batch, sentence(error))
-        self._app.say(f"{self} failed and is read in halves: {sentence(error)}")
-        self._end()
-
-    def reject(self, error: Exception) -> dict[str, Any]:
-        """Write the batch's events, which failed with this error, to `<stream>.rejected` of their
-        streams instead of to the outputs, and commit it. Return what was done."""
-        self.discard()
-        rejected = 0
-        for name, frame in self.frames.items():
-            bounds = [b for b in self._batch.bounds if self._streams[b.stream_id] == name]
-            if events := sum(b.end - b.start for b in bounds):
-                stream = make_rejected_stream(self._app.database, stream_name(name))
-                self._append(stream, failed_events(frame, self._batch.group, sentence(error)))
-                rejected += events
-        return self.commit(rejected - sum(self._lost.values()))
