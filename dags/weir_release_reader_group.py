@@ -1,9 +1,9 @@
 """### Let retention delete what a subscriber no longer needs.
 
-**Parameters.** A reader group whose release is manual, and a place: retention no longer keeps the events before it
+**Parameters.** A reader group whose release is manual, and a position: retention no longer keeps the events before it
 for this group. Default: the position of the group.
 
-**On failure.** If the place is invalid, or behind what the group released before, nothing is released.
+**On failure.** If the position is invalid, or behind what the group released before, nothing is released.
 """
 
 from airflow.sdk import DAG

@@ -108,11 +108,11 @@ class UpdateReaderGroup:
 
 @dataclass(frozen=True)
 class ResetReaderGroup:
-    """Move a reader group to another place."""
+    """Move a reader group to another position."""
 
     reader_group: str = reader_group_argument()
     to: str = argument(
-        "To", f"The new place: start (where it began), checkpoint NAME, {PLACE}.", **WRITTEN
+        "To", f"The new position: start (where it began), checkpoint NAME, {PLACE}.", **WRITTEN
     )
     allow_repeat: bool = argument(
         "Repeat", "Go back even if the group reads committed events again.", False

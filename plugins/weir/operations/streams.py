@@ -262,19 +262,19 @@ class DeleteStream:
 
 @dataclass(frozen=True)
 class TruncateStream:
-    """Delete all events before a place in a stream."""
+    """Delete all events before a position in a stream."""
 
     stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
     cut: str = argument(
         "Delete before",
-        "Delete all events before this place, for all readers. tail: all events; "
+        "Delete all events before this position, for all readers. tail: all events; "
         "time 2026-01-01T00:00:00Z: what was appended before; position, or checkpoint NAME: what "
         "the reader group below has read by then; or an offset for each segment, 0.0=12, 1.0=7.",
         minLength=1,
         maxLength=LONGEST_CUT,
     )
     reader_group: str = argument(
-        "Reader group", "The group of the position or checkpoint. Empty for any other place.",
+        "Reader group", "The group of the position or checkpoint. Empty for any other position.",
         "", pattern=READER_GROUP_PATTERN,
     )  # fmt: skip
     dry_run: bool = argument(
