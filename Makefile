@@ -36,7 +36,7 @@ test-fast: setup ## the tests that need neither a JVM nor Airflow
 		--ignore=tests/airflow --ignore=tests/acceptance $(ARGS)
 
 test-release: setup ## what is tried before a release: packaging, compose, and more
-	@WEIR_TEST_BUDGET=full $(PYTEST) -m "release or drawn" $(ARGS)
+	@WEIR_TEST_BUDGET=full $(PYTEST) -m "release or drawn or random" $(ARGS)
 
 test-compose: setup ## start docker-compose.yaml's stack and use it, where there is a container engine
 	@$(PYTHON) -m tests.compose_stack

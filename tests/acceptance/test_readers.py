@@ -146,6 +146,7 @@ def test_three_readers_share_a_stream_and_take_over_from_one_that_is_killed(
     shared.check_each_event_once()
 
 
+@pytest.mark.release
 def test_two_runs_of_a_consumer_at_the_same_time_share_the_work(
     installation: Installation,
 ) -> None:

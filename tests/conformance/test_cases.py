@@ -207,5 +207,9 @@ def test_every_case_is_answered_or_listed_with_the_reason() -> None:
 
 @pytest.mark.parametrize("name", FILE["histories"])
 def test_history_creates_the_segments_that_the_file_names(name: str) -> None:
-    # Building it compares each scale with the `creates` of the file.
-    assert History({"history": name}).epochs
+    recorded, history = FILE["histories"][name], History({"history": name})
+    operations = recorded.get("ops", [])
+    named = [one for operation in operations for one in operation.get("creates", [])]
+    assert set(named) <= set(history.segments)
+    rolls = sum("txn_epoch" in operation for operation in operations)
+    assert len(history.epochs) == 1 + len(operations) + rolls, "a roll makes two epochs"

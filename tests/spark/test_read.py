@@ -264,6 +264,7 @@ def test_a_segment_can_be_read_by_many_commits_at_once(weir: Installation) -> No
     )
 
 
+@pytest.mark.release
 def test_numbers_of_transactions_that_lie_far_apart_make_no_large_plan(weir: Installation) -> None:
     """As they do after recoveries: each goes on a million further than what is known."""
     stream = weir.create(segments=2)

@@ -90,6 +90,7 @@ def test_many_unequal_ranges_are_looked_up_exactly(spark: SparkSession) -> None:
         assert {row.steps: row.i for row in found} == wanted
 
 
+@pytest.mark.release
 def test_routing_into_many_segments_takes_no_more_than_into_few(spark: SparkSession) -> None:
     def seconds(count: int) -> float:
         parts = segments(count)
