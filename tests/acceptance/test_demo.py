@@ -174,7 +174,7 @@ def test_bad_input_is_refused_with_one_sentence(
     sentence = ended.error or re.search(r"AirflowFailException: (.*)", log)[1]  # type: ignore[index]  # else it fails
     assert re.search(expected.says, sentence, re.DOTALL), sentence
     assert "\n" not in sentence
-    assert sentence.endswith("."), "a sentence, not the repr of an exception"
+    assert re.search(r"\. \[[a-z_]+\]$", sentence), "a sentence and its code, not a repr"
     assert log.splitlines()[-1] == sentence
     assert "GitWildMatchPattern" not in log
     tasks = installation.airflow.api().tasks(expected.dag, ended.run_id)

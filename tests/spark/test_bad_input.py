@@ -167,6 +167,13 @@ def state(weir: Installation) -> list[Any]:
     ]
 
 
+def without_code(said: str) -> str:
+    """A sentence whose code was printed after it."""
+    found = re.fullmatch(r"(.*) \[[a-z_]+\]", said)
+    assert found, f"no code: {said}"
+    return found[1]
+
+
 def failed(job: str, arguments: Any, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """Run a job that must fail; its exit status and its sentence, after checking the latter."""
     capsys.readouterr()
@@ -175,8 +182,8 @@ def failed(job: str, arguments: Any, capsys: pytest.CaptureFixture[str]) -> tupl
     printed = capsys.readouterr().out
     assert "Traceback" not in printed
     (line,) = [line for line in printed.splitlines() if " failed: " in line]
-    sentence = line.split(" failed: ", 1)[1]
-    assert printed.rstrip().endswith(sentence), "the sentence has more than one line"
+    sentence = without_code(line.split(" failed: ", 1)[1])
+    assert printed.rstrip().endswith(line), "the sentence has more than one line"
     assert sentence.endswith(".") or "SQLSTATE" in sentence, sentence
     assert not re.search(r"\w\.\.( |$)", sentence), "two full stops"
     return status, sentence
@@ -270,8 +277,8 @@ def check_kind(
         check_accepted(weir, kind, given)
         return
     (line,) = [line for line in out.splitlines() if " failed: " in line]
-    sentence = line.split(" failed: ", 1)[1]
-    assert out.rstrip("\n").endswith(sentence), "the sentence has more than one line"
+    sentence = without_code(line.split(" failed: ", 1)[1])
+    assert out.rstrip("\n").endswith(line), "the sentence has more than one line"
     assert not RAW.search(out), out[-600:]
     assert len(sentence) < 1500, "the sentence repeats too much of the input"
     assert re.search(kind["says"], sentence), sentence
