@@ -79,9 +79,7 @@ _WAIT = sqlalchemy.text("SET LOCAL synchronous_commit TO DEFAULT")
 
 
 class Database:
-    """Connections to one Postgres. Connects when first used; must not be shared with a forked
-    process.
-    """
+    """Connections to one Postgres, made when first used. A forked process needs its own."""
 
     def __init__(
         self,
@@ -92,9 +90,7 @@ class Database:
         pool_size: int = 4,
         pooler: bool = False,
     ) -> None:
-        """`pool_size`: how many connections of each of two kinds stay open; `pooler`: see the
-        setting.
-        """
+        """`pool_size`: connections kept open, of each of two kinds; `pooler`: see the setting."""
         connection_string.check(dsn, "the database's connection string")
         self._dsn = dsn
         self._pool_size = max(pool_size, 1)  # to SQLAlchemy 0 means no limit
@@ -284,8 +280,8 @@ class Database:
 
 
 def wait_for_disk(connection: Connection) -> None:
-    """Make the COMMIT of this transaction wait for the disk, even if a function called in it
-    returned a result that is not `durable` (see `Database.statement`).
+    """Make the COMMIT of this transaction wait for the disk, even if a function called in it found
+    its result not `durable` (see `Database.statement`).
     """
     connection.execute(_WAIT)
 
@@ -338,9 +334,7 @@ def _element(value: int | float | str | None) -> str:
 
 
 def count_statements(database: Database) -> "list[str]":
-    """Return a list to which every statement sent from now on is appended (for tests and
-    benchmarks).
-    """
+    """Return a list to which every statement sent from now on is appended (for tests)."""
     statements: list[str] = []
 
     for engine in database.engines:
