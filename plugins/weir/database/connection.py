@@ -256,9 +256,8 @@ class Database:
         return None, said.strip() if what in said else f"{what}: {said.strip()}"
 
     def _oldest(self) -> str:
-        """Return whose transaction is the oldest, for a sentence; empty if nobody has one.
-
-        A session that waits for a lock has mostly written nothing yet, so it is not the oldest.
+        """Return whose transaction is the oldest, for a sentence; empty if nobody has one. A
+        session that waits for a lock has mostly written nothing yet.
         """
         with contextlib.suppress(exc.DBAPIError), self._alone.connect() as connection:
             if (found := connection.execute(_OLDEST).one_or_none()) is not None:

@@ -171,7 +171,7 @@ class StreamCut:
 
     @classmethod
     def parse(cls, text: str, segments: Mapping[int, Segment]) -> "StreamCut":
-        """Return the cut of a text: the JSON form, or `0.0=12, 5.1=future`. Raises InvalidInput."""
+        """Return the cut of a text: JSON, or `0.0=12, 5.1=future`. Raises InvalidInput."""
         return cls(_look_up(read_text(text), segments))
 
     @cached_property
@@ -208,10 +208,7 @@ def compare(a: StreamCut, b: StreamCut) -> Order:
 
 
 def meet(cuts: Iterable[StreamCut]) -> StreamCut:
-    """Return the lower bound: what all cuts have passed, in whatever order they are given.
-
-    Raises InvalidInput if there are no cuts.
-    """
+    """Return the lower bound, what all cuts have passed. Raises InvalidInput if there are none."""
     cuts = list(cuts)
     if not cuts:
         raise InvalidInput(
@@ -285,7 +282,7 @@ def read_entries(value: object) -> dict[int, Offset]:
 
 
 def read_text(text: str) -> dict[int, Offset]:
-    """Return the entries of a text, like `read_entries`: the JSON form, or `0.0=12, 5.1=future`."""
+    """Return the entries of a text, like `read_entries`: JSON, or `0.0=12, 5.1=future`."""
     if text.lstrip().startswith("{"):
         try:
             value = json.loads(text, object_pairs_hook=_unique)
