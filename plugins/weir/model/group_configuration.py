@@ -54,7 +54,8 @@ class GroupConfiguration:
         unknown = set(changes) - {one.name for one in fields(self)}
         if unknown:
             raise InvalidInput(
-                "argument_unknown", f"{min(unknown)!r} is not a setting of a reader group."
+                "argument_unknown",
+                f"a reader group has no setting {min(unknown)!r}; check its name.",
             )
         new = replace(self, **changes)
         new.check()
