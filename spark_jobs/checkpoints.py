@@ -3,9 +3,8 @@
 import sys
 from typing import Any
 
-from weir.errors import incomplete
 from weir.operations import Nothing
-from weir.operations.runner import Job, main
+from weir.operations.runner import Job, complete, main
 from weir.reader_groups.lag import read_lag
 from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.reader_groups.readers import expire
@@ -20,9 +19,7 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         "checkpoints": made,
         "lag": read_lag(job.database, [one["reader_group"] for one in made]),
     }
-    if failed := [one["error"] for one in expired if "error" in one] + failed:
-        raise incomplete(len(made), failed, report)
-    return report
+    return complete(report, expired, done=len(made), failed=failed)
 
 
 if __name__ == "__main__":

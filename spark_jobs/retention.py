@@ -3,10 +3,9 @@
 import sys
 from typing import Any
 
-from weir.errors import incomplete
 from weir.model.names import stream_name
 from weir.operations import Retention
-from weir.operations.runner import Job, main
+from weir.operations.runner import Job, complete, main
 from weir.retention.release import read_alerts
 from weir.retention.run import retain
 from weir.warehouse.garbage import sweep
@@ -36,12 +35,7 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
             deleter(lambda: job.spark), again_after=job.settings.transaction_max,
         )  # fmt: skip
     report = {"decisions": decisions, "alerts": alerts, "deleted": deleted}
-    failed = [d["error"] for d in decisions if "error" in d]
-    done = len(decisions) - len(failed)
-    failed += (deleted or {}).get("failed", [])
-    if failed:
-        raise incomplete(done, failed, report)
-    return report
+    return complete(report, decisions, failed=(deleted or {}).get("failed", ()))
 
 
 if __name__ == "__main__":

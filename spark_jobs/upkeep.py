@@ -4,9 +4,8 @@ import sys
 from typing import Any
 
 from weir.controller.transactions import expire
-from weir.errors import incomplete
 from weir.operations import Nothing
-from weir.operations.runner import Job, forget_runs, main
+from weir.operations.runner import Job, complete, forget_runs, main
 from weir.reader_groups.batch_history import prune_batches
 from weir.reader_groups.periodic_checkpoints import forget_old
 from weir.reader_groups.table_outputs import sweep_staging
@@ -36,12 +35,7 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         "forgotten_runs": forget_runs(job.database, job.settings.job_history),
         "dropped": dropped,
     }
-    tried = aborted + pruned
-    failed = [one["error"] for one in tried if "error" in one]
-    done = len(tried) - len(failed) + deleted["deleted"]
-    if failed := failed + deleted["failed"]:
-        raise incomplete(done, failed, report)
-    return report
+    return complete(report, aborted + pruned, done=deleted["deleted"], failed=deleted["failed"])
 
 
 if __name__ == "__main__":

@@ -100,15 +100,6 @@ class InvariantViolation(WeirError):
     """Something that must always hold does not; nothing was changed."""
 
 
-def incomplete(done: int, failed: list[str], report: dict[str, Any]) -> Incomplete:
-    """Return the error for a job that did `done` things and failed at others, for these reasons."""
-    return Incomplete(
-        "some_failed",
-        f"{len(failed)} of {done + len(failed)} failed; the first failure is: {failed[0]}",
-        report=report,
-    )
-
-
 def is_mistake(error: Exception | type) -> bool:
     """Whether an error, or errors of a class, are mistakes in a program's text: another try won't
     mend them."""

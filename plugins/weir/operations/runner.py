@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
-from weir.errors import BatchFailed, InvalidInput, WeirError, is_mistake
+from weir.errors import BatchFailed, Incomplete, InvalidInput, WeirError, is_mistake
 from weir.model.names import check_text, shortened
 from weir.operations import JOBS, parse
 from weir.settings import Settings, load
@@ -142,6 +142,29 @@ class Job:
                 "state": state,
             },
         )  # fmt: skip
+
+
+def complete(
+    report: dict[str, Any],
+    tried: Sequence[dict[str, Any]],
+    *,
+    done: int = 0,
+    failed: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the report of a job that tried many things, if none of them failed.
+
+    `tried`: what the report says of each; one that failed has an `error`. `done`, `failed`: how
+    many others were done, and why others failed. Raises Incomplete with the report.
+    """
+    errors = [one["error"] for one in tried if "error" in one]
+    count, errors = len(tried) + done + len(failed), [*errors, *failed]
+    if errors:
+        raise Incomplete(
+            "some_failed",
+            f"{len(errors)} of {count} failed; the first failure is: {errors[0]}",
+            report=report,
+        )
+    return report
 
 
 def job_path(job: str) -> str:
