@@ -122,7 +122,7 @@ class Runs:
         )  # fmt: skip
 
     def capture(self, now: int) -> bool:
-        mine = [c for c in capture(self.database) if c["stream_id"] == self.lane.stream_id]
+        mine = [c for c in capture(self.database) if c["stream"] == str(self.lane.name)]
         self.times += [now] * len(mine)
         return bool(mine)
 
@@ -229,7 +229,7 @@ def test_rs_01(database: Database) -> None:
         lane.append({"0.0": 1})
         # A minute for the case's millisecond: what lies in the future stays there meanwhile.
         let_be_old(lane, [time - earlier for earlier in times], "minute")
-        if lane.stream_id in [made["stream_id"] for made in capture(database)]:
+        if str(lane.name) in [made["stream"] for made in capture(database)]:
             times.append(time)
     assert times == [0, 100, 1000, 10000, 100000], "not the one that comes late"
     last = lane.value("SELECT max(recorded_at) FROM stream_cut WHERE stream_id = :s")
