@@ -6,7 +6,7 @@ bounds, under a new token and as a new attempt. One transaction commits the batc
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NotRequired, TypedDict, Unpack
 
 from sqlalchemy import Connection, text
 
@@ -31,16 +31,15 @@ from weir.reader_groups.table_outputs import StagedTable, publish_tables
 __all__ = ["Batch", "check_held", "commit_batch", "open_batch"]
 
 
+class _How(TypedDict):
+    lease: float
+    budget: Budget
+    until: NotRequired[dict[int, dict[str, Any]] | None]
+    expected_readers: NotRequired[int]
+
+
 def open_batch(
-    database: Database,
-    group: str,
-    reader_id: str,
-    token: int,
-    *,
-    lease: float,
-    budget: Budget,
-    until: dict[int, dict[str, Any]] | None = None,
-    expected_readers: int = 1,
+    database: Database, group: str, reader_id: str, token: int, **how: Unpack[_How]
 ) -> Batch | None:
     """Return the reader's next batch, or None if there is nothing to read.
 
@@ -49,13 +48,7 @@ def open_batch(
     the group. `until`: by stream id, the cut to stop at. Raises Fenced; and Truncated if positions
     lie below the head and the group's on_gap is fail.
     """
-
-    return database.transaction(
-        lambda c: open_in(
-            c, group, reader_id, token, lease=lease, budget=budget, until=until,
-            expected_readers=expected_readers,
-        )
-    )  # fmt: skip
+    return database.transaction(lambda c: open_in(c, group, reader_id, token, **how))
 
 
 def open_in(
