@@ -398,14 +398,16 @@ def test_what_a_trigger_leaves_in_its_session_meets_no_later_statement(
 ) -> None:
     as_owner(
         f"SET ROLE {stranger}",
-        *trigger(table, f"PERFORM set_config('search_path', '{stranger}, weir', false);"),
+        *trigger(
+            table, f"PERFORM set_config('search_path', '{stranger}, weir_internal, weir', false);"
+        ),
     )
     reader = group.reader()
     batch = reader.must_open()
     reader.commit(batch, tables=[stage(group, batch, table)])
     assert numbers(group, table) == [(1, "one"), (2, None)]
     assert {row[0] for row in (rows(group.database, "SHOW search_path")[0] for _ in range(8))} == {
-        "weir"
+        "weir_internal, weir"
     }
 
 
