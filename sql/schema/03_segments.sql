@@ -58,6 +58,8 @@ CREATE TABLE weir_internal.segment (
 -- Walking the tiling of an epoch: the newest segment that begins at a key, then on at its end.
 CREATE INDEX segment_tiling ON weir_internal.segment (stream_id, key_low, creation_epoch)
     INCLUDE (segment_id, key_high, sealed_epoch);
+-- What an epoch created: segment_tiling would be searched once for each boundary that there ever was.
+CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_id, creation_epoch);
 CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_id, sealed_epoch);
 -- The expression is the body of segment_name, which Postgres puts in place of its calls.
 CREATE INDEX segment_by_name ON weir_internal.segment

@@ -33,6 +33,7 @@ ALTER TABLE weir_internal.stream ADD COLUMN stream_name text NOT NULL
     GENERATED ALWAYS AS (scope || '/' || name) STORED;
 DROP INDEX weir_internal.stream_by_name;
 CREATE INDEX stream_by_name ON weir_internal.stream (stream_name) WHERE state <> 'deleted';
+CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_id, creation_epoch);
 
 -- The last layout did not record when a batch ended that was not committed.
 ALTER TABLE weir_internal.reader_batch ADD COLUMN ended_at timestamptz;
