@@ -25,7 +25,8 @@ class Run:
     def __init__(self) -> None:
         identity = f"{os.getpid()}-{time.time_ns()}"
         environ = {name: value for name, value in os.environ.items() if name != VARIABLE}
-        os.environ[VARIABLE] = identity
+        # setproctitle, which workers use, would overwrite the environment that they are found by.
+        os.environ |= {VARIABLE: identity, "SPT_NOENV": "1"}
         self._reaper = subprocess.Popen(
             [sys.executable, __file__, identity, str(os.getpid())],
             stdin=subprocess.PIPE,
