@@ -43,13 +43,18 @@ for _name in [name for name in os.environ if name.startswith("WEIR_")]:
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
+# Kept for the whole run: its reaper takes the end of the pipe for the end of the run.
+RUN = pytest.StashKey[Run]()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Let SIGTERM stop the run as Ctrl-C does, and Hypothesis draw from the seed of this run."""
     if hasattr(config, "workerinput"):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     else:
-        Run().stop_at_signals()
+        config.stash[RUN] = Run()
+        config.stash[RUN].stop_at_signals()
     if config.getoption("--hypothesis-seed") is None:
         config.option.hypothesis_seed = str(SEED)
 
