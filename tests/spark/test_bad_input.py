@@ -182,11 +182,12 @@ def failed(job: str, arguments: Any, capsys: pytest.CaptureFixture[str]) -> tupl
     printed = capsys.readouterr().out
     assert "Traceback" not in printed
     (line,) = [line for line in printed.splitlines() if " failed: " in line]
-    sentence = without_code(line.split(" failed: ", 1)[1])
+    said = line.split(" failed: ", 1)[1]
+    sentence = without_code(said)
     assert printed.rstrip().endswith(line), "the sentence has more than one line"
     assert sentence.endswith(".") or "SQLSTATE" in sentence, sentence
     assert not re.search(r"\w\.\.( |$)", sentence), "two full stops"
-    return status, sentence
+    return status, said
 
 
 def test_bad_input_fails_each_job_with_one_sentence_and_leaves_nothing_behind(
