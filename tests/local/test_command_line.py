@@ -76,7 +76,7 @@ def test_login_prints_what_a_person_and_an_sql_client_need(tmp_path: Path) -> No
     installation = Installation(tmp_path / "state", durable=False)
     try:
         nothing = weir_local(installation.state, "login")
-        assert f"`make up STATE={installation.state}` makes it" in nothing.stderr
+        assert f"create it with `make up STATE={installation.state}`" in nothing.stderr
         installation.start_postgres()
         installation.airflow._write_logins()
         said = weir_local(installation.state, "login").stdout
@@ -113,7 +113,7 @@ def test_a_wrong_setting_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "weir.toml").write_text("colour = 'red'\n")
     done = weir_local(tmp_path / "state", "up")
     assert done.returncode == 1
-    assert done.stderr == f"weir: {tmp_path}/weir.toml has an unknown setting 'colour'.\n"
+    assert done.stderr == f"weir: {tmp_path}/weir.toml has an unknown setting 'colour'. [setting_unknown]\n"
 
 
 def test_setting_up_again_is_quiet() -> None:

@@ -149,8 +149,9 @@ def test_a_row_that_postgres_refuses_is_named_with_its_column_and_nothing_is_pub
 def test_an_outage_on_the_executors_is_an_outage(weir: Installation, settings: Settings) -> None:
     away = replace(settings, database="host=127.0.0.1 port=1 dbname=weir", connect_patience=0.1)
     frame = weir.spark.range(5)
-    with raises("database_unavailable"):
+    with raises("rows_not_copied port=1") as failed:
         copy_rows(frame, "t", "COPY t FROM STDIN (FORMAT csv)", away)
+    assert failed.value.retryable
 
 
 def test_tasks_without_rows_copy_nothing(weir: Installation, test_database: TestDatabase) -> None:
