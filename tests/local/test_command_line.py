@@ -113,7 +113,8 @@ def test_a_wrong_setting_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "weir.toml").write_text("colour = 'red'\n")
     done = weir_local(tmp_path / "state", "up")
     assert done.returncode == 1
-    assert done.stderr == f"weir: {tmp_path}/weir.toml has an unknown setting 'colour'. [setting_unknown]\n"
+    wrong = f"{tmp_path}/weir.toml has an unknown setting 'colour'."
+    assert done.stderr == f"weir: {wrong} [setting_unknown]\n"
 
 
 def test_setting_up_again_is_quiet() -> None:

@@ -156,8 +156,8 @@ def test_an_observation_of_the_user_is_still_made(weir: Installation) -> None:
 def test_an_append_whose_rows_lie_elsewhere_than_their_keys_is_refused(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for setting in list(session.COMPUTING):  # something that nobody knows of
-        monkeypatch.delitem(session.COMPUTING, setting)
+    for name in list(session.COMPUTING):  # something that nobody knows of
+        monkeypatch.delitem(session.COMPUTING, name)
     stream = weir.create(key="concat(s, initcap(u))", segments=40)
     other = weir.spark.newSession()
     other.conf.set("spark.sql.icu.caseMappings.enabled", "false")
