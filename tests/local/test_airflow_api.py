@@ -112,7 +112,7 @@ def test_runs_that_are_under_way_are_named(airflow: FakeAirflow, api: AirflowApi
 
 def test_a_run_that_takes_too_long_is_named(airflow: FakeAirflow, api: AirflowApi) -> None:
     airflow.answers["GET", "/api/v2/dags/d/dagRuns/r"] = (200, {"state": "running"})
-    with raises("run_not_over d r running"):
+    with raises("run_not_over r d running"):
         api.wait("d", "r", timeout=0)
 
 

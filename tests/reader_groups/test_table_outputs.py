@@ -419,6 +419,6 @@ def test_jobs_make_no_tables_but_these_and_readers_not_even_them(
     connection = psycopg2.connect(postgres_server.dsn("reader_groups", "weir_view"))
     for call in ("make_staging('x', '{n}', '{20}', '{-1}')", "drop_staging('x')"):
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-            connection.cursor().execute(f"SELECT weir.{call}")
+            connection.cursor().execute(f"SELECT weir_internal.{call}")
         connection.rollback()
     connection.close()

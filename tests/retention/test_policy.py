@@ -23,7 +23,7 @@ LIMITS = {"retain_min_age": 86400, "retain_max_age": 604800, "retain_max_bytes":
         ({"max_age": 10**12 * 86400}, "argument_invalid 366,000 d"),
         (
             {"min_bytes": 10**12 * 10**12},
-            "argument_invalid minimum bytes 1000000000000000000000",
+            "argument_invalid minimum bytes 1000000000000000000000000",
         ),
         ({"min_age": 86400, "max_age": 3600}, "arguments_conflict age 1 h 1 d"),
         ({"min_bytes": 2 * 10**9, "max_bytes": 10**6}, "arguments_conflict 1 MB 2 GB"),
