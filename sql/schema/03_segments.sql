@@ -60,10 +60,12 @@ CREATE INDEX segment_tiling ON weir_internal.segment (stream_id, key_low, creati
     INCLUDE (segment_id, key_high, sealed_epoch);
 -- What an epoch created: segment_tiling would be searched once for each boundary that there ever was.
 CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_id, creation_epoch);
-CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_id, sealed_epoch);
+CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_id, sealed_epoch)
+    INCLUDE (segment_id);
 -- The expression is the body of segment_name, which Postgres puts in place of its calls.
 CREATE INDEX segment_by_name ON weir_internal.segment
-    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_id);
+    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_id)
+    INCLUDE (segment_id);
 CREATE INDEX segment_by_shard ON weir_internal.segment (stream_id, (creation_epoch / 1000));
 COMMENT ON TABLE weir_internal.segment IS 'A shard of the key space [key_low, key_high); written at its creation and its sealing only.';
 COMMENT ON COLUMN weir_internal.segment.segment_id IS 'creation epoch << 32 | number; written number.epoch.';

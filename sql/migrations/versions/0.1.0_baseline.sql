@@ -113,9 +113,11 @@ CREATE TABLE weir_internal.segment (
 CREATE INDEX segment_tiling ON weir_internal.segment (stream_id, key_low, creation_epoch)
     INCLUDE (segment_id, key_high, sealed_epoch);
 CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_id, creation_epoch);
-CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_id, sealed_epoch);
+CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_id, sealed_epoch)
+    INCLUDE (segment_id);
 CREATE INDEX segment_by_name ON weir_internal.segment
-    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_id);
+    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_id)
+    INCLUDE (segment_id);
 CREATE INDEX segment_by_shard ON weir_internal.segment (stream_id, (creation_epoch / 1000));
 
 CREATE TABLE weir_internal.segment_tail (

@@ -34,6 +34,13 @@ ALTER TABLE weir_internal.stream ADD COLUMN stream_name text NOT NULL
 DROP INDEX weir_internal.stream_by_name;
 CREATE INDEX stream_by_name ON weir_internal.stream (stream_name) WHERE state <> 'deleted';
 CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_id, creation_epoch);
+DROP INDEX weir_internal.segment_by_sealing;
+CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_id, sealed_epoch)
+    INCLUDE (segment_id);
+DROP INDEX weir_internal.segment_by_name;
+CREATE INDEX segment_by_name ON weir_internal.segment
+    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_id)
+    INCLUDE (segment_id);
 
 -- The last layout did not record when a batch ended that was not committed.
 ALTER TABLE weir_internal.reader_batch ADD COLUMN ended_at timestamptz;
