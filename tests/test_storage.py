@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,6 +163,17 @@ def test_a_refused_login_fails_at_once(
     database = Database(dsn, patience=60.0, connect_patience=60.0)
     begun = time.monotonic()
     with pytest.raises(Unavailable, match=says):
+        noted(database, "none")
+    assert time.monotonic() - begun < 5.0
+
+
+def test_a_missing_service_file_fails_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "none.conf"))
+    database = Database("service=weir", patience=60.0, connect_patience=60.0)
+    begun = time.monotonic()
+    with pytest.raises(Unavailable, match=r"service file .* not found"):
         noted(database, "none")
     assert time.monotonic() - begun < 5.0
 

@@ -58,7 +58,8 @@ RAISED_BY_SQL: dict[str | None, type[WeirError]] = {
 # language, a refused login is waited for like an outage.
 _PERMANENT = re.compile(
     r"password authentication failed|no pg_hba.conf entry|no password supplied"
-    r'|(database|role|user) "[^"]*" does not exist|definition of service .* not found'
+    r'|(database|role|user) "[^"]*" does not exist'
+    r"|(definition of service|service file) .* not found"
     r"|unsupported startup parameter"
 )
 # The transaction that has locked a row has an id, which one can look up in every session.
