@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import MEMORY_COMMAND_NAME
 
 from tests.spark.installation import Installation
 
@@ -21,7 +22,8 @@ def counted(weir: Installation) -> Iterator[list[str]]:
     send = client.send_command
 
     def noted(command: str, *rest: Any, **options: Any) -> Any:
-        calls.append(command)
+        if not command.startswith(MEMORY_COMMAND_NAME):  # of a collected object, now or later
+            calls.append(command)
         return send(command, *rest, **options)
 
     client.send_command = noted
