@@ -359,38 +359,50 @@ def test_a_tables_owner_gets_no_rights_of_the_jobs_by_a_trigger(
     assert (numbers(group, table), group.cut()) == ([], {"0.0": 0, "1.0": 0})
 
 
-@pytest.mark.parametrize("timing", ["AFTER INSERT", "AFTER INSERT DEFERRABLE INITIALLY DEFERRED"])
-def test_a_trigger_can_not_drop_what_other_groups_publish_with(
-    group: Group, table: str, as_owner: Execute, timing: str
+MEDDLING = {
+    "at once": ("DROP OWNED BY weir_publisher;", "AFTER INSERT"),
+    "put off": ("DROP OWNED BY weir_publisher;", "AFTER INSERT DEFERRABLE INITIALLY DEFERRED"),
+    "taking rights": (
+        "REVOKE EXECUTE ON FUNCTION weir_internal.publish_staging FROM weir_jobs;", "AFTER INSERT"),
+    "taking settings": (
+        "ALTER FUNCTION weir_internal.settle_constraints RESET ALL;", "AFTER INSERT"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", MEDDLING)
+def test_a_trigger_can_not_change_what_other_groups_publish_with(
+    group: Group, table: str, as_owner: Execute, how: str
 ) -> None:
-    as_owner(*trigger(table, "DROP OWNED BY weir_publisher;", timing))
+    as_owner(*trigger(table, *MEDDLING[how]))
     reader = group.reader()
     batch = reader.must_open()
     with pytest.raises((WeirError, exc.DBAPIError)):
         reader.commit(batch, tables=[stage(group, batch, table)])
     as_owner(f"DROP TRIGGER t ON {table}")
-    again = group.reader().must_open()
-    assert again
+    reader.commit(batch, tables=[stage(group, batch, table)])
+    assert numbers(group, table) == [(1, "one"), (2, None)]
 
 
-def test_what_a_trigger_sets_does_not_make_the_commit_wait_less_for_the_disk(
+def test_what_a_trigger_sets_rules_no_later_statement_nor_the_commit(
     group: Group, table: str, as_owner: Execute
 ) -> None:
-    as_owner(*trigger(table, "SET synchronous_commit = local;", "AFTER INSERT"))
+    left = "SET synchronous_commit = local; SET search_path = public, pg_catalog;"
+    as_owner(*trigger(table, left, "AFTER INSERT"))
     reader = group.reader()
     batch = reader.must_open()
     ready = stage(group, batch, table)
 
-    def work(connection: Connection) -> tuple[str, str]:
-        def setting() -> str:
-            return str(connection.execute(text("SHOW synchronous_commit")).scalar_one())
+    def work(connection: Connection) -> tuple[str, str, str]:
+        def setting(name: str) -> str:
+            return str(connection.execute(text(f"SHOW {name}")).scalar_one())
 
-        before = setting()
+        before = setting("synchronous_commit")
         publish_tables(connection, [ready])
-        return before, setting()
+        return before, setting("synchronous_commit"), setting("search_path")
 
-    before, after = group.database.transaction(work)
+    before, after, path = group.database.transaction(work)
     assert before == after  # a server of tests is set to off
+    assert path == "pg_catalog, pg_temp"
 
 
 def test_what_a_trigger_leaves_in_its_session_meets_no_later_statement(

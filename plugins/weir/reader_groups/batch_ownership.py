@@ -38,8 +38,9 @@ def held_or_split(connection: Connection, batch: Batch) -> Held:
     if row is not None and row.state == "abandoned":
         raise Fenced(
             "batch_abandoned",
-            f"batch {batch.batch_id} was abandoned because reader group {batch.group} was reset; "
-            "Weir will delete what this attempt wrote.",
+            f"batch {batch.batch_id} of reader group {batch.group} was abandoned: the group was "
+            "reset, or its reader taken offline at a position; Weir will delete what this attempt "
+            "wrote.",
         )
     if row is None or row.token != batch.token:
         raise Fenced(
