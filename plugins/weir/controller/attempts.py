@@ -1,14 +1,18 @@
 """Attempts at appends while somebody writes their files: held, or aborted if the writing fails."""
 
-import contextlib
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from sqlalchemy.exc import DBAPIError
+
 from weir.controller.transactions import Attempt, abort, ping_all
 from weir.database.connection import Database
-from weir.errors import Unavailable
+from weir.errors import Busy, Unavailable, WeirError
 from weir.settings import Settings
 from weir.warehouse.ownership import check_warehouse_ownership
+
+log = logging.getLogger("weir.controller")
 
 
 @contextmanager
@@ -18,23 +22,30 @@ def writing(database: Database, settings: Settings, opened: Sequence[Attempt]) -
     Before the block, check that the warehouse belongs to the database; within it, renew the leases;
     if it raises, abort the attempts. `opened` may grow within the block.
 
-    After Unavailable nothing is aborted: that would wait for Postgres once more, and nobody knows
-    whether a commit took place. The leases expire by themselves.
+    While Postgres is away nothing is aborted: that would wait for it once more, and nobody knows
+    whether a commit took place. The leases expire by themselves. An attempt that was taken over
+    does not end the block; its commit is refused.
     """
     lease, longest = settings.transaction_lease, settings.transaction_max
     try:
         check_warehouse_ownership(database, settings.warehouse)
         with database.keep_alive(lambda c: ping_all(c, opened, lease, longest), every=lease / 3):
             yield
-    except Unavailable:
-        raise
-    except Exception:
-        abort_all(database, opened)
+    except Exception as error:
+        if not isinstance(error, Unavailable) or isinstance(error, Busy):
+            abort_all(database, opened)
         raise
 
 
 def abort_all(database: Database, attempts: Sequence[Attempt]) -> None:
-    """Abort attempts as far as possible now; the lease of one that cannot be aborted expires."""
+    """Abort attempts as far as possible now; the lease of one that cannot be aborted expires.
+
+    Raises nothing, because the caller has an error of its own to report.
+    """
     for attempt in attempts:
-        with contextlib.suppress(Exception):  # the caller has an error of its own to report
+        try:
             abort(database, attempt)
+        except (WeirError, DBAPIError) as error:
+            log.info("an append to %s is not aborted, and expires: %s", attempt.stream, error)
+            if isinstance(error, Unavailable) and not isinstance(error, Busy):
+                return  # each further one would wait as long

@@ -74,15 +74,15 @@ def write_manifest(database: Database, group: str, output: str, root: str, path:
     """Write `_manifest.json` beside a group's batches, from what the database has recorded.
 
     It lists the newest folders itself, and the names of files (`older`) that list `PART` older ones
-    each. These are written once, so the cost of a commit does not grow with the history. The name
-    of such a file depends on its last folder, too: a database that was restored from a backup fills
-    the part with other folders. A run writes again what a killed one has not written. Several
+    each. These are written once; a commit writes their names again, one for `PART` folders. Such a
+    name depends on the last folder of the file, too: a database that was restored from a backup
+    fills the part with other folders. A run writes again what a killed one has not written. Several
     readers may write at the same time; the last one has seen all commits.
     """
     system, base = filesystem(root)
     place = f"{base}/{path}/group={group}"
     written: Sequence[Any] = []
-    while (rows := _listed(database, group, output)) != written:
+    while (rows := _listed(database, group, output)) and rows != written:  # none: it was deleted
         full = rows[0].number // PART
         older = _parts(database, rows[0].group_id, output, full)
         for part in reversed(range(full)):  # parts are written in order: the last one there tells
@@ -91,7 +91,7 @@ def write_manifest(database: Database, group: str, output: str, root: str, path:
         else:
             part = -1
         for missing in range(part + 1, full):
-            folders = _listed(database, group, output, missing * PART)[:PART]
+            folders = _listed(database, group, output, missing * PART, PART)
             _replace(system, f"{place}/{older[missing]}", {"folders": [f.path for f in folders]})
         named = [row.path for row in rows]
         content = {"group": group, "output": output, "folders": named, "older": older}
@@ -99,9 +99,11 @@ def write_manifest(database: Database, group: str, output: str, root: str, path:
         written = rows
 
 
-def _listed(database: Database, group: str, output: str, start: int | None = None) -> Sequence[Any]:
-    """Return group id, number and path of the folders from a number on; without it, of those that
-    the manifest itself lists."""
+def _listed(
+    database: Database, group: str, output: str, start: int | None = None, most: int | None = None
+) -> Sequence[Any]:
+    """Return group id, number and path of the folders from a number on, `most` of them; without a
+    number, of those that the manifest itself lists."""
     return database.transaction(
         lambda c: c.execute(
             text(
@@ -110,9 +112,9 @@ def _listed(database: Database, group: str, output: str, start: int | None = Non
                 WHERE g.name = :group AND o.output = :output AND o.number >= coalesce(:start, (
                     SELECT max(n.number) / :part * :part FROM parquet_output n
                     WHERE n.group_id = g.group_id AND n.output = :output))
-                ORDER BY o.number"""
+                ORDER BY o.number LIMIT :most"""
             ),
-            {"group": group, "output": output, "start": start, "part": PART},
+            {"group": group, "output": output, "start": start, "part": PART, "most": most},
         ).all()
     )
 

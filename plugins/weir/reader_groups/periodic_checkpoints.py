@@ -5,11 +5,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
 
 from weir.controller.locks import lock_free_groups
 from weir.database.connection import Database
-from weir.errors import Unavailable, WeirError
 from weir.reader_groups.checkpoint_records import publish, record_positions
 from weir.reader_groups.checkpoints import checkpoint, settle_group_in
 
@@ -67,19 +65,16 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
     )
     for i in range(0, len(groups), AT_ONCE):
         some = groups[i : i + AT_ONCE]
-        try:
-            done, seen = database.transaction(partial(_checkpoint_free, groups=some))
-        except Unavailable:
-            raise
-        except (WeirError, DBAPIError):  # one by one, to see which group failed
-            done, seen = [], set()
+        together = partial(database.transaction, partial(_checkpoint_free, groups=some))
+        result, _ = database.one_of_many("groups", together)
+        done, seen = result or ([], set())  # after a failure one by one, to see which group failed
         made += done
         for group in some:
             if group.group_id in seen:
                 continue
             one = partial(checkpoint, database, group.name)
-            result, failure = database.one_of_many(f"group {group.name}", one)
-            made += [result] if result is not None else []
+            alone, failure = database.one_of_many(f"group {group.name}", one)
+            made += [alone] if alone is not None else []
             failed += [failure] if failure else []
     return made, failed
 

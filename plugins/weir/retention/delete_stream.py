@@ -1,4 +1,4 @@
-"""Delete a sealed stream with all its metadata, whichever package wrote it (semantics 5)."""
+"""Delete a sealed stream with all its metadata, whichever package wrote it (semantics 5.4)."""
 
 import json
 from typing import Any
