@@ -9,7 +9,7 @@ ARGS ?=
 SEED ?=
 
 export PYTHONPATH := $(CURDIR)/plugins:$(CURDIR)/examples
-export WEIR_TEST_SEED := $(SEED)
+export WEIR_TEST_SEED := $(or $(SEED),$(WEIR_TEST_SEED))
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -n 2 --durations=30 --durations-min=1
@@ -71,7 +71,7 @@ bench: setup ## measure (FIGURE= one of them, SIZE=)
 	@$(WEIR) -m benchmarks $(if $(FIGURE),--figure $(FIGURE)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
 soak: setup ## the long tests, and all random cases (SEED= repeats them)
-	@WEIR_TEST_BUDGET=full $(PYTHON) -m pytest -m "soak or random" -s $(ARGS)
+	@WEIR_TEST_BUDGET=full $(PYTHON) -m pytest --durations=30 -m "soak or random" -s $(ARGS)
 
 lock: setup ## requirements.in -> requirements.txt
 	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 requirements.in \

@@ -63,22 +63,23 @@ def left(identity: str) -> list[psutil.Process]:
 
 
 def main(identity: str, run: int) -> None:
+    controller = psutil.Process(run)  # made now: its pid may be another process's later
     os.read(sys.stdin.fileno(), 1)
     end = time.monotonic() + PATIENCE
     while (processes := left(identity)) and time.monotonic() < end:
         time.sleep(0.2)
-    while processes:
+    end = time.monotonic() + PATIENCE
+    while processes and time.monotonic() < end:  # one that waits for a disk cannot be killed
         for process in processes:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         time.sleep(0.2)
         processes = left(identity)
     with contextlib.suppress(psutil.NoSuchProcess):
-        controller = psutil.Process(run)
-        with contextlib.suppress(psutil.TimeoutExpired):
+        try:
             controller.wait(PATIENCE)
-            return
-        controller.kill()
+        except psutil.TimeoutExpired:
+            controller.kill()
 
 
 if __name__ == "__main__":

@@ -33,12 +33,7 @@ _SETTINGS = {
     "log_checkpoints": "off",
 }
 # For throw-away servers, whose data nobody needs after a crash of the machine.
-_FAST = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "autovacuum": "off",  # plans depend on it, and tests compare what they read
-}
+_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 class EmbeddedPostgres:
