@@ -192,6 +192,7 @@ def test_killed_anywhere_and_asked_for_again_it_is_done_once(
         database, tmp_path, lambda: made(Lane.made(database)), again_is_more=made in AGAIN_IS_MORE
     )
     assert any(moment.endswith("COMMIT") or moment.startswith("after") for moment in moments)
+    assert any(moment.startswith("before") and not moment.endswith("COMMIT") for moment in moments)
 
 
 def test_what_is_done_twice_is_noticed(database: Database, tmp_path: Path) -> None:

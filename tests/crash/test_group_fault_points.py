@@ -304,3 +304,4 @@ def test_killed_anywhere_and_asked_for_again_it_is_done_once(
         database, tmp_path, lambda: scene(database), again_is_more=scene in AGAIN_IS_MORE
     )
     assert any(moment.endswith("COMMIT") or moment.startswith("after") for moment in moments)
+    assert any(moment.startswith("before") and not moment.endswith("COMMIT") for moment in moments)
