@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow import fs
@@ -76,6 +77,26 @@ def test_what_a_frozen_writer_writes_into_its_folder_after_the_sweep_is_found(
     run(lane.database, later)
     assert swept()["deleted"] == 0, "it is counted once"
     assert (left(lane), late.exists()) == ([], False)
+
+
+def test_of_two_sweeps_at_once_none_takes_the_other_for_the_second_one_of_a_folder(
+    lane: Lane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen = lane.opened()
+    abort(lane.database, frozen)
+    folders = left(lane)
+    forget = garbage._forget
+    swept = partial(sweep, lane.database, str(tmp_path), 0.0, again_after=3600.0)
+
+    def later(*given: Any) -> None:
+        """Another sweep does the same between deleting and forgetting."""
+        monkeypatch.setattr(garbage, "_forget", forget)
+        swept()
+        forget(*given)
+
+    monkeypatch.setattr(garbage, "_forget", later)
+    swept()
+    assert left(lane) == folders, "what the writer writes now is deleted by a later sweep"
 
 
 def test_of_a_truncated_append_only_the_files_below_the_head_go(lane: Lane, tmp_path: Path) -> None:

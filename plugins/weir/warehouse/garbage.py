@@ -86,14 +86,17 @@ def _dead(
 
 
 def _forget(connection: Connection, gone: Sequence[Any], again_after: float) -> None:
-    """Delete the rows of what was deleted, but for folders that are to be deleted once more."""
+    """Delete the rows of what was deleted, but for folders that are to be deleted once more.
+
+    What each row says now does not count: another sweep at the same time may have changed it.
+    """
     connection.execute(
         text(
             """WITH gone AS MATERIALIZED (
-                SELECT g.root, g.path,
-                       :again > 0 AND g.path LIKE '%/' AND g.reason <> :swept AS again
-                FROM garbage g JOIN unnest(CAST(:roots AS text[]), CAST(:paths AS text[]))
-                    AS d (root, path) USING (root, path)
+                SELECT d.root, d.path,
+                       :again > 0 AND d.path LIKE '%/' AND d.reason <> :swept AS again
+                FROM unnest(CAST(:roots AS text[]), CAST(:paths AS text[]),
+                            CAST(:reasons AS text[])) AS d (root, path, reason)
             ), kept AS (
                 UPDATE garbage g SET reason = :swept, dead_at = clock_timestamp(), bytes = 0
                 FROM gone d WHERE d.again AND g.root = d.root AND g.path = d.path
@@ -102,5 +105,5 @@ def _forget(connection: Connection, gone: Sequence[Any], again_after: float) -> 
             WHERE NOT d.again AND g.root = d.root AND g.path = d.path"""
         ),
         {"roots": [row.root for row in gone], "paths": [row.path for row in gone],
-         "again": again_after, "swept": SWEPT},
+         "reasons": [row.reason for row in gone], "again": again_after, "swept": SWEPT},
     )  # fmt: skip
