@@ -44,7 +44,7 @@ CREATE OR REPLACE FUNCTION weir_internal.begin_append(
     OUT schema_version integer, OUT fields jsonb, OUT ids bigint[], OUT lows double precision[],
     OUT highs double precision[], OUT clock bigint, OUT events bigint, OUT rejected bigint,
     OUT bytes bigint, OUT files integer, OUT held jsonb, OUT durable boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -132,7 +132,7 @@ CREATE OR REPLACE FUNCTION weir_internal.place_append(
     in_rejected bigint,
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
     OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb)
-LANGUAGE plpgsql SET search_path = pg_catalog
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -248,7 +248,7 @@ CREATE OR REPLACE FUNCTION weir_internal.commit_append(
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
     OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
     OUT durable boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM FROM weir_internal.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE SKIP LOCKED;

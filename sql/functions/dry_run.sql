@@ -1,6 +1,6 @@
 -- The rules of weir.model.retention_decision for people who have only SQL; a test compares the two.
 CREATE OR REPLACE FUNCTION weir_internal.beyond_limit(in_stream weir_internal.stream, in_limit text) RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE WHEN l.of_age THEN 'older than the ' ELSE 'beyond the ' END
            || CASE WHEN in_limit LIKE 'min%' THEN 'minimum ' ELSE 'maximum ' END
@@ -18,7 +18,7 @@ COMMENT ON FUNCTION weir_internal.beyond_limit(weir_internal.stream, text) IS 'W
 
 -- If several subscribers share the bound, these are the ones that have released no more than any other.
 CREATE OR REPLACE FUNCTION weir_internal.holding(in_stream_id bigint, in_released jsonb, in_bound jsonb) RETURNS text[]
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     WITH c AS MATERIALIZED (
         SELECT r.value AS cut, array_agg(r.key) AS names FROM jsonb_each(in_released) r GROUP BY r.value
@@ -45,7 +45,7 @@ COMMENT ON FUNCTION weir_internal.holding(bigint, jsonb, jsonb) IS 'The subscrib
 CREATE OR REPLACE FUNCTION weir.retention_dry_run(stream text)
 RETURNS TABLE (rule text, reason text, cut jsonb, bound jsonb, events bigint, bytes bigint,
                held_by text[], timed_out text[], lost jsonb)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 DECLARE

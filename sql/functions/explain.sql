@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION weir.why_kept(stream text, path text DEFAULT NULL)
 RETURNS TABLE (file text, segment text, start_offset bigint, events bigint, bytes bigint,
                why text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog ROWS 100
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 100
 AS $$
     WITH asked AS MATERIALIZED (
         SELECT nullif(rtrim(coalesce(substring(a.path FROM '(?:\A|/)([0-9]{1,18}/_weir_.*)\Z'), a.path),
@@ -110,12 +110,13 @@ AS $$
            OR starts_with(o.folder, a.path)
         UNION ALL
         SELECT p.path, NULL, NULL, NULL, g.bytes,
-               'it is dead (' || g.reason || ') and '
-               || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
+               CASE g.reason WHEN 'swept'
+                    THEN 'it was deleted, and will be once more, with what its writer wrote since'
+                    ELSE 'it is dead (' || g.reason || ') and ' || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
                                    || min(b.reader_group)
                             FROM weir_internal.needing_batches(0) b
                             WHERE b.stream_id = g.stream_id AND b.opened_at <= g.dead_at),
-                           'is deleted after the grace period')
+                           'is deleted after the grace period') END
         FROM weir_internal.garbage g CROSS JOIN asked a
         CROSS JOIN LATERAL (
             SELECT CASE g.root WHEN '' THEN g.path ELSE rtrim(g.root, '/') || '/' || g.path END AS path
@@ -143,7 +144,7 @@ $$;
 COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: each file) is still there: which subscriber has not released it, which minimum keeps it, or what it waits for. The path of a file or a folder is given as in data_files or in full; with it the stream may be null.';
 
 CREATE OR REPLACE FUNCTION weir_internal.warning_time(in_stream_id bigint) RETURNS interval
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT greatest(interval '1 day', interval '1 second' / 5 * CASE
         WHEN s.retain_by_consumption OR coalesce(s.retain_min_age, s.retain_min_bytes) IS NULL
@@ -154,7 +155,7 @@ COMMENT ON FUNCTION weir_internal.warning_time(bigint) IS 'How long before reten
 
 CREATE OR REPLACE FUNCTION weir_internal.alerts_of(in_stream_id bigint)
 RETURNS TABLE (reader_group text, alert text, at timestamptz, message text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     WITH s AS MATERIALIZED (
         SELECT o.stream_id, o.stream_name AS name, clock_timestamp() AS now

@@ -3,7 +3,7 @@
 -- them. A lease that expired while Postgres was down counts from the start of the server: no reader could renew it.
 CREATE OR REPLACE FUNCTION weir_internal.needing_batches(in_grace double precision)
 RETURNS TABLE (stream_id bigint, batch_id bigint, reader_group text, opened_at timestamptz)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT gs.stream_id, b.batch_id, g.name, b.opened_at
     FROM weir_internal.reader_batch b
@@ -21,7 +21,7 @@ COMMENT ON FUNCTION weir_internal.needing_batches(double precision) IS 'The open
 -- then is part of no epoch that is kept.
 CREATE OR REPLACE FUNCTION weir_internal.prune_below(in_stream_id bigint, in_floor jsonb, in_history double precision)
 RETURNS TABLE (segments bigint, epochs bigint, index_entries bigint, decisions bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog ROWS 1
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 DECLARE

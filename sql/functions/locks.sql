@@ -2,7 +2,7 @@
 -- weir.controller.locks.
 CREATE OR REPLACE FUNCTION weir_internal.lock_streams(in_ids bigint[], in_scopes text[], in_names text[])
 RETURNS SETOF weir_internal.stream
-LANGUAGE plpgsql SET search_path = pg_catalog ROWS 1
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 BEGIN
     RETURN QUERY
@@ -18,7 +18,7 @@ COMMENT ON FUNCTION weir_internal.lock_streams(bigint[], text[], text[]) IS 'The
 
 CREATE OR REPLACE FUNCTION weir_internal.lock_groups(in_stream_ids bigint[], in_group text, in_wait boolean)
 RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF in_wait THEN
@@ -45,7 +45,7 @@ COMMENT ON FUNCTION weir_internal.lock_groups(bigint[], text, boolean) IS 'Locks
 CREATE OR REPLACE FUNCTION weir_internal.lock_streams_and_groups(in_ids bigint[], in_scopes text[], in_names text[],
                                              in_group text DEFAULT NULL)
 RETURNS SETOF weir_internal.stream
-LANGUAGE plpgsql SET search_path = pg_catalog ROWS 1
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 DECLARE
     until CONSTANT timestamptz := clock_timestamp() + interval '30 seconds';

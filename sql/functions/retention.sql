@@ -7,7 +7,7 @@
 -- one was captured much later because nothing was captured for a while.
 CREATE OR REPLACE FUNCTION weir_internal.retention_limits(in_stream_id bigint, in_now timestamptz, in_bytes bigint)
 RETURNS TABLE (which text, recorded_at timestamptz, cut jsonb, bytes bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 5
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 5
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -85,7 +85,7 @@ COMMENT ON FUNCTION weir_internal.retention_limits(bigint, timestamptz, bigint) 
 -- manually begins with its last release (PDP-47), or when there was first something to release, because its readers'
 -- activity releases nothing.
 CREATE OR REPLACE FUNCTION weir_internal.times_out_at(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     g weir_internal.reader_group;
@@ -121,7 +121,7 @@ COMMENT ON FUNCTION weir_internal.times_out_at(bigint, bigint) IS 'When retentio
 -- only the others. If all subscribers have finished, retention may truncate what at least one has released.
 CREATE OR REPLACE FUNCTION weir_internal.holders(in_stream_id bigint)
 RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 3
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 3
 AS $$
     WITH RECURSIVE h AS MATERIALIZED (
         SELECT g.group_id, g.name, gs.published_cut AS cut, p.past,
@@ -157,7 +157,7 @@ COMMENT ON FUNCTION weir_internal.holders(bigint) IS 'The subscribers that reten
 CREATE OR REPLACE FUNCTION weir_internal.retention_inputs(in_stream_id bigint)
 RETURNS TABLE (now timestamptz, tail_events bigint, tail_bytes bigint, head_events bigint,
                head_bytes bigint, subscribers jsonb, limits jsonb, next_at timestamptz)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -196,7 +196,7 @@ COMMENT ON FUNCTION weir_internal.retention_inputs(bigint) IS 'What a decision o
 -- Rates are those of the last day, or since the stream or the group began. A maximum truncates unreleased events,
 -- but not before each minimum allows it. With consumption off, a minimum alone does.
 CREATE OR REPLACE FUNCTION weir_internal.stale_after(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     now CONSTANT timestamptz := clock_timestamp();
@@ -286,7 +286,7 @@ COMMENT ON FUNCTION weir_internal.stale_after(bigint, bigint) IS 'When, at the p
 -- Includes unread events that a subscriber released manually, and events of open batches.
 CREATE OR REPLACE FUNCTION weir_internal.lost_to(in_stream_id bigint, in_cut jsonb, in_subscribers boolean DEFAULT true)
 RETURNS jsonb
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(jsonb_object_agg(g.name, o.events - n.events), '{}')
     FROM weir_internal.stream s JOIN weir_internal.reader_group_stream gs USING (stream_id)
@@ -303,7 +303,7 @@ COMMENT ON FUNCTION weir_internal.lost_to(bigint, jsonb, boolean) IS 'Per subscr
 -- Usually it is the newest whose size is not larger. If one segment is far behind, testing each record would take
 -- seconds while locks are held.
 CREATE OR REPLACE FUNCTION weir_internal.last_record(in_stream_id bigint, in_cut jsonb) RETURNS timestamptz
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     till CONSTANT bigint := (SELECT z.bytes FROM weir_internal.size_till(in_stream_id, in_cut) z);

@@ -1,7 +1,7 @@
 -- From the time index; within one commit in proportion to the events.
 CREATE OR REPLACE FUNCTION weir_internal.bytes_till(in_stream_id bigint, in_segment_id bigint, in_offset bigint)
 RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(
         (SELECT i.start_byte
@@ -19,7 +19,7 @@ COMMENT ON FUNCTION weir_internal.bytes_till(bigint, bigint, bigint) IS 'Bytes o
 -- sealed by that epoch.
 CREATE OR REPLACE FUNCTION weir_internal.size_till(in_stream_id bigint, in_cut jsonb)
 RETURNS TABLE (events bigint, bytes bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     WITH RECURSIVE entries AS MATERIALIZED (
         SELECT * FROM weir_internal.cut_segments(in_stream_id, in_cut)
@@ -55,7 +55,7 @@ COMMENT ON FUNCTION weir_internal.size_till(bigint, jsonb) IS 'Events and bytes 
 
 CREATE OR REPLACE FUNCTION weir.size_till(stream text, cut jsonb)
 RETURNS TABLE (events bigint, bytes bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT z.* FROM (SELECT weir_internal.stream_id(stream) AS stream_id OFFSET 0) s
     CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, weir_internal.valid_cut(s.stream_id, cut)) z
@@ -64,7 +64,7 @@ COMMENT ON FUNCTION weir.size_till(text, jsonb) IS 'Events and bytes before a cu
 
 CREATE OR REPLACE FUNCTION weir.size_between(stream text, "from" jsonb, "to" jsonb)
 RETURNS TABLE (events bigint, bytes bigint)
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     SELECT b.events - a.events, b.bytes - a.bytes
     FROM (SELECT weir_internal.stream_id(stream) AS stream_id OFFSET 0) s
@@ -76,7 +76,7 @@ COMMENT ON FUNCTION weir.size_between(text, jsonb, jsonb) IS 'Events and bytes b
 -- Of a segment that the cut has read to its end, it looks at the successors; of any other, at the first unread
 -- commit, which is the oldest.
 CREATE OR REPLACE FUNCTION weir_internal.clock_after(in_stream_id bigint, in_cut jsonb) RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     WITH RECURSIVE front AS (
         SELECT c.segment_id, coalesce(c.event_offset, 0) AS next_offset
@@ -109,7 +109,7 @@ $$;
 COMMENT ON FUNCTION weir_internal.clock_after(bigint, jsonb) IS 'The clock of the oldest event at or after a cut; null if there is none.';
 
 CREATE OR REPLACE FUNCTION weir_internal.oldest_unread(in_stream_id bigint, in_cut jsonb, in_end jsonb) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     IF in_end IS NULL THEN
@@ -133,7 +133,7 @@ COMMENT ON FUNCTION weir_internal.oldest_unread(bigint, jsonb, jsonb) IS 'The cl
 -- reads up to its end; nothing is left of what it has passed or what was truncated.
 CREATE OR REPLACE FUNCTION weir_internal.unread_from(in_stream_id bigint, in_cut jsonb, in_head jsonb, in_end jsonb)
 RETURNS TABLE (readable jsonb, events bigint, bytes bigint, oldest bigint)
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog ROWS 1
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -28,7 +28,7 @@ COMMENT ON FUNCTION weir_internal.make_staging(text, text[], oid[], integer[]) I
 
 -- The triggers of the table are written for this search path.
 CREATE OR REPLACE FUNCTION weir_internal.owner_path(in_table text) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT replace(replace(coalesce(
         (SELECT substr(setting, 13)
@@ -150,7 +150,7 @@ END $$;
 COMMENT ON FUNCTION weir_internal.drop_staging(text) IS 'Drops a table of staged rows.';
 
 CREATE OR REPLACE FUNCTION weir_internal.dead_staging() RETURNS SETOF text
-LANGUAGE sql STABLE SET search_path = pg_catalog
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT c.relname::text FROM pg_class c
     CROSS JOIN LATERAL regexp_match(c.relname, '^g(\d+)_b(\d+)_a(\d+)_') n

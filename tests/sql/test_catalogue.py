@@ -40,6 +40,19 @@ def test_everything_has_a_comment_but_columns_that_refer_to_another_table(
     assert bare == []
 
 
+def test_functions_with_rights_of_others_look_in_temporary_tables_and_types_last(
+    test_database: TestDatabase,
+) -> None:
+    others = _rows(
+        test_database.owner_dsn,
+        """SELECT CAST(oid AS regprocedure), proconfig FROM pg_proc
+        WHERE pronamespace IN ('weir'::regnamespace, 'weir_internal'::regnamespace)
+          AND prosecdef AND NOT coalesce(proconfig, '{}') @> '{"search_path=pg_catalog, pg_temp"}'
+        """,
+    )
+    assert others == []
+
+
 def test_what_people_may_ask_is_in_one_schema_and_the_tables_are_in_another(
     postgres_server: EmbeddedPostgres, test_database: TestDatabase
 ) -> None:
