@@ -196,6 +196,8 @@ CREATE MATERIALIZED VIEW public.sizes AS SELECT * FROM weir.streams;
 CREATE VIEW weir.mine AS SELECT * FROM public.late;
 CREATE FUNCTION public.active(name text) RETURNS bigint LANGUAGE sql
     RETURN (SELECT count(*) FROM weir.active_segments(name));
+CREATE TABLE weir.notes AS SELECT 'kept' AS note;
+CREATE FUNCTION weir.noted() RETURNS text LANGUAGE sql AS 'SELECT note FROM weir.notes';
 GRANT SELECT ON weir.lag TO PUBLIC;
 GRANT SELECT (stream) ON weir.segments TO weir_publisher;
 GRANT SELECT ON weir.positions TO weir_app WITH GRANT OPTION;
@@ -204,6 +206,7 @@ GRANT EXECUTE ON FUNCTION weir.active_segments TO PUBLIC;
 ASKED_OF_OWN = """
 SELECT *, public.active('nyc/flights') FROM weir.mine ORDER BY 1
 SELECT stream FROM public.sizes ORDER BY 1
+SELECT weir.noted()
 SELECT has_table_privilege('airflow', 'weir.lag', 'SELECT')
 SELECT has_column_privilege('weir_publisher', 'weir.segments', 'stream', 'SELECT')
 SELECT has_table_privilege('weir_app', 'weir.positions', 'SELECT WITH GRANT OPTION')
@@ -221,7 +224,7 @@ def test_an_upgrade_leaves_views_and_grants_of_others_alone(new: New, version: s
     run(dsn, OWN)
     before = asked_of_own(dsn)
     assert all(before)
-    assert before[2:] == [[(True,)]] * 4
+    assert before[2:] == [[("kept",)], *[[(True,)]] * 4]
     migrate.upgrade(dsn)
     assert asked_of_own(dsn) == before
 
@@ -256,7 +259,7 @@ def test_a_view_that_is_made_anew_keeps_its_grants(new: New, changed: Path) -> N
     run(
         dsn,
         """GRANT SELECT ON weir.lag TO PUBLIC;
-        GRANT SELECT (checkpoint) ON weir.unread TO weir_publisher;
+        GRANT SELECT (checkpoint) ON weir.unread TO weir_publisher WITH GRANT OPTION;
         GRANT SELECT ON weir.catch_up TO weir_app WITH GRANT OPTION""",
     )
     without_column(changed)
@@ -266,7 +269,8 @@ def test_a_view_that_is_made_anew_keeps_its_grants(new: New, changed: Path) -> N
         dsn,
         """SELECT has_table_privilege('airflow', 'weir.lag', 'SELECT'),
             has_table_privilege('weir_reader', 'weir.lag', 'SELECT'),
-            has_column_privilege('weir_publisher', 'weir.unread', 'checkpoint', 'SELECT'),
+            has_column_privilege('weir_publisher', 'weir.unread', 'checkpoint',
+                                 'SELECT WITH GRANT OPTION'),
             has_column_privilege('weir_publisher', 'weir.unread', 'stream', 'SELECT'),
             has_table_privilege('weir_app', 'weir.catch_up', 'SELECT WITH GRANT OPTION')""",
     ) == [(True, True, True, False, True)]

@@ -203,8 +203,8 @@ class Database:
                 return result
             except exc.DBAPIError as error:
                 state = getattr(error.orig, "pgcode", None)
-                if state in RAISED_BY_SQL:
-                    raise RAISED_BY_SQL[state](_detail(error), _said(error)) from None
+                if state in RAISED_BY_SQL and (code := _detail(error)):
+                    raise RAISED_BY_SQL[state](code, _said(error)) from None
                 if state in _SOON:
                     log.info("retrying after SQLSTATE %s", state)
                 elif not _is_outage(error, state):
@@ -366,8 +366,9 @@ def _said(error: exc.DBAPIError) -> str:
 
 
 def _detail(error: exc.DBAPIError) -> str:
-    """What Postgres said as DETAIL."""
-    return str(getattr(error.orig, "diag").message_detail)  # noqa: B009 - only a driver's error has it
+    """Return the DETAIL of an error; empty if it has none."""
+    diagnosis = getattr(error.orig, "diag", None)  # only a driver's error has it
+    return getattr(diagnosis, "message_detail", None) or ""
 
 
 def _is_outage(error: exc.DBAPIError, state: str | None) -> bool:

@@ -127,9 +127,10 @@ _GRANTS = text(
           SELECT proacl, proowner FROM pg_proc WHERE oid = :number AND :kind = 'FUNCTION') o
     CROSS JOIN LATERAL aclexplode(o.acl) a WHERE a.grantee <> o.owner
     UNION ALL
-    SELECT format('GRANT %s (%I) ON %s TO %s', a.privilege_type, c.attname, CAST(:name AS text),
+    SELECT format('GRANT %s (%I) ON %s TO %s%s', a.privilege_type, c.attname, CAST(:name AS text),
                   CASE a.grantee WHEN 0 THEN 'PUBLIC'
-                                 ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+                                 ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
+                  CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
     FROM pg_attribute c CROSS JOIN LATERAL aclexplode(c.attacl) a
     WHERE c.attrelid = :number AND :kind = 'TABLE'"""
 )

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from weir.database import connection_string
 from weir.database.definitions import in_use, replace_definitions
-from weir.errors import Conflict, InvalidInput, Unavailable
+from weir.errors import Busy, Conflict, InvalidInput, Unavailable
 
 # Two migrations of one database wait for each other on this advisory lock.
 _LOCK = 7_305_808_869_231_650_151  # "weir" and a few random bits
@@ -34,12 +34,13 @@ def sql_folder() -> Path:
 
 
 def upgrade(dsn: str, folder: Path | None = None) -> None:
-    """Migrate the database that `dsn` (libpq) names, as its owner; change nothing if it is up to
-    date.
+    """Migrate the database that `dsn` (libpq) names, as its owner. If it is up to date, only
+    functions, views, comments and grants are set anew.
 
-    `folder` has the SQL files: Weir's own unless it is given. One transaction: everything or
-    nothing. Raises Unavailable if the database cannot be reached or migrated; Conflict if objects
-    that are not Weir's use what the upgrade would drop, or if its layout is too old or too new.
+    `folder` has the SQL files: Weir's own unless a test gives others. One transaction: everything
+    or nothing. Raises Unavailable if the database cannot be reached or migrated; Busy if others use
+    its tables for a minute; Conflict if the login lacks a right, if objects that are not Weir's use
+    what the upgrade would drop, or if its layout is too old or too new.
     """
     connection_string.check(dsn, "the owner's connection string (WEIR_DATABASE_OWNER)")
     engine = sqlalchemy.create_engine(
@@ -54,10 +55,23 @@ def upgrade(dsn: str, folder: Path | None = None) -> None:
             connection.exec_driver_sql("SET LOCAL lock_timeout = '60s'; SET LOCAL timezone = 'UTC'")
             _apply(connection, folder or sql_folder())
     except sqlalchemy.exc.DBAPIError as error:
-        if getattr(error.orig, "pgcode", None) == "2BP01":  # by a DROP of a migration
+        state = getattr(error.orig, "pgcode", None)
+        if state == "2BP01":  # by a DROP of a migration
             raise in_use(error) from None
         reason = str(error.orig).strip().splitlines()[0]
         reason = connection_string.masked(reason, dsn)
+        if state == "42501":
+            raise Conflict(
+                "owner_lacks_right",
+                f"the database can't be migrated, because the login lacks a right ({reason}); use "
+                "the login that owns the database and may create roles.",
+            ) from None
+        if state == "55P03":
+            raise Busy(
+                "database_in_use",
+                f"the database can't be migrated, because others use its tables ({reason}); let "
+                "their transactions end, and migrate again.",
+            ) from None
         raise Unavailable(
             "database_not_migrated",
             f"the database can't be migrated ({reason}); check that it runs and that its owner "

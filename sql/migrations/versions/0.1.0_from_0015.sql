@@ -1,6 +1,6 @@
 -- The last layout before version 0.1.0 had everything in the schema weir. Tables and internal functions
 -- move to weir_internal, where the functions are replaced afterwards. Views and the functions that people
--- call stay where they are, with what others made of them.
+-- call stay where they are, with what others made of them, and so does what others have put there.
 DO $$
 DECLARE
     moved text;
@@ -12,14 +12,33 @@ DECLARE
         'segments_between(text,jsonb,jsonb)', 'size_between(text,jsonb,jsonb)', 'size_till(text,jsonb)',
         'span(text,jsonb)', 'stream_cut_at(text,timestamp with time zone)', 'successors(text,text)',
         'why_kept(text,text)'];
+    tables CONSTANT text[] := ARRAY[
+        'checkpoint', 'data_file', 'epoch', 'garbage', 'installation', 'job_run', 'moved_stream',
+        'parquet_output', 'reader', 'reader_batch', 'reader_group', 'reader_group_pin',
+        'reader_group_segment', 'reader_group_stream', 'request', 'retention_decision',
+        'retention_due', 'segment', 'segment_tail', 'stream', 'stream_cut', 'stream_schema',
+        'time_index', 'transaction', 'transaction_input'];
+    functions CONSTANT text[] := ARRAY[
+        'active_segments', 'active_segments_at', 'active_tails', 'alerts_of', 'at_or_before',
+        'begin_append', 'beyond_limit', 'bytes_till', 'clock_after', 'clock_time',
+        'commit_append', 'cut_entries', 'cut_segments', 'dead_staging', 'drop_staging',
+        'epoch_at', 'first_behind', 'front', 'group_cut', 'has_passed', 'held_input',
+        'held_segments', 'holders', 'holding', 'incarnation', 'join_cuts', 'last_checkpoint',
+        'last_record', 'lock_groups', 'lock_streams', 'lock_streams_and_groups', 'lost_to',
+        'make_staging', 'meet_cuts', 'needing_batches', 'next_cut', 'oldest_unread', 'owner_path',
+        'passed_till', 'place_append', 'predecessors', 'prune_below', 'readable_cut',
+        'recorded_cut', 'retention_dry_run', 'retention_inputs', 'retention_limits',
+        'scale_metadata', 'segment_id', 'segment_name', 'segment_of', 'segments_between',
+        'size_between', 'size_till', 'span', 'stale_after', 'stream_cut_at', 'stream_id',
+        'successors', 'tail_cut', 'time_clock', 'times_out_at', 'unread_from', 'valid_cut',
+        'warning_time', 'why_kept'];
 BEGIN
     FOR moved IN
         SELECT format('ALTER TABLE weir.%I SET SCHEMA weir_internal', tablename) FROM pg_tables
-        WHERE schemaname = 'weir' AND tablename <> 'alembic_version'
+        WHERE schemaname = 'weir' AND tablename = ANY (tables)
         UNION ALL
         SELECT format('ALTER FUNCTION %s SET SCHEMA weir_internal', f.oid::regprocedure) FROM pg_proc f
-        WHERE f.pronamespace = 'weir'::regnamespace
-          AND pg_get_userbyid(f.proowner) <> 'weir_publisher'
+        WHERE f.pronamespace = 'weir'::regnamespace AND f.proname = ANY (functions)
           AND f.oid <> ALL (SELECT ('weir.' || name)::regprocedure FROM unnest(public_functions) name)
     LOOP
         EXECUTE moved;
