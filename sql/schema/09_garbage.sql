@@ -8,10 +8,10 @@ CREATE TABLE weir_internal.garbage (
     PRIMARY KEY (root, path)
 );
 CREATE INDEX garbage_by_death ON weir_internal.garbage (dead_at);
-COMMENT ON TABLE weir_internal.garbage IS 'Files and folders that nothing refers to any more, until a sweep deletes them.';
+COMMENT ON TABLE weir_internal.garbage IS 'Files and folders that nothing refers to any more, until a sweep deletes them; folders of writers are deleted twice.';
 COMMENT ON COLUMN weir_internal.garbage.root IS 'Empty for the warehouse, else the output root.';
 COMMENT ON COLUMN weir_internal.garbage.path IS 'Its path below the root; that of a folder ends in /.';
 COMMENT ON COLUMN weir_internal.garbage.stream_id IS 'The stream whose open batches may still need it.';
-COMMENT ON COLUMN weir_internal.garbage.reason IS 'truncated, aborted, fenced, abandoned (a batch that was reset or deleted with its group), deleted (with its stream), unknown (found after a restore), rejected (copied to <stream>.rejected) or swept (a folder that was deleted, and will be once more, with what its writer wrote since).';
+COMMENT ON COLUMN weir_internal.garbage.reason IS 'truncated, aborted, fenced (by another attempt, or as its batch was given up), deleted (with its stream), unknown (found after a restore), rejected (copied to <stream>.rejected) or swept (a folder that was deleted, and will be once more, with what its writer wrote since).';
 COMMENT ON COLUMN weir_internal.garbage.bytes IS 'Its size, if known, else 0.';
-COMMENT ON COLUMN weir_internal.garbage.dead_at IS 'When it became garbage.';
+COMMENT ON COLUMN weir_internal.garbage.dead_at IS 'When it became garbage; of one that was swept: when that was.';

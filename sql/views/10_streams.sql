@@ -113,7 +113,7 @@ COMMENT ON COLUMN weir.retention_status.due_at IS 'When retention will decide ab
 CREATE OR REPLACE VIEW weir.garbage_files AS
 SELECT g.root, g.path, s.stream_name AS stream, g.reason, g.bytes, g.dead_at
 FROM weir_internal.garbage g LEFT JOIN weir_internal.stream s USING (stream_id);
-COMMENT ON VIEW weir.garbage_files IS 'Files that nothing refers to any more, and that no sweep has deleted yet.';
+COMMENT ON VIEW weir.garbage_files IS 'Files that nothing refers to any more and that a sweep will delete: for the first time, or once more (swept).';
 
 CREATE OR REPLACE VIEW weir.job_runs AS
 SELECT dag_id, run_id, task_id, map_index, try_number, job, arguments, state, started_at,
