@@ -277,11 +277,12 @@ def check_kind(
         check_accepted(weir, kind, given)
         return
     (line,) = [line for line in out.splitlines() if " failed: " in line]
-    sentence = without_code(line.split(" failed: ", 1)[1])
+    said = line.split(" failed: ", 1)[1]
+    sentence = without_code(said)
     assert out.rstrip("\n").endswith(line), "the sentence has more than one line"
     assert not RAW.search(out), out[-600:]
     assert len(sentence) < 1500, "the sentence repeats too much of the input"
-    assert re.search(kind["says"], sentence), sentence
+    assert re.search(kind["says"], said), said
     assert state(weir) == before, "something was left behind"
 
 
