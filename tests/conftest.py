@@ -41,6 +41,8 @@ for _name in [name for name in os.environ if name.startswith("WEIR_")]:
     if not _name.startswith(("WEIR_TEST_", "WEIR_SOAK_")):
         del os.environ[_name]  # an installation's settings must not leak into tests
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+# Jobs of tests are over before the optimising compiler pays.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 # Kept for the whole run: its reaper takes the end of the pipe for the end of the run.
@@ -204,7 +206,6 @@ def spark() -> "Iterator[SparkSession]":
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.executor.heartbeatInterval", "1s")  # progress is said soon
         .config("spark.driver.memory", "2g")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.distribution import TOGETHER, unit_of
-from tests.tiers import COLLECTED, tier_of
+from tests.tiers import COLLECTED, drawn_from, tier_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "testing.md").read_text()
@@ -95,11 +95,7 @@ def test_every_test_that_draws_its_cases_is_named_with_how_many(
     request: pytest.FixtureRequest,
 ) -> None:
     items = collected(request)
-    found = {
-        function_of(item): int(marker.args[0])
-        for item in items
-        if (marker := item.get_closest_marker("drawn"))
-    }
+    found = dict(source for item in items if (source := drawn_from(item)))
     told = {
         name: int(count)
         for test, count in table("Tests that draw their cases")

@@ -34,17 +34,26 @@ def tier_of(item: pytest.Item) -> str:
     return "ci" if marks & {"jvm", "airflow"} else "fast"
 
 
+def drawn_from(item: pytest.Item) -> tuple[str, int] | None:
+    """Return from what a test marked `drawn(n)` is drawn, and n: the cases of its function, or the
+    tests of its file if the whole file is marked. None for a test that every run plays.
+    """
+    for node, marker in item.iter_markers_with_node("drawn"):
+        whole = item.nodeid.split("[")[0]
+        return (whole if node is item else whole.split("::")[0]), int(marker.args[0])
+    return None
+
+
 def not_drawn(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Return the cases that this run leaves out of tests marked `drawn(n)`, of which it plays n.
+    """Return the tests marked `drawn(n)` that this run leaves out.
 
     The run's seed chooses. `make test-release` plays all.
     """
     left_out: set[pytest.Item] = set()
-    drawn: dict[str, list[pytest.Item]] = defaultdict(list)
+    drawn: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if not FULL and item.get_closest_marker("drawn"):
-            drawn[item.nodeid.split("[")[0]].append(item)
-    for test, found in drawn.items():
-        [count] = found[0].get_closest_marker("drawn").args  # type: ignore[union-attr]  # as above
-        left_out |= set(random_for(test).sample(found, max(0, len(found) - count)))
+        if not FULL and (source := drawn_from(item)):
+            drawn[source].append(item)
+    for (place, count), found in drawn.items():
+        left_out |= set(random_for(place).sample(found, max(0, len(found) - count)))
     return left_out

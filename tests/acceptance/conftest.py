@@ -22,8 +22,6 @@ ENVIRONMENT = {
     "WEIR_FUNCTION_PACKAGES": "flights,slowly,shop",
     # The last is below the state folder: for what tests write, as readers of README.md do.
     "WEIR_FUNCTION_PATH": f"{REPOSITORY / 'examples'},{FUNCTIONS},{{state}}/../functions",
-    # These jobs are over before the optimising compiler pays.
-    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 

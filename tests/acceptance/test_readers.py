@@ -128,6 +128,7 @@ def kill_with_an_open_batch(shared: Shared, run_id: str, map_index: int) -> Any:
                 return open_now[0]
 
 
+@pytest.mark.release
 def test_three_readers_share_a_stream_and_take_over_from_one_that_is_killed(
     installation: Installation,
 ) -> None:

@@ -94,6 +94,7 @@ def test_a_value_that_does_not_fit_is_refused_in_the_form_with_what_is_wanted(ui
     form.close()
 
 
+@pytest.mark.release
 def test_the_steps_of_the_readme_work_as_they_are_written(
     ui: Browser, installation: Installation
 ) -> None:

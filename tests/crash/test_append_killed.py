@@ -16,6 +16,8 @@ from weir.model.names import StreamName
 from weir.operations.runner import main
 from weir.warehouse.garbage import sweep
 
+pytestmark = pytest.mark.drawn(2)
+
 ROWS = 40_000
 ARGUMENTS = {"stream": "s/events", "files": ["rows.csv"], "format": "csv"}
 RETRY = ["--run", '{"dag_id": "weir", "run_id": "killed", "task_id": "ingest", "try_number": 2}']

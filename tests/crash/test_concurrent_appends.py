@@ -5,12 +5,16 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from tests.crash.appends import ROWS, append_round
 from tests.crash.jobs import ROOT, process, wait_for
 from tests.spark.installation import Installation
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt
 from weir.model.names import StreamName
+
+pytestmark = pytest.mark.drawn(2)
 
 ROUNDS = 6
 

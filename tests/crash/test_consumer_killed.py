@@ -18,6 +18,8 @@ from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.warehouse.garbage import sweep
 
+pytestmark = pytest.mark.drawn(1)
+
 ROWS = 120
 ARGUMENTS = {
     "reader_group": "readers",

@@ -27,6 +27,8 @@ from weir.reader_groups.readers import expire as expire_readers
 from weir.settings import Settings
 from weir.spark import Reader
 
+pytestmark = pytest.mark.drawn(1)
+
 LEASE = 3.0
 
 

@@ -13,6 +13,8 @@ import pytest
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 
+pytestmark = pytest.mark.drawn(5)
+
 
 def weir_local(state: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environ = os.environ | {

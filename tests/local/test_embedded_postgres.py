@@ -19,6 +19,8 @@ from tests.raises import raises
 from weir.local import logins, processes
 from weir.local.embedded_postgres import EmbeddedPostgres
 
+pytestmark = pytest.mark.drawn(8)
+
 
 @pytest.fixture
 def postgres(tmp_path: Path) -> Iterator[EmbeddedPostgres]:

@@ -38,6 +38,7 @@ def table(columns: int) -> pa.Table:
     return pa.table({"k": ["a", "b"], "n": [1, 2], **{name: [3, 4] for name in names}})
 
 
+@pytest.mark.release
 def test_appending_asks_no_more_of_spark_for_many_columns_than_for_few(weir: Installation) -> None:
     def calls(columns: int, key: str, files: int) -> int:
         stream = weir.create(f"s/{key[0]}{files}-{columns}", key=key)
