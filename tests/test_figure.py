@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks.figure import Figure
 
+pytestmark = pytest.mark.drawn(2)
+
 
 def line_of(
     capsys: pytest.CaptureFixture[str], ratios: list[float], limit: float | None

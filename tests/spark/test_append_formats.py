@@ -16,6 +16,8 @@ from tests.spark.installation import PLACE, Installation
 from weir.controller.transactions import Committed
 from weir.model.names import StreamName
 
+pytestmark = pytest.mark.drawn(13)
+
 NAMES = ["with space", "per%20cent", "häuser", "日本", "star*", "query?", "[1]", "{a,b}", "a#b",
          "a=b", "back\\slash", "quote'\"d", "x+y&z", "new\nline", "day=2024-01-01"]  # fmt: skip
 

@@ -25,6 +25,8 @@ from weir.spark.reader import Reader
 from weir.warehouse.garbage import sweep
 from weir.warehouse.ownership import Marker, read_installation, write_marker
 
+pytestmark = pytest.mark.drawn(13)
+
 Function = Callable[[Any], Any]
 
 

@@ -25,6 +25,8 @@ from weir.spark.failures import caused_by_events, sentence
 from weir.spark.rejected import make_rejected_stream
 from weir.warehouse.garbage import sweep
 
+pytestmark = pytest.mark.drawn(4)
+
 ROWS = 24
 
 

@@ -23,6 +23,8 @@ from weir.reader_groups.update import update_reader_group
 from weir.spark import OpenBatch, Reader
 from weir.spark.append import Appender
 
+pytestmark = pytest.mark.drawn(6)
+
 ROWS = 60
 
 

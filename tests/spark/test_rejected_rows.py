@@ -7,10 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.model.names import StreamName
+
+pytestmark = pytest.mark.drawn(5)
 
 
 def _keys(weir: Installation, name: str, keys: list[str | None]) -> str:

@@ -20,6 +20,8 @@ from weir.retention.prune import prune
 from weir.settings import Settings
 from weir.spark.source import WeirSource, register
 
+pytestmark = pytest.mark.drawn(6)
+
 
 @pytest.fixture
 def config(weir: Installation, tmp_path: Path) -> str:

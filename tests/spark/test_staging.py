@@ -15,6 +15,8 @@ from weir.model.names import StreamName
 from weir.spark import stage
 from weir.warehouse.paths import attempt_folder
 
+pytestmark = pytest.mark.drawn(6)
+
 
 def rows(weir: Installation, count: int, tasks: int) -> DataFrame:
     """Events of a hundred keys, in so many tasks."""

@@ -23,6 +23,8 @@ from weir.model.names import StreamName
 from weir.spark import Reader
 from weir.spark.failures import caused_by_events
 
+pytestmark = pytest.mark.drawn(4)
+
 ROWS = 8
 
 
