@@ -308,6 +308,16 @@ def test_a_ping_that_is_refused_says_what_happened(lane: Lane) -> None:
         pinged(lane, second)
 
 
+@pytest.mark.parametrize("lease", [float("nan"), float("inf"), -1.0])
+def test_a_lease_that_is_no_duration_is_refused_with_its_value(lane: Lane, lease: float) -> None:
+    attempt = lane.opened()
+    with raises(f"argument_invalid {lease:g} s"):
+        lane.opened("other", lease=lease)
+    with raises(f"argument_invalid {lease:g} s"):
+        lane.database.transaction(lambda c: ping(c, attempt, lease, 1000.0))
+    assert lane.value("SELECT count(*) FROM transaction WHERE stream_id = :s") == 1
+
+
 def test_a_lease_that_ran_out_forbids_nothing_until_somebody_aborts(lane: Lane) -> None:
     attempt = lane.opened()
     lapse(lane)

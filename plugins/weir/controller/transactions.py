@@ -17,6 +17,7 @@ from sqlalchemy import Connection, text
 from weir.controller.locks import lock_streams, no_such_stream, not_active
 from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
+from weir.model.amounts import check_lease
 from weir.model.names import StreamName, check_text
 from weir.model.schema import Field
 from weir.model.segment import Segment
@@ -99,9 +100,10 @@ def begin(
     its files are written under its number, which must not be given out again.
 
     Raises Conflict if the same identity has another fingerprint, if another committed transaction
-    holds one of the files (unless `append_again`), or if the stream is sealed; NotFound.
+    holds one of the files (unless `append_again`), or if the stream is sealed; NotFound;
+    InvalidInput for a lease or a text that Postgres can't keep.
     """
-
+    check_lease(lease)
     for what, said in (("writer_id", writer_id), ("batch_id", batch_id), ("source", source)):
         check_text(what, said)
     for file in inputs:
@@ -177,6 +179,7 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
     `longest` seconds after the attempt began (the present lease stays), and Fenced if the attempt
     may not continue.
     """
+    check_lease(lease)
     if lease > longest:
         raise InvalidInput(
             "lease_too_long",

@@ -1,4 +1,4 @@
-"""Parse and format ages and sizes as people write them: `30 min`, `7 d`, `500 MB`."""
+"""Parse, check and format ages and sizes, as people write them: `30 min`, `7 d`, `500 MB`."""
 
 import re
 
@@ -41,6 +41,15 @@ def say_age(seconds: int) -> str:
 def say_size(size: int) -> str:
     """Format bytes in the largest unit that divides them: `500 MB`."""
     return _say(size, _SIZES)
+
+
+def check_lease(seconds: float) -> None:
+    """Check a lease in seconds. Raises InvalidInput with its value."""
+    if not 0 <= seconds <= LONGEST:  # NaN is neither
+        raise InvalidInput(
+            "argument_invalid",
+            f"the lease is {seconds:g} s; it must be between 0 and {LONGEST:,} s.",
+        )
 
 
 def _parse(text: str, units: dict[str, int], what: str) -> int | None:

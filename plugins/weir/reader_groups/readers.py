@@ -14,6 +14,7 @@ from weir.controller.locks import LockedGroup, lock_group
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Fenced, InvalidInput, NotFound
+from weir.model.amounts import check_lease
 from weir.model.bounds import Bound
 from weir.model.names import check_text, reader_label
 from weir.model.segment import Segment, segment_name
@@ -32,8 +33,9 @@ def join(database: Database, group: str, reader_id: str, lease: float, *, label:
 
     A retried task comes back: it gets a new token, its segments and its open batch, and the process
     that had the old token is fenced. `label`: the name by which pins know the reader. Raises
-    NotFound, and InvalidInput for an invalid label.
+    NotFound, and InvalidInput for an invalid label or lease.
     """
+    check_lease(lease)
     check_text("reader_id", reader_id)
     if label:
         reader_label(label)
