@@ -9,6 +9,8 @@ from weir.model.names import check_text, check_user_columns
 Field = dict[str, Any]
 MOST_COLUMNS = 10_000
 DEEPEST = 40  # fields within fields; readers of Parquet fail at 100, and a list takes two levels
+# How the types begin, with a comma behind them, that Spark can't write to Parquet.
+_NOT_IN_PARQUET = ("time(", "interval,")
 
 
 def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[Field]:
@@ -81,7 +83,8 @@ def plain(fields: list[Field]) -> list[Field]:
 
     Other metadata is removed because Spark evaluates some of it (EXISTS_DEFAULT), and whoever wrote
     the file chose it. Raises InvalidInput for names that are reserved, occur twice or cannot be
-    stored, for too many columns, and for columns that are nested too deeply to be read.
+    stored, for too many columns, for types that Spark can't write to Parquet, and for columns that
+    are nested too deeply to be read.
     """
     check_user_columns([field["name"] for field in fields])
     if len(fields) > MOST_COLUMNS:
@@ -91,7 +94,7 @@ def plain(fields: list[Field]) -> list[Field]:
             f"{MOST_COLUMNS:,}; put some of them into a map.",
         )
     for field in fields:
-        _check_names(field)
+        _check_field(field)
     return without_metadata(fields)
 
 
@@ -106,7 +109,7 @@ def _without_metadata(field: Field) -> Field:
     return {**field, "type": _each(field["type"], _without_metadata), "metadata": kept}
 
 
-def _check_names(field: Field, above: tuple[str, ...] = ()) -> Field:
+def _check_field(field: Field, above: tuple[str, ...] = ()) -> Field:
     path = (*above, field["name"])
     check_text("field", ".".join(path))
     check_text("the comment", str((field.get("metadata") or {}).get("comment", "")))
@@ -116,7 +119,13 @@ def _check_names(field: Field, above: tuple[str, ...] = ()) -> Field:
             f"column {path[0]!r} is nested more than {DEEPEST} levels deep, which Parquet readers "
             "refuse; append its inner part as text.",
         )
-    _each(field["type"], lambda part: _check_names(part, path))
+    if isinstance(field["type"], str) and f"{field['type']},".startswith(_NOT_IN_PARQUET):
+        raise InvalidInput(
+            "column_type_unsupported",
+            f"column {path[0]!r} has the type {field['type']}, which Spark can't write to Parquet; "
+            "cast it to a string or a timestamp.",
+        )
+    _each(field["type"], lambda part: _check_field(part, path))
     return field
 
 

@@ -16,6 +16,7 @@ from weir.errors import InvalidInput
 from weir.model.names import check_user_columns, shortened
 from weir.model.schema import Field, plain, without_metadata
 from weir.spark.frames import exact, quoted
+from weir.spark.nanoseconds import as_long, in_microseconds
 from weir.spark.parquet_columns import parquet_columns
 from weir.spark.routing import SEQ
 from weir.spark.session import COMPLETE
@@ -61,9 +62,17 @@ class Columns:
     # Columns to parse again in other types, a pattern of the lines to parse, and a test that says
     # whether the row is malformed.
     tests: list[tuple[StructType, str, Column]] = field(default_factory=list)
+    nanoseconds: frozenset[str] = frozenset()  # the columns with times that Spark reads as long
+
+    @property
+    def scanned(self) -> StructType:
+        """Return the types in which Spark reads the files."""
+        return as_long(self.schema, self.nanoseconds)
 
     def parsed(self, frame: DataFrame) -> DataFrame:
         """Return the rows of a frame that was scanned."""
+        if self.nanoseconds:
+            return in_microseconds(frame, self.schema, self.nanoseconds, MALFORMED)
         if self.json is None:
             return frame
         value = F.col("value")
@@ -100,7 +109,8 @@ def columns_of(
     reader = spark.read.options(**{**READING, **inputs.options})
     paths = [exact(spark_path(inputs.root, file.path)) for file in inputs.files]
     if inputs.format == "parquet":
-        return Columns(_struct(parquet_columns(reader, inputs, paths)))
+        fields, nanoseconds = parquet_columns(reader, inputs, paths)
+        return Columns(_struct(fields), nanoseconds=nanoseconds)
     if inputs.format == "csv":
         return _csv(spark, reader, inputs, paths, known, say)
     return _json(spark, reader, inputs, paths, known, quarantine, say)

@@ -34,6 +34,7 @@ from weir.spark.input_columns import (
     file_names,
     one_slash,
 )
+from weir.spark.nanoseconds import AS_LONG
 from weir.spark.routing import SEQ
 from weir.spark.session import private_session
 from weir.warehouse.filesystem import filesystem
@@ -225,6 +226,7 @@ def reading_session(spark: SparkSession, inputs: Inputs) -> SparkSession:
         {
             "spark.sql.files.maxPartitionBytes": str(max(least, conf.filesMaxPartitionBytes())),
             "spark.sql.files.openCostInBytes": str(max(least, conf.filesOpenCostInBytes())),
+            **AS_LONG,
         },
     )
 
@@ -240,9 +242,10 @@ def read_inputs(
     """Return the rows of the files with their rank (`_weir_seq`), one contiguous run of ranks per
     task.
 
-    `known`: the stream's schema, if it has one. Rows of text formats also have `_weir_malformed`.
-    `quarantine`: mark rows that do not fit the schema there, where otherwise the whole input would
-    be refused before it is read. Raises InvalidInput naming a file that cannot be read unchanged.
+    `known`: the stream's schema, if it has one. If rows may not fit it, they also have
+    `_weir_malformed`. `quarantine`: mark rows that do not fit the schema there, where otherwise the
+    whole input would be refused before it is read. Raises InvalidInput naming a file that cannot be
+    read unchanged.
     """
     columns = columns_of(spark, inputs, known, quarantine, say)
     weights = [file.bytes + _OPENING for file in inputs.files]
@@ -289,7 +292,7 @@ def _scan(
 ) -> DataFrame:
     if inputs.format == "json":
         return spark.read.text(paths)
-    reader = spark.read.schema(columns.schema).options(**{**READING, **inputs.options})
+    reader = spark.read.schema(columns.scanned).options(**{**READING, **inputs.options})
     if inputs.format == "csv":
         reader = reader.option("header", True).option("enforceSchema", True)
         reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED)

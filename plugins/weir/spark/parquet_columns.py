@@ -1,5 +1,6 @@
 """The columns of Parquet input files, from their footers and as Spark reads them."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -22,20 +23,24 @@ if TYPE_CHECKING:
 _CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"}
 
 
-def parquet_columns(reader: DataFrameReader, inputs: "Inputs", paths: list[str]) -> list[Field]:
-    """Return the columns of all files. A column is null in files that lack it.
+def parquet_columns(
+    reader: DataFrameReader, inputs: "Inputs", paths: list[str]
+) -> tuple[list[Field], frozenset[str]]:
+    """Return the columns of all files, and the names of those that have times in nanoseconds. A
+    column is null in files that lack it.
 
-    Raises InvalidInput for a file that is not a Parquet file or that Spark can't read, and for a
-    column that has several types.
+    `reader` reads nanoseconds as long (`weir.spark.nanoseconds`); the fields have the type of a
+    time. Raises InvalidInput for a file that is not a Parquet file or that Spark can't read, and
+    for a column that has several types.
     """
     system, base = filesystem(inputs.root)
 
-    def footer(path: str) -> pyarrow.Schema:
+    def footer(path: str) -> tuple[pyarrow.Schema, dict[str, str]]:
         try:
             with system.open_input_file(f"{base}/{path}") as source:
                 file = pq.ParquetFile(source)
                 found = file.schema_arrow.remove_metadata()
-                nanoseconds = _in_nanoseconds(file.schema)
+                times = _times_of(file.schema)
                 groups = file.metadata.num_row_groups
                 first = file.metadata.row_group(0) if groups else None
         except (pyarrow.ArrowException, OSError) as error:
@@ -44,13 +49,20 @@ def parquet_columns(reader: DataFrameReader, inputs: "Inputs", paths: list[str])
                 f"the input file {path!r} is not a Parquet file ({one_line(str(error))}); choose "
                 "its real format.",
             ) from None
-        if nanoseconds:
-            raise InvalidInput(
-                "column_type_unsupported",
-                f"column {nanoseconds!r} of the input file {path!r} is in nanoseconds, which Spark "
-                "can't read; write it in microseconds (in pandas: to_parquet with "
-                "coerce_timestamps='us').",
-            )
+        for column, kind in times.items():
+            if kind == "time":
+                raise InvalidInput(
+                    "column_type_unsupported",
+                    f"column {column!r} of the input file {path!r} has times without a date, which "
+                    "Spark can't read; write it as a string or a timestamp.",
+                )
+            if "." in column:
+                raise InvalidInput(
+                    "column_type_unsupported",
+                    f"column {column!r} of the input file {path!r} is in nanoseconds, which Weir "
+                    "reads only outside of structs, lists and maps; write it in microseconds (in "
+                    "pandas: to_parquet with coerce_timestamps='us').",
+                )
         codecs = {first.column(i).compression for i in range(first.num_columns)} if first else set()
         if unknown := codecs - _CODECS:
             raise InvalidInput(
@@ -58,13 +70,13 @@ def parquet_columns(reader: DataFrameReader, inputs: "Inputs", paths: list[str])
                 f"the input file {path!r} is compressed with {min(unknown)}, which Spark can't "
                 "read; compress it with snappy, zstd or gzip.",
             )
-        return found
+        return found, times
 
     with ThreadPoolExecutor(16) as pool:
         footers = list(pool.map(footer, [file.path for file in inputs.files]))
-    fields: dict[str, tuple[Field, str]] = {}
+    fields: dict[str, tuple[Field, str, bool]] = {}  # with the first file, and if in nanoseconds
     seen: list[pyarrow.Schema] = []
-    for i, schema in enumerate(footers):
+    for i, (schema, times) in enumerate(footers):
         if any(schema.equals(other) for other in seen):
             continue
         seen.append(schema)
@@ -78,23 +90,36 @@ def parquet_columns(reader: DataFrameReader, inputs: "Inputs", paths: list[str])
                 f"Spark can't read the input file {inputs.files[i].path!r}: {one_line(said)}.",
             ) from None
         for one in found:
-            before, origin = fields.setdefault(one["name"], (one, inputs.files[i].path))
-            if not same_type(before["type"], one["type"]):
+            name, exact = one["name"], one["name"] in times
+            one = {**one, "type": times.get(name, one["type"])}
+            before, origin, same = fields.setdefault(name, (one, inputs.files[i].path, exact))
+            if not same_type(before["type"], one["type"]) or exact != same:
                 raise InvalidInput(
                     "column_type_differs",
-                    f"column {one['name']!r} is {show(one['type'])} in {inputs.files[i].path!r}, "
-                    f"but {show(before['type'])} in {origin!r}; cast one of them, so that all "
-                    "files have the same type.",
+                    f"column {name!r} is {_show(one, exact)} in {inputs.files[i].path!r}, but "
+                    f"{_show(before, same)} in {origin!r}; cast one of them, so that all files "
+                    "have the same type.",
                 )
-    return [one for one, _ in fields.values()]
+    return (
+        [one for one, _, _ in fields.values()],
+        frozenset(name for name, (_, _, exact) in fields.items() if exact),
+    )
 
 
-def _in_nanoseconds(schema: pq.ParquetSchema) -> str:
-    """Return the first column with timestamps in nanoseconds (INT96, which Spark reads, has no
-    unit)."""
+def _show(field: Field, nanoseconds: bool) -> str:
+    return show(field["type"]) + (" in nanoseconds" if nanoseconds else "")
+
+
+def _times_of(schema: pq.ParquetSchema) -> dict[str, str]:
+    """Return the columns that Spark reads in no type of their own: times of day ("time"), and times
+    in nanoseconds with their type in Spark (INT96, which Spark reads, has no unit)."""
+    found = {}
     for i in range(len(schema)):
         column = schema.column(i)
-        kind = str(column.logical_type)
-        if kind.startswith("Timestamp") and "=nanoseconds" in kind:
-            return str(column.path)
-    return ""
+        kind = json.loads(column.logical_type.to_json())
+        if kind["Type"] == "Time":
+            found[str(column.path)] = "time"
+        elif kind["Type"] == "Timestamp" and kind["timeUnit"] == "nanoseconds":
+            utc = kind["isAdjustedToUTC"]
+            found[str(column.path)] = "timestamp" if utc else "timestamp_ntz"
+    return found
