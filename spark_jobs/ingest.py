@@ -18,7 +18,7 @@ def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     inputs = find_inputs(arguments.files, job.settings.input_roots, arguments.format, {})
     if inputs.format == "csv":
         options = {"sep": arguments.separator, "nullValue": arguments.null_value}
-        inputs = replace(inputs, options=options, infer=arguments.infer)
+        inputs = replace(inputs, options={**options, **inputs.options}, infer=arguments.infer)
     size = sum(file.bytes for file in inputs.files)
     job.say(f"{len(inputs.files)} {inputs.format} files, {size:,} bytes, for {name}")
     appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)

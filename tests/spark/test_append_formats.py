@@ -282,8 +282,9 @@ def test_csv_may_be_separated_by_tabs_and_have_columns_without_a_name(weir: Inst
     text(weir, "one.tsv", "\tk\tn\n0\ta\t1\n")
     for again in ("1", "2"):
         weir.ingest(stream, ["one.tsv"], "csv", again, sep="\\t")
+    weir.ingest(stream, ["one.tsv"], "auto", "its name shows the tabs", sep=",")
     assert weir.frame(stream).columns == ["_c0", "k", "n", *PLACE]
-    assert events(weir, stream) == [(0, "a", 1)] * 2
+    assert events(weir, stream) == [(0, "a", 1)] * 3
 
 
 def test_times_without_a_zone_mean_utc_in_text_files(weir: Installation) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from weir.errors import InvalidInput
-from weir.spark.file_formats import format_of
+from weir.spark.file_formats import TABS, format_of
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,8 @@ from weir.spark.file_formats import format_of
         ("X.CSV", "csv"),
         ("days/2026.01.01.csv.gz", "csv"),
         ("x.csv.bz2", "csv"),
+        ("x.tsv", TABS),
+        ("x.tsv.gz", TABS),
         ("x.json", "json"),
         ("x.jsonl", "json"),
         ("x.ndjson.gz", "json"),
@@ -25,7 +27,7 @@ def test_the_ending_of_a_file_says_its_format(name: str, said: str) -> None:
     assert format_of([name, f"other/{name}"]) == said
 
 
-@pytest.mark.parametrize("name", ["x", "x.gz", "x.txt", "x.tsv", "parquet", "csv", "x.parquet.gz"])
+@pytest.mark.parametrize("name", ["x", "x.gz", "x.txt", "parquet", "csv", "x.parquet.gz"])
 def test_an_ending_that_says_no_format_asks_for_the_format(name: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         format_of(["a.csv", name])

@@ -26,7 +26,8 @@ class Ingest:
     format: str = argument(
         "Format",
         "The format of the files; csv needs a header line, json one object per line. auto: by "
-        "their endings (.parquet, .csv, .json, .jsonl, .ndjson; csv and json also .gz, .bz2).",
+        "their endings (.parquet, .csv, .json, .jsonl, .ndjson, and .tsv, which is csv with tabs; "
+        "all but .parquet also with .gz or .bz2).",
         "auto", enum=["auto", "parquet", "csv", "json"],
     )  # fmt: skip
     null_value: str = argument(
@@ -34,7 +35,8 @@ class Ingest:
     )
     separator: str = argument(
         "Separator (csv)",
-        r"The character that separates the columns of a csv file; \t for a tab.",
+        r"The character that separates the columns of a csv file; \t for a tab. Files whose "
+        "format .tsv shows are read with tabs.",
         ",",
         minLength=1,
         maxLength=10,

@@ -7,9 +7,11 @@ from weir.errors import InvalidInput
 
 AUTO = "auto"
 FORMATS = ("parquet", "csv", "json")
+TABS = "csv with tabs"  # what a name that ends in .tsv shows
 _ENDINGS = {
     ".parquet": "parquet",
     ".csv": "csv",
+    ".tsv": TABS,
     ".json": "json",
     ".jsonl": "json",
     ".ndjson": "json",
@@ -23,7 +25,7 @@ _COMPRESSIONS = (
 
 
 def format_of(paths: Sequence[str]) -> str:
-    """Return the format that the names of all these files show.
+    """Return the format that the names of all these files show: one of `FORMATS`, or `TABS`.
 
     Raises InvalidInput for a name that shows no format, and for files of several formats.
     """

@@ -22,7 +22,7 @@ from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
 from weir.model.names import check_text, shortened
 from weir.model.schema import Field
-from weir.spark.file_formats import AUTO, FORMATS, format_of
+from weir.spark.file_formats import AUTO, FORMATS, TABS, format_of
 from weir.spark.frames import exact, one_after_another
 from weir.spark.input_columns import (
     MALFORMED as MALFORMED,
@@ -116,7 +116,8 @@ def find_inputs(
     paths: Sequence[str], roots: Sequence[str], format_: str, options: dict[str, str]
 ) -> Inputs:
     """Return the files that the paths name, checked. A folder stands for all files in it, by name.
-    The format `auto` is derived from the names' endings.
+    The format `auto` is derived from the names' endings; .tsv is csv with tabs, whatever the
+    options.
 
     Raises InvalidInput for a path outside the input roots, for one that does not exist or that
     Spark would not read, and for an empty list.
@@ -149,10 +150,14 @@ def find_inputs(
             f"the append has {len(found)} files, but may have at most {1 << FILE_BITS}; append "
             "them in several runs.",
         )
+    if format_ == AUTO:
+        format_ = format_of([path for path, _, _ in found])
+    if format_ == TABS:
+        format_, options = "csv", {**options, "sep": "\t"}
     return Inputs(
         root,
         tuple(InputFile(path, size) for path, size, _ in found),
-        format_of([path for path, _, _ in found]) if format_ == AUTO else format_,
+        format_,
         options,
         tuple(modified for _, _, modified in found),
         prefix="" if root in (roots[0].rstrip("/"), os.path.realpath(roots[0])) else root + "/",
