@@ -18,6 +18,8 @@ _PYTHON = ("plugins/weir", "spark_jobs")
 _RAISE = re.compile(r"RAISE EXCEPTION (?P<text>(?:'(?:[^']|'')*'\s*)+)(?P<rest>[^;]*);")
 _USING = re.compile(r"USING ERRCODE = '(?P<state>\w+)'(?:, DETAIL = '(?P<code>\w+)')?")
 
+_OF_ANOTHER = re.compile(r"type\(\w+\)\(|\w+\.__class__\(")
+
 
 @dataclass(frozen=True, order=True)
 class Sentence:
@@ -43,9 +45,11 @@ def classes() -> dict[str, type[WeirError]]:
 
 def in_python(source: str, place: str) -> Iterator[Sentence]:
     """The errors that a module makes, whether it raises or returns them. Raises ValueError for one
-    whose code is not written there as a literal."""
+    whose code is not written there as a literal, and for a class that may be called elsewhere."""
     known = classes()
     tree = ast.parse(source)
+    for line, name in _handed_on(tree, set(known)):
+        raise ValueError(f"{place}:{line}: a {name} must be made by a call of its class")
     for scope in ast.walk(tree):
         if not isinstance(scope, (ast.FunctionDef, ast.Module)):
             continue
@@ -64,6 +68,36 @@ def in_python(source: str, place: str) -> Iterator[Sentence]:
             if not isinstance(code, ast.Constant) or not isinstance(code.value, str):
                 raise ValueError(f"{here}: the code of a {name} must be a literal")
             yield Sentence(code.value, name, _template(node.args[1], local), here)
+
+
+def _handed_on(tree: ast.Module, known: set[str]) -> Iterator[tuple[int, str]]:
+    """Where the class of an error is used as a value: what is made with it can't be found.
+
+    To catch it, to test for it and to annotate are not such uses, nor is the table of what SQL
+    raises, whose sentences `in_sql` finds.
+    """
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.alias) and node.asname and node.name in known:
+            yield node.lineno, node.name
+        if isinstance(node, ast.Raise) and node.exc and _OF_ANOTHER.match(ast.unparse(node.exc)):
+            yield node.lineno, "class that another error has"
+        if not isinstance(node, ast.Name) or node.id not in known:
+            continue
+        inner: ast.AST = node
+        outer = parents[node]
+        while isinstance(outer, (ast.Tuple, ast.BinOp, ast.Subscript, ast.Dict)):
+            inner, outer = outer, parents[outer]
+        called = isinstance(outer, ast.Call) and (
+            outer.func is node or _name(outer.func) in ("isinstance", "issubclass", "suppress")
+        )
+        table = isinstance(outer, ast.AnnAssign) and ast.unparse(outer.target) == "RAISED_BY_SQL"
+        annotates = isinstance(outer, (ast.arg, ast.AnnAssign, ast.FunctionDef)) and inner in (
+            getattr(outer, "annotation", None), getattr(outer, "returns", None)
+        )  # fmt: skip
+        caught = isinstance(outer, (ast.ExceptHandler, ast.ClassDef))
+        if not (called or table or annotates or caught):
+            yield node.lineno, node.id
 
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:

@@ -33,6 +33,37 @@ def test_an_error_without_a_code_is_found() -> None:
         list(in_sql("RAISE EXCEPTION 'no %', x USING ERRCODE = 'WEIR1';", "here"))
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "raise (NotFound if gone else Conflict)('code', 'it is so.')",
+        "kind = Conflict\nraise kind('code', 'it is so.')",
+        "refuse(Conflict, 'code', 'it is so.')",
+        "raise type(error)('code', 'it is so.')",
+        "from weir.errors import Conflict as Refused",
+        "raise {'gone': NotFound}[why]('code', 'it is so.')",
+    ],
+)
+def test_an_error_that_is_made_in_a_roundabout_way_is_found(source: str) -> None:
+    with pytest.raises(ValueError, match=r"here:[12]: a .* must be made by a call of its class"):
+        list(in_python(source, "here"))
+
+
+def test_catching_testing_and_annotating_an_error_make_none() -> None:
+    source = """
+class Own(NotFound):
+    pass
+
+def look(error: Conflict | None) -> NotFound | None:
+    try:
+        known = isinstance(error, (Conflict, NotFound))
+    except (Fenced, Conflict):
+        with suppress(Conflict):
+            found: dict[str, type[WeirError]] = {}
+"""
+    assert list(in_python(source, "here")) == []
+
+
 def test_an_error_says_its_sentence_and_its_code() -> None:
     for kind in classes().values():
         if kind.__name__ not in ("BatchFailed", "Incomplete"):
