@@ -272,7 +272,7 @@ def test_the_warehouse_of_another_installation_is_not_touched(lane: Lane, tmp_pa
 def test_a_warehouse_that_lost_its_mark_is_not_touched(lane: Lane, tmp_path: Path) -> None:
     lane.append({"0.0": 3})
     path = dead_file(lane, tmp_path)
-    with raises("warehouse_not_owned"):
+    with raises("warehouse_not_owned file mounted"):
         sweep(lane.database, str(tmp_path), 0.0)
     assert path.exists()
     assert len(rows(lane.database, "SELECT * FROM garbage")) == 1

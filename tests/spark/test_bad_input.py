@@ -283,6 +283,7 @@ def check_kind(
     assert not RAW.search(out), out[-600:]
     assert len(sentence) < 1500, "the sentence repeats too much of the input"
     assert re.search(kind["says"], said), said
+    assert said.endswith(f" [{kind['code']}]"), said
     assert state(weir) == before, "something was left behind"
 
 

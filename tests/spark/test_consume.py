@@ -336,7 +336,7 @@ def test_result_that_does_not_fit_its_stream_is_refused_by_column_and_nothing_is
         (lambda e: e.select("n"), "routing_key_column_missing 'k'"),
         (
             lambda e: e.select(F.lit(None).cast("string").alias("k"), "n"),
-            "batch_failed routing key",
+            "batch_failed 90 routing key s/out on_missing_key",
         ),
     ):
         with raises(says):
@@ -442,7 +442,7 @@ def test_after_a_restore_a_consumer_opens_no_batch_and_writes_nothing(
             next(reader)
 
     for run in (weir.consumer(group, note, "parquet:out").run, program):
-        with raises("database_restored"):
+        with raises("database_restored weir_recover"):
             run()
     assert called == []
     assert batches(weir) == []

@@ -30,7 +30,7 @@ def test_rows_without_a_key_are_refused_with_count_and_example_and_nothing_is_le
 ) -> None:
     stream = weir.create()
     path = _keys(weir, "some.parquet", ["a", None, "b", None])
-    with raises('bad_rows 2 row 2 "n":1'):
+    with raises('bad_rows 2 key row 2 "n":1 on_missing_key weir_update_stream'):
         weir.ingest(stream, [path])
     assert weir.read(stream).empty
     assert weir.value("SELECT state FROM transactions") == "aborted"
@@ -75,7 +75,7 @@ def test_malformed_csv_rows_follow_their_own_policy(weir: Installation) -> None:
         {"name": "n", "type": "long", "nullable": True, "metadata": {}},
     ]
     strict = weir.create("s/strict", on_missing_key="spread", fields=columns)
-    with raises("bad_rows 2"):
+    with raises("bad_rows 2 schema s/strict on_bad_rows weir_update_stream"):
         weir.ingest(strict, ["rows.csv"], "csv", **options)
     assert weir.read(strict).empty
     stream = weir.create(
@@ -101,7 +101,7 @@ def test_example_of_a_row_of_a_dataframe_names_its_place_in_its_partition(
 ) -> None:
     stream = weir.create()
     frame = weir.spark.range(10).selectExpr("IF(id = 7, NULL, 'a') AS k", "id AS n")
-    with raises('bad_rows 1 (row 3: {"k":null,"n":7})'):
+    with raises('bad_rows 1 key (row 3: {"k":null,"n":7})'):
         weir.append(stream, frame.repartitionByRange(2, "n"))
 
 
@@ -165,6 +165,6 @@ def test_malformed_row_is_refused_beside_rows_without_a_key_that_are_welcome(
     Path(weir.input, "x.csv").write_text("n,k\n1,a\nx,\n2,\n")
     stream = weir.create(on_missing_key="spread")
     weir.append(stream, [("first", 0)])
-    with raises("bad_rows 1 x.csv"):
+    with raises("bad_rows 1 schema x.csv on_bad_rows"):
         weir.ingest(stream, ["x.csv"], "csv")
     assert len(weir.check(stream)) == 1
