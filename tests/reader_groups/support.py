@@ -18,6 +18,7 @@ from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group, group_tails
 from weir.reader_groups.readers import join, leave, renew
+from weir.reader_groups.update import update_reader_group
 
 LEASE = 60.0
 ALL = 10**12
@@ -113,6 +114,9 @@ class Group:
 
     def checkpoint(self, name: str | None = None, request_id: str | None = None) -> Any:
         return checkpoint(self.database, self.name, name=name, request_id=request_id)
+
+    def update(self, **changes: Any) -> dict[str, Any]:
+        return update_reader_group(self.database, self.name, request_id=unique("update"), **changes)
 
     def tails(self) -> dict[int, dict[str, Any]]:
         return self.database.transaction(lambda c: group_tails(c, self.name))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.chance import cases
-from tests.test_stream_cut import Remaining, Stream, positions, seeds
+from tests.model.test_stream_cut import Remaining, Stream, positions, seeds
 from weir.model.assignment import assign, unread_events
 from weir.model.bounds import Graph, SegmentState
 from weir.model.stream_cut import StreamCut

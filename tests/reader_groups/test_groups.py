@@ -1,14 +1,42 @@
-"""Reader groups: where they begin, what protects them, and what may not be created."""
+"""Reader groups: how they are created, forked and deleted."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.controller.support import Lane, unique
+from tests.controller.support import Lane, rows, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
+from weir.errors import Fenced, NotFound
 from weir.model.names import stream_name
-from weir.reader_groups.groups import create_reader_group, end_of_group, group_streams
+from weir.reader_groups.batches import Batch
+from weir.reader_groups.groups import (
+    create_reader_group,
+    delete_reader_group,
+    end_of_group,
+    fork_reader_group,
+    group_streams,
+)
+from weir.reader_groups.outputs import record_output
+from weir.reader_groups.pins import Pin
+from weir.retention.run import retain
+from weir.warehouse.garbage import sweep
+from weir.warehouse.ownership import Marker, read_installation, write_marker
+
+
+def fork(group: Group, **options: Any) -> Group:
+    name = unique("fork")
+    fork_reader_group(group.database, group.name, name, request_id=unique("request"), **options)
+    return Group(group.database, name, group.lanes)
+
+
+@pytest.fixture
+def group(lane: Lane) -> Group:
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane)
 
 
 def test_group_begins_at_the_head(lane: Lane) -> None:
@@ -122,3 +150,117 @@ def test_a_group_that_has_read_all_it_will_ever_have_says_so(lane: Lane) -> None
     endless.reader().read_all()
     assert said(endless) == f"reader group {endless.name} {end}"
     assert said(bounded) == f"reader group {bounded.name} {end}"
+
+
+def test_a_fork_stands_where_the_group_does_and_leaves_it_alone(group: Group) -> None:
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=10))
+    group.checkpoint("half")
+    reader.commit(reader.must_open())
+    assert fork(group).cut() == {"0.0": 10, "1.0": 10}
+    half = fork(group, at="checkpoint half", subscriber=True)
+    assert half.cut() == half.published() == {"0.0": 5, "1.0": 5}
+    assert sorted(half.reader().read_all()) == [("0.0", 5, 10), ("1.0", 5, 10)]
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+    with raises("checkpoint_not_found 'third'"):
+        fork(group, at="checkpoint third")
+
+
+def test_a_fork_of_a_group_between_two_cuts_stops_where_that_stops(lane: Lane) -> None:
+    lane.append({"0.0": 10, "1.0": 10})
+    group = Group.made(lane, start="0.0=2, 1.0=2", end="0.0=6, 1.0=3")
+    group.reader().read_all()
+    again = fork(group, at="0.0=3, 1.0=2")
+    assert sorted(again.reader().read_all()) == [("0.0", 3, 6), ("1.0", 2, 3)]
+    [[at_end]] = again.rows(
+        "SELECT at_end FROM reader_groups JOIN reader_group ON name = reader_group "
+        "WHERE group_id = :g"
+    )
+    assert at_end
+    with raises("end_before_start 0.0"):
+        fork(group, at="tail")
+
+
+def test_a_deleted_group_holds_nothing_back_and_can_be_made_again(group: Group, lane: Lane) -> None:
+    other = Group.made(lane)
+    other.reader().read_all()
+    other.checkpoint()
+    reader = group.reader()
+    reader.commit(reader.must_open(10))
+    batch = reader.must_open()
+    assert retain(lane.database, [lane.name])[0]["rule"] == "nothing_consumed"
+    once, deleted = unique("delete"), group.group_id
+    delete_reader_group(group.database, group.name, request_id=once)
+    delete_reader_group(group.database, group.name, request_id=once)
+    for use in (lambda: reader.commit(batch), reader.open, group.checkpoint):
+        with pytest.raises((NotFound, Fenced)):
+            use()
+    assert retain(lane.database, [lane.name])[0]["events"] == 20
+    lane.append({"0.0": 4})
+    create_reader_group(lane.database, group.name, [lane.name], request_id=unique("create"))
+    delete_reader_group(group.database, group.name, request_id=once)  # which was done before
+    again = Group(group.database, group.name, group.lanes)
+    assert again.group_id > deleted
+    assert again.reader().read_all() == [("0.0", 10, 14)]
+
+
+def test_a_deleted_group_leaves_no_row_and_of_what_it_did_not_finish_no_file(
+    database: Database, tmp_path: Path
+) -> None:
+    lane = Lane.made(database)
+    lane.append({"0.0": [5, 5], "1.0": 10})
+    group = Group.made(lane)
+    group.update(pins=[Pin.parse(f"{lane.name} 0..0.5 big")])
+    reader = group.reader()
+
+    def write(batch: Batch) -> dict[str, Any]:
+        folder = f"out/group={group.name}/batch={batch.identity}/attempt={batch.attempt}/"
+        one = {"kind": "parquet", "output": "out", "root": str(tmp_path), "path": folder}
+        record_output(database, batch, one)
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "part.parquet").write_text("rows")
+        return one
+
+    done = reader.must_open(5)
+    committed = write(done)
+    reader.commit(done, outputs=[committed])
+    group.checkpoint()
+    group.checkpoint("waits for the open batch")
+    for _ in range(3):  # two tries died
+        batch = group.reader().must_open(5)
+        write(batch)
+    other = Group.made(lane)
+    other.reader().must_open()
+    group_tables = rows(
+        database,
+        """SELECT table_name FROM information_schema.columns JOIN pg_tables
+            ON tablename = table_name AND schemaname = table_schema
+        WHERE table_schema = 'weir_internal' AND column_name = 'group_id' ORDER BY 1""",
+    )
+
+    def known(one: Group) -> list[str]:
+        return [t for (t,) in group_tables if one.rows(f"SELECT 1 FROM {t} WHERE group_id = :g")]
+
+    everywhere = [t for (t,) in group_tables]
+    assert known(group) == everywhere, "each has something to delete"
+    before = known(other)
+    delete_reader_group(database, group.name, request_id="delete")
+    assert known(group) == []
+    assert known(other) == before
+    known = read_installation(database)
+    marker = Marker(known.installation_id, known.sweep_count)
+    write_marker(str(tmp_path / "warehouse"), marker)
+    assert sweep(database, str(tmp_path / "warehouse"), 0.0)["failed"] == []
+    assert [p for p in (tmp_path / "out").rglob("*") if p.is_file()] == [
+        tmp_path / committed["path"] / "part.parquet"
+    ], "what it committed is somebody's result"
+    assert rows(database, "SELECT path FROM garbage") == []
+
+
+def test_batches_of_a_group_that_is_made_anew_are_others(group: Group, lane: Lane) -> None:
+    before = group.reader().must_open()
+    delete_reader_group(group.database, group.name, request_id=unique("delete"))
+    create_reader_group(group.database, group.name, [lane.name], request_id=unique("create"))
+    again = group.reader().must_open()
+    assert (before.batch_id, again.batch_id) == (1, 1)
+    assert before.identity != again.identity

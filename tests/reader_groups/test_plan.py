@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.chance import cases
-from tests.test_stream_cut import Remaining, Stream, positions, seeds, streams
+from tests.model.test_stream_cut import Remaining, Stream, positions, seeds, streams
 from weir.model.bounds import Bound, Graph, SegmentState, bounds_of_stream, readable_until
 from weir.model.segment import Segment, segment_id, segment_name
 from weir.model.stream_cut import FUTURE, StreamCut, at_or_before, join

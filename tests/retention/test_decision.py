@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.chance import cases
-from tests.test_stream_cut import Remaining, Stream, advance, cuts, positions, seeds, streams
+from tests.model.test_stream_cut import Remaining, Stream, advance, cuts, positions, seeds, streams
 from weir.model.retention_decision import Decision, Limits, Record, Situation, Size, decide
 from weir.model.retention_policy import Policy
 from weir.model.segment import Segment

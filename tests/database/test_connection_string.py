@@ -14,7 +14,7 @@ from weir.database import connection_string, migrate
 from weir.database.connection import Database
 from weir.errors import InvalidInput, Unavailable, WeirError
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 MISTYPED = [
     "postgresql://weir_app:s3cret%zz@127.0.0.1:1/weir",
     "postgresql://weir_app:pass/s3cret@127.0.0.1:1/weir",

@@ -1,0 +1,75 @@
+"""A group that is reset: it may go back only on purpose, and what it held is held again."""
+
+from typing import Any
+
+import pytest
+
+from tests.controller.support import Lane, unique
+from tests.raises import raises
+from tests.reader_groups.support import Group
+from weir.errors import Fenced
+from weir.reader_groups.reset import reset_reader_group
+from weir.retention.run import retain
+
+
+def reset(group: Group, to: str, **options: Any) -> dict[str, Any]:
+    return reset_reader_group(group.database, group.name, to, request_id=unique("reset"), **options)
+
+
+@pytest.fixture
+def group(lane: Lane) -> Group:
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane)
+
+
+def test_a_reset_goes_back_only_when_it_is_said_that_outputs_may_repeat(group: Group) -> None:
+    reader = group.reader()
+    reader.commit(reader.must_open(budget=10))
+    group.checkpoint("one")
+    reader.commit(reader.must_open())
+    with raises("events_would_repeat"):
+        reset(group, "checkpoint one")
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+    done = reset(group, "checkpoint one", allow_repeat=True)
+    assert (done["generation"], group.cut()) == (1, {"0.0": 5, "1.0": 5})
+    reset(group, "start", allow_repeat=True)
+    assert group.cut() == {"0.0": 0, "1.0": 0}
+    reset(group, "tail")
+    assert group.cut() == {"0.0": 10, "1.0": 10}
+
+
+def test_a_reader_of_before_a_reset_publishes_nothing(group: Group) -> None:
+    reader = group.reader()
+    batch = reader.must_open()
+    reset(group, "head")
+    with raises("batch_abandoned"):
+        reader.commit(batch)
+    with pytest.raises(Fenced):
+        reader.open()
+    assert group.states() == {"0.0": ("unassigned", 0, None), "1.0": ("unassigned", 0, None)}
+    assert group.reader("another").must_open().batch_id == 2
+
+
+def test_a_subscriber_that_goes_back_holds_back_what_it_will_read(group: Group) -> None:
+    group.reader().read_all()
+    group.checkpoint()
+    reset(group, "0.0=3, 1.0=0", allow_repeat=True)
+    assert group.published() == {"0.0": 3, "1.0": 0}
+    retain(group.database)
+    assert group.lanes[0].head() == {"0.0": 3, "1.0": 0}
+    with raises("events_truncated 3 events"):
+        reset(group, "start", allow_repeat=True)
+
+
+def test_a_place_behind_the_head_from_which_nothing_was_truncated_is_as_good_as_the_head(
+    lane: Lane,
+) -> None:
+    lane.append({"0.0": 5})
+    group = Group.made(lane)
+    group.reader().read_all()
+    group.checkpoint("at the end of 0.0")
+    lane.scale("0.0")
+    lane.truncate("1.0=0, 2.1=0, 3.1=0")
+    lane.append({"2.1": 3})
+    reset(group, "checkpoint at the end of 0.0")
+    assert group.reader().read_all() == [("2.1", 0, 3)]

@@ -1,0 +1,76 @@
+"""Where a group begins and ends: at cuts, at times, and not below the head."""
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.controller.support import Lane, unique
+from tests.raises import raises
+from tests.reader_groups.support import Group
+from weir.retention.release import release
+
+
+def test_a_group_begins_at_a_cut_at_a_time_and_stops_at_another(lane: Lane) -> None:
+    lane.append({"0.0": 5, "1.0": 5})
+    at: datetime = lane.value("SELECT clock_timestamp()")
+    lane.append({"0.0": 3})
+    timed = Group.made(lane, start=f"time {at.isoformat()}")
+    assert timed.cut() == {"0.0": 5, "1.0": 5}
+    between = Group.made(lane, start="0.0=2, 1.0=1", end="0.0=6, 1.0=3")
+    assert sorted(between.reader().read_all()) == [("0.0", 2, 6), ("1.0", 1, 3)]
+    lane.append({"0.0": 3, "1.0": 4})
+    assert between.reader().read_all() == []
+
+
+def test_a_place_that_names_a_stream_which_is_not_asked_for_is_refused(lane: Lane) -> None:
+    group = Group.made(lane, release="manual")
+    lane.append({"0.0": 3})
+    cut = {"0.0": 1, "1.0": 0}
+    release(lane.database, group.name, json.dumps({str(lane.name): cut}), request_id=unique("r"))
+    place = json.dumps({str(lane.name): cut, "no/such": {"0.0": 1}})
+    says = f"position_has_extra_stream no/such {lane.name}"
+    with raises(says):
+        release(lane.database, group.name, place, request_id=unique("r"))
+    with raises(says):
+        Group.made(lane, start=place)
+
+
+@pytest.mark.parametrize(
+    ("start", "says"),
+    [
+        ("yesterday", "position_invalid 'yesterday'"),
+        ("0.0=1, x", "cut_invalid 'x'"),
+        ("time soon", "time_invalid 'soon'"),
+        ("0.0=99, 1.0=0", "offset_invalid 99"),
+        ("7.7=0", "cut_segment_unknown 7.7"),
+        ("checkpoint x", "position_needs_group"),
+        ('{"test/other": {"0.0": 1}}', "position_lacks_stream"),
+    ],
+)
+def test_a_place_that_is_none_is_refused(lane: Lane, start: str, says: str) -> None:
+    with raises(says):
+        Group.made(lane, start=start)
+
+
+def test_a_time_to_come_and_an_end_before_the_start_are_refused(lane: Lane) -> None:
+    at: datetime = lane.value("SELECT clock_timestamp()")
+    with raises("time_in_future"):
+        Group.made(lane, start=f"time {(at + timedelta(hours=1)).isoformat()}")
+    lane.append({"0.0": 5})
+    with raises("end_before_start 0.0"):
+        Group.made(lane, start="0.0=4, 1.0=0", end="0.0=2, 1.0=0")
+
+
+def test_a_place_below_the_head_is_refused_with_the_count(lane: Lane) -> None:
+    lane.append({"0.0": 5})
+    lane.truncate("0.0=4, 1.0=0")
+    with raises("events_truncated 3 events"):
+        Group.made(lane, start="0.0=1, 1.0=0")
+
+
+def test_of_a_place_partly_behind_the_head_just_what_was_truncated_is_counted(lane: Lane) -> None:
+    lane.append({"0.0": 5, "1.0": 5})
+    lane.truncate("0.0=4, 1.0=0")
+    with raises("events_truncated 3 events"):
+        Group.made(lane, start="0.0=1, 1.0=5")
