@@ -1,13 +1,13 @@
 """Splits, coverage and the validity of scales, against cells of a grid."""
 
 import math
-import random
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.chance import random_for
 from tests.raises import raises
 from weir.errors import InvalidInput
 from weir.model.key_space import (
@@ -109,7 +109,7 @@ def test_splits_and_merges_count_ranges_that_lie_in_several(
         held = [[set(cells([r])) & set(cells([o])) for o in others] for r in ranges]
         return sum(sum(map(bool, row)) > 1 for row in held)
 
-    random.Random(1).shuffle(new)
+    random_for(len(new)).shuffle(new)
     assert splits_and_merges(old, new) == (spread(old, new), spread(new, old))
 
 

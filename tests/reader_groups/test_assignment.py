@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.chance import cases
+from tests.chance import cases, random_for
 from tests.model.test_stream_cut import Remaining, Stream, positions, seeds
 from weir.model.assignment import assign, unread_events
 from weir.model.bounds import Graph, SegmentState
@@ -236,7 +236,7 @@ def test_the_load_of_a_position_is_what_its_keys_have_to_the_tail(
 
 
 def test_two_thousand_segments_are_assigned_at_once() -> None:
-    random = Random(1)
+    random = random_for("two thousand")
     loads = {i: random.randint(0, 10_000) for i in range(2_000)}
     readers = [f"r{i}" for i in range(16)]
     result = assign(loads, dict.fromkeys(loads, "r0"), readers)

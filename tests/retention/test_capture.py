@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from random import Random
 
 import pytest
 
@@ -29,7 +28,7 @@ def recorded(lane: Lane) -> list[dict[str, int]]:
 
 
 def test_captured_cuts_are_tails_with_their_sizes(lane: Lane) -> None:
-    random = Random(1)
+    random = random_for("captured")
     seen = []
     for _ in range(5):
         active = lane.active()

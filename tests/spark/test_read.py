@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tests.chance import random_for
 from tests.raises import raises
 from tests.spark.installation import PLACE, Installation, to_pandas
 from tests.spark.xxh64 import position
@@ -163,7 +164,7 @@ def test_bounds_in_the_middle_of_files_are_exact(weir: Installation) -> None:
     stream, _ = history(weir)
     facts = weir.facts(stream)
     ends = facts.groupby("_segment")["_offset"].max() + 1
-    made = random.Random(11)
+    made = random_for("bounds")
     for _ in range(4):
         bounds = []
         for segment, end in ends.items():

@@ -1,7 +1,6 @@
 """Rows that do not become events: rows in = events + rejected rows, whatever the policy."""
 
 import json
-import random
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.chance import random_for
 from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.model.names import StreamName
@@ -124,7 +124,7 @@ def test_all_rows_may_be_rejected_and_later_ones_follow_in_the_same_stream(
 
 
 def test_rows_of_text_files_are_events_or_rejected_and_none_is_lost(weir: Installation) -> None:
-    made = random.Random(3)
+    made = random_for("rows")
     lines, good, bad, keyless = [], [], 0, 0
     for n in range(3_000):
         kind = made.random()

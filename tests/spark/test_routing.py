@@ -3,12 +3,12 @@
 import math
 import time
 from itertools import pairwise
-from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from tests.chance import random_for
 from tests.spark.installation import Installation, setting
 from tests.spark.xxh64 import position, xxh64
 from weir.model.key_space import even_split
@@ -80,7 +80,7 @@ def test_unequal_ranges_that_lie_between_two_steps_are_bisected_exactly(
 
 
 def test_many_unequal_ranges_are_looked_up_exactly(spark: SparkSession) -> None:
-    random = Random(7)
+    random = random_for("ranges")
     for narrow in (2.0**-10, 2.0**-40):  # with cells, and too narrow for them
         edges = sorted({0.0, 1.0, *(random.random() for _ in range(200)), 0.3, 0.3 + narrow})
         parts = [Segment(segment_id(i, 0), a, b) for i, (a, b) in enumerate(pairwise(edges))]

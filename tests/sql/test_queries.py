@@ -1,10 +1,9 @@
 """What can be asked about a stream, on random histories: beside a model that keeps every event, and
 beside the rules of stream cuts in Python."""
 
-from random import Random
-
 import pytest
 
+from tests.chance import random_for
 from tests.controller.driver import Driver
 from tests.controller.model import as_json
 from tests.controller.support import Lane
@@ -44,7 +43,7 @@ def test_a_sealed_stream_has_active_segments_at_times_before_it_was_sealed(
 ) -> None:
     lane = Lane.made(histories)
     lane.append({"0.0": 3})
-    asked = History(Driver(histories, segments=2), Random(0))
+    asked = History(Driver(histories, segments=2), random_for("sealed"))
     asked.driver.lane = lane
     created = asked.epoch_times()[0]
     seal_stream(histories, lane.name, request_id="seal")
@@ -185,7 +184,7 @@ def test_going_from_next_cut_to_next_cut_reads_everything_once(history: History)
 
 
 def test_the_recorded_cut_at_a_time_is_the_newest_of_the_retention_set(histories: Database) -> None:
-    asked = History(Driver(histories, segments=2), Random(1))
+    asked = History(Driver(histories, segments=2), random_for("recorded"))
     recorded = []
     for _ in range(3):
         asked.driver.scale(asked.random)

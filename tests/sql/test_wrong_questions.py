@@ -3,13 +3,13 @@
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from random import Random
 from typing import Any
 
 import psycopg2
 import pytest
 from sqlalchemy import Connection, text
 
+from tests.chance import random_for
 from tests.conftest import TestDatabase
 from tests.controller.driver import Driver
 from tests.controller.model import as_json
@@ -74,7 +74,7 @@ def test_no_stream_is_found_in_a_database_that_is_known_to_be_empty(
 
 @pytest.mark.parametrize("segment", ["7.0", "0.1", "9999.99999"])
 def test_a_segment_that_is_not_there_is_named(histories: Database, segment: str) -> None:
-    asked = History(Driver(histories, segments=2), Random(0))
+    asked = History(Driver(histories, segments=2), random_for("wrong"))
     for question in (queries.successors, queries.predecessors):
         with raises(f"segment_not_found {segment}"):
             asked.ask(question, segment)
@@ -85,7 +85,7 @@ MALFORMED = ["", "0", "0.0.0", "00.0", "-1.0", "0.0 ", "a.b", "4294967296.0", "0
 
 @pytest.mark.parametrize("segment", MALFORMED)
 def test_what_is_no_segments_name_is_refused(histories: Database, segment: str) -> None:
-    asked = History(Driver(histories, segments=2), Random(0))
+    asked = History(Driver(histories, segments=2), random_for("wrong"))
     for question in (queries.successors, queries.predecessors):
         with raises("segment_name_invalid"):
             asked.ask(question, segment)
@@ -157,7 +157,7 @@ def test_a_cut_that_is_no_position_of_the_stream_is_refused_with_the_segment(
 
 
 def test_the_rules_for_cuts_are_the_same_in_sql_and_in_python(history: History) -> None:
-    lane, random = history.lane, Random(5)
+    lane, random = history.lane, random_for("rules")
     sizes = lane.sizes()
     frontiers = [as_json(cut) for cut in history.frontiers(40)]
     outcomes = set()
