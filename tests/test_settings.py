@@ -60,6 +60,13 @@ def test_a_wrong_variable_is_refused_by_name(
     assert said in str(caught.value)
 
 
+def test_a_file_of_settings_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    with raises("config_invalid weir.toml TOML"):
+        loaded(tmp_path, "grace_period = ")
+    with raises("config_invalid other.toml file"):
+        load({"WEIR_CONFIG": str(tmp_path / "other.toml")})
+
+
 def test_a_variable_comes_before_the_file(tmp_path: Path) -> None:
     toml = "grace_period = 5\nbatch_files = 7\nfunction_packages = ['a', 'b']"
     settings = loaded(tmp_path, toml, WEIR_BATCH_FILES="9", WEIR_FUNCTION_PATH="/x, /y")

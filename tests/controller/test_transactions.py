@@ -308,6 +308,13 @@ def test_a_ping_that_is_refused_says_what_happened(lane: Lane) -> None:
         pinged(lane, second)
 
 
+def test_a_transaction_that_was_pruned_is_named_at_its_commit(lane: Lane) -> None:
+    attempt = lane.opened()
+    run(lane.database, "DELETE FROM transaction WHERE stream_id = :s", s=lane.stream_id)
+    with raises("transaction_not_found 1 pruned"):
+        lane.commit(attempt, {"0.0": 1})
+
+
 @pytest.mark.parametrize("lease", [float("nan"), float("inf"), -1.0])
 def test_a_lease_that_is_no_duration_is_refused_with_its_value(lane: Lane, lease: float) -> None:
     attempt = lane.opened()

@@ -47,6 +47,7 @@ def test_psql_starts_the_database_for_a_moment(tmp_path: Path) -> None:
         assert weir_local(installation.state, "status").returncode == 1
         refused = weir_local(installation.state, "clean")
         assert "YES=1" in refused.stderr
+        assert "[confirmation_missing]" in refused.stderr
         assert installation.postgres.home.exists()
         cleaned = weir_local(installation.state, "clean", "--yes")
         assert str(installation.state) in cleaned.stdout
@@ -79,6 +80,7 @@ def test_login_prints_what_a_person_and_an_sql_client_need(tmp_path: Path) -> No
     try:
         nothing = weir_local(installation.state, "login")
         assert f"create it with `make up STATE={installation.state}`" in nothing.stderr
+        assert "[not_started]" in nothing.stderr
         installation.start_postgres()
         installation.airflow._write_logins()
         said = weir_local(installation.state, "login").stdout
@@ -101,6 +103,7 @@ def test_only_a_state_folder_is_removed(tmp_path: Path) -> None:
     done = weir_local(tmp_path, "clean", "--yes")
     assert done.returncode == 1
     assert f"{tmp_path} is not a state folder of Weir" in done.stderr
+    assert "[not_a_state_folder]" in done.stderr
     assert (tmp_path / "precious").exists()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.errors import InvalidInput
+from tests.raises import raises
 from weir.operations import FUNCTION_PATTERN
 from weir.operations.form import _TEXTS
 from weir.operations.user_functions import load_function
@@ -47,10 +47,31 @@ def test_what_a_package_defines_is_a_function_of_it_wherever_in_it_it_is_named(s
         assert load_function(f"{shop}.{name}", [shop])("events") == "events"
 
 
-@pytest.mark.parametrize("name", ["Path", "reduce", "functools", "shorter", "count", "nothing"])
-def test_what_a_module_has_only_imported_is_not(shop: str, name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"\[function_not_(allowed|loadable)\]"):
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Path", "function_not_allowed imported 'pathlib' define"),
+        ("reduce", "function_not_allowed imported '_functools' define"),
+        ("functools", "function_not_loadable function"),
+        ("shorter", "function_not_allowed imported '_functools' define"),
+        ("count", "function_not_loadable function"),
+        ("nothing", "function_not_loadable 'nothing' function_path"),
+    ],
+)
+def test_what_a_module_has_only_imported_is_not(shop: str, name: str, says: str) -> None:
+    with raises(says):
         load_function(f"{shop}.orders:{name}", [shop])
+
+
+@pytest.mark.parametrize("name", ["late", "a:b:c", "shop.orders", "os:system; x", ""])
+def test_what_is_no_name_of_a_function_is_not_imported(name: str) -> None:
+    with raises(f"function_name_invalid '{name}' module:function"):
+        load_function(name, ["shop"])
+
+
+def test_a_package_that_is_not_allowed_is_not_imported() -> None:
+    with raises("function_not_allowed 'os:system' shop function_packages"):
+        load_function("os:system", ["shop"])
 
 
 def test_the_example_in_the_refusal_of_a_name_is_there() -> None:

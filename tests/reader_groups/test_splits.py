@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.chance import cases, random_for
 from tests.controller.support import Lane
+from tests.raises import raises
 from tests.reader_groups.support import Group, Reader, spans
-from weir.errors import Fenced
 from weir.model.bisection import halve
 from weir.model.bounds import Bound
 from weir.model.segment import segment_name
@@ -87,7 +87,7 @@ def test_the_halves_are_taken_over_whole(group: Group) -> None:
     taken = heir.must_open()
     assert (taken.batch_id, taken.bounds, taken.attempt) == (half.batch_id, half.bounds, 2)
     for zombie in (lambda: split(group, half), lambda: first.commit(half)):
-        with pytest.raises(Fenced):
+        with raises(f"batch_taken_over batch {half.batch_id} 'a'"):
             zombie()
     heir.commit(taken)
     assert heir.read_all() == [("1.0", 0, 10)]
@@ -97,7 +97,7 @@ def test_whoever_was_taken_over_splits_nothing(group: Group) -> None:
     reader = group.reader()
     batch = reader.must_open()
     group.reader().must_open()  # the same task, tried again
-    with pytest.raises(Fenced):
+    with raises(f"batch_taken_over batch {batch.batch_id}"):
         split(group, batch)
     assert [b.state for b in group.batches()] == ["open"]
 
@@ -107,6 +107,8 @@ def test_splitting_again_after_a_lost_connection_splits_once(group: Group) -> No
     batch = reader.must_open()
     split(group, batch)
     split(group, batch)
+    with raises(f"batch_split batch {batch.batch_id} replace"):
+        reader.commit(batch)
     assert [(b.batch_id, b.state) for b in group.batches()] == [(1, "split"), (2, "open")]
     half = reader.must_open()
     reader.commit(half)

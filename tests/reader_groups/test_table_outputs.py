@@ -376,7 +376,7 @@ def test_a_trigger_can_not_change_what_other_groups_publish_with(
     as_owner(*trigger(table, *MEDDLING[how]))
     reader = group.reader()
     batch = reader.must_open()
-    with pytest.raises((WeirError, exc.DBAPIError)):
+    with raises("right_missing" if "taking" in how else f"trigger_changed_functions {table}"):
         reader.commit(batch, tables=[stage(group, batch, table)])
     as_owner(f"DROP TRIGGER t ON {table}")
     reader.commit(batch, tables=[stage(group, batch, table)])

@@ -154,6 +154,7 @@ def test_a_stream_that_fails_is_named_and_the_others_are_done(
         f"1 of 3 failed; the first failure is: stream {broken.name}: the stream has no segment 9.9"
     )
     assert error.startswith(said)
+    assert error.endswith("[some_failed]")
     assert of(report)[str(broken.name)]["error"] in error
     for lane in (lanes[0], lanes[2]):
         assert of(report)[str(lane.name)]["events"] == 7

@@ -15,6 +15,7 @@ from tests.raises import raises
 from tests.spark.installation import PLACE, Installation
 from weir.controller.transactions import Committed
 from weir.model.names import StreamName
+from weir.spark.unreadable import naming_files
 
 pytestmark = pytest.mark.drawn(13)
 
@@ -230,6 +231,18 @@ def test_columns_that_do_not_fit_are_refused_by_name_and_nothing_is_left_open(
         weir.ingest(stream, [parquet(weir, "x.parquet", **columns)])
     assert weir.query("SELECT state FROM transaction ORDER BY 1") == [("aborted",), ("committed",)]
     assert len(weir.check(stream)) == 1
+
+
+def test_a_file_that_is_gone_while_it_is_read_may_be_tried_again(weir: Installation) -> None:
+    name = parquet(weir, "gone.parquet", k=["a"], n=[1])
+    frame = weir.spark.read.parquet(f"{weir.input}/{name}")
+    Path(weir.input, name).unlink()
+    with (
+        raises("file_unreadable 'gone.parquet' try again") as failed,
+        naming_files(weir.input, [name], "parquet"),
+    ):
+        frame.collect()
+    assert failed.value.retryable
 
 
 def test_files_of_one_append_must_agree_in_their_types(weir: Installation) -> None:

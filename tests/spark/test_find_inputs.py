@@ -7,6 +7,7 @@ import pytest
 
 from tests.raises import raises
 from weir.errors import InvalidInput
+from weir.spark import inputs
 from weir.spark.inputs import Inputs, find_inputs
 
 
@@ -54,6 +55,15 @@ def test_path_outside_the_roots_is_refused(root: Path, path: str) -> None:
     (root.parent / "input-2/x.csv").write_text("k\n")
     with pytest.raises(InvalidInput, match=r"root|does not exist|NUL"):
         find(root, path.format(tmp=root.parent))
+
+
+def test_as_many_files_as_their_ranks_can_tell_apart(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "FILE_BITS", 2)
+    assert len(find(root, "days", "a.csv").files) == 4
+    with raises("too_many_files 5 4 several"):
+        find(root, "days", "a.csv", "b.csv")
 
 
 def test_link_that_leads_out_of_the_root_is_refused(root: Path) -> None:

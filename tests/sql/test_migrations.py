@@ -300,6 +300,16 @@ def test_a_function_with_another_result_is_made_anew_and_one_without_a_file_goes
     assert result.startswith("TABLE(name character varying")
 
 
+def test_a_login_that_may_not_migrate_and_a_server_that_is_away_are_named(new: New) -> None:
+    dsn = new("")
+    before = describe(dsn)
+    with raises("owner_lacks_right right owns"):
+        migrate.upgrade(dsn.replace("weir_owner", "weir_app"))
+    with raises("database_not_migrated runs log in"):
+        migrate.upgrade("host=127.0.0.1 port=9 dbname=weir user=weir_owner")
+    assert describe(dsn) == before
+
+
 @pytest.mark.parametrize(
     ("schema", "version", "says"),
     [

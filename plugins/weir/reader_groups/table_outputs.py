@@ -189,15 +189,21 @@ def publish_tables(connection: Connection, tables: Sequence[StagedTable]) -> Non
         connection.execute(text("SET LOCAL search_path TO pg_catalog, pg_temp"))
         wait_for_disk(connection)
         if connection.execute(_PUBLISHING).scalar_one() != functions:
-            raise Conflict(
-                "trigger_changed_functions",
-                f"a trigger of table {table} dropped or changed the functions by which Weir "
-                "publishes rows, so nothing was committed; remove that from the trigger.",
-            )
+            raise _changed_functions(table)
     except exc.DBAPIError as error:
+        if getattr(error.orig, "pgcode", "") == "42883" and "weir_internal." in str(error.orig):
+            raise _changed_functions(table) from error
         if (meant := refused(table, error)) is None:
             raise
         raise meant from error
+
+
+def _changed_functions(table: str) -> Conflict:
+    return Conflict(
+        "trigger_changed_functions",
+        f"a trigger of table {table} dropped or changed the functions by which Weir publishes "
+        "rows, so nothing was committed; remove that from the trigger.",
+    )
 
 
 def make_staging(

@@ -144,10 +144,10 @@ def find_inputs(
         found += _look(root, relative, roots)
     if len({path for path, _, _ in found}) < len(found):
         raise InvalidInput("file_named_twice", "an input file is named twice; name each file once.")
-    if len(found) >= 1 << FILE_BITS:
+    if len(found) > 1 << FILE_BITS:
         raise InvalidInput(
             "too_many_files",
-            f"the append has {len(found)} files, but may have at most {1 << FILE_BITS}; append "
+            f"the append has {len(found):,} files, but may have at most {1 << FILE_BITS:,}; append "
             "them in several runs.",
         )
     if format_ == AUTO:

@@ -10,11 +10,10 @@ from pyspark.sql import DataFrame
 from weir.controller.attempts import abort_all
 from weir.controller.read_plan import plan_of_bounds
 from weir.controller.staged import Staged
-from weir.controller.transactions import Committed
+from weir.controller.transactions import Attempt
 from weir.errors import (
     Conflict,
     InvalidInput,
-    InvariantViolation,
     Truncated,
 )
 from weir.model.names import StreamName, stream_name
@@ -204,12 +203,7 @@ class OpenBatch:
             name, f"group {self._batch.group}", self.identity,
             guard=partial(check_held, batch=self._batch),
         )  # fmt: skip
-        if isinstance(attempt, Committed):  # both are one transaction, so this can't happen
-            raise InvariantViolation(
-                "output_committed_alone",
-                f"the output of {self} to {name} is committed, but the batch is not; this is a "
-                "defect of Weir, please report it.",
-            )
+        assert isinstance(attempt, Attempt), name  # it is committed together with the batch
         opened = [attempt]
         with self._app.writing(opened):
             self._staged += self._app.stage_frame(opened, frame)

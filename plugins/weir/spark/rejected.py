@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 
 from weir.controller.staged import Staged
 from weir.controller.streams import create_in
-from weir.controller.transactions import Attempt, Committed, begin, check_attempt
+from weir.controller.transactions import Attempt, begin, check_attempt
 from weir.database.connection import Database
-from weir.errors import BadRows, Conflict, InvariantViolation
+from weir.errors import BadRows, Conflict
 from weir.model.names import StreamName, stream_name
 from weir.model.stream_configuration import Configuration
 from weir.settings import Settings
@@ -77,12 +77,7 @@ def stage_rejected(
         lease=appender.settings.transaction_lease, source=appender.source,
         guard=lambda c: check_attempt(c, main),
     )  # fmt: skip
-    if isinstance(attempt, Committed):  # both are committed together, so this can't happen
-        raise InvariantViolation(
-            "output_committed_alone",
-            f"the rejected rows of stream {main.stream} were committed without its events; this "
-            "is a defect of Weir, please report it.",
-        )
+    assert isinstance(attempt, Attempt), name  # it is committed together with the events
     opened.append(attempt)
     files = [place(i << (BLOCK_BITS + ROW_BITS))[0] for i in _files(staged)]
     rows = _read(appender.spark, appender.settings, staged)
