@@ -35,7 +35,8 @@ def main() -> int:
                     found = True
                     figure = make(setting)
                     runs = figure.runs if setting.full else min(figure.runs, SMALL_RUNS)
-                    ok &= replace(figure, runs=runs).measure()
+                    size = "full" if setting.full else "small"
+                    ok &= replace(figure, runs=runs, size=size).measure()
     if not found:
         print(f"there is no figure {given.figure!r}", file=sys.stderr)
         return 2

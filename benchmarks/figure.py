@@ -30,6 +30,7 @@ class Figure:
     runs: int = 5
     warm_up: int = 1
     unit: str = "s"
+    size: str = "small"
     notes: dict[str, Any] = field(default_factory=dict)  # what else the line says
 
     def measure(self) -> bool:
@@ -51,6 +52,7 @@ class Figure:
         ok = self.limit is None or median(ratios) <= self.limit
         line = {
             "figure": self.name,
+            "size": self.size,
             "ours": round(median(ours for ours, _ in pairs), 6),
             "reference": round(median(reference for _, reference in pairs), 6),
             "unit": self.unit,

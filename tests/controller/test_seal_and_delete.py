@@ -1,16 +1,20 @@
 """The end of a stream: sealed it can only be read, deleted it is gone with all it owned."""
 
+from typing import Any
+
 import pytest
 
-from tests.controller.support import Lane, rows, staged, unique
+from tests.controller.support import Lane, at_once, rows, staged, unique, while_held
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.controller import queries
+from weir.controller.locks import lock_streams
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
 from weir.errors import Fenced, NotFound
+from weir.reader_groups.groups import delete_reader_group
 from weir.retention.capture import capture
 from weir.retention.delete_stream import delete_stream
 from weir.retention.run import retain
@@ -179,3 +183,25 @@ def test_a_group_is_told_that_its_stream_is_gone_also_when_the_name_is_in_use_ag
     [found] = rows(lane.database, "SELECT streams FROM reader_groups WHERE reader_group = :g",
                    g=group.name)  # fmt: skip
     assert found.streams == f"{lane.name} (deleted)"
+
+
+@pytest.mark.parametrize("what", ["stream", "group"])
+def test_two_tries_of_one_deletion_at_once_return_its_result(lane: Lane, what: str) -> None:
+    group = Group.made(lane)
+    request_id = unique("delete")
+
+    def delete() -> dict[str, Any]:
+        if what == "group":
+            return delete_reader_group(lane.database, group.name, request_id=request_id)
+        return delete_stream(lane.database, lane.name, request_id=request_id)
+
+    if what == "stream":
+        seal_stream(lane.database, lane.name, request_id=unique("seal"))
+    # Both have asked whether it was done before, and wait for the stream.
+    _, results = while_held(
+        lane.database,
+        lambda c: lock_streams(c, ids=[lane.stream_id]),
+        lambda: at_once(delete, delete, delete, delete),
+    )
+    assert all(one == results[0] for one in results), results
+    assert isinstance(results[0], dict), results[0]

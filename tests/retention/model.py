@@ -117,7 +117,7 @@ class Member:
         self.moved()
         self.said = self.events.now
 
-    def is_left_out(self) -> bool | None:
+    def has_timed_out(self) -> bool | None:
         """Whether it has timed out; None: perhaps."""
         there = self.events.all() - self.events.truncated
         if self.manual and self.time_out and self.released is not None:

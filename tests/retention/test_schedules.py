@@ -63,7 +63,7 @@ class Judged(Schedule):
         for said in ("timed_out", "held_by", "lost", "reason"):
             assert getattr(dry, said) == report[said]
         for member in self.members.values():
-            assert member.is_left_out() in (None, member.name in report["timed_out"]), member.name
+            assert member.has_timed_out() in (None, member.name in report["timed_out"]), member.name
         before = self.events.truncated
         gone = self.events.before(self.lane.head())
         assert before <= gone, "the head went back"

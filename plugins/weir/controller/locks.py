@@ -6,7 +6,7 @@ lock its parent FOR UPDATE would deadlock. After locking, read again what you re
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, TextClause, text
@@ -113,7 +113,7 @@ def read_stream(connection: Connection, name: StreamName) -> LockedStream:
 def stream_of(row: dict[str, Any]) -> LockedStream:
     """Return a row of the table `stream` as a value."""
     name = StreamName(row.pop("scope"), row.pop("name"))
-    settings = {one.name: row.pop(one.name) for one in fields(Configuration)}
+    settings = columns.taken(Configuration, row)
     configuration = Configuration(**{**settings, "tags": tuple(settings["tags"])})
     return LockedStream(name=name, configuration=configuration, **row)
 
@@ -275,8 +275,8 @@ def _group(connection: Connection, statement: TextClause, name: str) -> LockedGr
 
 
 def _group_of(row: dict[str, Any]) -> LockedGroup:
-    settings = {one.name: row.pop(one.name) for one in fields(GroupConfiguration)}
-    return LockedGroup(configuration=GroupConfiguration(**settings), **row)
+    configuration = GroupConfiguration(**columns.taken(GroupConfiguration, row))
+    return LockedGroup(configuration=configuration, **row)
 
 
 def lock_reader(connection: Connection, group: LockedGroup, reader_id: str) -> None:

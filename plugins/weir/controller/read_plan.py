@@ -9,6 +9,7 @@ from sqlalchemy import Connection, text
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream, read_stream
 from weir.controller.queries import Cut, segments_between
+from weir.controller.streams import schema_by_id
 from weir.errors import Truncated
 from weir.model.names import StreamName
 from weir.model.schema import Field
@@ -98,18 +99,6 @@ def plan_of_stream(
     """Return a stream's id, its slices from head to tail, and its schema. Raises NotFound."""
     stream_id = read_stream(connection, name).stream_id
     return stream_id, slices_of_stream(connection, stream_id), schema_by_id(connection, stream_id)
-
-
-def schema_by_id(connection: Connection, stream_id: int) -> list[dict[str, Any]]:
-    """Return the newest schema of a stream; no columns before its first append."""
-    fields = connection.execute(
-        text(
-            """SELECT fields FROM stream_schema WHERE stream_id = :s
-            ORDER BY version DESC LIMIT 1"""
-        ),
-        {"s": stream_id},
-    ).scalar_one_or_none()
-    return list(fields or [])
 
 
 def plan(

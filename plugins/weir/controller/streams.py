@@ -173,11 +173,18 @@ def widen(
 
 
 def schema_of(connection: Connection, stream: LockedStream) -> list[Field] | None:
-    """Return the newest schema of a stream as Spark's JSON fields; None before its first append."""
-    if stream.schema_version == 0:
-        return None
+    """Return the newest schema of a locked stream; None before its first append."""
+    return schema_by_id(connection, stream.stream_id) if stream.schema_version else None
+
+
+def schema_by_id(connection: Connection, stream_id: int) -> list[Field]:
+    """Return the newest schema of a stream as Spark's JSON fields; no columns before its first
+    append."""
     fields = connection.execute(
-        text("SELECT fields FROM stream_schema WHERE stream_id = :s AND version = :v"),
-        {"s": stream.stream_id, "v": stream.schema_version},
-    ).scalar_one()
-    return list(fields)
+        text(
+            """SELECT fields FROM stream_schema WHERE stream_id = :s
+            ORDER BY version DESC LIMIT 1"""
+        ),
+        {"s": stream_id},
+    ).scalar_one_or_none()
+    return list(fields or [])

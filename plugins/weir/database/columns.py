@@ -19,6 +19,11 @@ def assignments(described: type) -> str:
     return ", ".join(f"{one.name} = :{one.name}" for one in fields(described))
 
 
+def taken(described: type, row: dict[str, Any]) -> dict[str, Any]:
+    """Take the columns out of a row, and return them."""
+    return {one.name: row.pop(one.name) for one in fields(described)}
+
+
 def parameters(value: Any) -> dict[str, Any]:
     """Return the values of these bound parameters; a tuple is sent as an array."""
     given = asdict(value)

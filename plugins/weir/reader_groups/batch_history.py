@@ -1,10 +1,26 @@
-"""Prune batches that have ended; until then people can see what each of them read."""
+"""Batches that have ended: what they rejected, and how long people can see what each read."""
 
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
 
-LEAST = 86400.0  # seconds for which the rejected events of a group are counted
+REJECTED_SPAN = 86400.0  # seconds for which the rejected events of a group are counted
+
+
+def rejected_of(connection: Connection, group: str) -> int:
+    """Return how many events a group has rejected in the last 24 hours (`REJECTED_SPAN`), in all
+    its runs."""
+    return int(
+        connection.execute(
+            text(
+                """SELECT coalesce(sum(b.rejected), 0) FROM reader_batch b
+                JOIN reader_group g USING (group_id)
+                WHERE g.name = :group AND b.state = 'committed'
+                  AND b.committed_at > clock_timestamp() - :span * interval '1 second'"""
+            ),
+            {"group": group, "span": REJECTED_SPAN},
+        ).scalar_one()
+    )
 
 
 def prune_batches(database: Database, older_than: float) -> int:
@@ -25,7 +41,7 @@ def prune_batches(database: Database, older_than: float) -> int:
                         SELECT FROM checkpoint c WHERE c.group_id = b.group_id
                         AND c.state = 'waiting' AND b.batch_id = ANY (c.waits_for))"""
                 ),
-                {"age": max(older_than, LEAST)},
+                {"age": max(older_than, REJECTED_SPAN)},
             ).rowcount
         )
     )

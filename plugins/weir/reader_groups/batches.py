@@ -195,18 +195,3 @@ def commit_batch(
         # all rows into tables.
         settle_group(database, batch.group)
     return done
-
-
-def rejected_of(connection: Connection, group: str) -> int:
-    """Return how many events a group has rejected in the last 24 hours, in all its runs."""
-    return int(
-        connection.execute(
-            text(
-                """SELECT coalesce(sum(b.rejected), 0) FROM reader_batch b
-                JOIN reader_group g USING (group_id)
-                WHERE g.name = :group AND b.state = 'committed'
-                  AND b.committed_at > clock_timestamp() - interval '24 hours'"""
-            ),
-            {"group": group},
-        ).scalar_one()
-    )

@@ -230,6 +230,12 @@ def _wait(
 
 
 def _in_use(group: LockedGroup, name: str | None) -> InvalidInput:
+    if name is None:
+        return InvalidInput(
+            "checkpoint_exists",
+            f"reader group {group.name} already has a checkpoint with the name that an automatic "
+            "one gets at this moment; try again.",
+        )
     return InvalidInput(
         "checkpoint_exists",
         f"reader group {group.name} already has a checkpoint {name!r}; choose another name.",

@@ -18,7 +18,7 @@ from weir.controller.retention_queue import mark_retention_due, queueing
 from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
-from weir.errors import Conflict, InvalidInput
+from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, reader_group_name
 from weir.model.stream_cut import first_behind, join
@@ -150,10 +150,11 @@ def fork_reader_group(
     subscriber: bool = False,
     request_id: str,
 ) -> dict[str, Any]:
-    """Create a group with the streams, the positions and the end of another one, to replay or to
-    debug without changing that.
+    """Create a group with the streams, the positions, the end and the settings of another one, to
+    replay or to debug without changing that. Its pins are not copied.
 
-    `at`: begin at this place instead, such as `checkpoint NAME` of the other group. Raises as
+    `at`: begin at this place instead, such as `checkpoint NAME` of the other group. `subscriber`:
+    whether retention waits for the new group, whatever the other one is. Raises as
     `create_reader_group` does.
     """
     reader_group_name(new_name)
@@ -195,7 +196,12 @@ def delete_reader_group(database: Database, name: str, *, request_id: str) -> di
     def work(connection: Connection) -> dict[str, Any]:
         if (before := request.result(connection)) is not None:  # a deleted group has no row
             return before
-        locked, group = lock_group_and_streams(connection, name)
+        try:
+            locked, group = lock_group_and_streams(connection, name)
+        except NotFound:  # another try of this request may have deleted it meanwhile
+            if (before := request.result(connection)) is None:
+                raise
+            return before
         mark_retention_due(connection, [stream.stream_id for stream in locked])
         discard_outputs(connection, group.group_id)
         connection.execute(

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 from weir.controller.locks import LockedStream, lock_stream_and_groups
 from weir.database.connection import Database
 from weir.database.requests import Request
-from weir.errors import Conflict
+from weir.errors import Conflict, NotFound
 from weir.model.names import StreamName
 from weir.warehouse.paths import stream_folder
 
@@ -28,7 +28,12 @@ def delete_stream(
         # Before locking: of a stream that is deleted there is no row to lock.
         if (before := request.result(connection)) is not None:
             return before
-        stream = lock_stream_and_groups(connection, name)
+        try:
+            stream = lock_stream_and_groups(connection, name)
+        except NotFound:  # another try of this request may have deleted it meanwhile
+            if (before := request.result(connection)) is None:
+                raise
+            return before
         if stream.state != "sealed":
             raise Conflict(
                 "stream_not_sealed",

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError
 from weir.model.names import stream_name
-from weir.reader_groups.batches import rejected_of
+from weir.reader_groups.batch_history import rejected_of
 from weir.reader_groups.groups import group_streams
 from weir.spark.append import Appender
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence

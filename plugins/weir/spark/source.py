@@ -34,7 +34,8 @@ from weir.controller import queries
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import read_stream
 from weir.controller.queries import Cut
-from weir.controller.read_plan import FileSlice, plan, readable, schema_by_id
+from weir.controller.read_plan import FileSlice, plan, readable
+from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError
 from weir.model.group_configuration import ON_GAP
