@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from weir.errors import InvalidInput
 from weir.model.amounts import parse_age
 from weir.model.names import stream_name
 from weir.operations import UpdateReaderGroup
@@ -29,6 +30,8 @@ def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
     if arguments.pins:
         pins = [] if arguments.pins == ["-"] else arguments.pins
         changes["pins"] = [Pin.parse(pin) for pin in pins]
+    if not changes:
+        raise InvalidInput("nothing_to_change", "no setting is given; fill in at least one.")
     if arguments.generation >= 0:
         changes["generation"] = arguments.generation
     return update_reader_group(

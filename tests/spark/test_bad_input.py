@@ -103,6 +103,7 @@ OTHERS = [
     ("update_stream", {"stream": "s/events"}, r"no setting is given"),
     ("update_stream", {"stream": "s/events", "target_rate": 5}, r"when scaling is 'fixed'"),
     ("update_stream", {"stream": "s/events", "more_columns": "n STRNG"}, r"can't be read"),
+    ("update_reader_group", {"reader_group": "readers", "generation": 0}, r"no setting is given"),
     ("seal_stream", {"stream": "s/nowhere"}, UNKNOWN),
     ("delete_stream", {"stream": "s/nowhere"}, UNKNOWN),
     ("delete_stream", {"stream": "s/events"}, r"is active; seal it first"),

@@ -49,7 +49,7 @@ def test_a_group_is_made_changed_moved_forked_and_deleted_by_its_jobs(weir: Inst
     assert group(weir, settings) == (True, "skip", "manual", 7 * 86400, 0, 3)
     assert weir.query("SELECT position, end_cut FROM lag") == [({"0.0": 2}, {"0.0": 8})]
 
-    job(weir, "update_reader_group", generation=0)
+    job(weir, "update_reader_group", generation=0, on_gap="skip")
     assert group(weir, settings) == (True, "skip", "manual", 7 * 86400, 1, 3), "as it was"
     changed = {"subscriber": "no", "on_gap": "fail", "release": "automatic", "time_out": "none"}
     pins = ["s/events 0.25..0.5 big"]
