@@ -37,7 +37,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "More": ("cancel",),
     },
     "ingest": {
-        "Kind of files": ("format", "separator", "null_value"),
+        "Kind of files": ("format", "separator", "null_value", "infer"),
         "More": ("append_again",),
     },
     "process": {"Readers, order and errors": ("readers", "order", "on_error", "label")},

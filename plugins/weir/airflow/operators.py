@@ -7,6 +7,7 @@ To run the same DAG on local[*], a standalone cluster, YARN or Kubernetes, chang
 import contextlib
 import json
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -16,7 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from weir.airflow.forms import RETRIES
 from weir.airflow.readers import ReaderTask
 from weir.database.connection import Database
-from weir.errors import InvalidInput, Unavailable, WeirError
+from weir.errors import InvalidInput, WeirError
 from weir.model.names import stream_name
 from weir.operations import JOBS, parse
 from weir.operations.runner import RunId, hand_over, job_path, read_outcome
@@ -24,8 +25,7 @@ from weir.settings import load
 
 log = logging.getLogger("weir.airflow")
 MOVES_DATA = {"ingest", "process"}
-# A job that only changes metadata ends before the optimising compiler pays off. This saves a
-# second.
+# A job that only changes metadata ends before the optimising compiler pays off: it saves a second.
 SHORT_JOB = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
 
 
@@ -34,6 +34,21 @@ def say_last(context: Any) -> None:
     if (error := context.get("exception")) is not None:
         log.info("::endgroup::")  # of Airflow's "Post Execute", which its UI shows folded
         log.error("%s", error)
+
+
+@contextlib.contextmanager
+def _database() -> Iterator[Database]:
+    """Yield connections for the block. An error of Weir fails the task; without a retry, if that
+    could not mend it."""
+    try:
+        database = Database.of(load())
+        try:
+            yield database
+        finally:
+            database.dispose()
+    except WeirError as error:
+        kind = AirflowException if error.retryable else AirflowFailException
+        raise kind(str(error)) from None
 
 
 class WeirJobOperator(SparkSubmitOperator):
@@ -94,15 +109,8 @@ class WeirJobOperator(SparkSubmitOperator):
         return report
 
     def _hand_over(self, run: RunId, arguments: dict[str, Any]) -> None:
-        try:
-            database = Database.of(load())
-            try:
-                hand_over(database, run, self.job, arguments)
-            finally:
-                database.dispose()
-        except WeirError as error:
-            kind = AirflowException if error.retryable else AirflowFailException
-            raise kind(str(error)) from None
+        with _database() as database:
+            hand_over(database, run, self.job, arguments)
 
     def on_kill(self) -> None:
         """Stop the job and end the lease of its reader, because Airflow stops the task."""
@@ -115,17 +123,13 @@ class WeirJobOperator(SparkSubmitOperator):
                 self._reader.ended()
 
     def _outcome(self, run: RunId, failed: Exception | None) -> dict[str, Any] | None:
-        try:
-            state, report, sentence, retryable = read_outcome(Database.of(load()), run)
-        except Unavailable as error:
-            raise AirflowException(str(error)) from None
-        except WeirError as error:
-            raise AirflowFailException(str(error)) from None
+        with _database() as database:
+            state, report, sentence, retryable = read_outcome(database, run)
         if failed is None and state == "succeeded":
             return report
         if sentence and not retryable:
-            raise AirflowFailException(sentence) from None
-        raise AirflowException(sentence or str(failed or f"the job is {state}")) from None
+            raise AirflowFailException(sentence)
+        raise AirflowException(sentence or str(failed or f"the job is {state}"))
 
     def _check_connection(self) -> None:
         # For a connection that does not exist, SparkSubmitHook silently uses YARN.
