@@ -1,7 +1,7 @@
 """### Append files to a stream, as one transaction.
 
 **Parameters.** The stream, and files or folders below an input root, in the order in which their rows are to be
-read; Parquet, CSV or JSON.
+read; Parquet, CSV, TSV or JSON.
 
 **On failure.** Retry or clear the run: no row is lost, and none is appended twice. The same files again append
 nothing. A file that another transaction has appended is refused by name.

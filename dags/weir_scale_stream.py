@@ -1,7 +1,7 @@
 """### Split or merge segments of a stream by hand.
 
 **Parameters.** The active segments to replace (see `SELECT * FROM weir.segments WHERE active`), and the number of
-equal parts, or the boundaries of the parts. Example: `["1.0"]` and 2 parts split segment 1.0.
+equal parts, or the boundaries of the parts. Example: the segment `1.0` and 2 parts split it into two equal segments.
 
 **On failure.** One transaction: everything or nothing. Appends that run at the same time lose nothing.
 """

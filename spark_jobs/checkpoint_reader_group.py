@@ -1,4 +1,4 @@
-"""Record where a reader group stands, under a name."""
+"""Record the position of a reader group under a name."""
 
 import sys
 from typing import Any
@@ -9,7 +9,7 @@ from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
 
 
 def run(job: Job, arguments: CheckpointReaderGroup) -> dict[str, Any]:
-    """Make one checkpoint, or give up one that waits."""
+    """Make one checkpoint, or cancel one that waits."""
     if arguments.cancel:
         return cancel_checkpoint(
             job.database, arguments.reader_group, arguments.name, request_id=job.request_id

@@ -1,4 +1,4 @@
-"""Expire readers' leases, checkpoint the groups that have moved, publish, measure their lag."""
+"""Expire readers' leases, make a checkpoint of each group that has moved, and report its lag."""
 
 import sys
 from typing import Any
@@ -11,7 +11,7 @@ from weir.reader_groups.readers import expire
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
-    """Every group in a transaction of its own; nothing is asked of those that are at rest."""
+    """Do many groups in each transaction; groups that have not moved are not read."""
     expired = expire(job.database, job.settings.reader_lease)
     made, failed = checkpoint_all(job.database)
     report = {

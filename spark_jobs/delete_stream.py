@@ -1,4 +1,4 @@
-"""Delete a sealed stream with everything it owned."""
+"""Delete a sealed stream with everything that it owns."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""Create a reader group that stands where another does, or did."""
+"""Create a reader group that begins where another one is or was."""
 
 import sys
 from typing import Any

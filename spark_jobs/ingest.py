@@ -10,7 +10,7 @@ from weir.operations.runner import Job, main
 
 
 def run(job: Job, arguments: Ingest) -> dict[str, Any]:
-    """Find the files, append them."""
+    """Find the files and append them."""
     from weir.spark.append import Appender
     from weir.spark.inputs import find_inputs
 

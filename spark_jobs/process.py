@@ -1,4 +1,4 @@
-"""Run a function over what a reader group has not read yet, exactly once."""
+"""Call a function with what a reader group has not read yet, exactly once."""
 
 import sys
 from typing import Any
@@ -10,7 +10,7 @@ from weir.reader_groups.groups import end_of_group
 
 
 def run(job: Job, arguments: Process) -> dict[str, Any]:
-    """Consume up to the tail as it is at the start. Says so when the group is at its end."""
+    """Consume up to the tail as it is at the start. Log it if the group has reached its end."""
     from weir.spark.append import Appender
     from weir.spark.consume import Consumer
     from weir.spark.outputs import Output

@@ -1,4 +1,4 @@
-"""Make a database that was restored from a backup fit to be used with its warehouse again."""
+"""Reconcile a database that was restored, moved or failed over with its warehouse."""
 
 import sys
 from typing import Any
@@ -9,7 +9,7 @@ from weir.recovery.recover import recover
 
 
 def run(job: Job, arguments: Recover) -> dict[str, Any]:
-    """Compare, and unless only a report is wanted, skip what may have been handed out."""
+    """Compare them; unless only a report is wanted, reconcile them so that jobs may run again."""
     return recover(
         job.database,
         job.settings.warehouse,

@@ -9,7 +9,7 @@ from weir.retention.release import release
 
 
 def run(job: Job, arguments: ReleaseReaderGroup) -> dict[str, Any]:
-    """Release one group's streams up to a place."""
+    """Release one group's events before a position."""
     return release(
         job.database,
         arguments.reader_group,

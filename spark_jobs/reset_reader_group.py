@@ -1,4 +1,4 @@
-"""Let a reader group stand at another place."""
+"""Move a reader group to another position."""
 
 import sys
 from typing import Any

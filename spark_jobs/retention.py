@@ -1,4 +1,4 @@
-"""Decide for every stream what may be truncated, truncate it, warn, and delete dead files."""
+"""Decide for each stream where to truncate it, truncate it, warn, and sweep garbage."""
 
 import sys
 from typing import Any
@@ -13,7 +13,7 @@ from weir.warehouse.ownership import check_warehouse_ownership
 
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:
-    """Every stream in a transaction of its own; then the files whose grace period is over."""
+    """Truncate each stream in a transaction of its own, then sweep."""
     from weir.spark.delete import deleter
 
     if not arguments.dry_run:

@@ -1,4 +1,4 @@
-"""Make a stream read only for ever."""
+"""Make a stream read-only for ever."""
 
 import sys
 from typing import Any

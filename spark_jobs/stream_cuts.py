@@ -1,4 +1,4 @@
-"""Capture the tail cut of every stream that has moved."""
+"""Record the tail of each stream that has moved."""
 
 import sys
 from typing import Any
@@ -9,7 +9,7 @@ from weir.retention.capture import capture
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
-    """One statement for all streams."""
+    """Record all of them in one statement."""
     return {"captured": capture(job.database)}
 
 

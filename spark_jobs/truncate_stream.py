@@ -1,4 +1,4 @@
-"""Move the head of a stream to a place, or say what that would delete."""
+"""Move the head of a stream to a position, or report what that would delete."""
 
 import sys
 from typing import Any

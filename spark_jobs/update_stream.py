@@ -11,7 +11,7 @@ from weir.operations.runner import Job, main
 
 
 def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
-    """Update one stream; only new columns need Spark, to read their types."""
+    """Update one stream. Only new columns need Spark, to read their types."""
     fields = None
     if arguments.more_columns.strip():
         from weir.spark.expressions import parse_columns

@@ -1,4 +1,4 @@
-"""Abort transactions whose lease ran out, delete dead files, prune what nobody can ask for."""
+"""Abort transactions whose lease has expired, sweep garbage, and prune old metadata."""
 
 import sys
 from typing import Any
@@ -15,7 +15,7 @@ from weir.warehouse.ownership import check_warehouse_ownership
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
-    """First what makes garbage, then the garbage; then what nobody can ask for any more."""
+    """Abort first, because that makes garbage; then sweep, and prune what no question needs."""
     from weir.spark.delete import deleter
 
     check_warehouse_ownership(job.database, job.settings.warehouse)

@@ -47,15 +47,14 @@ def down(installation: Installation) -> int:
     """Stop Airflow and Postgres, and print which runs were interrupted."""
     under_way: list[str] = []
     if installation.state.is_dir():
-        with contextlib.suppress(
-            WeirError, OSError
-        ):  # it may not answer, which may be why somebody stops it
+        # It may not answer, which may be why somebody stops it.
+        with contextlib.suppress(WeirError, OSError):
             if installation.airflow.running()["api-server"]:
                 under_way = installation.airflow.api().under_way()
         installation.stop()
     if under_way:
-        print(f"Was under way, and goes on with the next `{_make('up')}`: {', '.join(under_way)}.")
-    print(f"Nothing of {installation.state} runs.")
+        print(f"Interrupted, to be continued by the next `{_make('up')}`: {', '.join(under_way)}.")
+    print(f"No process of {installation.state} runs.")
     return 0
 
 

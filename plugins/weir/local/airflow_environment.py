@@ -9,7 +9,7 @@ from weir import settings
 from weir.local.state_folder import StateFolder
 
 REPOSITORY = Path(__file__).parents[3]
-# Airflow itself calls what this says about, and each task's log would begin with it.
+# Hides a warning about a call of Airflow's own, with which each task's log would begin.
 _QUIET = "ignore:GitWildMatchPattern:DeprecationWarning"
 _SPARK = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
 
@@ -76,14 +76,12 @@ def airflow_environment(
         "AIRFLOW__API_AUTH__JWT_SECRET": state.secret("jwt", 64),
         # The service file lets Airflow find Postgres when it restarts on another port.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "postgresql+psycopg2:///?service=airflow",
-        # An empty setting, because the one REST call that waits for a run would need another
-        # driver.
+        # Empty, because the one REST call that waits for a run would need another driver.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": "",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
         # New and changed files are read at once. Reading all of them again takes half a minute.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
-        # One log server for both, on localhost, because Airflow's own servers listen on all
-        # addresses.
+        # One log server for both, on localhost: Airflow's own ones listen on all addresses.
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports["log"]),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(ports["log"]),
         "AIRFLOW__CORE__HOSTNAME_CALLABLE": "weir.local.hostname.hostname",

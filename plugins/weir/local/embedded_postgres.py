@@ -247,9 +247,8 @@ class EmbeddedPostgres:
         identity: dict[str, Any] = {}
         if owner is not None:
             identity = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
-        with tempfile.TemporaryFile(
-            "w+"
-        ) as output:  # a file, because a pipe would stay open in the server
+        # Into a file, because a pipe would stay open in the server.
+        with tempfile.TemporaryFile("w+") as output:
             done = subprocess.run(
                 [str(binaries.server() / "bin" / program), *arguments],
                 stdin=subprocess.DEVNULL,

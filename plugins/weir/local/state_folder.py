@@ -22,8 +22,8 @@ class StateFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        # The same for every installation at this path: what an installation leaves behind when
-        # somebody deletes its folder can still be told to be its.
+        # Equal for all installations at this path, so that the next one finds what an installation
+        # left elsewhere when somebody deleted its folder.
         self.identity = hashlib.sha256(str(self.path).encode()).hexdigest()[:12]
 
     def folder(self, name: str = "") -> Path:

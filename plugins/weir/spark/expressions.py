@@ -105,10 +105,7 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
         else:
             with active(session):
                 tree = parser.parseExpression(text)
-    except (
-        Py4JJavaError,
-        ParseException,
-    ) as error:  # the second error occurs if there is a session
+    except (Py4JJavaError, ParseException) as error:  # the second one if there is a session
         java = getattr(error, "java_exception", None)
         first = str(java.getMessage() if java else error).strip().splitlines()[0]
         raise InvalidInput(

@@ -123,9 +123,8 @@ def _raised(error: PythonException) -> list[str]:
         if header == _TRACEBACK
         if (line := next((after for after in lines if after and not after.startswith(" ")), ""))
     ]
-    return (
-        found or str(error).splitlines()[1:2]
-    )  # with hideTraceback there is one line after Spark's own
+    # With hideTraceback there is one line after Spark's own.
+    return found or str(error).splitlines()[1:2]
 
 
 def _classes(error: PythonException) -> list[type | None]:

@@ -16,12 +16,8 @@ _ENDINGS = {
     ".jsonl": "json",
     ".ndjson": "json",
 }
-_COMPRESSIONS = (
-    ".gz",
-    ".bz2",
-    ".zst",
-    ".lz4",
-)  # endings of compressed text files; Parquet files are compressed inside
+# The endings of compressed text files. Parquet files are compressed inside.
+_COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
 
 
 def format_of(paths: Sequence[str]) -> str:

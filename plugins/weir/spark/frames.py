@@ -39,8 +39,7 @@ def one_after_another(frames: Sequence[DataFrame]) -> DataFrame:
     """Return the rows of all frames, in this order. Each frame keeps tasks of its own."""
     if len(frames) > 1:
         # If all frames have a single partition, Spark (since 4.1) reads them in one task. It does
-        # not if
-        # one frame is partitioned in another way, such as into no partitions.
+        # not if one frame is partitioned in another way, such as into no partitions.
         spark = frames[0].sparkSession
         nothing = spark.createDataFrame(spark.sparkContext.emptyRDD(), frames[0].schema)
         frames = [*frames, nothing]

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
 MALFORMED = "_weir_malformed"  # the text of a row that could not be parsed, else null
 # Times without a zone are UTC in every session. Quotes in a csv file are doubled, as in RFC 4180
-# and
-# in all programs but Spark.
+# and in all programs but Spark.
 READING = {"timeZone": "UTC", "escape": '"', **COMPLETE}
 _TEXT: Field = {"type": "string", "nullable": True, "metadata": {}}
 _NUMBERS = {"integer", "long", "double"}

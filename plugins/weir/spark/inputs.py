@@ -40,11 +40,8 @@ from weir.spark.session import private_session
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import below_root, spark_path
 
-FILE_BITS, BLOCK_BITS, ROW_BITS = (
-    16,
-    14,
-    33,
-)  # bits of the rank for the file, the block of a split text file, and the row
+# The bits of the rank for the file, for the block of a split text file, and for the row.
+FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33
 ROW_MASK = (1 << ROW_BITS) - 1
 _LEAST, _MOST = 4 << 20, 128 << 20  # about so many bytes are read by one task
 _OPENING = 8 << 10  # the cost of opening a file, in bytes
@@ -66,9 +63,7 @@ class Inputs:
     options: dict[str, str]
     modified: tuple[str, ...]
     infer: str = "types"  # for csv files of a stream without columns; or "strings"
-    prefix: str = (
-        ""  # the prefix of the recorded paths, for files below a root that is not the first
-    )
+    prefix: str = ""  # of the recorded paths, for files below a root that is not the first
 
     @property
     def named(self) -> list[InputFile]:

@@ -226,9 +226,8 @@ class OpenBatch:
         database = self._app.database
         columns = matched(table, database.transaction(lambda c: read_table(c, table)), frame.schema)
         staging, copy = make_staging(database, self._batch, len(self._tables), columns)
-        self._tables.append(
-            StagedTable(table, staging, (), 0)
-        )  # recorded first, so that it is dropped in any case
+        # Recorded first, so that it is dropped in any case.
+        self._tables.append(StagedTable(table, staging, (), 0))
         with watched(self._app.spark, f"writing {table}", self._app.say):
             pieces, rows = copy_rows(frame, table, copy, self._app.settings, longest(columns))
         self._tables[-1] = StagedTable(table, staging, pieces, rows)

@@ -27,9 +27,8 @@ from weir.warehouse.paths import spark_path
 ORDERS = ("segment", "stream", "none")
 PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
 TRANSACTION, ATTEMPT = "_weir_tx", "_weir_attempt"
-_PIECE = (
-    r"\.c(\d+)\."  # in a file's name: the number of the file among those of one task and segment
-)
+# In a file's name: the number of the file among those of one task and segment.
+_PIECE = r"\.c(\d+)\."
 _FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*{_PIECE}")
 _FEW, _PLACES_EACH = 1000, 8  # the largest array by transaction, in total and for each transaction
 _MOST_RUNS = 256

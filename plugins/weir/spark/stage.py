@@ -57,10 +57,8 @@ PARQUET = {
 }
 KEY, STEPS, ORDINAL = "_weir_key", "_weir_steps", "_weir_ordinal"  # columns on the way
 _UNKNOWN = 1 << 60  # Spark's estimate of the size, in bytes, if it knows nothing
-_SAMPLED, _SAMPLED_ROWS = (
-    4,
-    16,
-)  # the number of files, and of rows of each, whose keys are checked after writing
+# The number of files, and of rows of each, whose keys are checked after writing.
+_SAMPLED, _SAMPLED_ROWS = 4, 16
 _PLACE = re.compile(r"/part-[^/]*(\.c\d+\.)[^/]*$")
 _FILE = re.compile(rf"{SEGMENT}=(-?\d+)/{TASK}=\d+/[^/]+\.parquet$")
 
@@ -157,8 +155,7 @@ def _write(routed: DataFrame, warehouse: str, attempt: Attempt, say: Say) -> int
     routed = _in_fewer_tasks(routed, len(ids))
     # One number per (task, segment), so that the number alone names the folder in its transaction.
     # Rows are counted first, because Spark would compute the number for rows in the plan itself (of
-    # a
-    # pandas DataFrame, for example) in the driver, where every task has the number 0.
+    # a pandas DataFrame, for example) in the driver, where every task has the number 0.
     task = F.spark_partition_id() * F.lit(len(ids)) + F.col(ORDINAL)
     counted = Observation()
     out = routed.observe(counted, F.count(F.lit(1)).alias("rows")).select(
@@ -262,9 +259,8 @@ def read_footers(warehouse: str, folder: str) -> list[StagedFile]:
             footer = pq.read_metadata(source)
         if footer.num_rows == 0:
             return None
-        leaves = range(
-            footer.num_columns
-        )  # found by their paths, because a nested field may have the same name
+        # By their paths, because a nested field may have the same name.
+        leaves = range(footer.num_columns)
         column = next(i for i in leaves if footer.schema.column(i).path == SEQ)
         statistics = [
             footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)
