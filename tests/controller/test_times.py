@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from tests.controller.support import Lane, staged, while_held
+from tests.controller.support import Lane, run, staged, while_held
 from tests.raises import raises
 from weir.controller import queries
 from weir.controller.commit import commit_in
@@ -65,3 +65,25 @@ def test_a_time_that_has_not_come_is_refused(lane: Lane) -> None:
     later = now(lane) + timedelta(hours=1)
     with raises("time_in_future"):
         queries.closed_cut_at(lane.database, lane.name, later)
+
+
+def test_clocks_and_epoch_times_increase_strictly_also_while_the_servers_clock_is_behind(
+    lane: Lane,
+) -> None:
+    run(
+        lane.database,
+        "UPDATE stream SET last_clock = last_clock + 3600000000 WHERE stream_id = :s",
+        s=lane.stream_id,
+    )
+    moments = [lane.value("SELECT last_clock FROM stream WHERE stream_id = :s")]
+    for _ in range(3):
+        moments.append(lane.append({lane.active()[0]: 1}).clock)
+        lane.scale(lane.active()[0])
+        moments.append(lane.epochs()[-1].created_at)
+    begun = lane.active()[0]
+    late = lane.opened()
+    lane.scale(begun)
+    rolled = lane.commit(late, {begun: 1})
+    *_, scaled, before, after = (epoch.created_at for epoch in lane.epochs())
+    moments += [scaled, before, rolled.clock, after, lane.append({lane.active()[0]: 1}).clock]
+    assert moments == sorted(set(moments))
