@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,6 +89,7 @@ class Browser:
     def __init__(self, page: Page, api: AirflowApi, username: str, password: str) -> None:
         self.page = page
         self.api = api
+        self.in_runs = 0.0  # seconds that runs took which were triggered here
         page.set_default_timeout(PATIENCE)
         expect.set_options(timeout=PATIENCE)
         page.goto(api.url + "/dags")
@@ -124,7 +126,9 @@ class Browser:
         form.trigger_button.click()
         form.dialog.wait_for(state="detached")
         [run_id] = {run["dag_run_id"] for run in self._runs(dag)} - before
+        begun = time.monotonic()
         self.api.wait(dag, run_id)
+        self.in_runs += time.monotonic() - begun
         self.page.goto(f"{self.api.url}/dags/{dag}/runs/{quote(run_id)}")
         badge = self.page.get_by_test_id("state-badge").filter(
             has_text=re.compile("Success|Failed")

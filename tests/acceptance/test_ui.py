@@ -113,6 +113,7 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
     (shop / "__init__.py").write_text(function)
 
     create, ingest, group, process = made
+    begun, in_runs = time.monotonic(), ui.in_runs
     _, state = ui.run(*create)
     assert state == "Success"
     _, state = ui.run(*ingest)
@@ -141,6 +142,9 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
         "weir_truncate_stream", asked, "truncate_stream",
         "would delete 3 events of stream shop/orders", "nothing was deleted",
     )  # fmt: skip
+
+    spent = time.monotonic() - begun - (ui.in_runs - in_runs)
+    assert spent < 60, f"beside the runs themselves, seven forms took {spent:.0f} s"
 
     (installation.state.parent / "dags/shop_totals.py").write_text(dag)
     end = time.monotonic() + 60
