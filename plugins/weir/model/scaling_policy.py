@@ -1,0 +1,91 @@
+"""The scaling policy of a stream: when it has too few segments, and when too many (semantics 7)."""
+
+from dataclasses import dataclass
+
+from weir.errors import InvalidInput
+from weir.model.amounts import LONGEST, say_age
+
+SCALING = ("fixed", "event_rate", "byte_rate")
+MOST_SEGMENTS = 10_000
+DEFAULT_COOLDOWN = 600  # seconds
+
+
+@dataclass(frozen=True)
+class ScalingPolicy:
+    """How a stream scales by itself.
+
+    `kind`: `fixed` (never), or by `event_rate` or `byte_rate`. `target_rate`: events or bytes per
+    second and segment. `scale_factor`: the most segments into which one is split. `min_segments`,
+    `max_segments`: no scale leaves fewer or more; a maximum of None is no limit. `cooldown`: the
+    seconds that a new segment is left as it is.
+    """
+
+    kind: str = "fixed"
+    target_rate: int | None = None
+    scale_factor: int | None = None
+    min_segments: int = 1
+    max_segments: int | None = None
+    cooldown: int = DEFAULT_COOLDOWN
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the stream never scales by itself."""
+        return self.kind == "fixed"
+
+    @property
+    def unit(self) -> str:
+        """What the rates count: events or bytes."""
+        return "bytes" if self.kind == "byte_rate" else "events"
+
+    def check(self) -> None:
+        """Check the policy. Raises InvalidInput naming the setting and what it may be."""
+        if self.kind not in SCALING:
+            raise InvalidInput(
+                "argument_invalid", f"scaling is {self.kind!r}; it must be one of {SCALING}."
+            )
+        check_count("min_segments", self.min_segments)
+        if not 0 <= self.cooldown <= LONGEST:
+            raise InvalidInput(
+                "argument_invalid",
+                f"scale_cooldown is {self.cooldown} s; it must be between 0 and "
+                f"{say_age(LONGEST)}.",
+            )
+        if self.is_fixed:
+            self._check_no_rate()
+            return
+        if self.target_rate is None or self.target_rate < 1:
+            raise InvalidInput(
+                "argument_invalid",
+                f"target_rate is {self.target_rate}; with scaling {self.kind} it must be a "
+                "whole number per second and segment, 1 or more.",
+            )
+        if self.scale_factor is None or self.scale_factor < 2:
+            raise InvalidInput(
+                "argument_invalid",
+                f"scale_factor is {self.scale_factor}; it must be 2 or more, because a segment is "
+                "split into at least two.",
+            )
+        if self.max_segments is not None:
+            check_count("max_segments", self.max_segments)
+            if self.max_segments < self.min_segments:
+                raise InvalidInput(
+                    "arguments_conflict",
+                    f"max_segments is {self.max_segments}, which is less than min_segments "
+                    f"({self.min_segments}); raise max_segments or lower min_segments.",
+                )
+
+    def _check_no_rate(self) -> None:
+        if (self.target_rate, self.scale_factor, self.max_segments) != (None, None, None):
+            raise InvalidInput(
+                "arguments_conflict",
+                "target_rate, scale_factor and max_segments have no effect when scaling is "
+                "'fixed'; leave them out, or set scaling to event_rate or byte_rate.",
+            )
+
+
+def check_count(setting: str, count: int) -> None:
+    """Check a number of segments. Raises InvalidInput."""
+    if not 1 <= count <= MOST_SEGMENTS:
+        raise InvalidInput(
+            "argument_invalid", f"{setting} is {count}; it must be between 1 and {MOST_SEGMENTS}."
+        )
