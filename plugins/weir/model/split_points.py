@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from weir.errors import InvalidInput
 from weir.model.key_space import KeyRange, check_range, even_split
+from weir.model.segment import Segment
 
 STEPS = 1 << 53
 
@@ -26,6 +27,22 @@ class Load(NamedTuple):
     position: float
     weight: int  # events or bytes
     key: str | None = None
+
+
+class HotSegment(NamedTuple):
+    """A segment to be split, and what its split points depend on.
+
+    `pieces`: into how many. `rate`: its events or bytes (`unit`) per second; a key is too hot if it
+    alone has more than `target_rate` of it. `since`: the clock after which its events are recent.
+    """
+
+    stream_id: int
+    segment: Segment
+    pieces: int
+    rate: float
+    target_rate: int
+    unit: str
+    since: int
 
 
 class HotKey(NamedTuple):
@@ -94,8 +111,13 @@ def split_points(
     return SplitPoints(points, shares, tuple(heaviest))
 
 
+def first_step(bound: float) -> int:
+    """Return the first step at or after a bound of a range."""
+    return math.ceil(bound * STEPS)  # exact: a multiplication by a power of two
+
+
 def _step(position: float) -> int:
-    return int(position * STEPS)  # exact: a multiplication by a power of two
+    return int(position * STEPS)
 
 
 def _merged(low: float, high: float, loads: Iterable[Load]) -> list[Load]:
@@ -112,14 +134,13 @@ def _merged(low: float, high: float, loads: Iterable[Load]) -> list[Load]:
 
 def _equal_ranges(low: float, high: float, pieces: int) -> tuple[float, ...]:
     """Return the bounds between equal ranges, as many as there is a step for."""
-    first, past = math.ceil(low * STEPS), math.ceil(high * STEPS)
+    first, past = first_step(low), first_step(high)
     if past - first < 2:
         return ()
     ranges = even_split(min(pieces, past - first), KeyRange(low, high))
     # A step between two bounds lies in one piece; a piece without a step would never get an event.
-    steps = sorted({math.ceil(one.low * STEPS) for one in ranges} - {first, past})
-    exact = {math.ceil(one.low * STEPS): one.low for one in ranges}
-    return tuple(exact[step] for step in steps)
+    exact = {first_step(one.low): one.low for one in ranges[1:]}
+    return tuple(exact[step] for step in sorted(exact) if first < step < past)
 
 
 def _needed(weights: Sequence[int], hot: Sequence[bool], most: float) -> int:
