@@ -181,11 +181,21 @@ def test_a_merge_never_goes_below_the_minimum() -> None:
 
 def test_neighbours_that_would_be_nearly_hot_together_are_not_merged() -> None:
     assert decide(policy(), loads(4.9, 4.9)).rule == "merge_too_hot"
-    assert numbers(decide(policy(), loads(4.0, 3.0, 4.0))) == [([0, 1], 1)]
+    assert numbers(decide(policy(), loads(3.0, 2.0, 3.0))) == [([0, 1], 1)]
 
 
 def test_a_split_comes_before_a_merge() -> None:
     assert decide(policy(), loads(1.0, 1.0, 30.0)).action == "split"
+
+
+def test_a_hot_segment_that_one_key_fills_is_named_and_left_and_others_are_merged() -> None:
+    filled = load(0, 3, 90.0)
+    here = [filled, load(1, 3, 8.0), load(2, 3, 1.0)]
+    decision = decide(policy(), here, {filled.segment: 1})
+    assert (decision.action, decision.rule) == ("none", "one_key")
+    assert decision.hot == (filled.segment,)
+    here[1] = load(1, 3, 1.0)
+    assert numbers(decide(policy(), here, {filled.segment: 1})) == [([1, 2], 1)]
 
 
 def test_a_hot_segment_of_one_position_is_named_and_left() -> None:
@@ -193,7 +203,7 @@ def test_a_hot_segment_of_one_position_is_named_and_left() -> None:
     one = Segment(1, low, low + 2**-53)
     rates = Rates((90.0,) * 4, WINDOWS)
     decision = decide(policy(), [load(0, 2, 8.0), SegmentLoad(one, rates, OLD)])
-    assert (decision.rule, decision.hot) == ("one_position", (one,))
+    assert (decision.rule, decision.hot) == ("one_key", (one,))
 
 
 def test_without_two_commits_nothing_is_decided() -> None:

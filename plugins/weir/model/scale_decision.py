@@ -4,12 +4,13 @@ The rules are semantics 7.2 and 7.3. Where a split lies is decided later, by the
 (`weir.model.split_points`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
-from weir.model.scaling_policy import ScalingPolicy
+from weir.model.scaling_policy import MOST_SEGMENTS, ScalingPolicy
 from weir.model.segment import Segment
 from weir.model.segment_rates import SECOND, Rates
 
@@ -17,8 +18,8 @@ from weir.model.segment_rates import SECOND, Rates
 HOT = (5.0, 2.0, 1.0)
 COLD = 0.5  # the rate over 20 minutes below which a segment is cold, in targets
 MERGE_AT_MOST = 3  # segments into one
-# The rate of what a merge makes, in targets. Below 1, so that a split at the target is not undone.
-MERGED = 0.75
+# The rate of what a merge makes, in targets: so far below 1 that noise does not split it again.
+MERGED = 0.5
 _POSITIONS = float(1 << 53)  # a routing position is a multiple of 1 / 2^53
 
 
@@ -58,8 +59,15 @@ class ScaleDecision:
     hot: tuple[Segment, ...] = ()
 
 
-def decide(policy: ScalingPolicy, loads: Sequence[SegmentLoad]) -> ScaleDecision:
-    """Return the decision about a stream. `loads`: all its active segments, by key."""
+def decide(
+    policy: ScalingPolicy,
+    loads: Sequence[SegmentLoad],
+    most: Mapping[Segment, int] = MappingProxyType({}),
+) -> ScaleDecision:
+    """Return the decision about a stream. `loads`: all its active segments, by key. `most`: into
+    how many pieces the data of a segment can be divided, where that is known; 1 if one key is
+    everything in it.
+    """
     if policy.is_fixed:
         return ScaleDecision("none", "fixed", "the stream does not scale by load")
     if any(load.rates is None for load in loads):
@@ -68,7 +76,11 @@ def decide(policy: ScalingPolicy, loads: Sequence[SegmentLoad]) -> ScaleDecision
             "the stream has fewer than two commits, so its interval between commits is not known",
         )  # fmt: skip
     wanted = [
-        Change((load.segment,), _pieces(policy, load.segment, rate), rate)
+        Change(
+            (load.segment,),
+            min(_pieces(policy, load.segment, rate), most.get(load.segment, MOST_SEGMENTS)),
+            rate,
+        )
         for load in loads
         if (rate := hot_rate(policy, load)) is not None
     ]
@@ -197,9 +209,9 @@ def _why_nothing(
             f"{policy.max_segments} segments"
         )
     if hot:
-        return "one_position", (
-            f"segment {names} has more than the target, but holds one routing position, which "
-            "can't be split"
+        return "one_key", (
+            f"segment {names} has more than the target, but one key is everything in it, and a "
+            "key can't be split"
         )
     if any(_too_young(policy, load) for load in loads):
         return "too_young", "some segments are younger than the cool-down or than their windows"
