@@ -24,10 +24,10 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
         on_missing_key=arguments.on_missing_key,
         on_bad_rows=arguments.on_bad_rows,
         retain_by_consumption=arguments.retain_by_consumption,
-        min_segments=arguments.min_segments,
         tags=tuple(arguments.tags),
         fields=fields,
         request_id=job.request_id,
+        **arguments.scaling_settings,
         **arguments.retention,
     )
 

@@ -30,6 +30,7 @@ ROOMS = {
         transaction transaction_input capture_queue retention_queue""",
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
         reader reader_batch checkpoint parquet_output""",
+    "scaling": "scale_decision scale_evaluation hot_key",
     "retention": "stream_cut retention_decision",
     "recovery": "",
     "arrow": "",

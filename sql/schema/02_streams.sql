@@ -17,6 +17,8 @@ CREATE TABLE weir_internal.stream (
     min_segments integer NOT NULL DEFAULT 1 CHECK (min_segments > 0),
     target_rate bigint CHECK (target_rate > 0),
     scale_factor integer CHECK (scale_factor > 1),
+    max_segments integer,
+    scale_cooldown bigint NOT NULL DEFAULT 600 CHECK (scale_cooldown >= 0),
     retain_by_consumption boolean NOT NULL,
     retain_min_age bigint CHECK (retain_min_age > 0),
     retain_max_age bigint,
@@ -35,6 +37,8 @@ CREATE TABLE weir_internal.stream (
     retained_at timestamptz,
     CONSTRAINT stream_fixed_has_no_target CHECK ((scaling = 'fixed') = (target_rate IS NULL)),
     CONSTRAINT stream_target_has_factor CHECK ((target_rate IS NULL) = (scale_factor IS NULL)),
+    CONSTRAINT stream_segments_in_order
+        CHECK (max_segments IS NULL OR (scaling <> 'fixed' AND max_segments >= min_segments)),
     CONSTRAINT stream_sealed_has_clock CHECK (state = 'active' OR sealed_clock IS NOT NULL),
     CONSTRAINT stream_ages_in_order CHECK (retain_max_age >= coalesce(retain_min_age, 1)),
     CONSTRAINT stream_sizes_in_order CHECK (retain_max_bytes >= coalesce(retain_min_bytes, 1))
@@ -61,6 +65,8 @@ COMMENT ON COLUMN weir_internal.stream.scaling IS 'fixed, or by event_rate or by
 COMMENT ON COLUMN weir_internal.stream.min_segments IS 'A scale may not leave fewer active segments.';
 COMMENT ON COLUMN weir_internal.stream.target_rate IS 'Events or bytes per second and segment; null when fixed.';
 COMMENT ON COLUMN weir_internal.stream.scale_factor IS 'Into how many segments one is split at most; null when fixed.';
+COMMENT ON COLUMN weir_internal.stream.max_segments IS 'A scale may not leave more active segments. Null: no such limit.';
+COMMENT ON COLUMN weir_internal.stream.scale_cooldown IS 'Seconds for which scaling by load leaves a new segment as it is.';
 COMMENT ON COLUMN weir_internal.stream.retain_by_consumption IS 'Whether retention truncates what all subscribers have released.';
 COMMENT ON COLUMN weir_internal.stream.retain_min_age IS 'Seconds; retention keeps younger events, even if all subscribers have released them. Null: no such limit.';
 COMMENT ON COLUMN weir_internal.stream.retain_max_age IS 'Seconds; retention truncates older events, even if a subscriber has not released them. Null: no such limit.';

@@ -8,7 +8,7 @@ CREATE TABLE weir_internal.epoch (
     merges bigint NOT NULL DEFAULT 0,
     sealed_events bigint NOT NULL DEFAULT 0,
     sealed_bytes bigint NOT NULL DEFAULT 0,
-    cause text NOT NULL CHECK (cause IN ('create', 'scale', 'update', 'roll')),
+    cause text NOT NULL CHECK (cause IN ('create', 'scale', 'policy', 'update', 'roll')),
     request_id text NOT NULL,
     reason text NOT NULL DEFAULT '',
     PRIMARY KEY (stream_id, epoch),
@@ -36,7 +36,7 @@ COMMENT ON COLUMN weir_internal.epoch.splits IS 'Splits from epoch 0 up to this 
 COMMENT ON COLUMN weir_internal.epoch.merges IS 'Merges from epoch 0 up to this one, counted as in PDP-32.';
 COMMENT ON COLUMN weir_internal.epoch.sealed_events IS 'Events of all segments that were sealed in this epoch or before: a prefix sum.';
 COMMENT ON COLUMN weir_internal.epoch.sealed_bytes IS 'Bytes of all segments that were sealed in this epoch or before: a prefix sum.';
-COMMENT ON COLUMN weir_internal.epoch.cause IS 'The operation that created it: create, scale, update (of the configuration) or roll.';
+COMMENT ON COLUMN weir_internal.epoch.cause IS 'The operation that created it: create, scale (by hand), policy (scale by load), update (of the configuration) or roll.';
 COMMENT ON COLUMN weir_internal.epoch.request_id IS 'The request that asked for it; empty for a roll.';
 COMMENT ON COLUMN weir_internal.epoch.reason IS 'Why it was created, in words.';
 

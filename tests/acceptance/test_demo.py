@@ -26,7 +26,7 @@ from weir.local.airflow_api import AirflowApi
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 
-PERIODIC = ("weir_stream_cuts", "weir_checkpoints", "weir_retention", "weir_upkeep")
+PERIODIC = ("weir_stream_cuts", "weir_checkpoints", "weir_retention", "weir_upkeep", "weir_scale")
 PROCESS = {"reader_group": "delays", "function": FUNCTION, "outputs": [f"stream:{DELAYS}"]}
 
 

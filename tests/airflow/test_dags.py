@@ -22,6 +22,7 @@ FOLDER = Path(__file__).parents[2] / "dags"
 PERIODIC = {
     "weir_stream_cuts": "*/5 * * * *",
     "weir_checkpoints": "2-59/5 * * * *",
+    "weir_scale": "4-59/5 * * * *",
     "weir_retention": "*/30 * * * *",
     "weir_upkeep": "17 * * * *",
 }

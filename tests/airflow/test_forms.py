@@ -35,6 +35,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "reader_group": "delays", "function": "flights.delays:delays", "outputs": ["parquet:d"],
     },
     "stream_cuts": {}, "checkpoints": {}, "retention": {}, "upkeep": {},
+    "scale": {},
     "recover": {},
 }  # fmt: skip
 # Tried in every field of every form.

@@ -2,7 +2,7 @@
 again, as the same request.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.controller.support import Lane, staged, unique
@@ -16,8 +16,10 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.names import stream_name
 from weir.model.schema import Field
+from weir.model.split_points import Found, HotSegment, split_points
 from weir.retention.delete_stream import delete_stream
 from weir.retention.run import retain
+from weir.scaling.run import scale_by_load
 
 Operation = Callable[[Database], Any]
 
@@ -80,6 +82,30 @@ def retaining(lane: Lane) -> Operation:
     def run(database: Database) -> Any:
         [report] = retain(database, [lane.name])
         return report.get("error"), report.get("cut")
+
+    return run
+
+
+def equal_ranges(hot: Sequence[HotSegment]) -> Found:
+    """Split points where there is no data."""
+    return Found(
+        {
+            (one.stream_id, one.segment.segment_id): split_points(
+                one.segment.key_low, one.segment.key_high, [], one.pieces
+            )
+            for one in hot
+        },
+        {},
+    )
+
+
+def scaling_by_load(lane: Lane) -> Operation:
+    """A run of scaling for one stream, the same each time; the rule and the new segments."""
+    request = unique("run")
+
+    def run(database: Database) -> Any:
+        reports = scale_by_load(database, equal_ranges, names=[lane.name], request_id=request)
+        return [(r.get("error"), r.get("rule"), r.get("created")) for r in reports]
 
     return run
 

@@ -1,5 +1,6 @@
 """Updating a stream: only what is named changes, and segments only where the policy asks."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -50,8 +51,12 @@ def test_a_stream_that_scales_by_rate_is_only_made_larger(lane: Lane) -> None:
     assert len(lane.active()) == 5
     row = configuration(lane)
     assert (row.scaling, row.target_rate, row.scale_factor) == ("event_rate", 100, 2)
+    update(lane, {"max_segments": 9, "scale_cooldown": 0})
+    row = configuration(lane)
+    assert (row.max_segments, row.scale_cooldown) == (9, timedelta(0))
     update(lane, {"scaling": "fixed"})
     row = configuration(lane)
+    assert row.max_segments is None
     assert (row.scaling, row.target_rate, row.scale_factor) == ("fixed", None, None)
 
 
@@ -60,6 +65,15 @@ def test_no_scale_may_leave_fewer_than_the_minimum(lane: Lane) -> None:
     with raises("too_few_segments 1 2"):
         lane.scale("0.0", "1.0", parts=1)
     lane.scale("0.0", "1.0", parts=2)
+
+
+def test_no_scale_may_leave_more_than_the_maximum(lane: Lane) -> None:
+    update(lane, {**BY_RATE, "max_segments": 3})
+    with raises("too_many_segments 5 3"):
+        lane.scale("0.0", parts=4)
+    lane.scale("0.0", parts=2)
+    update(lane, {"max_segments": 2})
+    lane.scale("1.0", parts=1)
 
 
 def test_columns_can_be_added_and_not_changed(lane: Lane) -> None:
@@ -84,6 +98,11 @@ def test_columns_can_be_added_and_not_changed(lane: Lane) -> None:
         ({"target_rate": 5}, "arguments_conflict target_rate scaling"),
         ({**BY_RATE, "scale_factor": 1}, "argument_invalid scale_factor 1"),
         ({"min_segments": 0}, "argument_invalid min_segments 0"),
+        ({**BY_RATE, "target_rate": 0}, "argument_invalid target_rate 0"),
+        ({**BY_RATE, "min_segments": 3, "max_segments": 2}, "arguments_conflict max_segments 2 3"),
+        ({**BY_RATE, "max_segments": 0}, "argument_invalid max_segments 0"),
+        ({**BY_RATE, "scale_cooldown": -1}, "argument_invalid scale_cooldown -1"),
+        ({"max_segments": 5}, "arguments_conflict max_segments scaling"),
         ({"on_bad_rows": "spread"}, "argument_invalid on_bad_rows 'spread'"),
     ],
 )

@@ -52,6 +52,12 @@ USUAL: dict[str, tuple[str, ...]] = {
         f"{_STREAM} AND decided_at BETWEEN :at - interval '8 days' AND :soon - interval '8 days'",
     ),
     "retention_status": (_STREAM,),
+    "scale_decisions": (
+        f"{_STREAM} AND decided_at BETWEEN :at AND :soon",
+        f"{_STREAM} ORDER BY decided_at DESC LIMIT 10",
+    ),
+    "segment_rates": (_STREAM,),
+    "hot_keys": (_STREAM,),
     "garbage_files": ("root = '' AND path = 'p'", "true ORDER BY dead_at LIMIT 10"),
     "job_runs": (
         "dag_id = 'dag' AND run_id = :stream || CAST(:epoch AS text)",

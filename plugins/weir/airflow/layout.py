@@ -15,10 +15,25 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "create_stream": {
         "Columns, and rows that do not fit": ("schema", "on_missing_key", "on_bad_rows"),
         "Retention": _RETENTION,
-        "More": ("min_segments", "tags"),
+        "Scaling": (
+            "scaling",
+            "target_rate",
+            "scale_factor",
+            "min_segments",
+            "max_segments",
+            "scale_cooldown",
+        ),
+        "Tags": ("tags",),
     },
     "update_stream": {
-        "Scaling": ("scaling", "segments", "target_rate", "scale_factor"),
+        "Scaling": (
+            "scaling",
+            "segments",
+            "target_rate",
+            "scale_factor",
+            "max_segments",
+            "scale_cooldown",
+        ),
         "Columns, and rows that do not fit": ("more_columns", "on_missing_key", "on_bad_rows"),
         "Retention": _RETENTION,
         "Tags": ("tags",),

@@ -133,6 +133,19 @@ def not_active(name: StreamName, state: str) -> Conflict:
     )
 
 
+def why_not_active(connection: Connection, names: Sequence[StreamName]) -> list[dict[str, Any]]:
+    """Report of streams that a run has not found among the active ones why not: each does not
+    exist, or is sealed."""
+    found = []
+    for name in names:
+        try:
+            error = str(not_active(name, read_stream(connection, name).state))
+        except NotFound as not_found:
+            error = str(not_found)
+        found.append({"stream": str(name), "error": error})
+    return found
+
+
 @dataclass(frozen=True)
 class LockedGroup:
     """The row of a reader group, locked until the end of the transaction."""

@@ -13,8 +13,8 @@ from weir.database.requests import Request
 from weir.errors import InvalidInput
 from weir.model.key_space import KeyRange, check_scale, even_split, merge_blocks, splits_and_merges
 from weir.model.names import StreamName
+from weir.model.scaling_policy import check_count
 from weir.model.segment import Segment, parse_segment_name, segment_id
-from weir.model.stream_configuration import check_count
 
 
 def scale(
@@ -91,7 +91,8 @@ def scale_in(
 
     Raises like `scale`.
     """
-    check_scale(active, sealed, wanted, stream.configuration.min_segments)
+    settings = stream.configuration
+    check_scale(active, sealed, wanted, settings.min_segments, settings.max_segments)
     epoch = stream.current_epoch + 1
     created = [
         Segment(segment_id(stream.next_segment_number + i, epoch), r.low, r.high)

@@ -15,8 +15,9 @@ from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.model.key_space import even_split
 from weir.model.names import StreamName
+from weir.model.scaling_policy import check_count
 from weir.model.schema import Field, plain
-from weir.model.stream_configuration import Configuration, check_count
+from weir.model.stream_configuration import Configuration
 
 
 def create_stream(
@@ -75,6 +76,13 @@ def create_in(
             "arguments_conflict",
             f"segments is {segments}, which is less than min_segments "
             f"({configuration.min_segments}); raise segments or lower min_segments.",
+        )
+    most = configuration.max_segments
+    if most is not None and segments > most:
+        raise InvalidInput(
+            "arguments_conflict",
+            f"segments is {segments}, which is more than max_segments ({most}); lower segments or "
+            "raise max_segments.",
         )
     if fields is not None:
         fields = plain(fields)

@@ -96,13 +96,14 @@ def check_scale(
     seal: Sequence[int],
     new: Sequence[KeyRange],
     minimum: int | None = None,
+    maximum: int | None = None,
 ) -> None:
     """Check that a scale leaves active segments that tile the key space (semantics 6.1).
 
-    `seal`: ids of the segments to seal. `new`: the ranges that replace them. `minimum`: the fewest
-    segments that the stream's policy allows. Raises Conflict if the stream is no longer what the
-    caller saw (a segment is not active, too few segments would be left), and InvalidInput if the
-    ranges are wrong in themselves.
+    `seal`: ids of the segments to seal. `new`: the ranges that replace them. `minimum`,
+    `maximum`: the fewest and the most segments that the stream's policy allows. Raises Conflict if
+    the stream is no longer what the caller saw (a segment is not active, too few or too many
+    segments would be left), and InvalidInput if the ranges are wrong in themselves.
     """
     ranges = {s.segment_id: KeyRange(s.key_low, s.key_high) for s in active}
     for segment_id in seal:
@@ -134,6 +135,12 @@ def check_scale(
             "too_few_segments",
             f"the scale would leave {left} segments, but the stream's minimum is {minimum}; seal "
             "fewer, or lower the minimum first.",
+        )
+    if maximum is not None and left > max(maximum, len(active)):
+        raise Conflict(
+            "too_many_segments",
+            f"the scale would leave {left} segments, but the stream's maximum is {maximum}; create "
+            "fewer, or raise the maximum first.",
         )
 
 

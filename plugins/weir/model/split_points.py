@@ -224,3 +224,13 @@ def _best(
         open_.append((low, middle, begin, last[middle] + 1))
         open_.append((middle + 1, high, last[middle], end))
     return least, last
+
+
+class Found(NamedTuple):
+    """What was found about hot segments.
+
+    `points`: by stream and segment. `failed`: the sentence, by stream.
+    """
+
+    points: dict[tuple[int, int], SplitPoints]
+    failed: dict[int, str]

@@ -5,19 +5,18 @@ from typing import Any
 
 from weir.errors import InvalidInput
 from weir.model.retention_policy import Policy, check_every
+from weir.model.scaling_policy import DEFAULT_COOLDOWN, ScalingPolicy
 
 ON_MISSING_KEY = ("fail", "quarantine", "spread")
 ON_BAD_ROWS = ("fail", "quarantine")
-SCALING = ("fixed", "event_rate", "byte_rate")
-MOST_SEGMENTS = 10_000
 
 
 @dataclass(frozen=True)
 class Configuration:
     """The settings of a stream, as asked for.
 
-    `target_rate`: events or bytes per second and segment. `min_segments`: no scale may leave fewer;
-    an update of a stream with fixed scaling makes exactly that many (semantics 5.2). `retain_...`:
+    `target_rate` to `scale_cooldown`: see `scaling_policy`; an update of `min_segments` in a stream
+    with fixed scaling makes exactly that many segments (semantics 5.2). `retain_...`:
     see `retention`. `cuts_every`, `retention_every`: the fewest seconds between two cuts of the
     retention set, and between two decisions; None: every run of the periodic DAG.
     """
@@ -36,6 +35,8 @@ class Configuration:
     min_segments: int = 1
     target_rate: int | None = None
     scale_factor: int | None = None
+    max_segments: int | None = None
+    scale_cooldown: int = DEFAULT_COOLDOWN
     tags: tuple[str, ...] = ()
 
     @property
@@ -49,6 +50,18 @@ class Configuration:
             self.retain_max_bytes,
         )
 
+    @property
+    def scaling_policy(self) -> ScalingPolicy:
+        """The scaling policy that these settings make."""
+        return ScalingPolicy(
+            self.scaling,
+            self.target_rate,
+            self.scale_factor,
+            self.min_segments,
+            self.max_segments,
+            self.scale_cooldown,
+        )
+
     def check(self) -> None:
         """Check all settings. Raises InvalidInput naming the setting and what it may be."""
         self.retention.check()
@@ -56,28 +69,7 @@ class Configuration:
         check_every("retention_every", self.retention_every)
         _one_of("on_missing_key", self.on_missing_key, ON_MISSING_KEY)
         _one_of("on_bad_rows", self.on_bad_rows, ON_BAD_ROWS)
-        _one_of("scaling", self.scaling, SCALING)
-        check_count("min_segments", self.min_segments)
-        if self.scaling == "fixed":
-            if self.target_rate is not None or self.scale_factor is not None:
-                raise InvalidInput(
-                    "arguments_conflict",
-                    "target_rate and scale_factor have no effect when scaling is 'fixed'; leave "
-                    "them out, or set scaling to event_rate or byte_rate.",
-                )
-            return
-        if self.target_rate is None or self.target_rate < 1:
-            raise InvalidInput(
-                "argument_invalid",
-                f"target_rate is {self.target_rate}; with scaling {self.scaling} it must be a "
-                "whole number per second and segment, 1 or more.",
-            )
-        if self.scale_factor is None or self.scale_factor < 2:
-            raise InvalidInput(
-                "argument_invalid",
-                f"scale_factor is {self.scale_factor}; it must be 2 or more, because a segment is "
-                "split into at least two.",
-            )
+        self.scaling_policy.check()
 
     def changed(self, changes: dict[str, Any]) -> "Configuration":
         """Return the configuration with other settings.
@@ -96,20 +88,12 @@ class Configuration:
                 "argument_unknown", f"a stream has no setting {min(unknown)!r}; check its name."
             )
         if changes.get("scaling") == "fixed":
-            changes = {"target_rate": None, "scale_factor": None, **changes}
+            changes = {"target_rate": None, "scale_factor": None, "max_segments": None, **changes}
         elif "scaling" in changes and self.scale_factor is None:
             changes = {"scale_factor": 2, **changes}
         new = replace(self, **changes)
         new.check()
         return new
-
-
-def check_count(setting: str, count: int) -> None:
-    """Check a number of segments. Raises InvalidInput."""
-    if not 1 <= count <= MOST_SEGMENTS:
-        raise InvalidInput(
-            "argument_invalid", f"{setting} is {count}; it must be between 1 and {MOST_SEGMENTS}."
-        )
 
 
 def _one_of(setting: str, value: str, choices: tuple[str, ...]) -> None:

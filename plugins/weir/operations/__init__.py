@@ -17,7 +17,7 @@ from weir.operations.reader_groups import (
     ResetReaderGroup,
     UpdateReaderGroup,
 )
-from weir.operations.runs import Ingest, Nothing, Process, Recover, Retention
+from weir.operations.runs import Ingest, Nothing, Process, Recover, Retention, Scale
 from weir.operations.streams import (
     CreateStream,
     DeleteStream,
@@ -44,6 +44,7 @@ __all__ = [
     "ReleaseReaderGroup",
     "ResetReaderGroup",
     "Retention",
+    "Scale",
     "ScaleStream",
     "SealStream",
     "TruncateStream",
@@ -73,6 +74,7 @@ JOBS: dict[str, type[Any]] = {
     "process": Process,
     "stream_cuts": Nothing,
     "checkpoints": Nothing,
+    "scale": Scale,
     "retention": Retention,
     "upkeep": Nothing,
     "recover": Recover,

@@ -25,6 +25,7 @@ PLACE = (
 FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 OUTPUT_PATTERN = r"^(stream|parquet|table):\S+$"
 NUMBER_PATTERN = r"0?\.\d*[1-9]\d*"  # between 0 and 1, as a line of a list
+MOST_PATTERN = "^(|none|[1-9][0-9]{0,4})$"
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
 TEXT_PATTERN = r"^[^\x00]*$"
 TAG_PATTERN = r"^([^\s-]|\S[^\n\r\t]{0,98}\S)$"
@@ -40,6 +41,7 @@ _TEXTS = {
     STREAM_PATTERN: f"a stream's name, scope/stream, each part of {RULE}",
     READABLE_STREAM_PATTERN: f"a stream's name, scope/stream, each part of {RULE}",
     READER_GROUP_PATTERN: f"a reader group's name of {RULE}",
+    MOST_PATTERN: "a whole number of at most five digits, or none for no limit",
     SEGMENT_PATTERN: "a segment as number.epoch, such as 5.1",
     FUNCTION_PATTERN: "a function as module:function, such as flights.delays:partial_statistics",
     OUTPUT_PATTERN: "an output as stream:scope/stream, parquet:folder or table:schema.table",

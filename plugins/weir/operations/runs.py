@@ -108,6 +108,20 @@ class Retention:
 
 
 @dataclass(frozen=True)
+class Scale:
+    """Scale the streams whose segments no longer fit their load, by their policies."""
+
+    dry_run: bool = argument(
+        "Dry run", "Only say what the run would do, for all streams or those below.", False
+    )
+    streams: list[str] = argument(
+        "Streams",
+        "Decide about these, as scope/stream. Empty: about all that scale by load and have moved.",
+        [], items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, maxItems=20_000,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Recover:
     """Reconcile a restored database with its warehouse: report the files that it does not know, and
     let it continue beyond everything that was given out before.

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.errors import InvalidInput
-from weir.model.amounts import AGE_PATTERN, SIZE_PATTERN, parse_age, parse_size
+from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
+from weir.model.scaling_policy import MOST_SEGMENTS, SCALING
 from weir.operations.form import (
     LONGEST_COLUMNS,
     LONGEST_CUT,
+    MOST_PATTERN,
     SEGMENT_PATTERN,
     TAG_PATTERN,
     TAGS,
@@ -17,7 +19,6 @@ from weir.operations.form import (
     stream_argument,
 )
 
-MOST_SEGMENTS = 10_000
 MOST_RATE = 10**12  # a terabyte a second, for one segment
 # The title and description of each setting of retention, in the forms of a stream.
 _RETENTION = {
@@ -49,6 +50,49 @@ _RETENTION = {
         "The shortest time between two decisions. Empty: every run of weir_retention.",
     ),
 }
+# The same of each setting of scaling by load.
+_SCALING = {
+    "target_rate": (
+        "Target rate",
+        "Events or bytes per second and segment: more for a while splits a segment, less than half "
+        "of it merges neighbours. 0: unchanged; in a new stream: none.",
+    ),
+    "scale_factor": (
+        "Scale factor",
+        "The most segments into which one is split at once. 0: unchanged; in a new stream: 2.",
+    ),
+    "max_segments": (
+        "Maximum number of segments",
+        "Refuse a scale that would leave more, such as 16; none: no maximum.",
+    ),
+    "scale_cooldown": (
+        "Cool-down",
+        "How long a new segment is left as it is, such as 30 min (if never set: 10 min).",
+    ),
+}
+
+
+def _scaling(setting: str) -> Any:
+    """Return a field of scaling by load; 0 or an empty text: not filled in."""
+    title, description = _SCALING[setting]
+    if setting == "max_segments":
+        return argument(title, description, "", pattern=MOST_PATTERN)
+    if setting == "scale_cooldown":
+        return argument(title, description, "", pattern=AGE_PATTERN)
+    most = MOST_RATE if setting == "target_rate" else MOST_SEGMENTS
+    return argument(title, description, 0, minimum=0, maximum=most)
+
+
+def _scaling_of(form: Any) -> dict[str, int | None]:
+    """Return the settings of scaling by load that were filled in."""
+    given: dict[str, int | None] = {
+        name: getattr(form, name) for name in ("target_rate", "scale_factor") if getattr(form, name)
+    }
+    if form.max_segments:
+        given["max_segments"] = None if form.max_segments == NONE else int(form.max_segments)
+    if form.scale_cooldown:
+        given["scale_cooldown"] = parse_age(form.scale_cooldown) or 0
+    return given
 
 
 def _retention(setting: str) -> Any:
@@ -107,10 +151,19 @@ class CreateStream:
     retain_max_bytes: str = _retention("retain_max_bytes")
     cuts_every: str = _retention("cuts_every")
     retention_every: str = _retention("retention_every")
+    scaling: str = argument(
+        "Scaling",
+        "fixed: only by hand; event_rate, byte_rate: by load, with the settings below.",
+        "fixed", enum=list(SCALING),
+    )  # fmt: skip
+    target_rate: int = _scaling("target_rate")
+    scale_factor: int = _scaling("scale_factor")
     min_segments: int = argument(
         "Minimum number of segments", "Refuse a scale that would leave fewer.", 1, minimum=1,
         maximum=10_000,
     )  # fmt: skip
+    max_segments: str = _scaling("max_segments")
+    scale_cooldown: str = _scaling("scale_cooldown")
     tags: list[str] = argument("Tags", "Words to find the stream by.", [], **TAGS)
     schema: str = argument(
         "Columns",
@@ -122,6 +175,14 @@ class CreateStream:
     def retention(self) -> dict[str, int | None]:
         """The settings of retention that were filled in, by their names in `Configuration`."""
         return _retention_of(self)
+
+    @property
+    def scaling_settings(self) -> dict[str, Any]:
+        """The settings of scaling that were filled in, by their names in `Configuration`. Without a
+        scale factor, a hot segment is split into two."""
+        factor = {} if self.scaling == "fixed" else {"scale_factor": 2}
+        given = factor | _scaling_of(self)
+        return {"scaling": self.scaling, "min_segments": self.min_segments, **given}
 
 
 @dataclass(frozen=True)
@@ -159,14 +220,13 @@ class ScaleStream:
 @dataclass(frozen=True)
 class UpdateStream:
     """Change the configuration of a stream. Fields left empty or unchanged are not changed; `none`
-    removes a limit of retention.
+    removes a limit.
     """
 
     stream: str = stream_argument()
     scaling: str = argument(
         "Scaling",
-        "fixed: only by hand; event_rate, byte_rate: by load, with the two settings below (stored, "
-        "but nothing scales by load yet).",
+        "fixed: only by hand; event_rate, byte_rate: by load, with the settings below.",
         "unchanged", enum=["unchanged", "fixed", "event_rate", "byte_rate"],
     )  # fmt: skip
     segments: int = argument(
@@ -175,14 +235,10 @@ class UpdateStream:
         "unchanged.",
         0, minimum=0, maximum=10_000,
     )  # fmt: skip
-    target_rate: int = argument(
-        "Target rate", "Events or bytes per second and segment. 0: unchanged.", 0, minimum=0,
-        maximum=MOST_RATE,
-    )  # fmt: skip
-    scale_factor: int = argument(
-        "Scale factor", "The most segments into which one is split. 0: unchanged.", 0, minimum=0,
-        maximum=MOST_SEGMENTS,
-    )  # fmt: skip
+    target_rate: int = _scaling("target_rate")
+    scale_factor: int = _scaling("scale_factor")
+    max_segments: str = _scaling("max_segments")
+    scale_cooldown: str = _scaling("scale_cooldown")
     retain_by_consumption: str = argument(
         "Truncate what is consumed", "Whether to delete what all subscribers have consumed.",
         "unchanged", enum=["unchanged", "yes", "no"],
@@ -219,8 +275,6 @@ class UpdateStream:
         given = {
             "scaling": self.scaling,
             "min_segments": self.segments,
-            "target_rate": self.target_rate,
-            "scale_factor": self.scale_factor,
             "on_missing_key": self.on_missing_key,
             "on_bad_rows": self.on_bad_rows,
         }
@@ -238,7 +292,7 @@ class UpdateStream:
                         f"tags holds {tag!r}, which is not a tag: a tag has no blanks at its "
                         "ends, and - removes all tags only if it is the only entry.",
                     )
-        return changes | _retention_of(self)
+        return changes | _scaling_of(self) | _retention_of(self)
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,9 @@ def _delete(connection: Connection, stream_id: int) -> int:
             moved AS (DELETE FROM capture_queue WHERE stream_id = :s),
             due AS (DELETE FROM retention_queue WHERE stream_id = :s),
             decision AS (DELETE FROM retention_decision WHERE stream_id = :s),
+            scaling AS (DELETE FROM scale_decision WHERE stream_id = :s),
+            evaluation AS (DELETE FROM scale_evaluation WHERE stream_id = :s),
+            hot AS (DELETE FROM hot_key WHERE stream_id = :s),
             columns AS (DELETE FROM stream_schema WHERE stream_id = :s),
             ended AS (
                 UPDATE stream SET state = 'deleted', head = CAST(:empty AS jsonb),

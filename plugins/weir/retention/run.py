@@ -16,13 +16,11 @@ from weir.controller.cuts import load_cuts
 from weir.controller.locks import (
     LockedStream,
     lock_stream_and_groups,
-    not_active,
-    read_stream,
+    why_not_active,
 )
 from weir.controller.retention_queue import due_streams, queueing, take_due
 from weir.controller.truncation import Freed, files_below, lost_to, move_head, warn_of_lost
 from weir.database.connection import Database
-from weir.errors import NotFound
 from weir.model.names import StreamName
 from weir.model.retention_decision import Decision, Limits, Record, Situation, Size, decide
 from weir.model.stream_cut import StreamCut
@@ -54,7 +52,7 @@ def retain(
     reports = []
     active = {stream for _, stream in streams}
     if others := [name for name in names or () if str(name) not in active]:
-        reports = database.transaction(partial(_not_active, names=others))
+        reports = database.transaction(partial(why_not_active, names=others))
     for stream_id, stream in streams:
         one = partial(_retain_one, stream_id=stream_id, dry_run=dry_run, only_due=names is None)
         done, failed = database.one_of_many(f"stream {stream}", partial(database.transaction, one))
@@ -63,18 +61,6 @@ def retain(
         elif done is not None:
             reports.append(done)
     return reports
-
-
-def _not_active(connection: Connection, names: Sequence[StreamName]) -> list[dict[str, Any]]:
-    """Report why there is no decision about these streams: each does not exist, or is sealed."""
-    found = []
-    for name in names:
-        try:
-            error = str(not_active(name, read_stream(connection, name).state))
-        except NotFound as not_found:
-            error = str(not_found)
-        found.append({"stream": str(name), "error": error})
-    return found
 
 
 @dataclass(frozen=True)

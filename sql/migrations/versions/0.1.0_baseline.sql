@@ -33,6 +33,8 @@ CREATE TABLE weir_internal.stream (
     min_segments integer NOT NULL DEFAULT 1 CHECK (min_segments > 0),
     target_rate bigint CHECK (target_rate > 0),
     scale_factor integer CHECK (scale_factor > 1),
+    max_segments integer,
+    scale_cooldown bigint NOT NULL DEFAULT 600 CHECK (scale_cooldown >= 0),
     retain_by_consumption boolean NOT NULL,
     retain_min_age bigint CHECK (retain_min_age > 0),
     retain_max_age bigint,
@@ -50,6 +52,8 @@ CREATE TABLE weir_internal.stream (
     retained_at timestamptz,
     CONSTRAINT stream_fixed_has_no_target CHECK ((scaling = 'fixed') = (target_rate IS NULL)),
     CONSTRAINT stream_target_has_factor CHECK ((target_rate IS NULL) = (scale_factor IS NULL)),
+    CONSTRAINT stream_segments_in_order
+        CHECK (max_segments IS NULL OR (scaling <> 'fixed' AND max_segments >= min_segments)),
     CONSTRAINT stream_sealed_has_clock CHECK (state = 'active' OR sealed_clock IS NOT NULL),
     CONSTRAINT stream_ages_in_order CHECK (retain_max_age >= coalesce(retain_min_age, 1)),
     CONSTRAINT stream_sizes_in_order CHECK (retain_max_bytes >= coalesce(retain_min_bytes, 1))
@@ -78,7 +82,7 @@ CREATE TABLE weir_internal.epoch (
     merges bigint NOT NULL DEFAULT 0,
     sealed_events bigint NOT NULL DEFAULT 0,
     sealed_bytes bigint NOT NULL DEFAULT 0,
-    cause text NOT NULL CHECK (cause IN ('create', 'scale', 'update', 'roll')),
+    cause text NOT NULL CHECK (cause IN ('create', 'scale', 'policy', 'update', 'roll')),
     request_id text NOT NULL,
     reason text NOT NULL DEFAULT '',
     PRIMARY KEY (stream_id, epoch),
@@ -407,6 +411,38 @@ CREATE TABLE weir_internal.job_run (
 ) WITH (fillfactor = 70);
 CREATE INDEX job_run_by_time ON weir_internal.job_run (started_at);
 
+CREATE TABLE weir_internal.scale_decision (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    decided_at timestamptz NOT NULL,
+    epoch integer NOT NULL,
+    action text NOT NULL CHECK (action IN ('split', 'merge', 'none')),
+    rule text NOT NULL,
+    reason text NOT NULL,
+    policy text NOT NULL,
+    commit_interval bigint,
+    loads jsonb NOT NULL,
+    changes jsonb NOT NULL,
+    PRIMARY KEY (stream_id, decided_at)
+);
+
+CREATE TABLE weir_internal.scale_evaluation (
+    stream_id bigint PRIMARY KEY REFERENCES weir_internal.stream,
+    clock bigint NOT NULL,
+    policy text NOT NULL,
+    next_at timestamptz
+);
+
+CREATE TABLE weir_internal.hot_key (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    key_position double precision NOT NULL,
+    routing_key text NOT NULL,
+    share double precision NOT NULL,
+    rate double precision NOT NULL,
+    since timestamptz NOT NULL,
+    seen_at timestamptz NOT NULL,
+    PRIMARY KEY (stream_id, key_position)
+);
+
 ALTER TABLE weir_internal.stream_schema ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.epoch ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.epoch ALTER COLUMN stream_name SET STATISTICS 0;
@@ -419,6 +455,7 @@ ALTER TABLE weir_internal.data_file ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.time_index ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.capture_queue ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_queue ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.reader_group_stream ALTER COLUMN stream_id SET STATISTICS 0;

@@ -102,3 +102,43 @@ ALTER TABLE weir_internal.reader_group_segment
 ALTER TABLE weir_internal.reader_group_pin
     RENAME CONSTRAINT reader_group_pin_check TO reader_group_pin_has_keys;
 ALTER TABLE weir_internal.checkpoint RENAME CONSTRAINT checkpoint_check TO checkpoint_waiting_expires;
+
+-- Scaling by load.
+ALTER TABLE weir_internal.stream ADD COLUMN max_segments integer,
+    ADD COLUMN scale_cooldown bigint NOT NULL DEFAULT 600 CHECK (scale_cooldown >= 0),
+    ADD CONSTRAINT stream_segments_in_order
+        CHECK (max_segments IS NULL OR (scaling <> 'fixed' AND max_segments >= min_segments));
+ALTER TABLE weir_internal.epoch DROP CONSTRAINT epoch_cause_check,
+    ADD CHECK (cause IN ('create', 'scale', 'policy', 'update', 'roll'));
+CREATE TABLE weir_internal.scale_decision (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    decided_at timestamptz NOT NULL,
+    epoch integer NOT NULL,
+    action text NOT NULL CHECK (action IN ('split', 'merge', 'none')),
+    rule text NOT NULL,
+    reason text NOT NULL,
+    policy text NOT NULL,
+    commit_interval bigint,
+    loads jsonb NOT NULL,
+    changes jsonb NOT NULL,
+    PRIMARY KEY (stream_id, decided_at)
+);
+
+CREATE TABLE weir_internal.scale_evaluation (
+    stream_id bigint PRIMARY KEY REFERENCES weir_internal.stream,
+    clock bigint NOT NULL,
+    policy text NOT NULL,
+    next_at timestamptz
+);
+
+CREATE TABLE weir_internal.hot_key (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    key_position double precision NOT NULL,
+    routing_key text NOT NULL,
+    share double precision NOT NULL,
+    rate double precision NOT NULL,
+    since timestamptz NOT NULL,
+    seen_at timestamptz NOT NULL,
+    PRIMARY KEY (stream_id, key_position)
+);
+ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_id SET STATISTICS 0;

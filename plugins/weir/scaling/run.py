@@ -1,0 +1,232 @@
+"""One run of scaling by load: evaluate the streams that moved, and scale those whose segments no
+longer fit their load.
+
+The split points of all streams are found at once, before any stream is locked. Then each stream is
+scaled in a transaction of its own, which does nothing if the stream is no longer in the epoch on
+which the decision was made.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.epochs import active_segments
+from weir.controller.locks import lock_streams, why_not_active
+from weir.controller.scale import scale_in
+from weir.database.connection import Database
+from weir.database.requests import Request
+from weir.model.key_space import KeyRange
+from weir.model.names import StreamName
+from weir.model.scale_decision import Change, ScaleDecision, decide
+from weir.model.segment import Segment
+from weir.model.split_points import Found, HotKey, HotSegment, SplitPoints
+from weir.scaling.evaluate import Evaluated, read_loads, record_nothing, recorded
+
+FindPoints = Callable[[Sequence[HotSegment]], Found]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A stream, what was decided about it, and where its hot segments are split."""
+
+    stream: Evaluated
+    decision: ScaleDecision
+    points: dict[Segment, SplitPoints]
+
+    def without_points(self) -> list[HotSegment]:
+        """Return the segments to be split whose split points are still to be found."""
+        if self.decision.action != "split":
+            return []
+        stream = self.stream
+        return [
+            HotSegment(
+                stream.stream_id, segment, pieces, rate, stream.policy.target_rate or 0,
+                stream.policy.unit, stream.measured_from,
+            )
+            for (segment,), pieces, rate in self.decision.changes
+            if segment not in self.points or len(self.points[segment].points) + 1 != pieces
+        ]  # fmt: skip
+
+    def decided_again(self) -> "_Plan":
+        """Return the plan with as many pieces as the split points allow."""
+        most = {segment: len(one.points) + 1 for segment, one in self.points.items()}
+        return replace(self, decision=decide(self.stream.policy, self.stream.loads, most))
+
+    def ranges(self, change: Change) -> list[KeyRange]:
+        """Return the key ranges of the new segments of a change."""
+        low, high = change.segments[0].key_low, change.segments[-1].key_high
+        inner = self.points[change.segments[0]].points if self.decision.action == "split" else ()
+        bounds = [low, *inner, high]
+        return [KeyRange(a, b) for a, b in pairwise(bounds)]
+
+    def hot_keys(self) -> list[tuple[Segment, HotKey]]:
+        """Return the keys that are too hot for any segment, with the segments they are in now."""
+        return [(segment, key) for segment, one in self.points.items() for key in one.hot_keys]
+
+    def report(self) -> dict[str, Any]:
+        """Return what the report of the run and the record of the decision say."""
+        return {
+            "stream": self.stream.name,
+            "epoch": self.stream.epoch,
+            "action": self.decision.action,
+            "rule": self.decision.rule,
+            "reason": self.decision.reason,
+            "changes": [
+                {
+                    "segments": [segment.name for segment in change.segments],
+                    "rate": change.rate,
+                    "points": [key_range.low for key_range in self.ranges(change)][1:],
+                }
+                for change in self.decision.changes
+            ],
+            "hot_keys": [key.key for _, key in self.hot_keys()],
+        }
+
+
+def scale_by_load(
+    database: Database,
+    find_points: FindPoints,
+    *,
+    names: Sequence[StreamName] | None = None,
+    dry_run: bool = False,
+    request_id: str,
+) -> list[dict[str, Any]]:
+    """Evaluate the streams that scale by load, and scale those that their policies say.
+
+    `find_points`: finds where to split hot segments, of all streams at once; it is not called if
+    none is to be split. `names`: evaluate these streams instead, moved or not; all if it is empty.
+    `dry_run`: change and record nothing. Returns a report for each stream that was decided about
+    otherwise than before (with `names`: for each), or the sentence of its failure, which does not
+    stop the other streams. A stream in `names` that does not exist or is sealed is a failure.
+    """
+    streams = database.transaction(
+        partial(read_loads, names=names or None, everything=names is not None)
+    )
+    reports: list[dict[str, Any]] = []
+    known = {stream.name for stream in streams}
+    if others := [name for name in names or () if str(name) not in known]:
+        reports = database.transaction(partial(why_not_active, names=others))
+    plans, failed = _plan(streams, find_points)
+    reports += [{"stream": name, "error": error} for name, error in failed.items()]
+    changing = [plan for plan in plans if plan.decision.action != "none"]
+    nothing = [plan for plan in plans if plan.decision.action == "none"]
+    said = [p for p in nothing if names is not None or not p.stream.repeats(p.decision)]
+    reports += [plan.report() for plan in said]
+    if dry_run:
+        return reports + [plan.report() for plan in changing]
+    if nothing:
+        pairs = [(plan.stream, plan.decision) for plan in nothing]
+        database.transaction(partial(record_nothing, decided=pairs))
+    for plan in plans:
+        if plan.decision.action == "none" and not plan.hot_keys():
+            continue
+        work = partial(_carry_out, plan=plan, request_id=request_id)
+        what = f"stream {plan.stream.name}"
+        done, error = database.one_of_many(what, partial(database.transaction, work))
+        if error:
+            reports.append({"stream": plan.stream.name, "error": error})
+        elif done is not None and plan in changing:
+            reports.append(done)
+    return reports
+
+
+def _plan(
+    streams: Sequence[Evaluated], find_points: FindPoints
+) -> tuple[list[_Plan], dict[str, str]]:
+    """Return what to do with each stream; and of some, why that could not be found out."""
+    plans = {s.stream_id: _Plan(s, decide(s.policy, s.loads), {}) for s in streams}
+    failed: dict[str, str] = {}
+    # Mostly once. Where the data allows fewer pieces than the rate asks for, other segments of the
+    # stream may be split instead; the pieces of a segment only become fewer, so this ends.
+    while wanted := [hot for plan in plans.values() for hot in plan.without_points()]:
+        found = find_points(wanted)
+        for hot in wanted:
+            if (plan := plans.get(hot.stream_id)) is None:
+                continue
+            if (error := found.failed.get(hot.stream_id)) is not None:
+                failed[plan.stream.name] = error
+                del plans[hot.stream_id]
+                continue
+            key = (hot.stream_id, hot.segment.segment_id)
+            plan.points[hot.segment] = found.points[key]
+        for stream_id in {hot.stream_id for hot in wanted} & plans.keys():
+            plans[stream_id] = plans[stream_id].decided_again()
+    return list(plans.values()), failed
+
+
+_DECISION = text(
+    """WITH hot AS (
+        INSERT INTO hot_key (stream_id, key_position, routing_key, share, rate, since, seen_at)
+        SELECT :s, k.position, k.key, k.share, k.rate, n.now, n.now
+        FROM unnest(CAST(:positions AS double precision[]), CAST(:keys AS text[]),
+            CAST(:shares AS double precision[]), CAST(:rates AS double precision[]))
+            AS k (position, key, share, rate)
+        CROSS JOIN (SELECT clock_timestamp() AS now) n
+        ON CONFLICT (stream_id, key_position) DO UPDATE SET routing_key = excluded.routing_key,
+            share = excluded.share, rate = excluded.rate, seen_at = excluded.seen_at
+    )
+    INSERT INTO scale_decision (stream_id, decided_at, epoch, action, rule, reason, policy,
+        commit_interval, loads, changes)
+    SELECT :s, clock_timestamp(), :epoch, :action, :rule, :reason, :policy, :interval,
+        CAST(:loads AS jsonb), CAST(:changes AS jsonb)
+    WHERE :action <> 'none'"""
+)
+
+
+def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str, Any] | None:
+    """Scale a stream as it was decided, and record the decision and the hot keys.
+
+    Returns the report; with the rule `void`, and nothing done, if the stream has another epoch or
+    another policy by now; None if it was sealed.
+    """
+    seen, decision = plan.stream, plan.decision
+    [stream] = lock_streams(connection, ids=[seen.stream_id])
+    # After a commit whose answer was lost, the same work runs again.
+    request = Request(f"{request_id}@{seen.epoch}", "scale_by_load", seen.name, plan.report())
+    if (before := request.result(connection)) is not None:
+        return before
+    if stream.state != "active":
+        return None
+    if stream.current_epoch != seen.epoch or stream.configuration.scaling_policy != seen.policy:
+        reason = (
+            f"decided in epoch {seen.epoch} by the policy of that time, but the stream is in epoch "
+            f"{stream.current_epoch} or has another policy by now"
+        )
+        return {"stream": seen.name, "action": "none", "rule": "void", "reason": reason}
+    replaced = [segment for change in decision.changes for segment in change.segments]
+    created: list[Segment] = []
+    if decision.action != "none":
+        created = scale_in(
+            connection, stream,
+            [tail.segment for tail in active_segments(connection, stream.stream_id)],
+            [segment.segment_id for segment in replaced],
+            [one for change in decision.changes for one in plan.ranges(change)],
+            cause="policy", reason=decision.reason, request_id=request_id,
+        )  # fmt: skip
+    report = {**plan.report(), "created": [[s.name, s.key_low, s.key_high] for s in created]}
+    loads = [load for load in seen.loads if load.segment in set(replaced)]
+    keys = plan.hot_keys()
+    connection.execute(
+        _DECISION,
+        {
+            "s": stream.stream_id,
+            "epoch": seen.epoch,
+            "action": decision.action,
+            "rule": decision.rule,
+            "reason": decision.reason,
+            "policy": seen.policy_text,
+            "interval": seen.interval,
+            "loads": json.dumps(recorded(loads)),
+            "changes": json.dumps(report["changes"]),
+            "positions": [key.position for _, key in keys],
+            "keys": [key.key for _, key in keys],
+            "shares": [key.share for _, key in keys],
+            "rates": [key.share * seen.rate_of(segment) for segment, key in keys],
+        },
+    )
+    return request.done(connection, report) if created else report

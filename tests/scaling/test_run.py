@@ -1,0 +1,318 @@
+"""Runs of scaling by load: what they change, what they record, and what they leave alone."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from tests.controller.operations import equal_ranges
+from tests.controller.support import Lane, at_once, rows, run, unique
+from tests.scaling.support import active, made, never, pass_time, scaled, write
+from weir.controller.seal import seal_stream
+from weir.controller.update import update_stream
+from weir.database.connection import Database, count_statements
+from weir.model.names import stream_name
+from weir.model.split_points import Found, HotKey, HotSegment, SplitPoints
+from weir.scaling.run import scale_by_load
+
+
+def decisions(lane: Lane) -> list[tuple[str, str]]:
+    """Action and rule of what is recorded, oldest first."""
+    return [
+        (row.action, row.rule)
+        for row in rows(
+            lane.database,
+            "SELECT action, rule FROM scale_decisions WHERE stream = :name ORDER BY decided_at",
+            name=str(lane.name),
+        )
+    ]
+
+
+def epochs(lane: Lane) -> list[str]:
+    """What caused each epoch."""
+    return [row.cause for row in lane.rows("SELECT cause FROM epoch WHERE stream_id = :s "
+                                           "ORDER BY epoch")]  # fmt: skip
+
+
+def test_a_hot_segment_is_split_at_the_points_that_were_found(shared_database: Database) -> None:
+    lane = made(shared_database)
+    write(lane, {"0.0": 35.0})
+    asked: list[HotSegment] = []
+
+    def find(hot: Sequence[HotSegment]) -> Found:
+        asked.extend(hot)
+        return Found({(lane.stream_id, 0): SplitPoints((0.1, 0.3), (0.3, 0.3, 0.4), ())}, {})
+
+    done = scaled(lane, find)
+    [one] = asked
+    assert (one.segment.segment_id, one.pieces, one.target_rate, one.unit) == (0, 3, 10, "events")
+    assert one.rate == pytest.approx(35.0)
+    assert (done["action"], done["rule"]) == ("split", "hot")
+    assert [(low, high) for _, low, high in done["created"]] == [(0, 0.1), (0.1, 0.3), (0.3, 1)]
+    assert active(lane) == ["1.1", "2.1", "3.1"]
+    assert epochs(lane) == ["create", "policy"]
+    [row] = lane.rows("SELECT * FROM scale_decision WHERE stream_id = :s")
+    assert (row.epoch, row.policy) == (0, "event_rate 10 4 1 - 600")
+    assert row.changes == [{"segments": ["0.0"], "rate": pytest.approx(35.0), "points": [0.1, 0.3]}]
+    assert row.loads[0]["rates"] == pytest.approx([35.0] * 4)
+    assert row.commit_interval == pytest.approx(60_000_000, rel=0.01)
+
+
+def test_the_new_segments_are_left_as_they_are_until_the_cool_down_is_over(
+    shared_database: Database,
+) -> None:
+    lane = made(shared_database, scale_cooldown=1500)
+    write(lane, {"0.0": 90.0})
+    assert scaled(lane)["action"] == "split"
+    new = active(lane)
+    write(lane, dict.fromkeys(new, 22.5), minutes=24)
+    assert scaled(lane, never)["rule"] == "too_young"
+    write(lane, dict.fromkeys(new, 22.5), minutes=3)
+    assert scaled(lane)["action"] == "split"
+
+
+def test_cold_neighbours_are_merged_down_to_the_minimum_when_the_load_has_ended(
+    shared_database: Database,
+) -> None:
+    lane = made(shared_database, 8, min_segments=2)
+    write(lane, {f"{i}.0": 8.0 for i in range(8)})
+    counts = []
+    for _ in range(5):
+        pass_time(lane, 3600)
+        scaled(lane, never)
+        counts.append(len(active(lane)))
+    assert counts == [3, 2, 2, 2, 2]
+    assert decisions(lane)[-1] == ("none", "at_minimum")
+
+
+def test_writers_by_the_minute_the_hour_and_the_day_end_with_the_same_segments(
+    shared_database: Database,
+) -> None:
+    found = []
+    for every in (60, 3600, 86400):
+        lane = made(shared_database)
+        counts = []
+        for _ in range(12):
+            # The load of 33 events per second goes to whatever segments there are.
+            shares = {
+                row.name: row.width * 33.0
+                for row in lane.rows(
+                    """SELECT segment_name(segment_id) AS name, key_high - key_low AS width
+                    FROM segment_tail JOIN segment USING (stream_id, segment_id)
+                    WHERE stream_id = :s"""
+                )
+            }
+            write(lane, shares, minutes=max(every // 60 * 3, 12), every=every)
+            pass_time(lane, 30)
+            scaled(lane)
+            counts.append(len(active(lane)))
+        assert counts[-5:] == counts[-5:-4] * 5, "it settles"
+        found.append(counts[-1])
+    assert found == [6, 6, 6]
+
+
+def test_copies_by_a_roll_keep_the_rates_the_cool_down_and_the_cold_of_their_originals(
+    shared_database: Database,
+) -> None:
+    lane = made(shared_database, 2)
+    write(lane, {"0.0": 8.0, "1.0": 2.0})
+    late = lane.opened()
+    lane.scale("0.0", boundaries=[0.25])
+    assert active(lane) == ["2.1", "3.1", "1.0"]
+    write(lane, {"2.1": 2.0, "3.1": 2.0, "1.0": 9.0}, minutes=30)
+    lane.commit(late, {"0.0": 1})
+    assert epochs(lane)[-2:] == ["roll", "roll"]
+    assert active(lane) == ["2.3", "3.3", "1.3"]
+    found = rows(
+        lane.database, "SELECT * FROM segment_rates WHERE stream = :name ORDER BY key_low",
+        name=str(lane.name),
+    )  # fmt: skip
+    assert [row.rate_20_min for row in found] == pytest.approx([2.0, 2.0, 9.0], rel=0.05)
+    pass_time(lane, 1)
+    done = scaled(lane, never)
+    assert (done["action"], done["changes"][0]["segments"]) == ("merge", ["2.3", "3.3"])
+
+
+def test_a_decision_is_void_on_another_epoch(shared_database: Database) -> None:
+    lane = made(shared_database)
+    write(lane, {"0.0": 35.0})
+
+    def meanwhile(hot: Sequence[HotSegment]) -> Found:
+        lane.scale("0.0", parts=2)
+        return equal_ranges(hot)
+
+    done = scaled(lane, meanwhile)
+    assert (done["action"], done["rule"]) == ("none", "void")
+    assert active(lane) == ["1.1", "2.1"]
+    assert decisions(lane) == []
+
+
+def test_a_decision_is_void_under_another_policy(shared_database: Database) -> None:
+    lane = made(shared_database)
+    write(lane, {"0.0": 35.0})
+
+    def meanwhile(hot: Sequence[HotSegment]) -> Found:
+        update(lane, target_rate=1000)
+        return equal_ranges(hot)
+
+    assert scaled(lane, meanwhile)["rule"] == "void"
+    assert active(lane) == ["0.0"]
+
+
+def update(lane: Lane, **changes: Any) -> None:
+    update_stream(lane.database, lane.name, changes, request_id=unique("update"))
+
+
+def test_a_stream_that_is_sealed_meanwhile_is_left(shared_database: Database) -> None:
+    lane = made(shared_database)
+    write(lane, {"0.0": 35.0})
+
+    def meanwhile(hot: Sequence[HotSegment]) -> Found:
+        seal_stream(lane.database, lane.name, request_id=unique("seal"))
+        return equal_ranges(hot)
+
+    assert scale_by_load(
+        lane.database, meanwhile, names=[lane.name], request_id=unique("run")
+    ) == []  # fmt: skip
+    [after] = scale_by_load(lane.database, never, names=[lane.name], request_id=unique("run"))
+    assert "sealed" in after["error"]
+    [missing] = scale_by_load(
+        lane.database, never, names=[stream_name("test/nowhere")], request_id=unique("run")
+    )
+    assert "no stream test/nowhere" in missing["error"]
+
+
+def test_of_two_runs_at_once_one_scales(shared_database: Database) -> None:
+    for _ in range(5):
+        lane = made(shared_database)
+        write(lane, {"0.0": 35.0})
+        done = at_once(lambda lane=lane: scaled(lane), lambda lane=lane: scaled(lane))
+        assert sorted(one["rule"] for one in done) in (["hot", "void"], ["hot", "too_young"])
+        assert epochs(lane) == ["create", "policy"]
+
+
+def test_a_run_that_is_repeated_scales_once(shared_database: Database) -> None:
+    lane = made(shared_database)
+    write(lane, {"0.0": 35.0})
+    assert scaled(lane, request_id="once")["action"] == "split"
+    assert scaled(lane, never, request_id="once")["rule"] == "too_young"
+    assert epochs(lane) == ["create", "policy"]
+
+
+def test_a_stream_that_fails_does_not_stop_the_others(database: Database) -> None:
+    lanes = [made(database) for _ in range(3)]
+    for lane in lanes:
+        write(lane, {"0.0": 35.0})
+    run(
+        database,
+        "INSERT INTO segment (stream_id, segment_id, key_low, key_high) VALUES (:s, :g, 0, 1)",
+        s=lanes[1].stream_id, g=(1 << 32) + 1,
+    )  # fmt: skip
+
+    def find(hot: Sequence[HotSegment]) -> Found:
+        assert len(hot) == 3
+        return Found(
+            {k: v for k, v in equal_ranges(hot).points.items() if k[0] != lanes[2].stream_id},
+            {lanes[2].stream_id: "a file is gone"},
+        )
+
+    done = {one["stream"]: one for one in scale_by_load(database, find, request_id="run")}
+    assert done[str(lanes[0].name)]["action"] == "split"
+    assert "segment_pkey" in done[str(lanes[1].name)]["error"]
+    assert done[str(lanes[2].name)]["error"] == "a file is gone"
+    assert [len(active(lane)) for lane in lanes] == [3, 1, 1]
+
+
+def test_nothing_is_recorded_again_while_the_reason_is_the_same(shared_database: Database) -> None:
+    lane = made(shared_database, 2)
+    scaled(lane, never)
+    scaled(lane, never)
+    assert decisions(lane) == [("none", "no_interval")]
+    write(lane, {"0.0": 8.0, "1.0": 7.0})
+    for _ in range(3):
+        scaled(lane, never)
+        write(lane, {"0.0": 8.0, "1.0": 7.0}, minutes=2)
+    assert decisions(lane) == [("none", "no_interval"), ("none", "steady")]
+
+
+def test_a_run_evaluates_only_streams_whose_decision_may_be_another(database: Database) -> None:
+    lane, still = made(database, 2), made(database, 2)
+    everything: Callable[..., Any] = lambda: scale_by_load(  # noqa: E731
+        database, never, request_id=unique("run")
+    )
+    for one in (lane, still):
+        write(one, {"0.0": 8.0, "1.0": 7.0})
+    assert {one["rule"] for one in everything()} == {"steady"}
+    counted = count_statements(database)
+    assert everything() == []
+    assert len(counted) == 1, "nothing has moved"
+    del counted[:]
+    write(lane, {"0.0": 8.0, "1.0": 7.0}, minutes=1)
+    del counted[:]
+    assert everything() == []
+    assert len(counted) == 2, "lane has moved"
+    update(still, target_rate=17)
+    assert [one["rule"] for one in everything()] == ["merge_too_hot"]
+    # Time alone: the load of both has ended after two intervals, and then nothing more can change.
+    for one in (lane, still):
+        pass_time(one, 3600)
+    assert {one["action"] for one in everything()} == {"merge"}
+    for one in (lane, still):
+        pass_time(one, 3600)
+    assert {one["rule"] for one in everything()} == {"at_minimum"}
+    for one in (lane, still):
+        pass_time(one, 10**6)
+    del counted[:]
+    assert everything() == []
+    assert len(counted) == 1
+
+
+def test_a_dry_run_says_what_a_run_would_do_and_changes_nothing(shared_database: Database) -> None:
+    lane = made(shared_database)
+    write(lane, {"0.0": 35.0})
+    dry = scaled(lane, dry_run=True)
+    assert (dry["action"], len(dry["changes"][0]["points"])) == ("split", 2)
+    assert (active(lane), decisions(lane)) == (["0.0"], [])
+    assert scaled(lane).items() >= dry.items()
+
+
+def test_a_key_that_fills_a_segment_is_named_and_the_segment_is_not_split_for_ever(
+    shared_database: Database,
+) -> None:
+    lane = made(shared_database, 4)
+
+    def one_key(hot: Sequence[HotSegment]) -> Found:
+        whole = SplitPoints((), (), (HotKey("AA", 0.1, 1.0),))
+        return Found({(one.stream_id, one.segment.segment_id): whole for one in hot}, {})
+
+    for _ in range(2):
+        write(lane, {"0.0": 90.0, "1.0": 8.0, "2.0": 8.0, "3.0": 8.0})
+        assert scaled(lane, one_key)["rule"] == "one_key"
+    keys = "SELECT * FROM hot_keys WHERE stream = :name"
+    [key] = rows(lane.database, keys, name=str(lane.name))
+    assert (key.routing_key, key.segment, key.share) == ("AA", "0.0", 1.0)
+    assert key.rate == pytest.approx(90.0)
+    assert key.since < key.seen_at
+    # The rest is merged beside it, and the key is forgotten once its segment is no longer hot.
+    write(lane, {"0.0": 90.0, "1.0": 8.0, "2.0": 1.0, "3.0": 1.0})
+    assert scaled(lane, one_key)["changes"][0]["segments"] == ["2.0", "3.0"]
+    write(lane, {"0.0": 8.0, "1.0": 8.0, "4.1": 8.0})
+    scaled(lane, never)
+    assert rows(lane.database, keys, name=str(lane.name)) == []
+
+
+def test_a_run_takes_as_many_statements_for_many_streams_as_for_few(database: Database) -> None:
+    counts = []
+    for more in (2, 20):
+        for _ in range(more):
+            write(made(database, 2), {"0.0": 8.0, "1.0": 8.0}, minutes=3)
+        counted = count_statements(database)
+        scale_by_load(database, never, request_id=unique("run"))
+        counts.append(len(counted))
+    assert counts == [2, 2]
+    hot = made(database, 5, max_segments=None)
+    write(hot, {f"{i}.0": 35.0 for i in range(5)}, minutes=30)
+    counted = count_statements(database)
+    scale_by_load(database, equal_ranges, request_id=unique("run"))
+    assert len(active(hot)) == 15
+    assert len(counted) <= 9, counted
