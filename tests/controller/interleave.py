@@ -162,11 +162,12 @@ _OWN = set(
 )
 _TIMES = set(
     """created_at opened_at lease_until ended_at dead_at finished_at retained_at published_at
-    decided_at recorded_at""".split()
+    decided_at recorded_at since seen_at loads commit_interval""".split()
 )
 _CLOCKS = set("clock last_clock sealed_clock created_at".split())
 _TABLES = """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
-    time_index reader_group_segment reader_group_stream stream_cut retention_decision""".split()
+    time_index reader_group_segment reader_group_stream stream_cut retention_decision
+    scale_decision hot_key""".split()
 # Of groups, whose names are others in each scene: only how many.
 _NAMES = {"held_by", "truncated_past", "timed_out"}
 

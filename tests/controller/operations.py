@@ -100,12 +100,13 @@ def equal_ranges(hot: Sequence[HotSegment]) -> Found:
 
 
 def scaling_by_load(lane: Lane) -> Operation:
-    """A run of scaling for one stream, the same each time; the rule and the new segments."""
+    """A run of scaling for one stream, the same each time; whether it failed, the rule and the new
+    segments."""
     request = unique("run")
 
     def run(database: Database) -> Any:
         reports = scale_by_load(database, equal_ranges, names=[lane.name], request_id=request)
-        return [(r.get("error"), r.get("rule"), r.get("created")) for r in reports]
+        return [("error" in r, r.get("rule"), r.get("created")) for r in reports]
 
     return run
 

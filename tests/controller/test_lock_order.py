@@ -17,11 +17,14 @@ from sqlalchemy import event
 import weir.controller
 import weir.reader_groups
 import weir.retention
+import weir.scaling
 from tests.conftest import TestDatabase
+from tests.controller.operations import equal_ranges
 from tests.controller.statements import LOCK, WRITE, functions, inlined
 from tests.controller.support import FIELDS, Lane, rows, staged
 from tests.crash.jobs import execute
 from tests.reader_groups.support import LEASE, Group, budget
+from tests.scaling.support import made, write
 from weir.controller import (
     attempts,
     commit,
@@ -55,6 +58,7 @@ from weir.reader_groups.pins import Pin
 from weir.recovery import recover
 from weir.retention import capture, delete_stream, manual_truncation, prune, release
 from weir.retention import run as retention_run
+from weir.scaling import run as scaling_run
 from weir.warehouse import garbage, ownership
 
 ORDER = ("stream", "reader_group", "reader")
@@ -64,7 +68,7 @@ BY_ID = {"stream": "ORDER BY stream_id", "reader_group": "ORDER BY group_id"}
 OWNER = {
     **dict.fromkeys(
         """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
-        time_index stream_cut retention_decision""".split(),
+        time_index stream_cut retention_decision scale_decision hot_key""".split(),
         "stream",
     ),
     **dict.fromkeys(
@@ -75,7 +79,7 @@ OWNER = {
     # To the two lists of what is to be looked at rows are only added, by whoever knows.
     **dict.fromkeys(
         """garbage request job_run installation alembic_version capture_queue
-        retention_queue""".split(),
+        retention_queue scale_evaluation""".split(),
         "",
     ),
 }
@@ -85,6 +89,7 @@ EXCEPTIONS = {
     "streams.create_stream": "nobody else sees the rows yet; the unique name decides",
     "groups.create_reader_group": "the same, and its streams are locked",
     "capture.capture": "adds what it read in the same statement, and that stays true",
+    "run.scale_by_load": "decisions to do nothing, which say on what they rest",
     "periodic_checkpoints.forget_old": "those that a newer one follows; a reset to them fails",
     "batch_history.prune_batches": "they are over, and nobody changes or waits for them",
     "transactions.ping": "one row, as long as this attempt holds it; it asks for no other lock",
@@ -160,7 +165,7 @@ def called(operation: Callable[..., Any]) -> str:
 def operations() -> set[str]:
     """All that takes a database, or is given a connection by jobs that renew leases."""
     modules = [garbage, ownership, recover]
-    for package in (weir.controller, weir.reader_groups, weir.retention):
+    for package in (weir.controller, weir.reader_groups, weir.retention, weir.scaling):
         names = [found.name for found in pkgutil.iter_modules(package.__path__)]
         modules += [importlib.import_module(f"{package.__name__}.{name}") for name in names]
     renewals = (transactions.ping, transactions.ping_all, readers.renew)
@@ -227,6 +232,9 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(release.read_alerts, [str(lane.name)])
     watch(capture.capture)
     watch(queries.closed_cut_at, lane.name, datetime.now(UTC))
+    write(made(database, 2), {"0.0": 90.0, "1.0": 8.0})
+    watch(scaling_run.scale_by_load, equal_ranges, request_id="run")
+    watch(scaling_run.scale_by_load, equal_ranges, request_id="again")
     watch(retention_run.retain)
     watch(retention_run.retain, [])
     tail = ", ".join(f"{s}={n}" for s, n in lane.tail().items())

@@ -16,6 +16,7 @@ from tests.controller.operations import (
     deleting,
     retaining,
     scaling,
+    scaling_by_load,
     sealing,
     truncating,
     updating,
@@ -23,6 +24,7 @@ from tests.controller.operations import (
 from tests.controller.support import FIELDS, Lane, database_for_many, rows, run, staged, unique
 from tests.crash.fault_points import Scene, kill_at, kill_everywhere, moments_of
 from tests.reader_groups.support import Group
+from tests.scaling.support import by_rate, write
 from weir.controller.staged import announce
 from weir.controller.transactions import abort, expire
 from weir.database.connection import Database
@@ -158,6 +160,18 @@ def release_by_hand(lane: Lane) -> Scene:
     )
 
 
+def split_what_is_hot(lane: Lane) -> Scene:
+    by_rate(lane)
+    write(lane, {"0.0": 25.0, "1.0": 5.0})
+    return Scene([lane.name], scaling_by_load(lane))
+
+
+def merge_what_is_cold(lane: Lane) -> Scene:
+    by_rate(lane)
+    write(lane, {"0.0": 1.0, "1.0": 1.0})
+    return Scene([lane.name], scaling_by_load(lane))
+
+
 SCENES = [
     create,
     begin,
@@ -173,14 +187,16 @@ SCENES = [
     seal,
     seal_with_an_append_that_waits,
     delete,
+    split_what_is_hot,
+    merge_what_is_cold,
     retain_what_is_consumed,
     capture_what_moved,
     prune_what_is_truncated,
     release_by_hand,
 ]
 
-# The second run of retention records that there is nothing more.
-AGAIN_IS_MORE = (begin, retain_what_is_consumed)
+# The second run of retention, or of scaling by load, records that there is nothing more.
+AGAIN_IS_MORE = (begin, split_what_is_hot, merge_what_is_cold, retain_what_is_consumed)
 
 
 @pytest.mark.random

@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.controller.operations import equal_ranges
 from tests.controller.support import Lane, run, unique
+from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.names import StreamName
 from weir.model.segment import parse_segment_name
@@ -17,6 +18,11 @@ BY_RATE: dict[str, Any] = {"scaling": "event_rate", "target_rate": 10, "scale_fa
 def made(database: Database, segments: int = 1, **more: Any) -> Lane:
     """A stream that scales by load, to 10 events per second and segment."""
     return Lane.made(database, segments=segments, **{**BY_RATE, **more})
+
+
+def by_rate(lane: Lane, **more: Any) -> None:
+    """Let a stream scale by load, like the one that `made` returns."""
+    update_stream(lane.database, lane.name, {**BY_RATE, **more}, request_id=unique("update"))
 
 
 def pass_time(lane: Lane, seconds: float) -> None:

@@ -46,7 +46,9 @@ _RECORD = text(
         JOIN stream s ON s.stream_id = u.stream_id AND s.state = 'active'
     ), evaluated AS (
         INSERT INTO scale_evaluation (stream_id, clock, policy, next_at)
-        SELECT stream_id, clock, policy, clock_time(next_at) FROM given ORDER BY stream_id
+        SELECT stream_id, clock, policy,
+               CAST('epoch' AS timestamptz) + next_at * interval '1 microsecond'
+        FROM given ORDER BY stream_id
         ON CONFLICT (stream_id) DO UPDATE SET clock = excluded.clock, policy = excluded.policy,
             next_at = excluded.next_at
     ), cooled AS (

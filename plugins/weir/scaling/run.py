@@ -79,7 +79,7 @@ class _Plan:
             "changes": [
                 {
                     "segments": [segment.name for segment in change.segments],
-                    "rate": change.rate,
+                    "rate": round(change.rate, 6),
                     "points": [key_range.low for key_range in self.ranges(change)][1:],
                 }
                 for change in self.decision.changes
