@@ -1,13 +1,5 @@
 -- Scaling by load. The rates are those of weir.model.segment_rates, here for all segments of a stream in one
 -- statement and for people who have only SQL; a test compares the two. Times are clocks, in microseconds.
-CREATE OR REPLACE FUNCTION weir_internal.scaling_policy(in_stream weir_internal.stream) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$
-    SELECT concat_ws(' ', in_stream.scaling, coalesce(in_stream.target_rate::text, '-'),
-                     coalesce(in_stream.scale_factor::text, '-'), in_stream.min_segments,
-                     coalesce(in_stream.max_segments::text, '-'), in_stream.scale_cooldown)
-$$;
-COMMENT ON FUNCTION weir_internal.scaling_policy(weir_internal.stream) IS 'The scaling policy of a stream as text, to be compared.';
 
 -- The median of the gaps in which the moments 1, 2, 4 ... minutes before the last commit lie: a few probes of an
 -- index, however many commits there are.

@@ -19,6 +19,9 @@ CREATE TABLE weir_internal.stream (
     scale_factor integer CHECK (scale_factor > 1),
     max_segments integer,
     scale_cooldown bigint NOT NULL DEFAULT 600 CHECK (scale_cooldown >= 0),
+    scaling_policy text NOT NULL GENERATED ALWAYS AS (
+        scaling || ' ' || coalesce(target_rate::text, '-') || ' ' || coalesce(scale_factor::text, '-') || ' '
+        || min_segments::text || ' ' || coalesce(max_segments::text, '-') || ' ' || scale_cooldown::text) STORED,
     retain_by_consumption boolean NOT NULL,
     retain_min_age bigint CHECK (retain_min_age > 0),
     retain_max_age bigint,
@@ -67,6 +70,7 @@ COMMENT ON COLUMN weir_internal.stream.target_rate IS 'Events or bytes per secon
 COMMENT ON COLUMN weir_internal.stream.scale_factor IS 'Into how many segments one is split at most; null when fixed.';
 COMMENT ON COLUMN weir_internal.stream.max_segments IS 'A scale may not leave more active segments. Null: no such limit.';
 COMMENT ON COLUMN weir_internal.stream.scale_cooldown IS 'Seconds for which scaling by load leaves a new segment as it is.';
+COMMENT ON COLUMN weir_internal.stream.scaling_policy IS 'The scaling policy in one text, to be compared: kind, target rate, scale factor, minimum, maximum (- for none), cool-down.';
 COMMENT ON COLUMN weir_internal.stream.retain_by_consumption IS 'Whether retention truncates what all subscribers have released.';
 COMMENT ON COLUMN weir_internal.stream.retain_min_age IS 'Seconds; retention keeps younger events, even if all subscribers have released them. Null: no such limit.';
 COMMENT ON COLUMN weir_internal.stream.retain_max_age IS 'Seconds; retention truncates older events, even if a subscriber has not released them. Null: no such limit.';

@@ -19,13 +19,13 @@ from weir.model.segment import Segment
 from weir.model.segment_rates import QUIET, SECOND, Rates
 
 _DUE = """s.scaling <> 'fixed' AND (e.stream_id IS NULL OR e.clock <> s.last_clock
-        OR e.policy <> scaling_policy(s) OR e.next_at <= clock_timestamp())"""
+        OR e.policy <> s.scaling_policy OR e.next_at <= clock_timestamp())"""
 _NAMED = "(s.stream_name = ANY(CAST(:names AS text[])))"
 _ALL = "s.scaling <> 'fixed'"
 _READ = """WITH due AS MATERIALIZED (
         SELECT s.stream_id, s.stream_name, s.scaling, s.target_rate, s.scale_factor,
                s.min_segments, s.max_segments, s.scale_cooldown, s.current_epoch, s.last_clock,
-               scaling_policy(s) AS policy, n.now
+               s.scaling_policy AS policy, n.now
         FROM stream s CROSS JOIN (SELECT time_clock(clock_timestamp()) AS now) n
         LEFT JOIN scale_evaluation e USING (stream_id)
         WHERE s.state = 'active' AND {chosen}

@@ -35,6 +35,9 @@ CREATE TABLE weir_internal.stream (
     scale_factor integer CHECK (scale_factor > 1),
     max_segments integer,
     scale_cooldown bigint NOT NULL DEFAULT 600 CHECK (scale_cooldown >= 0),
+    scaling_policy text NOT NULL GENERATED ALWAYS AS (
+        scaling || ' ' || coalesce(target_rate::text, '-') || ' ' || coalesce(scale_factor::text, '-') || ' '
+        || min_segments::text || ' ' || coalesce(max_segments::text, '-') || ' ' || scale_cooldown::text) STORED,
     retain_by_consumption boolean NOT NULL,
     retain_min_age bigint CHECK (retain_min_age > 0),
     retain_max_age bigint,

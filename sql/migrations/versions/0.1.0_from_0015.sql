@@ -108,6 +108,9 @@ ALTER TABLE weir_internal.stream ADD COLUMN max_segments integer,
     ADD COLUMN scale_cooldown bigint NOT NULL DEFAULT 600 CHECK (scale_cooldown >= 0),
     ADD CONSTRAINT stream_segments_in_order
         CHECK (max_segments IS NULL OR (scaling <> 'fixed' AND max_segments >= min_segments));
+ALTER TABLE weir_internal.stream ADD COLUMN scaling_policy text NOT NULL GENERATED ALWAYS AS (
+        scaling || ' ' || coalesce(target_rate::text, '-') || ' ' || coalesce(scale_factor::text, '-') || ' '
+        || min_segments::text || ' ' || coalesce(max_segments::text, '-') || ' ' || scale_cooldown::text) STORED;
 ALTER TABLE weir_internal.epoch DROP CONSTRAINT epoch_cause_check,
     ADD CHECK (cause IN ('create', 'scale', 'policy', 'update', 'roll'));
 CREATE TABLE weir_internal.scale_decision (
