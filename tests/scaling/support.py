@@ -88,15 +88,3 @@ def scaled(
         request_id=request_id or unique("run"),
     )  # fmt: skip
     return report
-
-
-def active(lane: Lane) -> list[str]:
-    """The names of the active segments, by key."""
-    return [
-        row.name
-        for row in lane.rows(
-            """SELECT segment_name(segment_id) AS name
-            FROM segment_tail JOIN segment USING (stream_id, segment_id)
-            WHERE stream_id = :s ORDER BY key_low"""
-        )
-    ]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.controller.operations import equal_ranges
 from tests.controller.support import Lane, at_once, rows, run, unique
-from tests.scaling.support import active, made, never, pass_time, scaled, write
+from tests.scaling.support import made, never, pass_time, scaled, write
 from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database, count_statements
@@ -49,7 +49,7 @@ def test_a_hot_segment_is_split_at_the_points_that_were_found(shared_database: D
     assert one.rate == pytest.approx(35.0)
     assert (done["action"], done["rule"]) == ("split", "hot")
     assert [(low, high) for _, low, high in done["created"]] == [(0, 0.1), (0.1, 0.3), (0.3, 1)]
-    assert active(lane) == ["1.1", "2.1", "3.1"]
+    assert lane.active() == ["1.1", "2.1", "3.1"]
     assert epochs(lane) == ["create", "policy"]
     [row] = lane.rows("SELECT * FROM scale_decision WHERE stream_id = :s")
     assert (row.epoch, row.policy) == (0, "event_rate 10 4 1 - 600")
@@ -64,7 +64,7 @@ def test_the_new_segments_are_left_as_they_are_until_the_cool_down_is_over(
     lane = made(shared_database, scale_cooldown=1500)
     write(lane, {"0.0": 90.0})
     assert scaled(lane)["action"] == "split"
-    new = active(lane)
+    new = lane.active()
     write(lane, dict.fromkeys(new, 22.5), minutes=24)
     assert scaled(lane, never)["rule"] == "too_young"
     write(lane, dict.fromkeys(new, 22.5), minutes=3)
@@ -80,7 +80,7 @@ def test_cold_neighbours_are_merged_down_to_the_minimum_when_the_load_has_ended(
     for _ in range(5):
         pass_time(lane, 3600)
         scaled(lane, never)
-        counts.append(len(active(lane)))
+        counts.append(len(lane.active()))
     assert counts == [3, 2, 2, 2, 2]
     assert decisions(lane)[-1] == ("none", "at_minimum")
 
@@ -105,7 +105,7 @@ def test_writers_by_the_minute_the_hour_and_the_day_end_with_the_same_segments(
             write(lane, shares, minutes=max(every // 60 * 3, 12), every=every)
             pass_time(lane, 30)
             scaled(lane)
-            counts.append(len(active(lane)))
+            counts.append(len(lane.active()))
         assert counts[-5:] == counts[-5:-4] * 5, "it settles"
         found.append(counts[-1])
     assert found == [6, 6, 6]
@@ -118,11 +118,11 @@ def test_copies_by_a_roll_keep_the_rates_the_cool_down_and_the_cold_of_their_ori
     write(lane, {"0.0": 8.0, "1.0": 2.0})
     late = lane.opened()
     lane.scale("0.0", boundaries=[0.25])
-    assert active(lane) == ["2.1", "3.1", "1.0"]
+    assert lane.active() == ["2.1", "3.1", "1.0"]
     write(lane, {"2.1": 2.0, "3.1": 2.0, "1.0": 9.0}, minutes=30)
     lane.commit(late, {"0.0": 1})
     assert epochs(lane)[-2:] == ["roll", "roll"]
-    assert active(lane) == ["2.3", "3.3", "1.3"]
+    assert lane.active() == ["2.3", "3.3", "1.3"]
     found = rows(
         lane.database, "SELECT * FROM segment_rates WHERE stream = :name ORDER BY key_low",
         name=str(lane.name),
@@ -143,7 +143,7 @@ def test_a_decision_is_void_on_another_epoch(shared_database: Database) -> None:
 
     done = scaled(lane, meanwhile)
     assert (done["action"], done["rule"]) == ("none", "void")
-    assert active(lane) == ["1.1", "2.1"]
+    assert lane.active() == ["1.1", "2.1"]
     assert decisions(lane) == []
 
 
@@ -156,7 +156,7 @@ def test_a_decision_is_void_under_another_policy(shared_database: Database) -> N
         return equal_ranges(hot)
 
     assert scaled(lane, meanwhile)["rule"] == "void"
-    assert active(lane) == ["0.0"]
+    assert lane.active() == ["0.0"]
 
 
 def update(lane: Lane, **changes: Any) -> None:
@@ -220,7 +220,7 @@ def test_a_stream_that_fails_does_not_stop_the_others(database: Database) -> Non
     assert done[str(lanes[0].name)]["action"] == "split"
     assert "segment_pkey" in done[str(lanes[1].name)]["error"]
     assert done[str(lanes[2].name)]["error"] == "a file is gone"
-    assert [len(active(lane)) for lane in lanes] == [3, 1, 1]
+    assert [len(lane.active()) for lane in lanes] == [3, 1, 1]
 
 
 def test_nothing_is_recorded_again_while_the_reason_is_the_same(shared_database: Database) -> None:
@@ -272,7 +272,7 @@ def test_a_dry_run_says_what_a_run_would_do_and_changes_nothing(shared_database:
     write(lane, {"0.0": 35.0})
     dry = scaled(lane, dry_run=True)
     assert (dry["action"], len(dry["changes"][0]["points"])) == ("split", 2)
-    assert (active(lane), decisions(lane)) == (["0.0"], [])
+    assert (lane.active(), decisions(lane)) == (["0.0"], [])
     assert scaled(lane).items() >= dry.items()
 
 
@@ -314,5 +314,5 @@ def test_a_run_takes_as_many_statements_for_many_streams_as_for_few(database: Da
     write(hot, {f"{i}.0": 35.0 for i in range(5)}, minutes=30)
     counted = count_statements(database)
     scale_by_load(database, equal_ranges, request_id=unique("run"))
-    assert len(active(hot)) == 15
+    assert len(hot.active()) == 15
     assert len(counted) <= 9, counted
