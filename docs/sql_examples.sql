@@ -188,6 +188,22 @@ SELECT checkpoint, batch_id, reader_id, events, lapsed FROM weir.checkpoint_bloc
 
 SELECT reader_group, batch_id, output, path FROM weir.parquet_outputs ORDER BY batch_id;
 
+-- # How is the load spread over the segments of a stream, and what would weir_scale do?
+
+SELECT segment, rate_2_min, rate_5_min, rate_10_min, rate_20_min, commit_interval
+FROM weir.segment_rates WHERE stream = 'nyc/positions' ORDER BY key_low;
+
+SELECT * FROM weir.scale_dry_run('nyc/positions');
+
+SELECT * FROM weir.why_scale('nyc/positions');
+
+-- What was decided, and which keys alone have too much?
+
+SELECT decided_at, action, rule, reason FROM weir.scale_decisions
+WHERE stream = 'nyc/positions' ORDER BY decided_at DESC LIMIT 5;
+
+SELECT routing_key, segment, share, rate, since FROM weir.hot_keys WHERE stream = 'nyc/positions';
+
 -- # Who holds retention back?
 
 SELECT reader_group, truncation_cut,

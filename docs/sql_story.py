@@ -1,10 +1,12 @@
 """A small story for the example queries: some months of flights, and those who read them.
 
-Everything is done by the library as jobs do it, only the files are invented: what the queries show
-is in Postgres.
+Everything is done by the library as jobs do it. Only the files are invented, and the hours in which
+a second stream was written: what the queries show is in Postgres.
 """
 
 from collections.abc import Mapping
+
+from sqlalchemy import Connection, text
 
 from weir.controller.commit import commit
 from weir.controller.scale import scale
@@ -24,6 +26,7 @@ from weir.retention.capture import capture
 from weir.retention.run import retain
 
 FLIGHTS = stream_name("nyc/flights")
+POSITIONS = stream_name("nyc/positions")
 FIELDS = [
     {"name": "carrier", "type": "string", "nullable": True, "metadata": {}},
     {"name": "dep_delay", "type": "double", "nullable": True, "metadata": {}},
@@ -81,6 +84,41 @@ def tell(database: Database) -> None:
     checkpoint(
         database, "delays", name="spring", barrier=True, request_id="weir_checkpoint/2/checkpoint"
     )
+
+    _report_positions(database)
+
+
+def _report_positions(database: Database) -> None:
+    """Aeroplanes have reported where they are for three hours: a stream that scales by load."""
+    create_stream(
+        database, POSITIONS, routing_key="tailnum", segments=3, scaling="event_rate",
+        target_rate=10, scale_factor=4, min_segments=2, request_id="weir_create_stream/2/create",
+    )  # fmt: skip
+
+    def report(connection: Connection) -> None:
+        given = {"scope": POSITIONS.scope, "name": POSITIONS.name}
+        connection.execute(
+            text(
+                """INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte,
+                                           bytes, clock, transaction_number)
+                SELECT s.stream_id, r.segment_id, k, r.rate * 600, k, 1,
+                       s.last_clock - (18 - k) * CAST(600000000 AS bigint), k
+                FROM stream s, (VALUES (0, 25), (1, 2), (2, 1)) r (segment_id, rate),
+                     generate_series(1, 18) k
+                WHERE s.scope = :scope AND s.name = :name"""
+            ),
+            given,
+        )
+        connection.execute(
+            text(
+                """UPDATE epoch e SET created_at = e.created_at - CAST(10800000000 AS bigint)
+                FROM stream s WHERE s.stream_id = e.stream_id AND s.scope = :scope
+                  AND s.name = :name"""
+            ),
+            given,
+        )
+
+    database.transaction(report)
 
 
 def _append(database: Database, month: str, written: Mapping[str, int]) -> None:

@@ -131,27 +131,28 @@ AS $$
                 WHEN v.cold THEN 'cold' WHEN v.later THEN 'too young' ELSE 'steady' END,
            CASE WHEN s.scaling = 'fixed' THEN 'the stream does not scale by load'
                 WHEN v.rates IS NULL THEN 'the stream has fewer than two commits, so its interval is not known'
-           ELSE format(
-               'it gets %s %s per second over %s, %s over %s, %s over %s and %s over %s; it is split above %s, '
-               '%s or %s over the first three, and may be merged with cold neighbours below %s over the last and '
-               'below %s over the others',
-               round(v.rates[1]::numeric, 2), CASE s.scaling WHEN 'byte_rate' THEN 'bytes' ELSE 'events' END,
-               v.windows[1] * interval '1 microsecond', round(v.rates[2]::numeric, 2),
-               v.windows[2] * interval '1 microsecond', round(v.rates[3]::numeric, 2),
-               v.windows[3] * interval '1 microsecond', round(v.rates[4]::numeric, 2),
-               v.windows[4] * interval '1 microsecond', 5 * s.target_rate, 2 * s.target_rate,
-               s.target_rate, 0.5 * s.target_rate, s.target_rate)
-               || CASE WHEN v.later THEN format('; its age of %s is less than the cool-down or a window',
-                                                v.age * interval '1 microsecond') ELSE '' END
-               || CASE WHEN v.cold THEN format('; neighbours are merged if they have at most %s together, and '
-                                               'at least %s segments are left', 0.5 * s.target_rate,
-                                               s.min_segments) ELSE '' END
-               || CASE WHEN v.split_rate IS NOT NULL AND v.pieces = 1
-                       THEN '; it has one position of the key space, which can''t be split'
-                       WHEN v.split_rate IS NOT NULL AND s.max_segments IS NOT NULL
-                       THEN format('; at most %s segments are allowed', s.max_segments) ELSE '' END
+           ELSE format('it gets %s (%s per second); it is split above %s, and cold below %s over %s', w.rates,
+                       CASE s.scaling WHEN 'byte_rate' THEN 'bytes' ELSE 'events' END, w.limits,
+                       0.5 * s.target_rate, v.windows[4] * interval '1 microsecond')
+                || CASE WHEN v.split_rate IS NOT NULL AND v.pieces = 1
+                        THEN '; it has one position of the key space, which can''t be split'
+                        WHEN v.split_rate IS NOT NULL THEN format('; it is to be split into %s', v.pieces)
+                            || coalesce(', as far as the maximum of ' || s.max_segments || ' segments allows', '')
+                        WHEN v.cold THEN format('; it is merged with cold neighbours if they have at most %s '
+                            'together, and at least %s segments are left', 0.5 * s.target_rate, s.min_segments)
+                        WHEN v.later THEN format('; it is only %s old, less than the cool-down or a window',
+                                                 v.age * interval '1 microsecond')
+                        ELSE '' END
            END
     FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.segment_verdicts(s.stream_id) v
+    CROSS JOIN LATERAL (  -- windows of the same length are one
+        SELECT string_agg(format('%s over %s', g.rate, g.length), ', ' ORDER BY g.length) AS rates,
+               string_agg(format('%s over %s', g.most * s.target_rate, g.length), ' or ' ORDER BY g.length)
+                   FILTER (WHERE g.most IS NOT NULL) AS limits
+        FROM (SELECT u.length * interval '1 microsecond' AS length, max(round(u.rate::numeric, 2)) AS rate,
+                     min(u.most) AS most
+              FROM unnest(v.windows, v.rates, ARRAY[5, 2, 1]) AS u (length, rate, most)
+              GROUP BY u.length) g) w
     WHERE s.stream_id = weir_internal.stream_id(stream) AND s.state = 'active'
     ORDER BY v.key_low
 $$;
