@@ -95,7 +95,9 @@ def split_points(
     total = sum(weights)
     most = total * (1 / pieces if target is None else target)
     hot = [part.key is not None and part.weight > most for part in parts]
-    count = min(pieces, len(parts), max(2, _needed(weights, hot, most)))
+    count = min(pieces, len(parts))
+    if any(hot):
+        count = min(count, max(2, _needed(weights, hot, most)))
     bounds = _balanced(weights, count)
     points = tuple(
         # A hot key ends one step after its position; other loads reach up to the next one.

@@ -1,17 +1,14 @@
 """Read a stream natively: Spark scans exactly the files that the metadata names.
 
-`_segment`, `_offset` and `_clock` are computed from constants per file. The names of a file's
-folders, which Spark reads as partition columns, index arrays in the plan. There is no join, no
-shuffle, and no sort except for the order that was asked for.
+`_segment`, `_offset` and `_clock` are computed from constants per file (`weir.spark.data_files`).
+There is no join, no shuffle, and no sort except for the order that was asked for.
 """
 
-import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from weir.controller.read_plan import FileSlice, plan_of_stream
 from weir.database.connection import Database
@@ -19,19 +16,13 @@ from weir.errors import InvalidInput
 from weir.model.names import StreamName
 from weir.model.schema import Field, without_metadata
 from weir.settings import Settings
-from weir.spark.frames import exact, one_after_another, quoted
-from weir.spark.routing import SEGMENT, SEQ, TASK, constant_array
-from weir.spark.session import COMPLETE, moved, private_session
-from weir.warehouse.paths import spark_path
+from weir.spark.data_files import FileConstants, scan_files
+from weir.spark.frames import one_after_another, quoted
+from weir.spark.routing import SEQ
+from weir.spark.session import moved, private_session
 
 ORDERS = ("segment", "stream", "none")
 PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
-TRANSACTION, ATTEMPT = "_weir_tx", "_weir_attempt"
-# In a file's name: the number of the file among those of one task and segment.
-_PIECE = r"\.c(\d+)\."
-_FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*{_PIECE}")
-_FEW, _PLACES_EACH = 1000, 8  # the largest array by transaction, in total and for each transaction
-_MOST_RUNS = 256
 _TASKS_PER_CORE = 4  # reading tasks that an ordered read is divided into
 
 
@@ -83,8 +74,7 @@ def frame_of(
     )
 
     def scan(part: Sequence[FileSlice], sort_by: Callable[..., list[Column]] | None) -> DataFrame:
-        base = spark_path(warehouse, str(stream_id))
-        return moved(_scan(resolving, base, warehouse, part, schema, sort_by), spark)
+        return moved(_scan(resolving, warehouse, stream_id, part, schema, sort_by), spark)
 
     if order == "none":
         return scan(slices, None)
@@ -99,26 +89,15 @@ def frame_of(
 
 def _scan(
     resolving: SparkSession,
-    base: str,
     warehouse: str,
+    stream_id: int,
     slices: Sequence[FileSlice],
     schema: StructType,
     sort_by: Callable[..., list[Column]] | None,
 ) -> DataFrame:
     """Return the rows of one native scan. With `sort_by` it is one task, sorted."""
-    folders = [
-        StructField(SEQ, LongType()),
-        StructField(TRANSACTION, IntegerType()),
-        StructField(ATTEMPT, IntegerType()),
-        StructField(SEGMENT, LongType()),
-        StructField(TASK, IntegerType()),
-    ]
-    frame = (
-        resolving.read.schema(StructType([*schema.fields, *folders]))
-        .options(basePath=base, **COMPLETE)
-        .parquet(*[exact(spark_path(warehouse, s.path)) for s in slices])
-    )
-    constants = _Constants(slices)
+    frame = scan_files(resolving, warehouse, stream_id, schema, [s.path for s in slices])
+    constants = FileConstants([s.path for s in slices])
     row = F.col("_metadata.row_index")
     offset = constants.of([s.start_offset for s in slices]) + row
     # If all files have the same segment or commit, the constant needs no array.
@@ -146,86 +125,8 @@ def _scan(
     return ordered.select(*quoted(schema.fieldNames()), *PLACES)
 
 
-def _runs_of(transactions: Sequence[int]) -> list[Sequence[int]]:
-    """Divide ascending numbers into runs at the longest gaps, so that an array with a place for
-    each number from the first to the last of a run is not much longer than the run has numbers.
-
-    A recovery leaves a gap of a million; as many appends may not have written to what is read.
-    """
-    gaps = sorted((past - one, i) for i, (one, past) in enumerate(pairwise(transactions), start=1))
-    length = transactions[-1] - transactions[0]
-    cuts = [0, len(transactions)]
-    most = _FEW + _PLACES_EACH * len(transactions)
-    while gaps and length > most and len(cuts) <= _MOST_RUNS:
-        gap, i = gaps.pop()
-        length -= gap
-        cuts.append(i)
-    return [transactions[low:high] for low, high in pairwise(sorted(cuts))]
-
-
-class _Constants:
-    """Constants per file, found by the transaction and the task in the names of its folders.
-
-    The task number alone names the folder in its transaction, so one slot per (transaction, task)
-    is enough. If a folder has several files, the files' names number them.
-    """
-
-    def __init__(self, slices: Sequence[FileSlice]) -> None:
-        found = []
-        for s in slices:
-            match = _FOLDERS.search(s.path)
-            assert match is not None, s.path  # Weir wrote it
-            found.append((int(match[1]), int(match[2]), int(match[3])))
-        self._pieces = 1 + max(piece for _, _, piece in found)
-        tasks: dict[int, list[int]] = {}
-        for transaction, task, _ in found:
-            tasks.setdefault(transaction, []).append(task)
-        self._runs = _runs_of(sorted(tasks))
-        self._base: list[int] = []  # per number of a run, one run after the other
-        self._shifts: list[int] = []  # per run, the distance from a number to its place there
-        base: dict[int, int] = {}
-        slots = 0
-        for run in self._runs:
-            self._shifts.append(len(self._base) - run[0])
-            self._base += [0] * (run[-1] - run[0] + 1)
-            for transaction in run:
-                low, high = min(tasks[transaction]), max(tasks[transaction])
-                base[transaction] = slots - low
-                self._base[transaction + self._shifts[-1]] = base[transaction]
-                slots += high - low + 1
-        self._slots = [
-            (base[transaction] + task) * self._pieces + piece for transaction, task, piece in found
-        ]
-
-    def _shift(self, low: int, high: int) -> str:
-        """Return SQL for the shift of the run that contains a row's transaction, by bisection."""
-        if high - low == 1:
-            return str(self._shifts[low])
-        middle = (low + high) // 2
-        left, right = self._shift(low, middle), self._shift(middle, high)
-        return f"if({TRANSACTION} < {self._runs[middle][0]}, {left}, {right})"
-
-    def _slot(self) -> Column:
-        place = F.col(TRANSACTION) + F.expr(self._shift(0, len(self._runs)))
-        slot = constant_array(self._base)[place].cast("int") + F.col(TASK)
-        if self._pieces > 1:
-            piece = F.regexp_extract("_metadata.file_name", _PIECE, 1).cast("int")
-            slot = slot * F.lit(self._pieces) + piece
-        return slot
-
-    def of(self, values: Sequence[int]) -> Column:
-        """Return a column with the value of the file that contains a row. `values` has one for each
-        slice."""
-        if len(set(values)) == 1:
-            return F.lit(values[0]).cast("long")
-        array = [0] * (1 + max(self._slots))
-        for slot, value in zip(self._slots, values, strict=True):
-            array[slot] = value
-        return constant_array(array)[self._slot()]
-
-
 def _by_segment(
-    slices: Sequence[FileSlice], constants: _Constants, offset: Column, _clock: Column
+    slices: Sequence[FileSlice], constants: FileConstants, offset: Column, _clock: Column
 ) -> list[Column]:
     # One long to sort by: Spark sorts a single long by radix. Segments in the order of their ids.
     rank = {segment: i for i, segment in enumerate(sorted({s.segment_id for s in slices}))}
@@ -242,7 +143,7 @@ def _by_segment(
 
 
 def _by_rank(
-    slices: Sequence[FileSlice], constants: _Constants, _offset: Column, clock: Column
+    slices: Sequence[FileSlice], constants: FileConstants, _offset: Column, clock: Column
 ) -> list[Column]:
     if len({s.clock for s in slices}) == 1:
         return [F.col(SEQ)]

@@ -52,7 +52,7 @@ def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        file = _file_of(error)
+        file = file_of(error)
         if file is None:
             raise
         path = next((p for p in paths if file.endswith("/" + p)), file)
@@ -79,7 +79,7 @@ def _causes(error: BaseException) -> Iterator[Any]:
         java = java.getCause()
 
 
-def _file_of(error: BaseException) -> str | None:
+def file_of(error: BaseException) -> str | None:
     """Return the file that Spark could not read, as its error names it."""
     for java in _causes(error):
         try:

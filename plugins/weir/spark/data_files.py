@@ -1,0 +1,121 @@
+"""Scan data files natively, with constants per file.
+
+Spark reads the names of a file's folders as partition columns, which index arrays in the plan.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from weir.spark.frames import exact
+from weir.spark.routing import SEGMENT, SEQ, TASK, constant_array
+from weir.spark.session import COMPLETE
+from weir.warehouse.paths import spark_path, stream_folder
+
+TRANSACTION, ATTEMPT = "_weir_tx", "_weir_attempt"
+# In a file's name: the number of the file among those of one task and segment.
+_PIECE = r"\.c(\d+)\."
+_FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*{_PIECE}")
+_FEW, _PLACES_EACH = 1000, 8  # the largest array by transaction, in total and for each transaction
+_MOST_RUNS = 256
+
+
+def scan_files(
+    session: SparkSession, warehouse: str, stream_id: int, schema: StructType, paths: Sequence[str]
+) -> DataFrame:
+    """Return the rows of data files of one stream (paths below the warehouse), with the columns of
+    `schema`, their ranks, and the columns that `FileConstants` needs."""
+    folders = [
+        StructField(SEQ, LongType()),
+        StructField(TRANSACTION, IntegerType()),
+        StructField(ATTEMPT, IntegerType()),
+        StructField(SEGMENT, LongType()),
+        StructField(TASK, IntegerType()),
+    ]
+    return (
+        session.read.schema(StructType([*schema.fields, *folders]))
+        .options(basePath=spark_path(warehouse, stream_folder(stream_id)), **COMPLETE)
+        .parquet(*[exact(spark_path(warehouse, path)) for path in paths])
+    )
+
+
+def _runs_of(transactions: Sequence[int]) -> list[Sequence[int]]:
+    """Divide ascending numbers into runs at the longest gaps, so that an array with a place for
+    each number from the first to the last of a run is not much longer than the run has numbers.
+
+    A recovery leaves a gap of a million; as many appends may not have written to what is read.
+    """
+    gaps = sorted((past - one, i) for i, (one, past) in enumerate(pairwise(transactions), start=1))
+    length = transactions[-1] - transactions[0]
+    cuts = [0, len(transactions)]
+    most = _FEW + _PLACES_EACH * len(transactions)
+    while gaps and length > most and len(cuts) <= _MOST_RUNS:
+        gap, i = gaps.pop()
+        length -= gap
+        cuts.append(i)
+    return [transactions[low:high] for low, high in pairwise(sorted(cuts))]
+
+
+class FileConstants:
+    """Constants per file, found by the transaction and the task in the names of its folders.
+
+    The task number alone names the folder in its transaction, so one slot per (transaction, task)
+    is enough. If a folder has several files, the files' names number them.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        found = []
+        for path in paths:
+            match = _FOLDERS.search(path)
+            assert match is not None, path  # Weir wrote it
+            found.append((int(match[1]), int(match[2]), int(match[3])))
+        self._pieces = 1 + max(piece for _, _, piece in found)
+        tasks: dict[int, list[int]] = {}
+        for transaction, task, _ in found:
+            tasks.setdefault(transaction, []).append(task)
+        self._runs = _runs_of(sorted(tasks))
+        self._base: list[int] = []  # per number of a run, one run after the other
+        self._shifts: list[int] = []  # per run, the distance from a number to its place there
+        base: dict[int, int] = {}
+        slots = 0
+        for run in self._runs:
+            self._shifts.append(len(self._base) - run[0])
+            self._base += [0] * (run[-1] - run[0] + 1)
+            for transaction in run:
+                low, high = min(tasks[transaction]), max(tasks[transaction])
+                base[transaction] = slots - low
+                self._base[transaction + self._shifts[-1]] = base[transaction]
+                slots += high - low + 1
+        self._slots = [
+            (base[transaction] + task) * self._pieces + piece for transaction, task, piece in found
+        ]
+
+    def _shift(self, low: int, high: int) -> str:
+        """Return SQL for the shift of the run that contains a row's transaction, by bisection."""
+        if high - low == 1:
+            return str(self._shifts[low])
+        middle = (low + high) // 2
+        left, right = self._shift(low, middle), self._shift(middle, high)
+        return f"if({TRANSACTION} < {self._runs[middle][0]}, {left}, {right})"
+
+    def _slot(self) -> Column:
+        place = F.col(TRANSACTION) + F.expr(self._shift(0, len(self._runs)))
+        slot = constant_array(self._base)[place].cast("int") + F.col(TASK)
+        if self._pieces > 1:
+            piece = F.regexp_extract("_metadata.file_name", _PIECE, 1).cast("int")
+            slot = slot * F.lit(self._pieces) + piece
+        return slot
+
+    def of(self, values: Sequence[int]) -> Column:
+        """Return a column with the value of the file that contains a row. `values` has one for each
+        path."""
+        if len(set(values)) == 1:
+            return F.lit(values[0]).cast("long")
+        array = [0] * (1 + max(self._slots))
+        for slot, value in zip(self._slots, values, strict=True):
+            array[slot] = value
+        return constant_array(array)[self._slot()]
