@@ -315,7 +315,7 @@ def test_the_database_that_was_not_restored_is_told_apart_afterwards(
 
 
 def test_another_warehouse_is_not_recovered(story: Story, tmp_path: Path) -> None:
-    with raises("warehouse_not_owned elsewhere recover own"):
+    with raises("warehouse_not_owned elsewhere file mounted"):
         recover(story.database, str(tmp_path / "elsewhere"), request_id="r")
     with raises("argument_invalid unknown_files 'burn'"):
         story.recover("burn")

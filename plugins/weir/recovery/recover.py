@@ -1,9 +1,9 @@
-"""After a restore from a backup: what lies in the warehouse that the database knows nothing of.
+"""Reconcile a database that was restored from a backup, moved or failed over with its warehouse.
 
-The database has forgotten the appends, scales and truncations since its backup; the warehouse has
-not. What it hands out from now on (transaction and segment numbers, and with them folders, offsets
-and clocks) must lie beyond what it had handed out before it was restored. The highest numbers are
-in the names of the folders, and since a few leave no trace there, a million more are skipped.
+The database has forgotten the appends, scales and truncations since its backup, but the warehouse
+still has their files. The transaction and segment numbers that the database gives out from now on,
+and with them the folders, offsets and clocks, must be higher than those it gave out before. The
+names of the folders show the highest ones; since some left no folder, a million more are skipped.
 """
 
 import re
@@ -20,12 +20,13 @@ from weir.controller.locks import lock_streams
 from weir.controller.scale import scale_in
 from weir.controller.transactions import discard_attempts
 from weir.database.connection import Database
-from weir.errors import InvalidInput, InvariantViolation
+from weir.errors import InvalidInput
 from weir.model.key_space import KeyRange
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.ownership import (
     RECOVERY_GAP,
     Marker,
+    check_owner,
     read_installation,
     read_marker,
     write_marker,
@@ -50,13 +51,12 @@ class _Found:
 def recover(
     database: Database, warehouse: str, *, unknown_files: str = "report", request_id: str
 ) -> dict[str, Any]:
-    """Say what the database and its warehouse do not both know; unless that is all that is wanted,
-    make the database fit to be used again.
+    """Compare the database with its warehouse and report the differences. With `unknown_files`
+    `keep` or `delete`, also reconcile them so that jobs may run again.
 
     `unknown_files`: `report` changes nothing; `keep` leaves files that the database does not know
-    where they are, and those of appends that it only knows as aborted; `delete` makes garbage of
-    them, which goes after the grace period. Raises InvariantViolation when the warehouse is another
-    installation's.
+    where they are, also those of appends that it knows as aborted; `delete` makes garbage of them.
+    Raises InvariantViolation if the warehouse belongs to another installation.
     """
     if unknown_files not in UNKNOWN_FILES:
         raise InvalidInput(
@@ -68,13 +68,7 @@ def recover(
     incarnation = database.transaction(
         lambda c: c.execute(text("SELECT incarnation()")).scalar_one()
     )
-    if not installation.owns(marker):
-        raise InvariantViolation(
-            "warehouse_not_owned",
-            f"the warehouse {warehouse} belongs to installation "
-            f"{marker.installation_id or 'none'}, but this database to installation "
-            f"{installation.installation_id}; recover a database with its own warehouse.",
-        )
+    check_owner(warehouse, installation, marker)
     # Both before and after, as others may append and delete meanwhile: what is missing was known
     # before and still is, what is unknown was not known afterwards, either.
     before = database.transaction(_known)

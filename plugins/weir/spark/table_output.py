@@ -53,6 +53,7 @@ _FITS = {
 }
 _MICROSECONDS = {"timestamp", "timestamptz"}
 _CSV = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid")
+_SHOWN = 200  # the most characters of a value that an error quotes
 _ANSWER = "piece string, rows long, state string, error string"
 
 
@@ -188,7 +189,7 @@ def _too_long(batch: pa.RecordBatch, limits: Mapping[int, tuple[str, int]]) -> s
     for i, (name, limit) in limits.items():
         found = pc.index(pc.greater(pc.utf8_length(batch.column(i)), limit), True).as_py()
         if found >= 0:
-            value = batch.column(i)[found].as_py()
+            value = batch.column(i)[found].as_py()[:_SHOWN]
             return f'value too long for type character varying({limit}) (column {name}: "{value}")'
     return None
 

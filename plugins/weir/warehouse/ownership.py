@@ -62,19 +62,10 @@ def check_warehouse_ownership(database: Database, warehouse: str) -> str:
 def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
     """Check that the marker fits what the database knows; write it if there is none yet.
 
-    Raises InvariantViolation if the marker is another installation's, or if there is none although
-    something was committed (then the warehouse's folder is not mounted); and if the database was,
-    or may have been, restored from a backup.
+    Raises InvariantViolation like `check_owner`, and if the database was, or may have been,
+    restored from a backup.
     """
-    if not known.owns(marker):
-        found = marker.installation_id
-        belongs = f"belongs to installation {found}" if found else f"has no file {MARKER}"
-        raise InvariantViolation(
-            "warehouse_not_owned",
-            f"the warehouse {warehouse} {belongs}, but this database belongs to installation "
-            f"{known.installation_id}; check the settings warehouse and database, and that the "
-            "warehouse is mounted (nothing was changed).",
-        )
+    check_owner(warehouse, known, marker)
     if marker.sweep_count > known.sweep_count:
         raise InvariantViolation(
             "database_restored",
@@ -91,6 +82,23 @@ def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
         )
     if not marker.installation_id:
         write_marker(warehouse, Marker(known.installation_id, known.sweep_count))
+
+
+def check_owner(warehouse: str, known: Installation, marker: Marker) -> None:
+    """Check that the warehouse belongs to the installation of this database.
+
+    Raises InvariantViolation if the marker is another installation's, or if there is none although
+    something was committed (then the warehouse's folder is not mounted).
+    """
+    if not known.owns(marker):
+        found = marker.installation_id
+        belongs = f"belongs to installation {found}" if found else f"has no file {MARKER}"
+        raise InvariantViolation(
+            "warehouse_not_owned",
+            f"the warehouse {warehouse} {belongs}, but this database belongs to installation "
+            f"{known.installation_id}; check the settings warehouse and database, and that the "
+            "warehouse is mounted (nothing was changed).",
+        )
 
 
 def check_unused(root: str, folder: str) -> None:
