@@ -26,7 +26,7 @@ from weir.controller.transactions import Attempt, begin
 from weir.database.connection import count_statements
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
-from weir.reader_groups.batches import Batch, commit_batch, open_batch
+from weir.reader_groups.batches import Batch, commit_batch, open_in
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
@@ -104,8 +104,8 @@ class Group:
     token: int
 
     def open(self) -> Batch:
-        batch = open_batch(
-            self.stream.setting.database, self.name, "reader", self.token, lease=LEASE, budget=ALL
+        batch = self.stream.setting.database.transaction(
+            lambda c: open_in(c, self.name, "reader", self.token, lease=LEASE, budget=ALL)
         )
         assert batch is not None
         return batch

@@ -28,14 +28,13 @@ from tests.controller.operations import (
     updating,
 )
 from tests.controller.support import Lane, run, staged, unique
-from tests.reader_groups.support import Group, budget
+from tests.reader_groups.support import Group, budget, open_batch
 from weir.controller.commit import commit
 from weir.controller.queries import closed_cut_at
 from weir.controller.transactions import Attempt, expire, ping_all
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
 from weir.model.names import stream_name
-from weir.reader_groups.batches import open_batch
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group, delete_reader_group, fork_reader_group
 from weir.reader_groups.reset import reset_reader_group

@@ -163,13 +163,13 @@ def called(operation: Callable[..., Any]) -> str:
 
 
 def operations() -> set[str]:
-    """All that takes a database, or is given a connection by jobs that renew leases."""
+    """All that takes a database, or is given a connection by whoever renews leases or waits."""
     modules = [garbage, ownership, recover]
     for package in (weir.controller, weir.reader_groups, weir.retention, weir.scaling):
         names = [found.name for found in pkgutil.iter_modules(package.__path__)]
         modules += [importlib.import_module(f"{package.__name__}.{name}") for name in names]
-    renewals = (transactions.ping, transactions.ping_all, readers.renew)
-    return {called(one) for one in renewals} | {
+    given = (transactions.ping, transactions.ping_all, readers.renew, batches.open_in)
+    return {called(one) for one in given} | {
         called(function)
         for module in modules
         for name, function in inspect.getmembers(module, inspect.isfunction)
@@ -209,18 +209,18 @@ def do_everything(watch: Watch, folder: Path) -> None:
         watch(groups.create_reader_group, group, both, request_id="group", **more)
     token = watch(readers.join, "one", "reader", LEASE)
     watch(readers.renew, "one", "reader", token, LEASE)
-    batch = watch(batches.open_batch, "one", "reader", token, lease=LEASE, budget=budget(3))
+    batch = watch(batches.open_in, "one", "reader", token, lease=LEASE, budget=budget(3))
     Group(database, "one", (lane, other)).lapse("reader")
     heir = watch(readers.join, "one", "heir", LEASE)
-    batch = watch(batches.open_batch, "one", "heir", heir, lease=0.0, budget=budget(3))
+    batch = watch(batches.open_in, "one", "heir", heir, lease=0.0, budget=budget(3))
     out = {"kind": "parquet", "root": str(folder), "path": "x/attempt=2/", "output": "x"}
     outgoing = staged(other.opened(), {other.active()[0]: 1})
     watch(outputs.record_output, batch, out)
     watch(splits.split_batch, batch, "it failed")
-    batch = watch(batches.open_batch, "one", "heir", heir, lease=0.0, budget=budget(3))
+    batch = watch(batches.open_in, "one", "heir", heir, lease=0.0, budget=budget(3))
     rows = publish_rows(watch, batch)
     watch(batches.commit_batch, batch, lease=LEASE, staged=[outgoing], outputs=[out], tables=[rows])
-    batch = watch(batches.open_batch, "one", "heir", heir, lease=0.0, budget=budget(3))
+    batch = watch(batches.open_in, "one", "heir", heir, lease=0.0, budget=budget(3))
     watch(batches.commit_batch, batch, lease=LEASE)
     watch(table_outputs.sweep_staging)
     (folder / "x/group=one").mkdir(parents=True)
@@ -250,7 +250,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     )
     watch(truncation.truncate, lane.name, tail, request_id="truncate")
     skipping = watch(readers.join, "other", "reader", LEASE)
-    watch(batches.open_batch, "other", "reader", skipping, lease=LEASE, budget=budget(3))
+    watch(batches.open_in, "other", "reader", skipping, lease=LEASE, budget=budget(3))
     watch(
         next_batch.next_batch, "other", "reader", skipping, until={}, lease=LEASE, budget=budget(3)
     )
@@ -284,7 +284,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     watch(groups.create_reader_group, "third", [lane.name], start="tail", request_id="third")
     token = watch(readers.join, "third", "slow", LEASE)
     lane.append({lane.active()[0]: 5})
-    batch = watch(batches.open_batch, "third", "slow", token, lease=LEASE, budget=budget(9))
+    batch = watch(batches.open_in, "third", "slow", token, lease=LEASE, budget=budget(9))
     waits = {"barrier": True, "request_id": "barrier"}
     watch(checkpoints.checkpoint, "third", name="waits", **waits)
     watch(checkpoints.checkpoint, "third", name="waits too", **{**waits, "request_id": "b2"})
@@ -311,7 +311,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     lane.append({lane.active()[0]: 5})
     token = watch(readers.join, "third", "gone", LEASE)
     watch(readers.reader_offline, "third", "slow", request_id="offline")
-    taken = watch(batches.open_batch, "third", "gone", token, lease=LEASE, budget=budget(9))
+    taken = watch(batches.open_in, "third", "gone", token, lease=LEASE, budget=budget(9))
     bound = taken.bounds[0]
     place = f"{segment_name(bound.segment_id)}={bound.end}"
     watch(readers.reader_offline, "third", "gone", place, request_id="offline at")

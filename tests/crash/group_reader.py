@@ -23,6 +23,7 @@ import weir
 from tests.controller.support import rows
 from tests.crash.jobs import execute
 from tests.reader_groups.support import budget as only_events
+from tests.reader_groups.support import open_batch
 from weir.arrow import append as tables
 from weir.arrow.read import read_slice
 from weir.controller.read_plan import plan_of_bounds
@@ -31,7 +32,7 @@ from weir.controller.transactions import Attempt, begin
 from weir.database.background import KeepAlive
 from weir.database.connection import Database, copy_in
 from weir.model.names import StreamName
-from weir.reader_groups.batches import Batch, check_held, commit_batch, open_batch
+from weir.reader_groups.batches import Batch, check_held, commit_batch
 from weir.reader_groups.groups import group_streams
 from weir.reader_groups.outputs import committed_folders, record_output, write_manifest
 from weir.reader_groups.readers import join, renew

@@ -8,11 +8,11 @@ import pytest
 
 from tests.controller.support import Lane, database_for_many, run, staged, unique
 from tests.crash.fault_points import Scene, kill_everywhere
-from tests.reader_groups.support import LEASE, Group
+from tests.reader_groups.support import LEASE, Group, open_batch
 from tests.reader_groups.support import budget as events
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.reader_groups.batches import commit_batch, open_batch
+from weir.reader_groups.batches import commit_batch
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
 from weir.reader_groups.groups import create_reader_group, delete_reader_group, fork_reader_group
 from weir.reader_groups.outputs import record_output

@@ -13,7 +13,7 @@ from weir.controller.transactions import Committed
 from weir.database.connection import Database
 from weir.model.segment import Segment, segment_name
 from weir.model.stream_cut import StreamCut, check_valid
-from weir.reader_groups.batches import Batch, commit_batch, open_batch
+from weir.reader_groups.batches import Batch, commit_batch, open_in
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group, group_tails
@@ -27,6 +27,13 @@ ALL = 10**12
 def budget(events: int = ALL) -> Budget:
     """So many events, in whatever files."""
     return Budget(events, ALL, ALL)
+
+
+def open_batch(
+    database: Database, group: str, reader_id: str, token: int, **how: Any
+) -> Batch | None:
+    """A batch that is opened in a transaction of its own."""
+    return database.transaction(lambda c: open_in(c, group, reader_id, token, **how))
 
 
 @dataclass

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tests.crash.jobs import write_config
+from tests.reader_groups.support import open_batch
 from tests.spark.installation import Installation
 from weir.operations.runner import main
-from weir.reader_groups.batches import commit_batch, open_batch
+from weir.reader_groups.batches import commit_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.readers import join
 

@@ -14,10 +14,10 @@ from pyspark.sql.types import LongType
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
+from tests.reader_groups.support import open_batch
 from tests.spark.installation import Installation
 from weir.errors import BatchFailed, InvalidInput, Unavailable
 from weir.model.names import StreamName
-from weir.reader_groups.batches import open_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.readers import join

@@ -12,9 +12,9 @@ import pytest
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute, write_config
 from tests.raises import raises
+from tests.reader_groups.support import open_batch
 from tests.spark.installation import Installation
 from weir.model.names import StreamName, stream_name
-from weir.reader_groups.batches import open_batch
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.readers import join

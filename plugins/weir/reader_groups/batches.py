@@ -6,7 +6,7 @@ bounds, under a new token and as a new attempt. One transaction commits the batc
 
 import json
 from collections.abc import Sequence
-from typing import Any, NotRequired, TypedDict, Unpack
+from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -28,27 +28,7 @@ from weir.reader_groups.readers import LAPSED, check_token, release_lapsed
 from weir.reader_groups.splits import open_parts
 from weir.reader_groups.table_outputs import StagedTable, publish_tables
 
-__all__ = ["Batch", "check_held", "commit_batch", "open_batch"]
-
-
-class _How(TypedDict):
-    lease: float
-    budget: Budget
-    until: NotRequired[dict[int, dict[str, Any]] | None]
-    expected_readers: NotRequired[int]
-
-
-def open_batch(
-    database: Database, group: str, reader_id: str, token: int, **how: Unpack[_How]
-) -> Batch | None:
-    """Return the reader's next batch, or None if there is nothing to read.
-
-    It is, in this order: the reader's own open batch (of a retried task), the open batch of a
-    reader whose lease has expired, or a new one within `budget`, over the reader's fair share of
-    the group. `until`: by stream id, the cut to stop at. Raises Fenced; and Truncated if positions
-    lie below the head and the group's on_gap is fail.
-    """
-    return database.transaction(lambda c: open_in(c, group, reader_id, token, **how))
+__all__ = ["Batch", "check_held", "commit_batch", "open_in"]
 
 
 def open_in(
@@ -62,7 +42,14 @@ def open_in(
     until: dict[int, dict[str, Any]] | None = None,
     expected_readers: int = 1,
 ) -> Batch | None:
-    """Open a batch as `open_batch` does, and keep the group locked until the transaction ends."""
+    """Return the reader's next batch, or None if there is nothing to read. The group stays locked
+    until the transaction ends.
+
+    The batch is, in this order: the reader's own open batch (of a retried task), the open batch of
+    a reader whose lease has expired, or a new one within `budget`, over the reader's fair share of
+    the group. `until`: by stream id, the cut to stop at. Raises Fenced; and Truncated if positions
+    lie below the head and the group's on_gap is fail.
+    """
     locked = lock_group(connection, group)
     check_token(connection, locked, reader_id, token)
     resumed = _resume(connection, locked, reader_id, token, lease)

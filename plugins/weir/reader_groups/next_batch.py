@@ -29,11 +29,11 @@ def next_batch(
     until: dict[int, dict[str, Any]],
     **options: Any,
 ) -> Batch | None:
-    """Return the reader's next batch, as `open_batch` does; wait while other readers hold what is
+    """Return the reader's next batch, as `open_in` does; wait while other readers hold what is
     left.
 
     Returns None if the group has committed everything up to `until`, or if no other reader is there
-    that could. Raises as `open_batch` does.
+    that could. Raises as `open_in` does.
     """
 
     def look(connection: Connection) -> tuple[Batch | None, bool]:
