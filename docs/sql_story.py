@@ -5,6 +5,7 @@ a second stream was written: what the queries show is in Postgres.
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 from sqlalchemy import Connection, text
 
@@ -17,7 +18,7 @@ from weir.database.connection import Database
 from weir.errors import InvariantViolation
 from weir.model.names import stream_name
 from weir.model.segment import parse_segment_name
-from weir.reader_groups.batches import commit_batch, open_batch
+from weir.reader_groups.batches import commit_batch, open_in
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
@@ -57,9 +58,11 @@ def tell(database: Database) -> None:
         database, "audit", [FLIGHTS], subscriber=False, request_id="weir_create/audit/create"
     )
     delays = join(database, "delays", "delays_by_carrier/0", LEASE)
-    batch = open_batch(
-        database, "delays", "delays_by_carrier/0", delays, lease=LEASE, budget=BUDGET
-    )
+    opened = partial(
+        open_in, group="delays", reader_id="delays_by_carrier/0", token=delays, lease=LEASE,
+        budget=BUDGET,
+    )  # fmt: skip
+    batch = database.transaction(opened)
     if batch is None:
         raise InvariantViolation("story_broken", "there is nothing to read in the story")
     output = {
@@ -80,7 +83,7 @@ def tell(database: Database) -> None:
 
     # Now: May is being written, the group reads on, and a checkpoint waits for what it reads.
     _begin(database, "2013-05")
-    open_batch(database, "delays", "delays_by_carrier/0", delays, lease=LEASE, budget=BUDGET)
+    database.transaction(opened)
     checkpoint(
         database, "delays", name="spring", barrier=True, request_id="weir_checkpoint/2/checkpoint"
     )
