@@ -64,6 +64,11 @@ BEGIN
       AND d.decided_at < (SELECT max(n.decided_at) FROM weir_internal.retention_decision n
                           WHERE n.stream_id = in_stream_id);
     GET DIAGNOSTICS decisions = ROW_COUNT;
+    DELETE FROM weir_internal.scale_decision d WHERE d.stream_id = in_stream_id AND d.decided_at < old
+      AND d.decided_at < (SELECT max(n.decided_at) FROM weir_internal.scale_decision n
+                          WHERE n.stream_id = in_stream_id);
+    GET DIAGNOSTICS more = ROW_COUNT;
+    decisions := decisions + more;
     RETURN NEXT;
 END $$;
 COMMENT ON FUNCTION weir_internal.prune_below(bigint, jsonb, double precision) IS 'Prunes the metadata of a locked stream that is below a cut and older than so many seconds. Returns how many rows were deleted.';

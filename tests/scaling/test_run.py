@@ -13,6 +13,7 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database, count_statements
 from weir.model.names import stream_name
 from weir.model.split_points import Found, HotKey, HotSegment, SplitPoints
+from weir.retention.prune import prune
 from weir.scaling.run import scale_by_load
 
 
@@ -233,6 +234,18 @@ def test_nothing_is_recorded_again_while_the_reason_is_the_same(shared_database:
         scaled(lane, never)
         write(lane, {"0.0": 8.0, "1.0": 7.0}, minutes=2)
     assert decisions(lane) == [("none", "no_interval"), ("none", "steady")]
+
+
+def test_old_decisions_are_pruned_but_for_the_newest(shared_database: Database) -> None:
+    lane = made(shared_database, 2)
+    scaled(lane, never)
+    write(lane, {"0.0": 8.0, "1.0": 7.0})
+    scaled(lane, never)
+    assert len(decisions(lane)) == 2
+    prune(lane.database, 3600.0)
+    assert len(decisions(lane)) == 2
+    prune(lane.database, 0.0)
+    assert decisions(lane) == [("none", "steady")]
 
 
 def test_a_run_evaluates_only_streams_whose_decision_may_be_another(database: Database) -> None:

@@ -17,8 +17,8 @@ from weir.database.connection import Database
 from weir.model.stream_cut import meet
 
 # The streams that have something old below the head: the segment that was sealed first, the first
-# entry of the time index of a segment that the head lies in, or a decision that is not the newest
-# and by which nobody lost an event.
+# entry of the time index of a segment that the head lies in, or a decision of retention or scaling
+# that is not the newest of its kind and by which nobody lost an event.
 _CANDIDATES = text(
     """SELECT s.stream_id, s.stream_name AS stream FROM stream s
     CROSS JOIN (SELECT clock_timestamp() - :history * interval '1 second' AS old) h
@@ -42,6 +42,11 @@ _CANDIDATES = text(
             SELECT FROM retention_decision d
             WHERE d.stream_id = s.stream_id AND d.decided_at < h.old AND d.lost = '{}'
               AND d.decided_at < (SELECT max(n.decided_at) FROM retention_decision n
+                                  WHERE n.stream_id = s.stream_id))
+        OR EXISTS (
+            SELECT FROM scale_decision d
+            WHERE d.stream_id = s.stream_id AND d.decided_at < h.old
+              AND d.decided_at < (SELECT max(n.decided_at) FROM scale_decision n
                                   WHERE n.stream_id = s.stream_id)))
     ORDER BY s.stream_id"""
 )
