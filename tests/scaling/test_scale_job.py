@@ -1,0 +1,21 @@
+"""The job of scaling by load where nothing is hot."""
+
+from spark_jobs import scale
+from tests.scaling.support import made, write
+from weir.database.connection import Database
+from weir.operations import Scale
+from weir.operations.runner import Job, RunId
+from weir.settings import Settings
+
+
+def test_a_run_in_which_nothing_is_hot_starts_no_session_of_spark(
+    database: Database, settings: Settings
+) -> None:
+    lane = made(database, 2)
+    write(lane, {"0.0": 1.0, "1.0": 1.0})
+    job = Job("scale", RunId("weir_scale", "run", "scale"), settings, database)
+    [done] = scale.run(job, Scale())["decisions"]
+    assert done["action"] == "merge"
+    assert job._spark is None
+    assert scale.run(job, Scale(dry_run=True))["decisions"][0]["rule"] == "too_young"
+    assert job._spark is None
