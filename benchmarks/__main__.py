@@ -11,7 +11,17 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import batches, commits, control, data_path, metadata, overhead, scaling, takeover
+from benchmarks import (
+    batches,
+    commits,
+    control,
+    data_path,
+    metadata,
+    overhead,
+    scaling,
+    split_points,
+    takeover,
+)
 from benchmarks.setting import bench_setting
 
 SMALL_RUNS = 3
@@ -29,7 +39,17 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="weir-bench-") as folder,
         bench_setting(Path(folder), full=given.size == "full") as setting,
     ):
-        for area in (data_path, overhead, metadata, commits, control, scaling, batches, takeover):
+        for area in (
+            data_path,
+            split_points,
+            overhead,
+            metadata,
+            commits,
+            control,
+            scaling,
+            batches,
+            takeover,
+        ):
             for name, make in area.FIGURES.items():
                 if name.startswith(given.figure):
                     found = True

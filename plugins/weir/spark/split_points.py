@@ -6,7 +6,7 @@ computes the positions as an append does, and counts them natively (docs/decisio
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -25,11 +25,11 @@ from weir.settings import Settings
 from weir.spark.data_files import FileConstants, scan_files
 from weir.spark.expressions import check_expression, with_expression
 from weir.spark.routing import SEQ, constant_array, routing_steps, segment_ordinal
-from weir.spark.session import COMPUTING, moved, private_session
+from weir.spark.session import private_session
 from weir.spark.unreadable import file_of, first_cause
 
 # How many events of a segment are counted at most. Of more, a sample of half as many to as many is.
-SAMPLED = 40_000
+SAMPLED = 20_000
 SAMPLED_IN_ALL = 2_000_000  # with very many hot segments: of all of them together,
 SAMPLED_AT_LEAST = 5_000  # but as many of each
 BUCKETS = 1024  # a segment has half as many to as many parts in which light keys count together
@@ -93,10 +93,7 @@ def find_loads(
         Part(one.stream_id, one.segment.key_low, one.segment.key_high, one.since) for one in hot
     ]
     sources = database.snapshot(lambda c: recent_files(c, parts))
-    # Beyond 32 paths Spark lists files in a job, which costs more than it saves here.
-    session = private_session(
-        spark, {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}
-    )
+    session = _session(spark)
     limit = max(SAMPLED_AT_LEAST, min(SAMPLED, SAMPLED_IN_ALL // len(hot)))
     frames: dict[int, DataFrame] = {}
     counted: dict[int, _Hot] = {}
@@ -115,9 +112,6 @@ def find_loads(
 
     def count(frames: Iterable[DataFrame]) -> list[_Count]:
         events = reduce(DataFrame.union, frames)
-        if all(spark.conf.get(key, None) == value for key, value in COMPUTING.items()):
-            # Here the program that Spark makes of the query may be compiled already.
-            events = moved(events, spark)
         return _count(events, counted, len(hot))
 
     counts = _each_alone(sources, frames, count, failed)
@@ -127,6 +121,20 @@ def find_loads(
         for number, some in groupby(counts, key=lambda one: one.hot)
     }
     return loads, failed
+
+
+@lru_cache(maxsize=1)
+def _session(spark: SparkSession) -> SparkSession:
+    """Return a session with settings of Weir's own. Spark compiles a query anew in each session."""
+    return private_session(
+        spark,
+        {
+            # Beyond 32 paths Spark lists files in a job, which costs more than it saves here.
+            "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+            # There is little to shuffle: a row for each key of the sample.
+            "spark.sql.shuffle.partitions": str(2 * spark.sparkContext.defaultParallelism),
+        },
+    )
 
 
 def _each_alone(
