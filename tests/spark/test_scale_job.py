@@ -29,7 +29,7 @@ def job(weir: Installation, which: Any = scale, **arguments: Any) -> dict[str, A
 
 
 def as_if_by_the_quarter(weir: Installation, stream: StreamName) -> None:
-    """Let the stream's commits be 15 minutes apart, the last one now, and its epochs before them."""
+    """Let the commits be 15 minutes apart, the last one now, and the epochs before them."""
 
     def work(connection: Any) -> None:
         given = {"s": str(stream)}
