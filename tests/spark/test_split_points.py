@@ -17,6 +17,8 @@ from weir.model.split_points import STEPS, Found, HotSegment
 from weir.spark import split_points as module
 from weir.spark.split_points import find_split_points
 
+pytestmark = pytest.mark.drawn(4)
+
 
 def hot(
     weir: Installation, stream: StreamName, *names: str, pieces: int = 4, rate: float = 400.0,
