@@ -14,6 +14,8 @@ from tests.spark.installation import Installation
 from weir.model.names import StreamName, stream_name
 from weir.operations.runner import main
 
+pytestmark = pytest.mark.drawn(1)
+
 
 @pytest.fixture(autouse=True)
 def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
