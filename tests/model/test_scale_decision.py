@@ -174,6 +174,11 @@ def test_cold_neighbours_are_merged_three_at_most_and_others_are_left() -> None:
     assert (decision.action, decision.rule) == ("none", "no_cold_neighbours")
 
 
+def test_only_neighbours_in_the_key_space_are_merged() -> None:
+    apart = [load(0, 3, 1.0), load(2, 3, 1.0)]
+    assert decide(policy(), apart).rule == "no_cold_neighbours"
+
+
 def test_a_merge_never_goes_below_the_minimum() -> None:
     assert numbers(decide(policy(min_segments=2), loads(0.0, 0.0, 0.0))) == [([0, 1], 1)]
     assert decide(policy(min_segments=3), loads(0.0, 0.0, 0.0)).rule == "at_minimum"
