@@ -33,6 +33,7 @@ ROOMS = {
     "scaling": "scale_decision scale_evaluation hot_key",
     "retention": "stream_cut retention_decision",
     "recovery": "",
+    "history": "",
     "arrow": "",
     "spark": "",
     "operations": "job_run",
