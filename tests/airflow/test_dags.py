@@ -33,6 +33,7 @@ MANUAL = {
     "weir_create_stream": {"stream", "routing_key"},
     "weir_scale_stream": {"stream", "segments"},
     "weir_update_stream": {"stream"},
+    "weir_back_test": {"stream"},
     "weir_truncate_stream": {"stream", "cut"},
     "weir_seal_stream": {"stream"},
     "weir_delete_stream": {"stream"},

@@ -19,6 +19,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "create_stream": {"stream": "nyc/flights", "routing_key": "tailnum"},
     "scale_stream": {"stream": "nyc/flights", "segments": ["1.0"]},
     "update_stream": {"stream": "nyc/flights"},
+    "back_test": {"stream": "nyc/flights"},
     "seal_stream": {"stream": "nyc/flights"},
     "delete_stream": {"stream": "nyc/flights"},
     "truncate_stream": {"stream": "nyc/flights", "cut": "0.0=12, 1.0=7"},

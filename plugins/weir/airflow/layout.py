@@ -39,6 +39,9 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Tags": ("tags",),
     },
     "scale_stream": {"More": ("boundaries", "reason")},
+    "back_test": {
+        "More": ("scale_factor", "min_segments", "max_segments", "scale_cooldown", "read_files")
+    },
     "create_reader_group": {"Retention": _SUBSCRIBER, "More": ("end", "on_gap")},
     "update_reader_group": {
         "Retention": _SUBSCRIBER,
@@ -64,7 +67,7 @@ _SIZES = ("500 MB", "2 GB", "none")
 
 # What a text field proposes, by its name.
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("retain_min_age", "retain_max_age", "time_out"), _AGES),
+    **dict.fromkeys(("retain_min_age", "retain_max_age", "time_out", "last"), _AGES),
     **dict.fromkeys(("retain_min_bytes", "retain_max_bytes"), _SIZES),
     **dict.fromkeys(("cuts_every", "retention_every"), ("30 min", "1 h", "1 d", "none")),
     "start": _PLACES,

@@ -19,6 +19,7 @@ from weir.operations.reader_groups import (
 )
 from weir.operations.runs import Ingest, Nothing, Process, Recover, Retention, Scale
 from weir.operations.streams import (
+    BackTest,
     CreateStream,
     DeleteStream,
     ScaleStream,
@@ -30,6 +31,7 @@ from weir.operations.streams import (
 __all__ = [
     "FUNCTION_PATTERN",
     "JOBS",
+    "BackTest",
     "CheckpointReaderGroup",
     "CreateReaderGroup",
     "CreateStream",
@@ -59,6 +61,7 @@ JOBS: dict[str, type[Any]] = {
     "create_stream": CreateStream,
     "scale_stream": ScaleStream,
     "update_stream": UpdateStream,
+    "back_test": BackTest,
     "truncate_stream": TruncateStream,
     "seal_stream": SealStream,
     "delete_stream": DeleteStream,

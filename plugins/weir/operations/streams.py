@@ -7,7 +7,7 @@ from typing import Any
 from weir.errors import InvalidInput
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
-from weir.model.scaling_policy import MOST_SEGMENTS, SCALING
+from weir.model.scaling_policy import DEFAULT_COOLDOWN, MOST_SEGMENTS, SCALING, ScalingPolicy
 from weir.operations.form import (
     LONGEST_COLUMNS,
     LONGEST_CUT,
@@ -293,6 +293,62 @@ class UpdateStream:
                         "ends, and - removes all tags only if it is the only entry.",
                     )
         return changes | _scaling_of(self) | _retention_of(self)
+
+
+@dataclass(frozen=True)
+class BackTest:
+    """Replay a scaling policy over the recorded history of a stream, and change nothing."""
+
+    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
+    target_rate: int = argument(
+        "Target rate",
+        "Events or bytes per second and segment, of the policy to try. 0: the stream's own policy.",
+        0, minimum=0, maximum=MOST_RATE,
+    )  # fmt: skip
+    scaling: str = argument(
+        "Scaling", "What the target rate counts.", "event_rate", enum=list(SCALING[1:])
+    )
+    scale_factor: int = argument(
+        "Scale factor", "The most segments into which one is split at once.", 2, minimum=2,
+        maximum=MOST_SEGMENTS,
+    )  # fmt: skip
+    last: str = argument(
+        "Only the last",
+        "How much of the history to replay, such as 7 d. Empty: all of it.",
+        "", pattern=AGE_PATTERN,
+    )  # fmt: skip
+    min_segments: int = argument(
+        "Minimum number of segments", "No merge leaves fewer.", 1, minimum=1, maximum=MOST_SEGMENTS
+    )
+    max_segments: str = _scaling("max_segments")
+    scale_cooldown: str = _scaling("scale_cooldown")
+    read_files: bool = argument(
+        "Read the stream's files",
+        "Learn from a sample of the files where within the segments the events lie. Off: take them "
+        "as evenly spread.",
+        True,
+    )
+
+    @property
+    def policy(self) -> ScalingPolicy | None:
+        """The policy to try; None for the stream's own."""
+        if not self.target_rate:
+            return None
+        given = _scaling_of(self)
+        cooldown = given.get("scale_cooldown")
+        return ScalingPolicy(
+            self.scaling,
+            self.target_rate,
+            self.scale_factor,
+            self.min_segments,
+            given.get("max_segments"),
+            DEFAULT_COOLDOWN if cooldown is None else cooldown,
+        )
+
+    @property
+    def last_seconds(self) -> int | None:
+        """How many seconds to replay; None for the whole history."""
+        return parse_age(self.last)
 
 
 @dataclass(frozen=True)

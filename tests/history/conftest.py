@@ -1,0 +1,22 @@
+"""A database for all tests that only look at streams of their own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.controller.support import Lane, database_for_many
+from weir.database.connection import Database
+from weir.local.embedded_postgres import EmbeddedPostgres
+
+
+@pytest.fixture(scope="package")
+def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
+    """A migrated database, as a job sees it, with the streams of many tests."""
+    with database_for_many(postgres_server, "history") as database:
+        yield database
+
+
+@pytest.fixture
+def lane(shared_database: Database) -> Lane:
+    """A new stream of two segments, 0.0 and 1.0."""
+    return Lane.made(shared_database)

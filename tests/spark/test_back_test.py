@@ -1,0 +1,53 @@
+"""A back-test as its form starts it: positions from the files, a table, and a picture."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_jobs import back_test
+from tests.controller.support import Lane
+from tests.crash.jobs import write_config
+from tests.scaling.support import pass_time
+from tests.spark.installation import Installation
+from weir.arrow.append import append
+from weir.operations.runner import main
+
+
+@pytest.fixture(autouse=True)
+def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
+
+
+def replayed(weir: Installation, **arguments: Any) -> dict[str, Any]:
+    """The report of a back-test that must succeed."""
+    assert main("back_test", back_test.run, ["--arguments", json.dumps(arguments)]) == 0
+    found = "SELECT report FROM job_runs WHERE job = 'back_test' ORDER BY started_at DESC LIMIT 1"
+    return dict(weir.value(found))
+
+
+def test_a_replay_finds_the_hot_key_in_the_files_and_writes_a_picture(
+    weir: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = weir.create(segments=1)
+    lane = Lane(weir.database, stream, weir.value("SELECT max(stream_id) FROM stream"))
+    table = pa.table({"k": ["hot"] * 300 + [f"key-{i}" for i in range(100)]})
+    for n in range(12):
+        pass_time(lane, 100)
+        append(str(stream), table, writer_id="w", batch_id=str(n), settings=weir.settings)
+    report = replayed(weir, stream=str(stream), target_rate=1, scale_factor=4)
+    assert report["positions"] == "from a sample of the stream's files"
+    assert [one["key"] for one in report["hot_keys"]] == ["hot"]
+    assert report["hot_keys"][0]["share_of_its_segment"] == pytest.approx(0.75, abs=0.02)
+    assert report["with the policy"]["splits"] >= 1
+    assert report["recorded"]["scales"] == 0
+    assert "What the policy would have made" in Path(report["picture"]).read_text()
+    assert report["picture"].startswith(weir.settings.output_roots[0])
+    said = capsys.readouterr().out
+    assert "largest rate" in said
+    assert report["picture"] in said
+    evenly = replayed(weir, stream=str(stream), target_rate=1, read_files=False, last="1 h")
+    assert evenly["positions"].startswith("spread evenly")
+    assert evenly["hot_keys"] == []
