@@ -5,9 +5,10 @@ Tables are pandas DataFrames. `flights` is the input in the order of its appends
 place in the order in which rows came), `source_row`, `tailnum`, `_segment`, `_offset`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -132,6 +133,13 @@ def quarantined(rows: int, without_key: int, events: int, rejected: int) -> Chec
         rows == events + rejected and rejected == without_key,
         f"{rows:,} = {events:,} + {rejected:,} ({without_key:,} rows have no tail number)",
     )
+
+
+def scaled_by_load(decisions: Sequence[Any]) -> Check:
+    """Check that the busy days split segments, and the quiet after them merged what was split."""
+    actions = [decision.action for decision in decisions]
+    ok = actions[:1] == ["split"] and actions[-1:] == ["merge"]
+    return Check("segments follow the load", ok, ", then ".join(actions) or "no scale")
 
 
 def files_gone(truncated: Iterable[Path]) -> Check:

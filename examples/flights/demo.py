@@ -13,14 +13,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from flights import checks
 from flights.checks import Check
+from flights.hours import HOURS, LAST_BUSY, POLICY, QUIET, Replay, with_login
 from flights.input import Input, write_input
-from flights.report import Views, draw, report
+from flights.report import Views, draw_stream, report
 from flights.runs import Run, Runs
 from weir.database.connection import Database
 from weir.errors import Conflict, WeirError
@@ -40,7 +40,7 @@ class Told:
 
     checks: list[Check]
     report: str
-    picture: Path
+    pictures: list[Path]
 
 
 class Story:
@@ -51,12 +51,15 @@ class Story:
         settings = load(dict(os.environ) | installation.environment())
         self.warehouse = Path(settings.warehouse)
         self.output = Path(settings.output_roots[0])
-        self.picture = installation.state / "demo" / "nyc-flights.svg"
+        self.pictures = installation.state / "demo"
         self.input: Input = write_input(Path(settings.input_roots[0]), every)
         self.database = Database(
             installation.postgres.dsn("weir", "weir_view"), patience=30.0, connect_patience=30.0
         )
         self.views = Views(self.database)
+        login = installation.postgres.dsn("weir", "weir_app")
+        self.jobs_login = Database(login, patience=30.0, connect_patience=30.0)
+        self.replay = Replay(self.jobs_login, with_login(settings, login), self.input.hours)
         self.runs = Runs(installation.airflow.api(), self.database, _say)
         self.checks: list[Check] = []
 
@@ -64,25 +67,31 @@ class Story:
         """Tell the whole story. Raises WeirError if a run ends in another way than it should."""
         _say(f"{len(self.input.flights):,} flights in {len(self.input.files)} files, one per month")
         # The scheduled runs of retention would sometimes come before their place in the story.
-        with self.runs.paused("weir_retention"):
+        with self.runs.paused("weir_retention"), self.runs.paused("weir_scale"):
             self.create()
             self.append_and_scale()
             self.consume("the first half of the year")
             self.retain()
             self.second_half()
             self.check()
-            draw(self.views, FLIGHTS, self.picture, datetime.now(UTC))
+            pictures = [
+                draw_stream(self.jobs_login, FLIGHTS, self.pictures),
+                draw_stream(self.jobs_login, HOURS, self.pictures, POLICY["target_rate"]),
+                Path(self.back_test),
+            ]
             text = report(self.views, FLIGHTS, self.warehouse)
         self.database.dispose()
-        return Told(self.checks, text, self.picture)
+        self.jobs_login.dispose()
+        return Told(self.checks, text, pictures)
 
     def create(self) -> None:
-        """Create three streams and two reader groups."""
+        """Create four streams and two reader groups."""
         self.runs.chapter("Create streams and reader groups")
         self.runs.together(
             _create_stream(FLIGHTS, "tailnum", 4, "spread"),
             _create_stream(DEPARTURES, "tailnum", 1, "quarantine"),
             _create_stream(DELAYS, "carrier", 1, "fail"),
+            _create_stream(HOURS, "tailnum", 1, "fail", **POLICY),
         )
         self.runs.together(
             _create_group("delays", subscriber=True), _create_group("audit", subscriber=False)
@@ -91,12 +100,15 @@ class Story:
     def append_and_scale(self) -> None:
         """Append January to June, with a split after March; try to append what Weir must refuse."""
         self.runs.chapter("Append months, and split a segment in the middle")
-        _, departures = self.runs.together(
-            self._ingest(1, 2, "January and February"),
-            Run("weir_ingest", {"stream": DEPARTURES, "files": [self.input.csv_file],
-                                "format": "csv", "null_value": "NA"},
-                f"January as csv -> {DEPARTURES}", _appended),
-        )  # fmt: skip
+        appended = self.replay.until(LAST_BUSY)
+        with self.runs.unpaused("weir_scale"):
+            _, departures, _ = self.runs.together(
+                self._ingest(1, 2, "January and February"),
+                Run("weir_ingest", {"stream": DEPARTURES, "files": [self.input.csv_file],
+                                    "format": "csv", "null_value": "NA"},
+                    f"January as csv -> {DEPARTURES}", _appended),
+                self._scale(f"{appended} -> {HOURS}"),
+            )  # fmt: skip
         _, again = self.runs.together(
             self._ingest(3, 3, "March"), self._ingest(1, 2, "January and February again")
         )
@@ -173,12 +185,19 @@ class Story:
     def second_half(self) -> None:
         """Append August to December; the group continues at its position."""
         self.runs.chapter("Append the rest of the year")
-        self.runs.together(self._ingest(8, 12, "August to December"))
+        appended = self.replay.until(len(self.input.hours))
+        self.replay.pass_time(QUIET)
+        scale = self._scale(f"{appended} -> {HOURS}, and then none for {QUIET // 60} minutes")
+        with self.runs.unpaused("weir_scale"):
+            self.runs.together(self._ingest(8, 12, "August to December"), scale)
         self.consume("the second half of the year")
-        self.runs.together(
+        *_, tried = self.runs.together(
             Run("weir_stream_cuts", {}, "record the tails", _captured),
             Run("weir_checkpoints", {}, "publish what delays has consumed", _checkpointed),
-        )
+            Run("weir_back_test", {"stream": HOURS, "target_rate": 2, "read_files": False},
+                f"twice the target rate, on what {HOURS} has recorded", _tried),
+        )  # fmt: skip
+        self.back_test = str(tried.report["picture"])
 
     def check(self) -> None:
         """Check that every flight is accounted for: counts, order, results, files."""
@@ -215,6 +234,12 @@ class Story:
             Check("appends after the split are in the new epoch",
                   [row.epoch for row in later] == [1],
                   "April to December: epoch " + ", ".join(str(row.epoch) for row in later)),
+            checks.equal("the replayed hours are all in the stream whose segments follow the load",
+                         appended=self.views.stream(HOURS).events_appended,
+                         flights=sum(hour.num_rows for hour in self.input.hours)),
+            checks.scaled_by_load(self.views.rows(
+                """SELECT action, reason FROM scale_decisions
+                WHERE stream = :s AND action <> 'none' ORDER BY decided_at""", s=HOURS)),
             checks.equal("audit lost what was truncated, because it is not a subscriber",
                          lost=audit.lost_events, from_January_to_June=self.input.rows(1, 6)),
             checks.equal("audit still has the rest to read", unread=audit.unread_events,
@@ -223,14 +248,26 @@ class Story:
             checks.files_are_those_listed(self.warehouse, listed, dead),
         ]  # fmt: skip
 
+    def _scale(self, what: str) -> Run:
+        def decided(_: dict[str, Any]) -> str:
+            # By this run, or by the scheduled one that begins when the DAG is unpaused.
+            found = self.views.rows(
+                """SELECT reason FROM scale_decisions WHERE stream = :s AND action <> 'none'
+                ORDER BY decided_at DESC LIMIT 1""",
+                s=HOURS,
+            )
+            return str(found[0].reason) if found else "nothing to do"
+
+        return Run("weir_scale", {"streams": [HOURS]}, what, decided)
+
     def _ingest(self, first: int, last: int, what: str) -> Run:
         form = {"stream": FLIGHTS, "files": self.input.paths(first, last)}
         return Run("weir_ingest", form, f"{what} -> {FLIGHTS}", _appended)
 
 
-def _create_stream(stream: str, key: str, segments: int, on_missing_key: str) -> Run:
+def _create_stream(stream: str, key: str, segments: int, on_missing_key: str, **more: Any) -> Run:
     form = {"stream": stream, "routing_key": key, "segments": segments,
-            "on_missing_key": on_missing_key}  # fmt: skip
+            "on_missing_key": on_missing_key, **more}  # fmt: skip
     return Run("weir_create_stream", form, f"{stream}, routing key {key}",
                lambda _: f"{segments} segment{'s' if segments > 1 else ''}")  # fmt: skip
 
@@ -251,6 +288,14 @@ def _appended(report: dict[str, Any]) -> str:
 def _scaled(report: dict[str, Any]) -> str:
     created = " and ".join(name for name, _, _ in report["created"])
     return f"epoch {report['epoch']} with {created}"
+
+
+def _tried(report: dict[str, Any]) -> str:
+    return (
+        f"{report['with the policy']['scales']} scales and at most "
+        f"{report['with the policy']['most_segments']} segments, instead of "
+        f"{report['recorded']['scales']} and {report['recorded']['most_segments']}"
+    )
 
 
 def _processed(report: dict[str, Any]) -> str:
@@ -283,7 +328,7 @@ def run(installation: Installation) -> bool:
     for check in told.checks:
         _say(f"  {check}")
     failed = sum(not check.ok for check in told.checks)
-    _say(f"\nPicture of the stream: {told.picture}")
+    _say("\nPictures: " + "  ".join(str(path) for path in told.pictures))
     _say(f"{failed} of {len(told.checks)} checks FAILED." if failed
          else f"All {len(told.checks)} checks hold.")  # fmt: skip
     return not failed

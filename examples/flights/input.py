@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from weir.errors import NotFound
 
 MONTHS = tuple(range(1, 13))
+DAYS = 3  # that are replayed by hour
 CSV_MONTH = 1  # the month that is written as csv, too
 
 
@@ -30,6 +32,7 @@ class Input:
     csv_file: str
     csv_rows: int
     csv_rows_without_key: int  # tailnum is the routing key
+    hours: list[pa.Table]  # the flights of the first days, by hour
 
     def paths(self, first: int, last: int) -> list[str]:
         """The files of the months from `first` to `last`."""
@@ -59,7 +62,9 @@ def write_input(root: Path, every: int = 1) -> Input:
     `every`: take only every n-th flight, for a quick run.
     """
     lines = source_lines()
-    flights = _parsed(lines).take(list(range(0, len(lines) - 1, every)))
+    everything = _parsed(lines)
+    hours = _by_hour(everything)
+    flights = everything.take(list(range(0, len(lines) - 1, every)))
     month = flights["month"].to_numpy()
     (root / "flights").mkdir(parents=True)
     files = {}
@@ -74,7 +79,18 @@ def write_input(root: Path, every: int = 1) -> Input:
     (root / csv_file).write_text("\n".join(kept) + "\n")
 
     frame = flights.to_pandas().sort_values(["month", "source_row"], ignore_index=True)
-    return Input(frame, files, csv_file, csv_rows.num_rows, csv_rows["tailnum"].null_count)
+    without_key = csv_rows["tailnum"].null_count
+    return Input(frame, files, csv_file, csv_rows.num_rows, without_key, hours)
+
+
+def _by_hour(flights: pa.Table) -> list[pa.Table]:
+    """Return all flights with a tail number of the first `DAYS` of January, by hour."""
+    first = flights.filter(
+        (pc.field("month") == 1) & (pc.field("day") <= DAYS) & pc.field("tailnum").is_valid()
+    )
+    number = pc.add(pc.multiply(pc.subtract(first["day"], 1), 24), first["hour"])
+    columns = first.select(["tailnum", "carrier", "origin", "dest", "source_row"])
+    return [columns.filter(pc.equal(number, hour)) for hour in range(24 * DAYS)]
 
 
 def _parsed(lines: list[str]) -> pa.Table:

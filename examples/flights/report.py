@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import text
 
-from flights import picture
 from weir.database.connection import Database
+from weir.history.picture import draw
+from weir.history.recorded import recorded
+from weir.history.scene import Picture
+from weir.model.names import stream_name
 
 
 class Views:
@@ -62,14 +64,13 @@ class Views:
         ]  # fmt: skip
         return pd.concat(frames, ignore_index=True)
 
-    def segments(self, stream: str) -> list[picture.Segment]:
+    def segments(self, stream: str) -> list[Any]:
         """All segments that a stream ever had."""
-        rows = self.rows(
-            """SELECT segment, key_low, key_high, creation_epoch, sealed_epoch, events
+        return self.rows(
+            """SELECT segment AS name, key_low, key_high, creation_epoch, sealed_epoch, events
             FROM segments WHERE stream = :s ORDER BY segment_id""",
             s=stream,
         )
-        return [picture.Segment(*row) for row in rows]
 
     def epochs(self, stream: str) -> list[Any]:
         """The epochs of a stream."""
@@ -77,45 +78,29 @@ class Views:
             "SELECT epoch, cause, created_at FROM epochs WHERE stream = :s ORDER BY epoch", s=stream
         )
 
-    def commits(self, stream: str) -> list[picture.Commit]:
-        """The appends to a stream from files, named by the files' months."""
-        ends: dict[tuple[int, datetime], dict[str, int]] = {}
-        for row in self.rows(
-            """SELECT transaction_number, clock, segment, start_offset + events AS until
-            FROM time_indexes WHERE stream = :s""",
-            s=stream,
-        ):
-            ends.setdefault((row.transaction_number, row.clock), {})[row.segment] = row.until
-        files: dict[int, list[str]] = {}
-        for row in self.rows(
-            "SELECT transaction_number, path FROM input_files WHERE stream = :s ORDER BY path",
-            s=stream,
-        ):
-            files.setdefault(row.transaction_number, []).append(row.path)
-        return [
-            picture.Commit(clock, months(files.get(number, [])), until)
-            for (number, clock), until in sorted(ends.items())
-        ]
+
+def active(segments: Sequence[Any], epoch: int) -> list[Any]:
+    """Return the segments of an epoch by key. Raises ValueError unless they tile the key space."""
+    found = sorted(
+        (s for s in segments
+         if s.creation_epoch <= epoch and (s.sealed_epoch is None or s.sealed_epoch > epoch)),
+        key=lambda s: s.key_low,
+    )  # fmt: skip
+    bounds = [0.0, *(s.key_high for s in found)]
+    if bounds[-1] != 1.0 or [s.key_low for s in found] != bounds[:-1]:
+        raise ValueError(f"the segments of epoch {epoch} do not tile the key space: {found}")
+    return found
 
 
-def months(paths: Sequence[str]) -> str:
-    """Return the months of files such as 2013-04.parquet: `Jan`, or `Apr to Jun`."""
-    names = [datetime.strptime(Path(path).stem, "%Y-%m").strftime("%b") for path in sorted(paths)]
-    return " to ".join(dict.fromkeys([names[0], names[-1]])) if names else ""
-
-
-def draw(views: Views, stream: str, path: Path, end: datetime) -> None:
-    """Write the picture of a stream."""
-    picture_of = picture.draw(
-        f"{stream}: key space and time",
-        views.segments(stream),
-        {row.epoch: row.created_at for row in views.epochs(stream)},
-        views.stream(stream).head,
-        views.commits(stream),
-        end,
-    )
+def draw_stream(database: Database, stream: str, folder: Path, target: float | None = None) -> Path:
+    """Write the picture of a stream and return its path. `target`: of its policy, per second."""
+    past = recorded(database, stream_name(stream))
+    title = f"{stream}: key space and time"
+    panels = [past.panel("Segments, coloured by events per second")]
+    path = folder / f"{stream.replace('/', '-')}.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(picture_of)
+    path.write_text(draw(Picture(title, past.begin, past.end, panels, target=target)))
+    return path
 
 
 def report(views: Views, stream: str, warehouse: Path) -> str:
@@ -123,11 +108,10 @@ def report(views: Views, stream: str, warehouse: Path) -> str:
     segments = views.segments(stream)
     parts = [f"Epochs of {stream}, with the segments that were active and their key ranges"]
     for row in views.epochs(stream):
-        active = "  ".join(
-            f"{s.name} [{s.key_low:.4g}, {s.key_high:.4g})"
-            for s in picture.active(segments, row.epoch)
+        there = "  ".join(
+            f"{s.name} [{s.key_low:.4g}, {s.key_high:.4g})" for s in active(segments, row.epoch)
         )
-        parts.append(f"  {row.epoch} ({row.cause})  {active}")
+        parts.append(f"  {row.epoch} ({row.cause})  {there}")
 
     streams = views.rows("SELECT * FROM streams ORDER BY stream")
     lines = []
@@ -167,6 +151,16 @@ def report(views: Views, stream: str, warehouse: Path) -> str:
     )
     parts += ["", "What retention did"]
     parts += [f"  {d.stream}: {d.events:,} events truncated, as {d.reason}" for d in decisions]
+
+    scales = views.rows(
+        """SELECT stream, epoch, reason, changes FROM scale_decisions
+        WHERE action <> 'none' ORDER BY decided_at"""
+    )
+    parts += ["", "What scaling by load did"]
+    for d in scales:
+        points = [f"{point:.4g}" for change in d.changes for point in change["points"]]
+        at = f", at {', '.join(points)}" if points else ""
+        parts.append(f"  {d.stream}, epoch {d.epoch + 1}: {d.reason}{at}")
     return "\n".join(parts)
 
 

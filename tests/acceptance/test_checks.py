@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
-from flights import checks, demo, picture
+from flights import checks, demo
 from flights.checks import Check
 from flights.input import write_input
+from flights.report import active
 from tests.raises import raises
 from weir import settings
 from weir.local.installation import Installation
@@ -175,7 +175,7 @@ def test_a_failed_check_is_printed_and_makes_the_demo_fail(
         def start(self) -> None: ...
 
         def tell(self) -> demo.Told:
-            return demo.Told([Check("two is two", self.ok, "1, 2")], "report", tmp_path / "p.svg")
+            return demo.Told([Check("two is two", self.ok, "1, 2")], "report", [tmp_path / "p.svg"])
 
     monkeypatch.setattr(demo, "Story", lambda i: Nothing())
     assert demo.run(Nothing()) is False
@@ -204,51 +204,45 @@ def test_the_demo_begins_anew(tmp_path: Path) -> None:
         assert [path.name for path in installation.state.iterdir()] == ["demo.lock"]
 
 
-BEGAN = datetime(2013, 1, 1, tzinfo=UTC)
-DRAWN = [
-    picture.Segment("0.0", 0.0, 0.5, 0, None, 30),
-    picture.Segment("1.0", 0.5, 1.0, 0, 1, 10),
-    picture.Segment("2.1", 0.5, 0.75, 1, None, 8),
-    picture.Segment("3.1", 0.75, 1.0, 1, None, 8),
+@dataclass(frozen=True)
+class Row:
+    """A row of the view `segments`."""
+
+    name: str
+    key_low: float
+    key_high: float
+    creation_epoch: int
+    sealed_epoch: int | None
+
+
+ACTIVE = [
+    Row("0.0", 0.0, 0.5, 0, None),
+    Row("1.0", 0.5, 1.0, 0, 1),
+    Row("2.1", 0.5, 0.75, 1, None),
+    Row("3.1", 0.75, 1.0, 1, None),
 ]
 
 
 def test_active_segments_tile_the_key_space() -> None:
-    assert [s.name for s in picture.active(DRAWN, 0)] == ["0.0", "1.0"]
-    assert [s.name for s in picture.active(DRAWN, 1)] == ["0.0", "2.1", "3.1"]
+    assert [s.name for s in active(ACTIVE, 0)] == ["0.0", "1.0"]
+    assert [s.name for s in active(ACTIVE, 1)] == ["0.0", "2.1", "3.1"]
     with pytest.raises(ValueError, match="do not tile"):
-        picture.active(DRAWN[1:], 0)
+        active(ACTIVE[1:], 0)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A row of the view `scale_decisions`."""
+
+    action: str
 
 
 @pytest.mark.parametrize(
-    ("head", "gone"),
-    [
-        ({"0.0": 0, "1.0": 0}, [0, 0, 0, 0]),
-        ({"0.0": 12, "1.0": 10}, [12, 10, 0, 0]),
-        ({"0.0": 12, "2.1": 3, "3.1": 0}, [12, 10, 3, 0]),
-    ],
+    ("actions", "ok"),
+    [(["split", "merge"], True), (["split"], False), ([], False), (["merge", "split"], False)],
 )
-def test_what_lies_before_the_head(head: dict[str, int | str], gone: list[int]) -> None:
-    assert [picture.truncated(segment, head, DRAWN) for segment in DRAWN] == gone
-
-
-def test_the_picture_shows_segments_epochs_and_what_was_truncated() -> None:
-    at = [BEGAN + timedelta(seconds=10 * i) for i in range(6)]
-    commits = [
-        picture.Commit(at[1], "Jan & Feb", {"0.0": 12, "1.0": 10}),
-        picture.Commit(at[4], "Mar", {"0.0": 30, "2.1": 8, "3.1": 8}),
-    ]
-    head: dict[str, int | str] = {"0.0": 12, "2.1": 0, "3.1": 0}
-    epochs = {0: at[0], 1: at[2]}
-    svg = picture.draw("nyc/<flights>", DRAWN, epochs, head, commits, at[5])
-    root = ElementTree.fromstring(svg)  # noqa: S314 - made two lines above
-    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    for expected in ("nyc/<flights>", "epoch 1", "Jan & Feb", "2.1   8 events", "0.75", "0:30"):
-        assert expected in texts
-    hatched = [
-        e for e in root.iter("{http://www.w3.org/2000/svg}rect") if "#gone" in e.get("fill", "")
-    ]
-    assert len(hatched) == 2 + 1  # 0.0 up to the head, all of 1.0, and the legend
+def test_segments_must_be_split_and_merged_again(actions: list[str], ok: bool) -> None:
+    assert checks.scaled_by_load([Decision(action) for action in actions]).ok == ok
 
 
 def test_the_demo_reads_no_settings_but_its_own(

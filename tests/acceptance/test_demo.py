@@ -59,9 +59,10 @@ def test_the_report_shows_what_the_issue_asks_for(told: Told, story: Story) -> N
         "events truncated",
     ):  # fmt: skip
         assert expected in told.report
-    svg = told.picture.read_text()
-    assert "epoch 1" in svg
-    assert "Aug to Dec" in svg
+    for picture in told.pictures:
+        assert "epoch 1" in picture.read_text()
+    assert "What scaling by load did" in told.report
+    assert "cold neighbours" in told.report
 
 
 def test_the_checks_fail_on_what_was_really_received_if_it_is_damaged(
