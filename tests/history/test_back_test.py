@@ -2,6 +2,8 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -13,12 +15,15 @@ from weir.database.connection import Database, count_statements
 from weir.history.back_test import EVENLY, PARTLY, SAMPLED, back_test
 from weir.history.picture import draw
 from weir.history.recorded import recorded
+from weir.history.reports import write_picture
 from weir.history.scene import Picture
 from weir.model.key_space import KeyRange
 from weir.model.names import stream_name
 from weir.model.scaling_policy import ScalingPolicy
 from weir.model.segment_rates import MINUTE
 from weir.model.split_points import Load
+from weir.operations import BackTest, parse
+from weir.settings import Settings
 
 POLICY = ScalingPolicy("event_rate", 10, 4)
 
@@ -173,3 +178,35 @@ def test_a_stream_without_commits_is_replayed_as_it_is(lane: Lane) -> None:
     assert found.replayed.scales == []
     assert found.report()["table"][-1]["segments"] == [2, 2]
     ElementTree.fromstring(found.picture())  # noqa: S314 - our own
+
+
+@pytest.mark.parametrize(
+    ("given", "policy"),
+    [
+        ({}, None),
+        ({"target_rate": 5}, ScalingPolicy("event_rate", 5, 2)),
+        ({"target_rate": 5, "scaling": "byte_rate", "scale_factor": 8, "min_segments": 2,
+          "max_segments": "16", "scale_cooldown": "1 min"},
+         ScalingPolicy("byte_rate", 5, 8, 2, 16, 60)),
+        ({"target_rate": 5, "max_segments": "none", "scale_cooldown": "none"},
+         ScalingPolicy("event_rate", 5, 2, cooldown=0)),
+    ],
+)  # fmt: skip
+def test_the_form_makes_the_policy_that_was_filled_in(
+    given: dict[str, Any], policy: ScalingPolicy | None
+) -> None:
+    form = parse(BackTest, {"stream": "a/b", **given})
+    assert form.policy == policy
+    assert form.last_seconds is None
+    assert parse(BackTest, {"stream": "a/b", "last": "7 d"}).last_seconds == 7 * 86_400
+
+
+def test_a_picture_has_a_place_of_its_own_below_the_first_output_root(tmp_path: Path) -> None:
+    settings = Settings(output_roots=(str(tmp_path / "out"), str(tmp_path / "other")))
+    written = write_picture(
+        settings, stream_name("a/b"), "back-test x/2026-01-01T00:00/y", "<svg/>"
+    )
+    assert written == f"{tmp_path}/out/_weir_reports/a/b/back-test-x-2026-01-01T00-00-y.svg"
+    assert Path(written).read_text() == "<svg/>"
+    with raises("setting_invalid output_roots"):
+        write_picture(Settings(output_roots=()), stream_name("a/b"), "x", "<svg/>")
