@@ -162,7 +162,7 @@ _OWN = set(
 )
 _TIMES = set(
     """created_at opened_at lease_until ended_at dead_at finished_at retained_at published_at
-    decided_at recorded_at since seen_at loads commit_interval""".split()
+    decided_at recorded_at since seen_at loads commit_interval rate""".split()
 )
 _CLOCKS = set("clock last_clock sealed_clock created_at".split())
 _TABLES = """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
@@ -229,6 +229,8 @@ def _state_of_one(database: Database, name: StreamName) -> list[str]:
 def _nameless(key: str, value: Any) -> Any:
     if key == "lost":  # per group how many events
         return sorted(value.values())
+    if key == "changes" and isinstance(value, list):  # the rate depends on when it was measured
+        return [{k: v for k, v in one.items() if k not in _TIMES} for one in value]
     return len(value) if key in _NAMES else value
 
 

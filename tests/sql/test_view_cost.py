@@ -173,4 +173,8 @@ def test_a_usual_question_reads_as_much_of_a_long_history_as_of_a_short_one(
 ) -> None:
     (long, long_group), (short, short_group) = lives
     than = costs(short, short_group, FEW, before)
-    assert dearer(costs(long, long_group, EPOCHS, before), than=than) == {}
+    found = dearer(costs(long, long_group, EPOCHS, before), than=than)
+    # It looks 30 times into an index, which may have a level more.
+    rates = {question: pages for question, pages in found.items() if "segment_rates" in question}
+    assert found.keys() - rates.keys() == set(), found
+    assert all(pages <= 2 * of_few + 30 + 30 for pages, of_few in rates.values()), rates

@@ -459,6 +459,8 @@ ALTER TABLE weir_internal.time_index ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.scale_evaluation ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.hot_key ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.capture_queue ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_queue ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.reader_group_stream ALTER COLUMN stream_id SET STATISTICS 0;

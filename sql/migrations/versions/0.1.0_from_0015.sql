@@ -145,3 +145,5 @@ CREATE TABLE weir_internal.hot_key (
     PRIMARY KEY (stream_id, key_position)
 );
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.scale_evaluation ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.hot_key ALTER COLUMN stream_id SET STATISTICS 0;
