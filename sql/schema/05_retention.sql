@@ -1,5 +1,6 @@
 CREATE TABLE weir_internal.stream_cut (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    stream_name text NOT NULL,
     recorded_at timestamptz NOT NULL,
     clock bigint NOT NULL,
     cut jsonb NOT NULL,
@@ -7,8 +8,11 @@ CREATE TABLE weir_internal.stream_cut (
     bytes bigint NOT NULL,
     PRIMARY KEY (stream_id, recorded_at)
 );
+-- For questions by name and time, as the views ask them: see epoch_by_name.
+CREATE UNIQUE INDEX stream_cut_by_name ON weir_internal.stream_cut (stream_name, recorded_at);
 CREATE INDEX stream_cut_by_size ON weir_internal.stream_cut (stream_id, bytes, recorded_at);
 COMMENT ON TABLE weir_internal.stream_cut IS 'The retention set: recorded tails of the stream, each strictly later than the one before.';
+COMMENT ON COLUMN weir_internal.stream_cut.stream_name IS 'scope/stream, which never changes.';
 COMMENT ON COLUMN weir_internal.stream_cut.recorded_at IS 'When the tail was captured.';
 COMMENT ON COLUMN weir_internal.stream_cut.clock IS 'The last clock of the stream at that time.';
 COMMENT ON COLUMN weir_internal.stream_cut.cut IS 'The tail at that time.';
@@ -17,6 +21,7 @@ COMMENT ON COLUMN weir_internal.stream_cut.bytes IS 'Bytes before the cut, from 
 
 CREATE TABLE weir_internal.retention_decision (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    stream_name text NOT NULL,
     decided_at timestamptz NOT NULL,
     rule text NOT NULL,
     reason text NOT NULL,
@@ -31,7 +36,10 @@ CREATE TABLE weir_internal.retention_decision (
     bytes bigint NOT NULL,
     PRIMARY KEY (stream_id, decided_at)
 );
+-- For questions by name and time, as the views ask them: see epoch_by_name.
+CREATE UNIQUE INDEX retention_decision_by_name ON weir_internal.retention_decision (stream_name, decided_at);
 COMMENT ON TABLE weir_internal.retention_decision IS 'What retention decided and why. A decision that repeats the one before is not recorded.';
+COMMENT ON COLUMN weir_internal.retention_decision.stream_name IS 'scope/stream, which never changes.';
 COMMENT ON COLUMN weir_internal.retention_decision.decided_at IS 'When retention decided.';
 COMMENT ON COLUMN weir_internal.retention_decision.rule IS 'The rule that chose, see docs/retention.md: consumed, min_age, min_bytes, max_age, max_bytes; or why nothing is truncated: no_rule, nothing_consumed, too_little, behind_head.';
 COMMENT ON COLUMN weir_internal.retention_decision.reason IS 'The decision in words.';

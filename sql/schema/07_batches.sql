@@ -1,5 +1,6 @@
 CREATE TABLE weir_internal.reader_batch (
     group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    group_name text NOT NULL,
     batch_id bigint NOT NULL,
     reader_id text NOT NULL,
     token bigint NOT NULL,
@@ -19,13 +20,16 @@ CREATE TABLE weir_internal.reader_batch (
     CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL))
 );
 CREATE INDEX reader_batch_open ON weir_internal.reader_batch (group_id) WHERE state = 'open';
--- How fast a group reads follows from its batches of the last hour, however many there were before.
-CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_id, committed_at)
-    WHERE state = 'committed';
+-- For questions by the group's name, as the views ask them: see epoch_by_name.
+CREATE UNIQUE INDEX reader_batch_by_name ON weir_internal.reader_batch (group_name, batch_id);
+CREATE INDEX reader_batch_open_by_name ON weir_internal.reader_batch (group_name) WHERE state = 'open';
+-- Also: how fast a group reads follows from its batches of the last hour, however many there were before.
+CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_name, committed_at);
 -- For pruning: the batches that ended, by time.
 CREATE INDEX reader_batch_ended ON weir_internal.reader_batch (ended_at) WHERE state <> 'open';
 COMMENT ON TABLE weir_internal.reader_batch IS 'What one reader reads at once. Its bounds are recorded before the reader begins to read.';
 COMMENT ON COLUMN weir_internal.reader_batch.group_id IS 'The group. The batch belongs to it, not to the reader.';
+COMMENT ON COLUMN weir_internal.reader_batch.group_name IS 'The name of the group, which never changes.';
 COMMENT ON COLUMN weir_internal.reader_batch.batch_id IS '1, 2, 3 ... per group.';
 COMMENT ON COLUMN weir_internal.reader_batch.reader_id IS 'The reader that holds it, or committed it.';
 COMMENT ON COLUMN weir_internal.reader_batch.token IS 'The token with which it may be committed.';
@@ -46,6 +50,7 @@ COMMENT ON COLUMN weir_internal.reader_batch.error IS 'Why it was abandoned or s
 -- in the order of the commits, so that a full part of the list never changes.
 CREATE TABLE weir_internal.parquet_output (
     group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    group_name text NOT NULL,
     output text NOT NULL,
     number bigint NOT NULL CHECK (number >= 0),
     batch_id bigint NOT NULL,
@@ -54,7 +59,11 @@ CREATE TABLE weir_internal.parquet_output (
     committed_at timestamptz NOT NULL,
     PRIMARY KEY (group_id, output, number)
 );
+-- For questions by the group's name, as the views ask them: see epoch_by_name.
+CREATE INDEX parquet_output_by_batch ON weir_internal.parquet_output (group_name, batch_id);
+CREATE INDEX parquet_output_by_commit ON weir_internal.parquet_output (group_name, committed_at);
 COMMENT ON TABLE weir_internal.parquet_output IS 'The Parquet folders that count: exactly one attempt of each batch and output.';
+COMMENT ON COLUMN weir_internal.parquet_output.group_name IS 'The name of the group, which never changes.';
 COMMENT ON COLUMN weir_internal.parquet_output.output IS 'The name that the job gives to the output.';
 COMMENT ON COLUMN weir_internal.parquet_output.number IS '0, 1, 2 ... per group and output, in the order of the commits.';
 COMMENT ON COLUMN weir_internal.parquet_output.batch_id IS 'The batch that wrote it; its row may be pruned.';

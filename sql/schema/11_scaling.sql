@@ -1,5 +1,6 @@
 CREATE TABLE weir_internal.scale_decision (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    stream_name text NOT NULL,
     decided_at timestamptz NOT NULL,
     epoch integer NOT NULL,
     action text NOT NULL CHECK (action IN ('split', 'merge', 'none')),
@@ -11,7 +12,10 @@ CREATE TABLE weir_internal.scale_decision (
     changes jsonb NOT NULL,
     PRIMARY KEY (stream_id, decided_at)
 );
+-- For questions by name and time, as the views ask them: see epoch_by_name.
+CREATE UNIQUE INDEX scale_decision_by_name ON weir_internal.scale_decision (stream_name, decided_at);
 COMMENT ON TABLE weir_internal.scale_decision IS 'What scaling by load decided and why. A decision to do nothing that repeats the one before is not recorded.';
+COMMENT ON COLUMN weir_internal.scale_decision.stream_name IS 'scope/stream, which never changes.';
 COMMENT ON COLUMN weir_internal.scale_decision.decided_at IS 'When it was decided.';
 COMMENT ON COLUMN weir_internal.scale_decision.epoch IS 'The epoch on which it was decided; a split or a merge created the next one.';
 COMMENT ON COLUMN weir_internal.scale_decision.action IS 'split, merge or none.';

@@ -13,8 +13,11 @@ ALTER TABLE weir_internal.transaction_input ALTER COLUMN stream_id SET STATISTIC
 ALTER TABLE weir_internal.data_file ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.time_index ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_evaluation ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.hot_key ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.capture_queue ALTER COLUMN stream_id SET STATISTICS 0;
@@ -23,3 +26,6 @@ ALTER TABLE weir_internal.reader_group_stream ALTER COLUMN stream_id SET STATIST
 ALTER TABLE weir_internal.reader_group_segment ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.reader_group_pin ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.garbage ALTER COLUMN stream_id SET STATISTICS 0;
+-- Nor of the group's name.
+ALTER TABLE weir_internal.reader_batch ALTER COLUMN group_name SET STATISTICS 0;
+ALTER TABLE weir_internal.parquet_output ALTER COLUMN group_name SET STATISTICS 0;

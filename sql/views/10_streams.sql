@@ -81,17 +81,15 @@ COMMENT ON VIEW weir.time_indexes IS 'When which offsets of which segment were c
 COMMENT ON COLUMN weir.time_indexes.clock IS 'The time of the commit.';
 
 CREATE OR REPLACE VIEW weir.retention_set AS
-SELECT s.stream_name AS stream, c.recorded_at, weir_internal.clock_time(c.clock) AS clock, c.cut,
+SELECT c.stream_name AS stream, c.recorded_at, weir_internal.clock_time(c.clock) AS clock, c.cut,
        c.events, c.bytes
-FROM weir_internal.stream_cut c JOIN weir_internal.stream s USING (stream_id)
-WHERE s.state <> 'deleted';
+FROM weir_internal.stream_cut c;
 COMMENT ON VIEW weir.retention_set IS 'The recorded stream cuts from which retention chooses.';
 
 CREATE OR REPLACE VIEW weir.retention_decisions AS
-SELECT s.stream_name AS stream, d.decided_at, d.rule, d.reason, d.head, d.bound, d.cut,
+SELECT d.stream_name AS stream, d.decided_at, d.rule, d.reason, d.head, d.bound, d.cut,
        d.held_by, d.truncated_past, d.timed_out, d.lost, d.events, d.bytes
-FROM weir_internal.retention_decision d JOIN weir_internal.stream s USING (stream_id)
-WHERE s.state <> 'deleted';
+FROM weir_internal.retention_decision d;
 COMMENT ON VIEW weir.retention_decisions IS 'What retention decided, and why.';
 
 CREATE OR REPLACE VIEW weir.retention_status AS

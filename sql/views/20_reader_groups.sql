@@ -134,7 +134,7 @@ CROSS JOIN LATERAL (
     FROM (SELECT sum(b.events)::double precision AS events,
                  range_agg(tstzrange(least(b.opened_at, b.committed_at), b.committed_at)) AS times
           FROM weir_internal.reader_batch b
-          WHERE b.group_id = g.group_id AND b.state = 'committed'
+          WHERE b.group_name = g.name AND b.state = 'committed'
             AND b.committed_at > statement_timestamp() - interval '1 hour') b
     CROSS JOIN LATERAL unnest(b.times) AS busy) r;
 COMMENT ON VIEW weir.catch_up IS 'How long each group will take to catch up, if events are appended as in the last hour and its readers read without a pause as fast as in the batches that they committed in it.';
@@ -177,10 +177,10 @@ COMMENT ON COLUMN weir.reader_groups.checkpoint_at IS 'When that checkpoint was 
 COMMENT ON COLUMN weir.reader_groups.at_end IS 'Whether it has read everything that it will ever have to read: each stream up to the end of the group, or sealed and read completely.';
 
 CREATE OR REPLACE VIEW weir.batches AS
-SELECT g.name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, b.attempt, b.events,
+SELECT b.group_name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, b.attempt, b.events,
        b.bytes, b.opened_at, b.committed_at, b.ended_at, b.outputs, b.bounds, b.rest,
        b.rejected, b.error
-FROM weir_internal.reader_batch b JOIN weir_internal.reader_group g USING (group_id);
+FROM weir_internal.reader_batch b;
 COMMENT ON VIEW weir.batches IS 'What readers read at once, and its outcome. Old batches are pruned after metadata_history.';
 COMMENT ON COLUMN weir.batches.ended_at IS 'When it was committed, abandoned or split; null while it is open.';
 
@@ -200,9 +200,9 @@ COMMENT ON COLUMN weir.open_batches.segments IS 'How many segments it reads.';
 COMMENT ON COLUMN weir.open_batches.lapsed IS 'Whether the lease of its reader has expired, so that another reader may take it over.';
 
 CREATE OR REPLACE VIEW weir.parquet_outputs AS
-SELECT g.name AS reader_group, o.batch_id, o.committed_at, o.output,
+SELECT o.group_name AS reader_group, o.batch_id, o.committed_at, o.output,
        o.root || '/' || o.path AS path
-FROM weir_internal.parquet_output o JOIN weir_internal.reader_group g USING (group_id);
+FROM weir_internal.parquet_output o;
 COMMENT ON VIEW weir.parquet_outputs IS 'The Parquet folders that count: exactly one attempt of each batch and output.';
 COMMENT ON COLUMN weir.parquet_outputs.output IS 'The name that the job gives to the output.';
 COMMENT ON COLUMN weir.parquet_outputs.path IS 'The folder, as Spark opens it.';

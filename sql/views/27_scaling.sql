@@ -1,8 +1,7 @@
 CREATE OR REPLACE VIEW weir.scale_decisions AS
-SELECT s.stream_name AS stream, d.decided_at, d.epoch, d.action, d.rule, d.reason, d.policy,
+SELECT d.stream_name AS stream, d.decided_at, d.epoch, d.action, d.rule, d.reason, d.policy,
        d.commit_interval * interval '1 microsecond' AS commit_interval, d.loads, d.changes
-FROM weir_internal.scale_decision d JOIN weir_internal.stream s USING (stream_id)
-WHERE s.state <> 'deleted';
+FROM weir_internal.scale_decision d;
 COMMENT ON VIEW weir.scale_decisions IS 'What scaling by load decided, and why.';
 COMMENT ON COLUMN weir.scale_decisions.commit_interval IS 'The stream''s own interval between commits; null if it had fewer than two commits.';
 

@@ -107,9 +107,8 @@ COMMENT ON VIEW weir.sealed_segment_shard IS 'The final sizes of sealed segments
 COMMENT ON COLUMN weir.sealed_segment_shard.shard IS 'The creation epoch of the segment divided by 1000.';
 
 CREATE OR REPLACE VIEW weir.stream_cut_record AS
-SELECT s.stream_name AS stream, c.recorded_at, c.cut, c.events, c.bytes
-FROM weir_internal.stream_cut c JOIN weir_internal.stream s USING (stream_id)
-WHERE s.state <> 'deleted';
+SELECT c.stream_name AS stream, c.recorded_at, c.cut, c.events, c.bytes
+FROM weir_internal.stream_cut c;
 COMMENT ON VIEW weir.stream_cut_record IS 'The cuts of the retention set.';
 
 CREATE OR REPLACE VIEW weir.truncation_record AS

@@ -129,10 +129,11 @@ class Runs:
     def add(self, record: dict[str, Any]) -> None:
         run(
             self.database,
-            """INSERT INTO stream_cut (stream_id, recorded_at, clock, cut, events, bytes)
-            VALUES (:s, clock_timestamp(), 1, CAST(:cut AS jsonb), :n, 10 * :n)""",
-            s=self.lane.stream_id, cut=str(cut_of(record["cut"])).replace("'", '"'),
-            n=record["size"],
+            """INSERT INTO stream_cut (stream_id, stream_name, recorded_at, clock, cut, events,
+                                    bytes)
+            VALUES (:s, :name, clock_timestamp(), 1, CAST(:cut AS jsonb), :n, 10 * :n)""",
+            s=self.lane.stream_id, name=str(self.lane.name),
+            cut=str(cut_of(record["cut"])).replace("'", '"'), n=record["size"],
         )  # fmt: skip
         self.times.append(record["time"])
 

@@ -197,10 +197,10 @@ def test_the_manifest_lists_thousands_of_batches_at_the_price_of_the_newest(
         run(
             group.database,
             """INSERT INTO parquet_output
-            SELECT :g, 'delays', n, n, :root, 'delays/' || n, clock_timestamp()
+            SELECT :g, :name, 'delays', n, n, :root, 'delays/' || n, clock_timestamp()
             FROM generate_series(coalesce((SELECT 1 + max(number) FROM parquet_output
                                            WHERE group_id = :g), 0), :last) n""",
-            g=group.group_id, root=root, last=before - 1,
+            g=group.group_id, name=group.name, root=root, last=before - 1,
         )  # fmt: skip
         group.lanes[0].append({"0.0": 1})
         batch = reader.must_open()
@@ -232,9 +232,10 @@ def test_after_a_restore_the_manifest_lists_no_folder_of_the_history_that_was_lo
         run(
             group.database,
             """INSERT INTO parquet_output
-            SELECT :g, 'delays', n, n, :root, 'delays/' || :history || n, clock_timestamp()
+            SELECT :g, :name, 'delays', n, n, :root, 'delays/' || :history || n, clock_timestamp()
             FROM generate_series(CAST(:first AS bigint), :first + :batches - 1) n""",
-            g=group.group_id, root=root, history=history, first=number, batches=batches,
+            g=group.group_id, name=group.name, root=root, history=history, first=number,
+            batches=batches,
         )  # fmt: skip
         number += batches
         write_manifest(group.database, group.name, "delays", root, "delays")

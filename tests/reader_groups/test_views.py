@@ -215,13 +215,13 @@ def batch_of(group: Group, events: int, ago: float, seconds: float) -> None:
     """A batch that was committed so many seconds ago and took so long."""
     run(
         group.database,
-        """INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds, events,
-                                     bytes, opened_at, committed_at, ended_at)
-        SELECT :g, coalesce(max(batch_id), 0) + 1, 'r', 1, 'committed', '[]', :events, 0,
+        """INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state,
+                                     bounds, events, bytes, opened_at, committed_at, ended_at)
+        SELECT :g, :name, coalesce(max(batch_id), 0) + 1, 'r', 1, 'committed', '[]', :events, 0,
                now() - (:ago + :took) * interval '1 second', now() - :ago * interval '1 second',
                now() - :ago * interval '1 second'
         FROM reader_batch WHERE group_id = :g""",
-        g=group.group_id, events=events, ago=ago, took=seconds,
+        g=group.group_id, name=group.name, events=events, ago=ago, took=seconds,
     )  # fmt: skip
 
 

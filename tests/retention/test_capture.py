@@ -170,10 +170,11 @@ def test_the_records_that_stand_for_the_limits_are_those_of_a_search_through_all
         records.append((age, size))
         run(
             database,
-            """INSERT INTO stream_cut (stream_id, recorded_at, clock, cut, events, bytes)
-            VALUES (:s, CAST(:now AS timestamptz) - :age * interval '1 second', 1,
+            """INSERT INTO stream_cut (stream_id, stream_name, recorded_at, clock, cut, events,
+                                    bytes)
+            VALUES (:s, :name, CAST(:now AS timestamptz) - :age * interval '1 second', 1,
                     jsonb_build_object('0.0', CAST(:size AS bigint), '1.0', 0), 0, :size)""",
-            s=lane.stream_id, now="2026-01-01T00:00:00Z", age=age, size=size,
+            s=lane.stream_id, name=str(lane.name), now="2026-01-01T00:00:00Z", age=age, size=size,
         )  # fmt: skip
     for came_age, offset in came:
         run(

@@ -342,11 +342,12 @@ def test_recorded_cuts_that_the_head_has_passed_are_forgotten_and_no_others(
     # Something old below the head, so that it is looked at.
     run(
         database,
-        """INSERT INTO retention_decision (stream_id, decided_at, rule, reason, head, held_by,
-            events, bytes)
-        SELECT :s, clock_timestamp() - i * interval '1 day', 'x', 'x', '{}', '{}', 0, 0
+        """INSERT INTO retention_decision (stream_id, stream_name, decided_at, rule, reason, head,
+            held_by, events, bytes)
+        SELECT :s, :name, clock_timestamp() - i * interval '1 day', 'x', 'x', '{}', '{}', 0, 0
         FROM generate_series(1, 2) i""",
         s=lane.stream_id,
+        name=str(lane.name),
     )
     ahead = lane.rows(
         """SELECT r.recorded_at FROM stream_cut r JOIN stream s USING (stream_id)

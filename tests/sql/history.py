@@ -66,7 +66,8 @@ def scaled_again_and_again(lane: Lane, last: int) -> None:
 
 def lived_through(lane: Lane, group: Group, last: int) -> None:
     """What comes with the epochs of `scaled_again_and_again`: per epoch an append of a file to its
-    new segment, a cut, a decision (eight days ago), a request, a run, and a batch of a group."""
+    new segment, a cut, a decision (eight days ago), a scale, a request, a run, an output of a
+    group, and its batch (two hours ago)."""
     run(
         lane.database,
         """WITH e AS MATERIALIZED (
@@ -93,12 +94,20 @@ def lived_through(lane: Lane, group: Group, last: int) -> None:
             UPDATE segment g SET events = 1, bytes = 10 FROM e
             WHERE g.stream_id = :s AND g.segment_id = e.segment_id AND g.sealed_epoch IS NOT NULL
         ), cuts AS (
-            INSERT INTO stream_cut (stream_id, recorded_at, clock, cut, events, bytes)
-            SELECT :s, at, clock, '{"1.0": 0}', n, n * 10 FROM e
+            INSERT INTO stream_cut (stream_id, stream_name, recorded_at, clock, cut, events, bytes)
+            SELECT :s, :name, at, clock, '{"1.0": 0}', n, n * 10 FROM e
         ), decisions AS (
-            INSERT INTO retention_decision (stream_id, decided_at, rule, reason, head, held_by,
-                                            events, bytes)
-            SELECT :s, at - interval '8 days', 'consumed', '', '{}', '{}', 0, 0 FROM e
+            INSERT INTO retention_decision (stream_id, stream_name, decided_at, rule, reason,
+                                            head, held_by, events, bytes)
+            SELECT :s, :name, at - interval '8 days', 'consumed', '', '{}', '{}', 0, 0 FROM e
+        ), scales AS (
+            INSERT INTO scale_decision (stream_id, stream_name, decided_at, epoch, action, rule,
+                                        reason, policy, loads, changes)
+            SELECT :s, :name, at, n, 'split', 'hot', '', '', '{}', '[]' FROM e
+        ), folders AS (
+            INSERT INTO parquet_output (group_id, group_name, output, number, batch_id, root,
+                                        path, committed_at)
+            SELECT :g, :group, 'o', n - 1, n, '/r', 'p', at FROM e
         ), requests AS (
             INSERT INTO request (request_id, operation, object, arguments, result, finished_at)
             SELECT 'r' || n, 'scale', :name, '', '{}', at FROM e
@@ -107,12 +116,12 @@ def lived_through(lane: Lane, group: Group, last: int) -> None:
                                  state, started_at)
             SELECT 'dag', :name || n, 'task', -1, 1, 'job', '{}', 'succeeded', at FROM e
         )
-        INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds, events,
-                                  bytes, opened_at, committed_at, ended_at, outputs)
-        SELECT :g, n, 'reader', 1, 'committed', '[]', 1, 10, at, at, at,
+        INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state, bounds,
+                                  events, bytes, opened_at, committed_at, ended_at, outputs)
+        SELECT :g, :group, n, 'reader', 1, 'committed', '[]', 1, 10, b.at, b.at, b.at,
                '[{"kind": "parquet", "output": "o", "path": "p"}]'
-        FROM e""",
-        s=lane.stream_id, g=group.group_id, name=str(lane.name), last=last,
+        FROM e CROSS JOIN LATERAL (SELECT e.at - interval '2 hours' AS at) b""",
+        s=lane.stream_id, g=group.group_id, group=group.name, name=str(lane.name), last=last,
     )  # fmt: skip
 
 

@@ -187,7 +187,8 @@ def with_copies(group: Group, count: int) -> None:
         group.database,
         f"""WITH new AS (
             INSERT INTO reader_group (name, subscriber, on_gap)
-            SELECT :name || '-' || n, o.subscriber, o.on_gap FROM {copied} RETURNING group_id
+            SELECT :name || '-' || n, o.subscriber, o.on_gap FROM {copied}
+            RETURNING group_id, name AS group_name
         ), streams AS (
             INSERT INTO reader_group_stream (group_id, stream_id, start_cut)
             SELECT new.group_id, stream_id, start_cut FROM new, reader_group_stream
@@ -197,10 +198,10 @@ def with_copies(group: Group, count: int) -> None:
             SELECT new.group_id, reader_id, token, lease_until, joined_at
             FROM new, reader WHERE reader.group_id = :g
         ), batches AS (
-            INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds, events,
-                                      bytes, opened_at, committed_at, ended_at)
-            SELECT new.group_id, batch_id, reader_id, token, state, bounds, events, bytes,
-                   opened_at, committed_at, ended_at
+            INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state,
+                                      bounds, events, bytes, opened_at, committed_at, ended_at)
+            SELECT new.group_id, new.group_name, batch_id, reader_id, token, state, bounds, events,
+                   bytes, opened_at, committed_at, ended_at
             FROM new, reader_batch WHERE reader_batch.group_id = :g
         ), checkpoints AS (
             INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, published, state,

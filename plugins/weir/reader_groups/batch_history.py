@@ -14,8 +14,7 @@ def rejected_of(connection: Connection, group: str) -> int:
         connection.execute(
             text(
                 """SELECT coalesce(sum(b.rejected), 0) FROM reader_batch b
-                JOIN reader_group g USING (group_id)
-                WHERE g.name = :group AND b.state = 'committed'
+                WHERE b.group_name = :group AND b.state = 'committed'
                   AND b.committed_at > clock_timestamp() - :span * interval '1 second'"""
             ),
             {"group": group, "span": REJECTED_SPAN},

@@ -141,9 +141,9 @@ def commit_batch(
                     FROM (SELECT clock_timestamp() AS now OFFSET 0) n
                     WHERE group_id = :g AND batch_id = :b
                 ), listed AS (
-                    INSERT INTO parquet_output (group_id, output, number, batch_id, root, path,
-                                                committed_at)
-                    SELECT :g, o ->> 'output', coalesce(1 + (
+                    INSERT INTO parquet_output (group_id, group_name, output, number, batch_id,
+                                                root, path, committed_at)
+                    SELECT :g, :group, o ->> 'output', coalesce(1 + (
                         SELECT max(p.number) FROM parquet_output p
                         WHERE p.group_id = :g AND p.output = o ->> 'output'), 0),
                         :b, o ->> 'root', o ->> 'path', clock_timestamp()
@@ -160,6 +160,7 @@ def commit_batch(
             ),
             {
                 "g": group.group_id,
+                "group": group.name,
                 "b": batch.batch_id,
                 "out": json.dumps(published),
                 "lost": json.dumps({str(s): n for s, n in (lost or {}).items()}),

@@ -77,13 +77,14 @@ def open_new(
             """WITH counted AS (
                 UPDATE reader_group SET next_batch = next_batch + 1 WHERE group_id = :group_id
             )
-            INSERT INTO reader_batch (group_id, batch_id, reader_id, token, state, bounds, events,
-                                      bytes, opened_at)
-            VALUES (:group_id, :batch_id, :reader_id, :token, 'open', CAST(:bounds AS jsonb),
-                    :events, :bytes, clock_timestamp())"""
+            INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state,
+                                      bounds, events, bytes, opened_at)
+            VALUES (:group_id, :group, :batch_id, :reader_id, :token, 'open',
+                    CAST(:bounds AS jsonb), :events, :bytes, clock_timestamp())"""
         ),
         {
             "group_id": group.group_id,
+            "group": group.name,
             "batch_id": batch.batch_id,
             "reader_id": reader_id,
             "token": token,

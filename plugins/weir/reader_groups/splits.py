@@ -61,9 +61,9 @@ def open_parts(
                 UPDATE checkpoint SET waits_for = array_replace(waits_for, :before, :b)
                 WHERE group_id = :g AND state = 'waiting' AND :before = ANY (waits_for)
             ), opened AS (
-                INSERT INTO reader_batch (group_id, batch_id, reader_id, token, attempt, state,
-                                          bounds, rest, events, bytes, opened_at)
-                SELECT :g, :b, :reader_id, :token, 0, 'open', CAST(:bounds AS jsonb),
+                INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token,
+                                          attempt, state, bounds, rest, events, bytes, opened_at)
+                SELECT :g, o.group_name, :b, :reader_id, :token, 0, 'open', CAST(:bounds AS jsonb),
                        CAST(:rest AS jsonb), :events,
                        sum(bytes_till(b.stream, b.segment, b."to")
                            - bytes_till(b.stream, b.segment, b."from")),
@@ -71,7 +71,7 @@ def open_parts(
                 FROM reader_batch o, jsonb_to_recordset(CAST(:bounds AS jsonb))
                     AS b (stream bigint, segment bigint, "from" bigint, "to" bigint)
                 WHERE o.group_id = :g AND o.batch_id = :before
-                GROUP BY o.opened_at
+                GROUP BY o.group_name, o.opened_at
             )
             UPDATE reader_group_segment p
             SET state = 'assigned', reader_id = :reader_id

@@ -161,9 +161,9 @@ def _record(
     connection.execute(
         text(
             f"""WITH made AS (
-                INSERT INTO retention_decision (stream_id, decided_at, rule, reason, head, bound,
-                    cut, held_by, truncated_past, timed_out, lost, events, bytes)
-                SELECT :s, clock_timestamp(), :rule, :reason, CAST(:head AS jsonb),
+                INSERT INTO retention_decision (stream_id, stream_name, decided_at, rule, reason,
+                    head, bound, cut, held_by, truncated_past, timed_out, lost, events, bytes)
+                SELECT :s, :stream, clock_timestamp(), :rule, :reason, CAST(:head AS jsonb),
                     CAST(:bound AS jsonb), CAST(:cut AS jsonb), CAST(:held_by AS text[]),
                     CAST(:truncated_past AS text[]), CAST(:timed_out AS text[]),
                     CAST(:lost AS jsonb), :events, :bytes
@@ -185,6 +185,7 @@ def _record(
         ),
         {
             "s": stream.stream_id,
+            "stream": str(stream.name),
             "rule": decision.rule,
             "reason": decision.reason,
             "head": json.dumps(stream.head),

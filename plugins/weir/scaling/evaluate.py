@@ -38,7 +38,7 @@ _READ = """WITH due AS MATERIALIZED (
     ORDER BY d.stream_id, l.key_low"""
 _RECORD = text(
     """WITH given AS (
-        SELECT u.* FROM unnest(CAST(:ids AS bigint[]), CAST(:clocks AS bigint[]),
+        SELECT u.*, s.stream_name FROM unnest(CAST(:ids AS bigint[]), CAST(:clocks AS bigint[]),
             CAST(:policies AS text[]), CAST(:next AS bigint[]), CAST(:epochs AS integer[]),
             CAST(:rules AS text[]), CAST(:reasons AS text[]), CAST(:intervals AS bigint[]),
             CAST(:loads AS text[]))
@@ -58,10 +58,10 @@ _RECORD = text(
                 CAST(:highs AS double precision[])) AS h (stream_id, low, high)
             WHERE h.stream_id = k.stream_id AND h.low <= k.key_position AND k.key_position < h.high)
     )
-    INSERT INTO scale_decision (stream_id, decided_at, epoch, action, rule, reason, policy,
-        commit_interval, loads, changes)
-    SELECT g.stream_id, clock_timestamp(), g.epoch, 'none', g.rule, g.reason, g.policy,
-        g.commit_interval, CAST(g.loads AS jsonb), '[]'
+    INSERT INTO scale_decision (stream_id, stream_name, decided_at, epoch, action, rule, reason,
+        policy, commit_interval, loads, changes)
+    SELECT g.stream_id, g.stream_name, clock_timestamp(), g.epoch, 'none', g.rule, g.reason,
+        g.policy, g.commit_interval, CAST(g.loads AS jsonb), '[]'
     FROM given g
     WHERE g.loads IS NOT NULL AND NOT EXISTS (
         SELECT FROM (SELECT o.action, o.rule, o.reason FROM scale_decision o

@@ -170,9 +170,9 @@ _DECISION = text(
         ON CONFLICT (stream_id, key_position) DO UPDATE SET routing_key = excluded.routing_key,
             share = excluded.share, rate = excluded.rate, seen_at = excluded.seen_at
     )
-    INSERT INTO scale_decision (stream_id, decided_at, epoch, action, rule, reason, policy,
-        commit_interval, loads, changes)
-    SELECT :s, clock_timestamp(), :epoch, :action, :rule, :reason, :policy, :interval,
+    INSERT INTO scale_decision (stream_id, stream_name, decided_at, epoch, action, rule, reason,
+        policy, commit_interval, loads, changes)
+    SELECT :s, :stream, clock_timestamp(), :epoch, :action, :rule, :reason, :policy, :interval,
         CAST(:loads AS jsonb), CAST(:changes AS jsonb)
     WHERE :action <> 'none'"""
 )
@@ -215,6 +215,7 @@ def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str
         _DECISION,
         {
             "s": stream.stream_id,
+            "stream": str(stream.name),
             "epoch": seen.epoch,
             "action": decision.action,
             "rule": decision.rule,

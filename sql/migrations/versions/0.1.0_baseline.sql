@@ -214,6 +214,7 @@ CREATE INDEX time_index_by_time ON weir_internal.time_index (stream_id, segment_
 
 CREATE TABLE weir_internal.stream_cut (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    stream_name text NOT NULL,
     recorded_at timestamptz NOT NULL,
     clock bigint NOT NULL,
     cut jsonb NOT NULL,
@@ -221,10 +222,12 @@ CREATE TABLE weir_internal.stream_cut (
     bytes bigint NOT NULL,
     PRIMARY KEY (stream_id, recorded_at)
 );
+CREATE UNIQUE INDEX stream_cut_by_name ON weir_internal.stream_cut (stream_name, recorded_at);
 CREATE INDEX stream_cut_by_size ON weir_internal.stream_cut (stream_id, bytes, recorded_at);
 
 CREATE TABLE weir_internal.retention_decision (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    stream_name text NOT NULL,
     decided_at timestamptz NOT NULL,
     rule text NOT NULL,
     reason text NOT NULL,
@@ -239,6 +242,7 @@ CREATE TABLE weir_internal.retention_decision (
     bytes bigint NOT NULL,
     PRIMARY KEY (stream_id, decided_at)
 );
+CREATE UNIQUE INDEX retention_decision_by_name ON weir_internal.retention_decision (stream_name, decided_at);
 
 CREATE TABLE weir_internal.capture_queue (stream_id bigint NOT NULL);
 
@@ -320,6 +324,7 @@ CREATE TABLE weir_internal.reader_group_pin (
 
 CREATE TABLE weir_internal.reader_batch (
     group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    group_name text NOT NULL,
     batch_id bigint NOT NULL,
     reader_id text NOT NULL,
     token bigint NOT NULL,
@@ -339,12 +344,14 @@ CREATE TABLE weir_internal.reader_batch (
     CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL))
 );
 CREATE INDEX reader_batch_open ON weir_internal.reader_batch (group_id) WHERE state = 'open';
-CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_id, committed_at)
-    WHERE state = 'committed';
+CREATE UNIQUE INDEX reader_batch_by_name ON weir_internal.reader_batch (group_name, batch_id);
+CREATE INDEX reader_batch_open_by_name ON weir_internal.reader_batch (group_name) WHERE state = 'open';
+CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_name, committed_at);
 CREATE INDEX reader_batch_ended ON weir_internal.reader_batch (ended_at) WHERE state <> 'open';
 
 CREATE TABLE weir_internal.parquet_output (
     group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
+    group_name text NOT NULL,
     output text NOT NULL,
     number bigint NOT NULL CHECK (number >= 0),
     batch_id bigint NOT NULL,
@@ -353,6 +360,8 @@ CREATE TABLE weir_internal.parquet_output (
     committed_at timestamptz NOT NULL,
     PRIMARY KEY (group_id, output, number)
 );
+CREATE INDEX parquet_output_by_batch ON weir_internal.parquet_output (group_name, batch_id);
+CREATE INDEX parquet_output_by_commit ON weir_internal.parquet_output (group_name, committed_at);
 
 CREATE TABLE weir_internal.checkpoint (
     group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
@@ -416,6 +425,7 @@ CREATE INDEX job_run_by_time ON weir_internal.job_run (started_at);
 
 CREATE TABLE weir_internal.scale_decision (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    stream_name text NOT NULL,
     decided_at timestamptz NOT NULL,
     epoch integer NOT NULL,
     action text NOT NULL CHECK (action IN ('split', 'merge', 'none')),
@@ -427,6 +437,7 @@ CREATE TABLE weir_internal.scale_decision (
     changes jsonb NOT NULL,
     PRIMARY KEY (stream_id, decided_at)
 );
+CREATE UNIQUE INDEX scale_decision_by_name ON weir_internal.scale_decision (stream_name, decided_at);
 
 CREATE TABLE weir_internal.scale_evaluation (
     stream_id bigint PRIMARY KEY REFERENCES weir_internal.stream,
@@ -457,8 +468,11 @@ ALTER TABLE weir_internal.transaction_input ALTER COLUMN stream_id SET STATISTIC
 ALTER TABLE weir_internal.data_file ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.time_index ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_evaluation ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.hot_key ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.capture_queue ALTER COLUMN stream_id SET STATISTICS 0;
@@ -467,3 +481,5 @@ ALTER TABLE weir_internal.reader_group_stream ALTER COLUMN stream_id SET STATIST
 ALTER TABLE weir_internal.reader_group_segment ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.reader_group_pin ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.garbage ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.reader_batch ALTER COLUMN group_name SET STATISTICS 0;
+ALTER TABLE weir_internal.parquet_output ALTER COLUMN group_name SET STATISTICS 0;

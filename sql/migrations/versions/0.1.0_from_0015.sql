@@ -103,6 +103,39 @@ ALTER TABLE weir_internal.reader_group_pin
     RENAME CONSTRAINT reader_group_pin_check TO reader_group_pin_has_keys;
 ALTER TABLE weir_internal.checkpoint RENAME CONSTRAINT checkpoint_check TO checkpoint_waiting_expires;
 
+-- For questions by name and time: the name of its stream in every row.
+ALTER TABLE weir_internal.stream_cut ADD COLUMN stream_name text;
+UPDATE weir_internal.stream_cut c SET stream_name = s.stream_name
+FROM weir_internal.stream s WHERE s.stream_id = c.stream_id;
+ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_name SET NOT NULL,
+    ALTER COLUMN stream_name SET STATISTICS 0;
+CREATE UNIQUE INDEX stream_cut_by_name ON weir_internal.stream_cut (stream_name, recorded_at);
+ALTER TABLE weir_internal.retention_decision ADD COLUMN stream_name text;
+UPDATE weir_internal.retention_decision d SET stream_name = s.stream_name
+FROM weir_internal.stream s WHERE s.stream_id = d.stream_id;
+ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_name SET NOT NULL,
+    ALTER COLUMN stream_name SET STATISTICS 0;
+CREATE UNIQUE INDEX retention_decision_by_name ON weir_internal.retention_decision
+    (stream_name, decided_at);
+
+-- For questions by name and time: the name of its group in every row.
+ALTER TABLE weir_internal.reader_batch ADD COLUMN group_name text;
+UPDATE weir_internal.reader_batch b SET group_name = g.name
+FROM weir_internal.reader_group g WHERE g.group_id = b.group_id;
+ALTER TABLE weir_internal.reader_batch ALTER COLUMN group_name SET NOT NULL,
+    ALTER COLUMN group_name SET STATISTICS 0;
+CREATE UNIQUE INDEX reader_batch_by_name ON weir_internal.reader_batch (group_name, batch_id);
+CREATE INDEX reader_batch_open_by_name ON weir_internal.reader_batch (group_name) WHERE state = 'open';
+DROP INDEX weir_internal.reader_batch_by_commit;
+CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_name, committed_at);
+ALTER TABLE weir_internal.parquet_output ADD COLUMN group_name text;
+UPDATE weir_internal.parquet_output o SET group_name = g.name
+FROM weir_internal.reader_group g WHERE g.group_id = o.group_id;
+ALTER TABLE weir_internal.parquet_output ALTER COLUMN group_name SET NOT NULL,
+    ALTER COLUMN group_name SET STATISTICS 0;
+CREATE INDEX parquet_output_by_batch ON weir_internal.parquet_output (group_name, batch_id);
+CREATE INDEX parquet_output_by_commit ON weir_internal.parquet_output (group_name, committed_at);
+
 -- Scaling by load.
 ALTER TABLE weir_internal.stream ADD COLUMN max_segments integer,
     ADD COLUMN scale_cooldown bigint NOT NULL DEFAULT 600 CHECK (scale_cooldown >= 0),
@@ -115,6 +148,7 @@ ALTER TABLE weir_internal.epoch DROP CONSTRAINT epoch_cause_check,
     ADD CHECK (cause IN ('create', 'scale', 'policy', 'update', 'roll'));
 CREATE TABLE weir_internal.scale_decision (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    stream_name text NOT NULL,
     decided_at timestamptz NOT NULL,
     epoch integer NOT NULL,
     action text NOT NULL CHECK (action IN ('split', 'merge', 'none')),
@@ -126,6 +160,7 @@ CREATE TABLE weir_internal.scale_decision (
     changes jsonb NOT NULL,
     PRIMARY KEY (stream_id, decided_at)
 );
+CREATE UNIQUE INDEX scale_decision_by_name ON weir_internal.scale_decision (stream_name, decided_at);
 
 CREATE TABLE weir_internal.scale_evaluation (
     stream_id bigint PRIMARY KEY REFERENCES weir_internal.stream,
@@ -145,5 +180,6 @@ CREATE TABLE weir_internal.hot_key (
     PRIMARY KEY (stream_id, key_position)
 );
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_evaluation ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.hot_key ALTER COLUMN stream_id SET STATISTICS 0;
