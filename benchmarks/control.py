@@ -41,8 +41,8 @@ SELECT 'bench', 's' || i, 'key', 'fail', 'fail', true, 1, 1, '{"0.0": 0}'
 FROM generate_series(1, :count) i;
 INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, cause, request_id)
 SELECT stream_id, stream_name, 0, 0, 1, 'create', '' FROM stream;
-INSERT INTO segment (stream_id, segment_id, key_low, key_high)
-SELECT stream_id, 0, 0, 1 FROM stream;
+INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
+SELECT stream_id, stream_name, 0, 0, 1 FROM stream;
 INSERT INTO segment_tail (stream_id, segment_id) SELECT stream_id, 0 FROM stream;
 INSERT INTO reader_group (name, subscriber, on_gap, checkpointed_at)
 SELECT s.name || '-' || i, true, 'fail', 'infinity' FROM stream s, generate_series(1, :groups) i;

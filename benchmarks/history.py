@@ -132,8 +132,9 @@ FROM made, (
     FROM (SELECT e, (e - 1) / %(slots)s AS round, (e - 1) %% %(slots)s AS slot
           FROM generate_series(1, %(n)s) e) t) counted;
 
-INSERT INTO segment (stream_id, segment_id, key_low, key_high, sealed_epoch, events, bytes)
-SELECT stream_id, epoch::bigint << 32 | (number + part),
+INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high, sealed_epoch, events,
+                     bytes)
+SELECT stream_id, %(scope)s || '/' || %(name)s, epoch::bigint << 32 | (number + part),
        (2 * slot + part)::double precision / (2 * %(slots)s),
        (2 * slot + CASE WHEN halves THEN part + 1 ELSE 2 END)::double precision / (2 * %(slots)s),
        CASE WHEN sealed <= %(n)s THEN sealed END,

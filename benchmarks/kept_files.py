@@ -47,8 +47,8 @@ WITH s AS (
 ) SELECT * FROM s;
 INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, cause, request_id)
 SELECT stream_id, 'bench/files', 0, 0, 1, 'create', '' FROM made;
-INSERT INTO segment (stream_id, segment_id, key_low, key_high)
-SELECT stream_id, i, i / 16.0, (i + 1) / 16.0 FROM made, generate_series(0, 15) i;
+INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
+SELECT stream_id, 'bench/files', i, i / 16.0, (i + 1) / 16.0 FROM made, generate_series(0, 15) i;
 INSERT INTO segment_tail (stream_id, segment_id, tail_offset, tail_bytes)
 SELECT stream_id, i, %(files)s / 16 * 10, %(files)s / 16 * 100 FROM made, generate_series(0, 15) i;
 INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes, transaction_number,

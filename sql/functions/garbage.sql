@@ -41,7 +41,8 @@ BEGIN
                   ORDER BY e.created_at DESC LIMIT 1), 0));
     SELECT coalesce(array_agg(g.segment_id), '{}') INTO passed
     FROM weir_internal.front(in_stream_id, in_floor) f CROSS JOIN weir_internal.segment g
-    WHERE g.stream_id = in_stream_id AND g.sealed_epoch <= first_epoch
+    WHERE g.stream_name = (SELECT s.stream_name FROM weir_internal.stream s WHERE s.stream_id = in_stream_id)
+      AND g.sealed_epoch <= first_epoch
       AND weir_internal.has_passed(f.keys, f.owners, f.offsets, g.key_low, g.segment_id, NULL);
     DELETE FROM weir_internal.time_index i
     WHERE i.stream_id = in_stream_id AND i.segment_id = ANY (passed);

@@ -94,7 +94,7 @@ CREATE OR REPLACE FUNCTION weir_internal.next_cut(in_stream_id bigint, cut jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     WITH sid AS MATERIALIZED (
-        SELECT in_stream_id AS stream_id
+        SELECT s.stream_id, s.stream_name FROM weir_internal.stream s WHERE s.stream_id = in_stream_id
     ), entry AS MATERIALIZED (
         SELECT c.*, coalesce(c.event_offset >= c.events, false) AS done,
                greatest(1, distance / greatest(1, count(c.event_offset) OVER ())) AS share
@@ -114,7 +114,7 @@ AS $$
         FROM edge n GROUP BY n.segment_id, n.creation_epoch, n.key_low, n.key_high
     ), successor AS MATERIALIZED (
         SELECT m.*, NOT EXISTS (
-            SELECT FROM sid JOIN weir_internal.segment p ON p.stream_id = sid.stream_id
+            SELECT FROM sid JOIN weir_internal.segment p ON p.stream_name = sid.stream_name
                 AND p.sealed_epoch = m.creation_epoch
                 AND p.key_low < m.key_high AND p.key_high > m.key_low
             WHERE p.segment_id <> ALL (m.froms)

@@ -117,7 +117,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
 AS $$
     SELECT weir_internal.segment_name(n.segment_id), n.key_low, n.key_high,
            array(SELECT weir_internal.segment_name(p.segment_id) FROM weir_internal.segment p
-                 WHERE p.stream_id = s.stream_id AND p.sealed_epoch = s.sealed_epoch
+                 WHERE p.stream_name = s.stream_name AND p.sealed_epoch = s.sealed_epoch
                    AND p.key_low < n.key_high AND p.key_high > n.key_low
                  ORDER BY p.segment_id)
     FROM weir_internal.segment_of(weir_internal.stream_id(stream), segment) s
@@ -143,7 +143,7 @@ AS $$
                  WHERE n.key_low < p.key_high AND n.key_high > p.key_low
                  ORDER BY n.segment_id)
     FROM weir_internal.segment_of(weir_internal.stream_id(stream), segment) s
-    JOIN weir_internal.segment p ON p.stream_id = s.stream_id AND p.sealed_epoch = s.creation_epoch
+    JOIN weir_internal.segment p ON p.stream_name = s.stream_name AND p.sealed_epoch = s.creation_epoch
         AND p.key_low < s.key_high AND p.key_high > s.key_low
     ORDER BY p.segment_id
 $$;

@@ -42,6 +42,7 @@ COMMENT ON COLUMN weir_internal.epoch.reason IS 'Why it was created, in words.';
 
 CREATE TABLE weir_internal.segment (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    stream_name text NOT NULL,
     segment_id bigint NOT NULL,
     creation_epoch integer GENERATED ALWAYS AS ((segment_id >> 32)::integer) STORED,
     key_low double precision NOT NULL CHECK (key_low >= 0),
@@ -49,7 +50,8 @@ CREATE TABLE weir_internal.segment (
     sealed_epoch integer,
     events bigint,
     bytes bigint,
-    PRIMARY KEY (stream_id, segment_id),
+    -- With all that walks from segment to segment need of one, or Postgres would look for it in segment_tiling.
+    PRIMARY KEY (stream_id, segment_id) INCLUDE (key_low, key_high, sealed_epoch),
     CONSTRAINT segment_has_keys CHECK (key_low < key_high),
     CONSTRAINT segment_sealed_after_creation CHECK (sealed_epoch > (segment_id >> 32)),
     CONSTRAINT segment_sealed_has_size
@@ -58,16 +60,18 @@ CREATE TABLE weir_internal.segment (
 -- Walking the tiling of an epoch: the newest segment that begins at a key, then on at its end.
 CREATE INDEX segment_tiling ON weir_internal.segment (stream_id, key_low, creation_epoch)
     INCLUDE (segment_id, key_high, sealed_epoch);
--- What an epoch created: segment_tiling would be searched once for each boundary that there ever was.
-CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_id, creation_epoch);
-CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_id, sealed_epoch)
+-- For questions by the stream's name, as the views ask them: see epoch_by_name.
+CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_name, creation_epoch);
+CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_name, sealed_epoch)
     INCLUDE (segment_id);
 -- The expression is the body of segment_name, which Postgres puts in place of its calls.
 CREATE INDEX segment_by_name ON weir_internal.segment
-    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_id)
+    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_name)
     INCLUDE (segment_id);
-CREATE INDEX segment_by_shard ON weir_internal.segment (stream_id, (creation_epoch / 1000));
+CREATE UNIQUE INDEX segment_by_id ON weir_internal.segment (stream_name, segment_id);
+CREATE INDEX segment_by_shard ON weir_internal.segment (stream_name, (creation_epoch / 1000));
 COMMENT ON TABLE weir_internal.segment IS 'A shard of the key space [key_low, key_high); written at its creation and its sealing only.';
+COMMENT ON COLUMN weir_internal.segment.stream_name IS 'scope/stream, which never changes.';
 COMMENT ON COLUMN weir_internal.segment.segment_id IS 'creation epoch << 32 | number; written number.epoch.';
 COMMENT ON COLUMN weir_internal.segment.creation_epoch IS 'The high half of the id.';
 COMMENT ON COLUMN weir_internal.segment.key_low IS 'Where its key range begins (inclusive).';

@@ -6,6 +6,7 @@ ALTER TABLE weir_internal.stream_schema ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.epoch ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.epoch ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.segment ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.segment ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.segment_tail ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.transaction ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.transaction ALTER COLUMN stream_name SET STATISTICS 0;

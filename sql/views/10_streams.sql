@@ -28,13 +28,11 @@ FROM weir_internal.epoch e;
 COMMENT ON VIEW weir.epochs IS 'The epochs of each stream, and the operation that created each.';
 
 CREATE OR REPLACE VIEW weir.segments AS
-SELECT s.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment, g.key_low,
+SELECT g.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment, g.key_low,
        g.key_high, g.creation_epoch, g.sealed_epoch, coalesce(t.tail_offset, g.events) AS events,
        coalesce(t.tail_bytes, g.bytes) AS bytes, g.sealed_epoch IS NULL AS active, g.segment_id
 FROM weir_internal.segment g
-JOIN weir_internal.stream s USING (stream_id)
-LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)
-WHERE s.state <> 'deleted';
+LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id);
 COMMENT ON VIEW weir.segments IS 'All segments, with their key ranges, epochs and sizes.';
 COMMENT ON COLUMN weir.segments.events IS 'How many events were ever appended to it; also the next offset, as long as it is active.';
 COMMENT ON COLUMN weir.segments.bytes IS 'Their bytes, as first committed.';
@@ -62,21 +60,18 @@ COMMENT ON COLUMN weir.input_files.transaction_number IS 'The transaction that a
 COMMENT ON COLUMN weir.input_files.state IS 'The state of the transaction: open, committed or aborted.';
 
 CREATE OR REPLACE VIEW weir.data_files AS
-SELECT s.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment,
+SELECT g.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment,
        f.start_offset, f.events, f.bytes, f.transaction_number, f.path
 FROM weir_internal.data_file f
-JOIN weir_internal.segment g USING (stream_id, segment_id)
-JOIN weir_internal.stream s USING (stream_id);
+JOIN weir_internal.segment g USING (stream_id, segment_id);
 COMMENT ON VIEW weir.data_files IS 'The Parquet files that have the events now.';
 COMMENT ON COLUMN weir.data_files.segment IS 'The segment of its events, as number.epoch.';
 
 CREATE OR REPLACE VIEW weir.time_indexes AS
-SELECT s.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment,
+SELECT g.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment,
        i.start_offset, i.events, i.bytes, weir_internal.clock_time(i.clock) AS clock, i.transaction_number
 FROM weir_internal.time_index i
-JOIN weir_internal.segment g USING (stream_id, segment_id)
-JOIN weir_internal.stream s USING (stream_id)
-WHERE s.state <> 'deleted';
+JOIN weir_internal.segment g USING (stream_id, segment_id);
 COMMENT ON VIEW weir.time_indexes IS 'When which offsets of which segment were committed.';
 COMMENT ON COLUMN weir.time_indexes.clock IS 'The time of the commit.';
 

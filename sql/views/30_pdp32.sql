@@ -60,7 +60,7 @@ CREATE OR REPLACE VIEW weir.epoch_transition AS
 SELECT e.stream_name AS stream, e.epoch, e.reference_epoch, e.cause, e.reason,
        e.request_id, weir_internal.clock_time(e.created_at) AS created_at,
        array(SELECT weir_internal.segment_name(g.segment_id) FROM weir_internal.segment g
-             WHERE g.stream_id = e.stream_id AND g.sealed_epoch = e.epoch
+             WHERE g.stream_name = e.stream_name AND g.sealed_epoch = e.epoch
              ORDER BY g.segment_id) AS sealed_segments,
        array(SELECT weir_internal.segment_name(g.segment_id) FROM weir_internal.segment g
              WHERE g.stream_id = e.stream_id AND g.segment_id >= weir_internal.first_segment_id(e.epoch)
@@ -93,16 +93,17 @@ CREATE OR REPLACE VIEW weir.segment_sealed_record AS
 SELECT e.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment, e.epoch AS sealed_epoch,
        weir_internal.clock_time(e.created_at) AS sealed_at
 FROM weir_internal.epoch e
-JOIN weir_internal.segment g ON g.stream_id = e.stream_id AND g.sealed_epoch = e.epoch;
+JOIN weir_internal.segment g
+    ON g.stream_id = e.stream_id AND g.stream_name = e.stream_name AND g.sealed_epoch = e.epoch;
 COMMENT ON VIEW weir.segment_sealed_record IS 'The epoch in which each segment was sealed.';
 COMMENT ON COLUMN weir.segment_sealed_record.sealed_epoch IS 'The first epoch without the segment.';
 COMMENT ON COLUMN weir.segment_sealed_record.sealed_at IS 'When that epoch was created.';
 
 CREATE OR REPLACE VIEW weir.sealed_segment_shard AS
-SELECT s.stream_name AS stream, g.creation_epoch / 1000 AS shard,
+SELECT g.stream_name AS stream, g.creation_epoch / 1000 AS shard,
        weir_internal.segment_name(g.segment_id) AS segment, g.events, g.bytes
-FROM weir_internal.segment g JOIN weir_internal.stream s USING (stream_id)
-WHERE s.state <> 'deleted' AND g.sealed_epoch IS NOT NULL;
+FROM weir_internal.segment g
+WHERE g.sealed_epoch IS NOT NULL;
 COMMENT ON VIEW weir.sealed_segment_shard IS 'The final sizes of sealed segments; shard is their creation epoch divided by 1000.';
 COMMENT ON COLUMN weir.sealed_segment_shard.shard IS 'The creation epoch of the segment divided by 1000.';
 

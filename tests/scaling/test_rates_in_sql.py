@@ -53,9 +53,10 @@ def play(database: Database, random: Random) -> None:
                 UPDATE segment SET sealed_epoch = :e, events = 0, bytes = 0
                 WHERE stream_id = :s AND sealed_epoch IS NULL RETURNING *
             ), n AS (
-                INSERT INTO segment (stream_id, segment_id, key_low, key_high)
-                SELECT stream_id, (CAST(:e AS bigint) << 32) + (segment_id & 4294967295), key_low,
-                       key_high FROM o RETURNING stream_id, segment_id
+                INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
+                SELECT stream_id, stream_name,
+                       (CAST(:e AS bigint) << 32) + (segment_id & 4294967295), key_low, key_high
+                FROM o RETURNING stream_id, segment_id
             )
             SELECT count(*) FROM n""",
             e=epoch, at=at, s=lane.stream_id,

@@ -206,8 +206,9 @@ def test_a_stream_that_fails_does_not_stop_the_others(database: Database) -> Non
         write(lane, {"0.0": 35.0})
     run(
         database,
-        "INSERT INTO segment (stream_id, segment_id, key_low, key_high) VALUES (:s, :g, 0, 1)",
-        s=lanes[1].stream_id, g=(1 << 32) + 1,
+        """INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
+        VALUES (:s, :name, :g, 0, 1)""",
+        s=lanes[1].stream_id, name=str(lanes[1].name), g=(1 << 32) + 1,
     )  # fmt: skip
 
     def find(hot: Sequence[HotSegment]) -> Found:

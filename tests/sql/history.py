@@ -54,8 +54,9 @@ def scaled_again_and_again(lane: Lane, last: int) -> None:
             UPDATE segment_tail SET segment_id = CAST(:last AS bigint) << 32 | :last + 1
             WHERE stream_id = :s AND segment_id = 0
         )
-        INSERT INTO segment (stream_id, segment_id, key_low, key_high, sealed_epoch, events, bytes)
-        SELECT :s, CAST(e AS bigint) << 32 | e + 1, 0, 0.5, nullif(e, :last) + 1,
+        INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high, sealed_epoch,
+                             events, bytes)
+        SELECT :s, :name, CAST(e AS bigint) << 32 | e + 1, 0, 0.5, nullif(e, :last) + 1,
             0 * nullif(e, :last), 0 * nullif(e, :last)
         FROM generate_series(1, :last) e""",
         s=lane.stream_id,

@@ -42,10 +42,10 @@ def long_and_short(test_database: TestDatabase) -> tuple[Lane, Lane]:
     return lanes[0], lanes[1]
 
 
-def analyze(test_database: TestDatabase) -> None:
+def analyze(test_database: TestDatabase, how: str = "ANALYZE") -> None:
     connection = psycopg2.connect(test_database.owner_dsn)
     connection.autocommit = True
-    connection.cursor().execute("ANALYZE")
+    connection.cursor().execute(how)
     connection.close()
 
 

@@ -44,6 +44,7 @@ USUAL: dict[str, tuple[str, ...]] = {
         f"{_STREAM} AND creation_epoch = :epoch",
         f"{_STREAM} AND sealed_epoch = :epoch",
         f"{_STREAM} AND segment_id = CAST(:epoch AS bigint) << 32 | :epoch + 1",
+        f"{_STREAM} ORDER BY segment_id DESC LIMIT 10",
     ),
     "transactions": (*_APPENDS, f"{_STREAM} AND state = 'open'"),
     "input_files": (f"{_STREAM} AND path = CAST(:epoch AS text) || '.csv'", _APPEND),
@@ -199,3 +200,13 @@ def test_a_usual_question_reads_as_much_of_a_long_history_as_of_a_short_one(
     # A table that has little but one long history is read whole for a short one, too.
     of_rows = {question: read for question, read in pages.items() if question.split()[3] in OF_ROWS}
     assert {question: read for question, read in of_rows.items() if read > 30} == {}
+
+
+def test_a_vacuum_makes_no_usual_question_dearer(
+    lives: tuple[tuple[Lane, Group], tuple[Lane, Group]], test_database: TestDatabase
+) -> None:
+    # All pages are visible afterwards, so that Postgres prefers indexes to tables.
+    (long, group), _ = lives
+    before = costs(long, group, EPOCHS, 0)
+    analyze(test_database, "VACUUM ANALYZE")
+    assert dearer(costs(long, group, EPOCHS, 0), than=before) == {}

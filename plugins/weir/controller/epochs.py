@@ -115,8 +115,8 @@ def next_epoch(
                 SET sealed_epoch = :epoch, events = g.tail_offset, bytes = g.tail_bytes
                 FROM gone g WHERE s.stream_id = :stream_id AND s.segment_id = g.segment_id
             ), made AS (
-                INSERT INTO segment (stream_id, segment_id, key_low, key_high)
-                SELECT :stream_id, * FROM unnest(CAST(:ids AS bigint[]),
+                INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
+                SELECT :stream_id, :stream, * FROM unnest(CAST(:ids AS bigint[]),
                     CAST(:lows AS double precision[]), CAST(:highs AS double precision[]))
                 RETURNING segment_id
             ), tails AS (
@@ -140,6 +140,7 @@ def next_epoch(
         ),
         {
             "stream_id": stream.stream_id,
+            "stream": str(stream.name),
             "epoch": epoch,
             "reference_epoch": reference_epoch,
             "clock": clock,

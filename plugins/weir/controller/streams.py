@@ -112,8 +112,9 @@ def create_in(
                 INSERT INTO stream_schema (stream_id, version, fields)
                 SELECT stream_id, 1, CAST(:fields AS jsonb) FROM made WHERE :version = 1
             ), first_segments AS (
-                INSERT INTO segment (stream_id, segment_id, key_low, key_high)
-                SELECT made.stream_id, made.first + s.number - 1, s.low, s.high
+                INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
+                SELECT made.stream_id, :scope || '/' || :name, made.first + s.number - 1,
+                       s.low, s.high
                 FROM made, unnest(CAST(:lows AS double precision[]),
                     CAST(:highs AS double precision[])) WITH ORDINALITY AS s (low, high, number)
                 RETURNING stream_id, segment_id

@@ -26,7 +26,7 @@ _CANDIDATES = text(
         EXISTS (
             SELECT FROM (
                 SELECT g.sealed_epoch FROM segment g
-                WHERE g.stream_id = s.stream_id AND NOT s.head ? segment_name(g.segment_id)
+                WHERE g.stream_name = s.stream_name AND NOT s.head ? segment_name(g.segment_id)
                   AND g.sealed_epoch <= (
                       SELECT creation_epoch(max(segment_id)) FROM cut_entries(s.head))
                 ORDER BY g.sealed_epoch LIMIT 1) g

@@ -104,6 +104,7 @@ CREATE INDEX first_epoch_by_time ON weir_internal.epoch
 
 CREATE TABLE weir_internal.segment (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    stream_name text NOT NULL,
     segment_id bigint NOT NULL,
     creation_epoch integer GENERATED ALWAYS AS ((segment_id >> 32)::integer) STORED,
     key_low double precision NOT NULL CHECK (key_low >= 0),
@@ -111,7 +112,7 @@ CREATE TABLE weir_internal.segment (
     sealed_epoch integer,
     events bigint,
     bytes bigint,
-    PRIMARY KEY (stream_id, segment_id),
+    PRIMARY KEY (stream_id, segment_id) INCLUDE (key_low, key_high, sealed_epoch),
     CONSTRAINT segment_has_keys CHECK (key_low < key_high),
     CONSTRAINT segment_sealed_after_creation CHECK (sealed_epoch > (segment_id >> 32)),
     CONSTRAINT segment_sealed_has_size
@@ -119,13 +120,14 @@ CREATE TABLE weir_internal.segment (
 );
 CREATE INDEX segment_tiling ON weir_internal.segment (stream_id, key_low, creation_epoch)
     INCLUDE (segment_id, key_high, sealed_epoch);
-CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_id, creation_epoch);
-CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_id, sealed_epoch)
+CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_name, creation_epoch);
+CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_name, sealed_epoch)
     INCLUDE (segment_id);
 CREATE INDEX segment_by_name ON weir_internal.segment
-    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_id)
+    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_name)
     INCLUDE (segment_id);
-CREATE INDEX segment_by_shard ON weir_internal.segment (stream_id, (creation_epoch / 1000));
+CREATE UNIQUE INDEX segment_by_id ON weir_internal.segment (stream_name, segment_id);
+CREATE INDEX segment_by_shard ON weir_internal.segment (stream_name, (creation_epoch / 1000));
 
 CREATE TABLE weir_internal.segment_tail (
     stream_id bigint NOT NULL,
@@ -461,6 +463,7 @@ ALTER TABLE weir_internal.stream_schema ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.epoch ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.epoch ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.segment ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.segment ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.segment_tail ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.transaction ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.transaction ALTER COLUMN stream_name SET STATISTICS 0;

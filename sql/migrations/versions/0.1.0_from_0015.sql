@@ -52,14 +52,32 @@ ALTER TABLE weir_internal.stream ADD COLUMN stream_name text NOT NULL
     GENERATED ALWAYS AS (scope || '/' || name) STORED;
 DROP INDEX weir_internal.stream_by_name;
 CREATE INDEX stream_by_name ON weir_internal.stream (stream_name) WHERE state <> 'deleted';
-CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_id, creation_epoch);
+ALTER TABLE weir_internal.segment ADD COLUMN stream_name text;
+UPDATE weir_internal.segment g SET stream_name = s.stream_name
+FROM weir_internal.stream s WHERE s.stream_id = g.stream_id;
+ALTER TABLE weir_internal.segment ALTER COLUMN stream_name SET NOT NULL,
+    ALTER COLUMN stream_name SET STATISTICS 0;
+ALTER TABLE weir_internal.segment DROP CONSTRAINT segment_pkey CASCADE,
+    ADD PRIMARY KEY (stream_id, segment_id) INCLUDE (key_low, key_high, sealed_epoch);
+ALTER TABLE weir_internal.segment_tail
+    ADD FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment;
+ALTER TABLE weir_internal.data_file
+    ADD FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment;
+ALTER TABLE weir_internal.time_index
+    ADD FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment;
+ALTER TABLE weir_internal.reader_group_segment
+    ADD FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment;
+CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_name, creation_epoch);
 DROP INDEX weir_internal.segment_by_sealing;
-CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_id, sealed_epoch)
+CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_name, sealed_epoch)
     INCLUDE (segment_id);
 DROP INDEX weir_internal.segment_by_name;
 CREATE INDEX segment_by_name ON weir_internal.segment
-    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_id)
+    (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_name)
     INCLUDE (segment_id);
+CREATE UNIQUE INDEX segment_by_id ON weir_internal.segment (stream_name, segment_id);
+DROP INDEX weir_internal.segment_by_shard;
+CREATE INDEX segment_by_shard ON weir_internal.segment (stream_name, (creation_epoch / 1000));
 
 -- The last layout did not record when a batch ended that was not committed.
 ALTER TABLE weir_internal.reader_batch ADD COLUMN ended_at timestamptz;
