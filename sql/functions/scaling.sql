@@ -24,7 +24,8 @@ $$;
 COMMENT ON FUNCTION weir_internal.commit_interval(bigint, bigint) IS 'The own interval between commits of a stream whose last commit is given, in microseconds; null if there is only one.';
 
 -- A copy that a roll made has the number and the beginning of its original, so it has the commits and the creation
--- of its original too. Only an epoch with another reference epoch has copies in it.
+-- of its original too. Only an epoch with another reference epoch has copies in it. A segment may be active
+-- for longer than its epoch is known: then it is as old as the oldest epoch that is, and may be a copy.
 CREATE OR REPLACE FUNCTION weir_internal.segment_loads(in_stream_id bigint, in_now bigint)
 RETURNS TABLE (segment_id bigint, key_low double precision, key_high double precision,
                created_at bigint, commit_interval bigint, last_commit bigint, measured_until bigint,
@@ -37,19 +38,23 @@ AS $$
                greatest(600000000, 4 * g.gap) AS w10, greatest(1200000000, 4 * g.gap) AS w20
         FROM (SELECT max(t.clock) AS clock FROM weir_internal.time_index t WHERE t.stream_id = in_stream_id) l
         CROSS JOIN LATERAL (SELECT weir_internal.commit_interval(in_stream_id, l.clock) AS gap OFFSET 0) g
+    ), oldest AS MATERIALIZED (
+        SELECT min(e.created_at) AS created_at FROM weir_internal.epoch e WHERE e.stream_id = in_stream_id
     ), copy AS (
-        SELECT g.segment_id AS active_id, g.segment_id, g.key_low, g.key_high, e.created_at,
-               e.reference_epoch <> e.epoch AS rolled,
+        SELECT g.segment_id AS active_id, g.segment_id, g.key_low, g.key_high,
+               coalesce(e.created_at, (SELECT o.created_at FROM oldest o)) AS created_at,
+               coalesce(e.reference_epoch <> e.epoch, true) AS rolled,
                (SELECT max(t.clock) FROM weir_internal.time_index t
                 WHERE t.stream_id = g.stream_id AND t.segment_id = g.segment_id
                   AND t.clock <= (SELECT r.until - r.w20 FROM rhythm r)) AS before
         FROM weir_internal.segment_tail t
         JOIN weir_internal.segment g USING (stream_id, segment_id)
-        JOIN weir_internal.epoch e ON e.stream_id = g.stream_id AND e.epoch = g.creation_epoch
+        LEFT JOIN weir_internal.epoch e ON e.stream_id = g.stream_id AND e.epoch = g.creation_epoch
         WHERE t.stream_id = in_stream_id
         UNION ALL
-        SELECT c.active_id, o.segment_id, c.key_low, c.key_high, e.created_at,
-               e.reference_epoch <> e.epoch,
+        SELECT c.active_id, o.segment_id, c.key_low, c.key_high,
+               coalesce(e.created_at, (SELECT o.created_at FROM oldest o)),
+               coalesce(e.reference_epoch <> e.epoch, true),
                (SELECT max(t.clock) FROM weir_internal.time_index t
                 WHERE t.stream_id = in_stream_id AND t.segment_id = o.segment_id
                   AND t.clock <= (SELECT r.until - r.w20 FROM rhythm r))
@@ -60,7 +65,7 @@ AS $$
               AND g.creation_epoch < (c.segment_id >> 32)
               AND (g.segment_id & 4294967295) = (c.segment_id & 4294967295)
             ORDER BY g.creation_epoch DESC LIMIT 1) o
-        JOIN weir_internal.epoch e ON e.stream_id = in_stream_id AND e.epoch = o.creation_epoch
+        LEFT JOIN weir_internal.epoch e ON e.stream_id = in_stream_id AND e.epoch = o.creation_epoch
         -- Older copies change nothing, once the copy is older than the windows and the cool-down, and has a
         -- commit before the windows.
         WHERE c.rolled AND (c.before IS NULL

@@ -249,6 +249,24 @@ def test_old_decisions_are_pruned_but_for_the_newest(shared_database: Database) 
     assert decisions(lane) == [("none", "steady")]
 
 
+def test_a_segment_that_is_older_than_all_known_epochs_is_still_evaluated(
+    shared_database: Database,
+) -> None:
+    lane = made(shared_database, 2)
+    write(lane, {"0.0": 8.0, "1.0": 8.0})
+    lane.scale("0.0", parts=2)
+    write(lane, {"2.1": 8.0, "3.1": 8.0, "1.0": 35.0})
+    lane.truncate("2.1=1, 3.1=1, 1.0=1")
+    before = scaled(lane, dry_run=True)
+    prune(lane.database, 0.0)
+    assert epochs(lane) == ["scale"]
+    assert before["action"] == "split"
+    assert scaled(lane, dry_run=True) == before
+    rates = rows(lane.database, "SELECT segment FROM segment_rates WHERE stream = :name "
+                 "ORDER BY key_low", name=str(lane.name))  # fmt: skip
+    assert [row.segment for row in rates] == lane.active()
+
+
 def test_a_run_evaluates_only_streams_whose_decision_may_be_another(database: Database) -> None:
     lane, still = made(database, 2), made(database, 2)
     everything: Callable[..., Any] = lambda: scale_by_load(  # noqa: E731
