@@ -37,6 +37,6 @@ SELECT s.stream_name AS stream, k.routing_key, k.key_position,
 FROM weir_internal.hot_key k JOIN weir_internal.stream s USING (stream_id)
 LEFT JOIN (weir_internal.segment_tail t JOIN weir_internal.segment g USING (stream_id, segment_id))
     ON t.stream_id = k.stream_id AND g.key_low <= k.key_position AND k.key_position < g.key_high
-WHERE s.state <> 'deleted';
+WHERE s.state = 'active' AND s.scaling <> 'fixed';
 COMMENT ON VIEW weir.hot_keys IS 'Routing keys that alone have more than the target rate of their stream, so that no split can help.';
 COMMENT ON COLUMN weir.hot_keys.segment IS 'The active segment that it is in.';

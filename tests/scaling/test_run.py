@@ -333,6 +333,44 @@ def test_a_key_that_fills_a_segment_is_named_and_the_segment_is_not_split_for_ev
     assert rows(lane.database, keys, name=str(lane.name)) == []
 
 
+def test_a_key_is_hot_since_it_was_found_without_a_break(shared_database: Database) -> None:
+    lane = made(shared_database, 2, max_segments=8)
+    steady, often = HotKey("AA", 0.1, 0.4), HotKey("BB", 0.2, 0.4)
+
+    def run_and_find(*keys: HotKey) -> dict[str, Any]:
+        found = SplitPoints((), (), keys)
+        [segment] = [name for name in lane.active() if name.startswith("0.")]
+        write(lane, {segment: 90.0, "1.0": 8.0})
+        scaled(lane, lambda hot: Found({(lane.stream_id, hot[0].segment.segment_id): found}, {}))
+        sql = "SELECT routing_key, since FROM hot_keys WHERE stream = :name"
+        return dict(tuple(row) for row in rows(lane.database, sql, name=str(lane.name)))
+
+    first = run_and_find(steady, often)
+    assert set(first) == {"AA", "BB"}
+    assert run_and_find(steady) == {"AA": first["AA"]}, "the segment is hot, but BB is not"
+    again = run_and_find(steady, often)
+    assert again["AA"] == first["AA"]
+    assert again["BB"] > first["BB"]
+    assert run_and_find() == {}
+
+
+def test_no_key_is_hot_in_a_stream_that_no_longer_scales_by_load(shared_database: Database) -> None:
+    keys = "SELECT routing_key FROM hot_keys WHERE stream = :name"
+    lanes = made(shared_database), made(shared_database)
+    for lane in lanes:
+        write(lane, {"0.0": 90.0})
+        whole = SplitPoints((), (), (HotKey("AA", 0.1, 1.0),))
+        scaled(lane, lambda hot, lane=lane, whole=whole: Found({(lane.stream_id, 0): whole}, {}))
+        assert len(rows(lane.database, keys, name=str(lane.name))) == 1
+    update(lanes[0], scaling="fixed")
+    seal_stream(shared_database, lanes[1].name, request_id=unique("seal"))
+    for _ in range(2):
+        scale_by_load(shared_database, equal_ranges, request_id=unique("run"))
+        assert decisions(lanes[0]) == [("none", "one_key"), ("none", "fixed")]
+    for lane in lanes:
+        assert rows(lane.database, keys, name=str(lane.name)) == []
+
+
 def test_a_run_takes_as_many_statements_for_many_streams_as_for_few(database: Database) -> None:
     counts = []
     for more in (2, 20):

@@ -18,8 +18,9 @@ from weir.model.scaling_policy import ScalingPolicy
 from weir.model.segment import Segment
 from weir.model.segment_rates import QUIET, SECOND, Rates
 
-_DUE = """s.scaling <> 'fixed' AND (e.stream_id IS NULL OR e.clock <> s.last_clock
-        OR e.policy <> s.scaling_policy OR e.next_at <= clock_timestamp())"""
+# A stream that was set to fixed is decided about once more.
+_DUE = """(e.policy <> s.scaling_policy OR s.scaling <> 'fixed' AND (e.stream_id IS NULL
+        OR e.clock <> s.last_clock OR e.next_at <= clock_timestamp()))"""
 _NAMED = "(s.stream_name = ANY(CAST(:names AS text[])))"
 _ALL = "s.scaling <> 'fixed'"
 _READ = """WITH due AS MATERIALIZED (
@@ -105,6 +106,8 @@ class Evaluated:
 
     def may_be_hot(self, decision: ScaleDecision) -> list[Segment]:
         """Return the segments that are hot, or too young to say that they are not."""
+        if self.policy.is_fixed:
+            return []
         return [
             load.segment
             for load in self.loads

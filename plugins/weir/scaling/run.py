@@ -123,7 +123,7 @@ def scale_by_load(
         pairs = [(plan.stream, plan.decision) for plan in nothing]
         database.transaction(partial(record_nothing, decided=pairs))
     for plan in plans:
-        if plan.decision.action == "none" and not plan.hot_keys():
+        if plan.decision.action == "none" and not plan.points:
             continue
         work = partial(_carry_out, plan=plan, request_id=request_id)
         what = f"stream {plan.stream.name}"
@@ -160,7 +160,14 @@ def _plan(
 
 
 _DECISION = text(
-    """WITH hot AS (
+    """WITH measured AS (
+        SELECT * FROM unnest(CAST(:lows AS double precision[]), CAST(:highs AS double precision[]))
+            AS m (low, high)
+    ), cooled AS (
+        DELETE FROM hot_key k USING measured m
+        WHERE k.stream_id = :s AND m.low <= k.key_position AND k.key_position < m.high
+          AND k.key_position <> ALL (CAST(:positions AS double precision[]))
+    ), hot AS (
         INSERT INTO hot_key (stream_id, key_position, routing_key, share, rate, since, seen_at)
         SELECT :s, k.position, k.key, k.share, k.rate, n.now, n.now
         FROM unnest(CAST(:positions AS double precision[]), CAST(:keys AS text[]),
@@ -179,7 +186,8 @@ _DECISION = text(
 
 
 def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str, Any] | None:
-    """Scale a stream as it was decided, and record the decision and the hot keys.
+    """Scale a stream as it was decided, and record the decision and the hot keys; forget the keys
+    that are no longer hot in the segments that were measured.
 
     Returns the report; with the rule `void`, and nothing done, if the stream has another epoch or
     another policy by now; None if it was sealed.
@@ -224,6 +232,8 @@ def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str
             "interval": seen.interval,
             "loads": json.dumps(recorded(loads)),
             "changes": json.dumps(report["changes"]),
+            "lows": [segment.key_low for segment in plan.points],
+            "highs": [segment.key_high for segment in plan.points],
             "positions": [key.position for _, key in keys],
             "keys": [key.key for _, key in keys],
             "shares": [key.share for _, key in keys],
