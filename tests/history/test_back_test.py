@@ -180,6 +180,12 @@ def test_a_stream_without_commits_is_replayed_as_it_is(lane: Lane) -> None:
     ElementTree.fromstring(found.picture())  # noqa: S314 - our own
 
 
+def test_a_stream_from_before_the_clock_was_set_back_is_refused_in_one_sentence(lane: Lane) -> None:
+    pass_time(lane, -3600)
+    with raises("time_in_future check the clock"):
+        back_test(lane.database, lane.name, POLICY)
+
+
 @pytest.mark.parametrize(
     ("given", "policy"),
     [

@@ -168,7 +168,8 @@ def _read(
     if begin >= end:
         raise InvalidInput(
             "time_in_future",
-            f"{since:%Y-%m-%d %H:%M:%S} UTC is after the end of {stream}; give an earlier time.",
+            f"the history of {stream} ends at {say_time(end)} UTC, which is not after "
+            f"{say_time(begin)} UTC; give an earlier time, or check the clock of the database.",
         )
     width = 1 if exact else width_of_bin(begin, end)
     asked = {"id": row.stream_id, "since": row.since, "most": MOST_ROWS + 1}
