@@ -220,3 +220,19 @@ def test_splits_by_the_data_carry_more_equal_loads_than_equal_ranges(keys: int) 
     assert by_data[0] <= by_range[0]
     assert by_data[1] <= 0.8 * by_range[1]
     assert by_data[1] <= 60
+
+
+def test_an_append_to_many_segments_looks_only_where_each_part_lies() -> None:
+    asked = []
+
+    class Counted(Spread):
+        def share(self, low: float, high: float) -> float:
+            asked.append((low, high))
+            return super().share(low, high)
+
+    tiling = even_split(1000)
+    parts = tuple((Counted([Load(keys.low, 1)]), 10.0) for keys in tiling)
+    simulation = Simulation(policy(min_segments=1000), BEGIN, tiling)
+    simulation.append(Append(BEGIN + MINUTE, parts))
+    assert len(asked) <= 2 * len(tiling)
+    assert [[c.amount for c in one.commits] for one in simulation.active] == [[10]] * 1000

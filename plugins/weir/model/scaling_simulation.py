@@ -45,6 +45,11 @@ class Spread:
         """Return events that are spread evenly over a range, in `_UNIFORM` equal parts."""
         return cls(Load(part.low, 1) for part in even_split(_UNIFORM, within))
 
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The lowest and the highest position."""
+        return self._positions[0], self._positions[-1]
+
     def share(self, low: float, high: float) -> float:
         """Return the share of the events whose keys lie in `[low, high)`."""
         first, past = bisect_left(self._positions, low), bisect_left(self._positions, high)
@@ -133,7 +138,7 @@ class Simulation:
         self._played = begin
         self._clocks: list[int] = []
         self._appends: list[Append] = []
-        self._shares: dict[int, tuple[Spread, list[float]]] = {}
+        self._shares: dict[int, tuple[Spread, list[tuple[int, float]]]] = {}
         self._evaluated: tuple[int, int] | None = None
         self._create(ranges or even_split(policy.min_segments), begin)
 
@@ -157,7 +162,7 @@ class Simulation:
         """Commit an append to the active segments."""
         amounts = [0.0] * len(self.active)
         for spread, amount in one.parts:
-            for i, share in enumerate(self._shares_of(spread)):
+            for i, share in self._shares_of(spread):
                 amounts[i] += amount * share
         for segment, amount in zip(self.active, amounts, strict=True):
             if whole := round(amount):
@@ -261,12 +266,18 @@ class Simulation:
         self._shares.clear()
         return tuple(new)
 
-    def _shares_of(self, spread: Spread) -> list[float]:
-        """Return which share of a spread each active segment gets, by key."""
+    def _shares_of(self, spread: Spread) -> list[tuple[int, float]]:
+        """Return the active segments that a spread reaches, by key: their places among the active
+        ones, each with its share.
+        """
         found = self._shares.get(id(spread))
         if found is None:
+            low, high = spread.reach
+            first = bisect_right(self.active, low, key=lambda one: one.segment.key_low) - 1
+            past = bisect_right(self.active, high, key=lambda one: one.segment.key_low)
             shares = [
-                spread.share(one.segment.key_low, one.segment.key_high) for one in self.active
+                (i, spread.share(one.segment.key_low, one.segment.key_high))
+                for i, one in enumerate(self.active[first:past], first)
             ]
             found = self._shares[id(spread)] = (spread, shares)
         return found[1]
