@@ -1,0 +1,85 @@
+"""The order of each key, over scales by the policy, with writers and readers beside them."""
+
+from collections import defaultdict
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+import weir
+from tests.controller.support import Lane, at_once
+from tests.crash.group_reader import GroupReader
+from tests.reader_groups.support import Group, budget, open_batch
+from tests.scaling.support import by_rate, equal_ranges, pass_time
+from weir.database.connection import Database
+from weir.reader_groups.batches import commit_batch
+from weir.scaling.run import scale_by_load
+from weir.settings import Settings
+from weir.warehouse.ownership import Marker, read_installation, write_marker
+
+WRITERS, KEYS = ("a", "b"), 30
+# Per round, the events of each writer, and the seconds that pass after it.
+ROUNDS = [(300, 60)] * 26 + [(2, 7200)] * 8
+
+
+def test_each_key_is_read_in_the_order_of_its_writer_while_the_segments_follow_the_load(
+    database: Database, settings: Settings
+) -> None:
+    write_marker(settings.warehouse, Marker(read_installation(database).installation_id))
+    lane = Lane.made(database, segments=1)
+    by_rate(lane, target_rate=1, scale_cooldown=60)
+    group = Group.made(lane)
+    readers = [GroupReader(settings, database, group.name, name, lane.name) for name in WRITERS]
+    for reader in readers:
+        reader.join()
+    written: defaultdict[str, list[int]] = defaultdict(list)
+    batches: list[tuple[int, list[dict[str, Any]]]] = []
+
+    def append(writer: str, number: int, count: int) -> None:
+        rows = []
+        for i in range(count):
+            key = f"{writer}{(i * i + number) % KEYS}"
+            written[key].append(len(written[key]))
+            rows.append((key, written[key][-1]))
+        weir.append(
+            str(lane.name), pa.table({"key": [k for k, _ in rows], "n": [n for _, n in rows]}),
+            writer_id=writer, batch_id=str(number), settings=settings,
+        )  # fmt: skip
+
+    def read(reader: GroupReader) -> bool:
+        batch = open_batch(
+            database, group.name, reader.name, reader.token, lease=600.0, budget=budget(500),
+            expected_readers=len(readers),
+        )  # fmt: skip
+        if batch is None:
+            return False
+        events = reader.events(batch).to_pylist()
+        commit_batch(database, batch, lease=600.0, staged=[])
+        batches.append((batch.batch_id, events))
+        return True
+
+    def scale(number: int) -> None:
+        for one in scale_by_load(database, equal_ranges, request_id=f"run {number}"):
+            assert "error" not in one
+
+    for number, (count, seconds) in enumerate(ROUNDS):
+        done = at_once(
+            *(partial(append, writer, number, count) for writer in WRITERS),
+            *(partial(read, reader) for reader in readers),
+            partial(scale, number),
+        )
+        assert [one for one in done if isinstance(one, Exception)] == []
+        pass_time(lane, seconds)
+    while any(read(reader) for reader in readers):
+        pass
+
+    causes = [(row.cause, row.splits, row.merges) for row in lane.epochs()]
+    assert sum(cause == "policy" for cause, _, _ in causes) >= 4, causes
+    assert causes[-1][1] > 0
+    assert causes[-1][2] > 0, "it was split and merged"
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for _, events in sorted(batches, key=lambda one: one[0]):
+        for event in events:
+            found[event["key"]].append(event["n"])
+    assert found == written
+    group.check_positions()
