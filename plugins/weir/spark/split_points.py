@@ -289,7 +289,9 @@ def _count(events: DataFrame, hot: Mapping[int, _Hot], outside: int) -> list[_Co
         _WEIGHT,
     )
     counted = by_place.groupBy(_HOT, _POSITION, _KEY).agg(weight)
-    return [_Count(*row) for row in counted.collect() if row[0] != outside]
+    rows = (_Count(*row) for row in counted.collect() if row[0] != outside)
+    # Postgres, where hot keys are named, can't keep a NUL.
+    return [one._replace(key=one.key and one.key.replace("\0", "\ufffd")) for one in rows]
 
 
 def _loads(counts: Sequence[_Count], hot: _Hot) -> list[Load]:
