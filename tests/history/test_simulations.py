@@ -223,16 +223,21 @@ def test_splits_by_the_data_carry_more_equal_loads_than_equal_ranges(keys: int) 
 
 
 def test_an_append_to_many_segments_looks_only_where_each_part_lies() -> None:
-    asked = []
+    asked: list[KeyRange] = []
 
     class Counted(Spread):
         def share(self, low: float, high: float) -> float:
-            asked.append((low, high))
+            asked.append(KeyRange(low, high))
             return super().share(low, high)
 
+        def weighed(self, keys: KeyRange, amount: float) -> list[Load]:
+            asked.append(keys)
+            return super().weighed(keys, amount)
+
     tiling = even_split(1000)
-    parts = tuple((Counted([Load(keys.low, 1)]), 10.0) for keys in tiling)
+    parts = tuple((Counted([Load(keys.low, 1), Load(keys.high - 1e-9, 1)]), 2e6) for keys in tiling)
     simulation = Simulation(policy(min_segments=1000), BEGIN, tiling)
-    simulation.append(Append(BEGIN + MINUTE, parts))
+    simulation.play((Append(BEGIN + i * HOUR, parts) for i in range(1, 6)), BEGIN + 5 * HOUR)
+    [scale] = simulation.scales
+    assert (len(scale.sealed), len(scale.created)) == (1000, 2000)
     assert len(asked) <= 2 * len(tiling)
-    assert [[c.amount for c in one.commits] for one in simulation.active] == [[10]] * 1000

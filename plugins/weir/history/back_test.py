@@ -22,7 +22,7 @@ from weir.history.time_axis import say_time
 from weir.model.key_space import KeyRange, tiles
 from weir.model.names import StreamName
 from weir.model.scaling_policy import ScalingPolicy
-from weir.model.scaling_simulation import EVERY, Append, Peak, Simulation, Spread
+from weir.model.scaling_simulation import EVERY, UNIFORM, Append, Peak, Simulation, Spread
 from weir.model.segment_rates import Commit
 from weir.model.split_points import Load
 
@@ -31,6 +31,8 @@ FindLoads = Callable[[Recorded], Sequence[Load]]
 
 ROWS = 12  # of the table: parts of the time that was replayed
 MOST_SCALES = 100  # that the report lists
+# Without a sample, a segment's events are spread over as many parts as these allow for all.
+_PARTS, _FEWEST_PARTS = 1 << 18, 16
 RECORDED, REPLAYED = "recorded", "with the policy"
 SAMPLED = "from a sample of the stream's files"
 EVENLY = "spread evenly within each recorded segment"
@@ -247,12 +249,13 @@ def _spreads(past: Recorded, loads: Sequence[Load]) -> tuple[dict[int, Spread], 
     spreads: dict[int, Spread] = {}
     shared: dict[KeyRange, Spread] = {}
     sampled = 0
+    parts = max(_FEWEST_PARTS, min(UNIFORM, _PARTS // max(len(past.segments), 1)))
     whole = Spread(loads) if any(one.weight > 0 for one in loads) else None
     for one in past.segments:
         keys = KeyRange(one.segment.key_low, one.segment.key_high)
         if keys not in shared:
             inside = whole.loads_within(keys) if whole else []
-            shared[keys] = Spread(inside) if inside else Spread.even(keys)
+            shared[keys] = Spread(inside) if inside else Spread.even(keys, parts)
             sampled += bool(inside)
         spreads[one.segment.segment_id] = shared[keys]
     return spreads, EVENLY if not sampled else SAMPLED if sampled == len(shared) else PARTLY

@@ -27,7 +27,7 @@ from weir.model.segment_rates import (
 from weir.model.split_points import HotKey, Load, SplitPoints, split_points
 
 EVERY = 5 * MINUTE  # between two runs of weir_scale
-_UNIFORM = 1024  # loads that stand for an even spread over a range
+UNIFORM = 1024  # loads that stand for an even spread over a range
 _WEIGHTS = 1 << 40  # what the weights of a sample add up to, about
 
 
@@ -38,17 +38,13 @@ class Spread:
         """`loads`: as for `split_points`; at least one with a weight above 0."""
         self.loads = sorted(loads)
         self._positions = [one.position for one in self.loads]
+        self.low, self.high = self._positions[0], self._positions[-1]
         self._sums = [0, *accumulate(one.weight for one in self.loads)]
 
     @classmethod
-    def even(cls, within: KeyRange = KEY_SPACE) -> "Spread":
-        """Return events that are spread evenly over a range, in `_UNIFORM` equal parts."""
-        return cls(Load(part.low, 1) for part in even_split(_UNIFORM, within))
-
-    @property
-    def reach(self) -> tuple[float, float]:
-        """The lowest and the highest position."""
-        return self._positions[0], self._positions[-1]
+    def even(cls, within: KeyRange = KEY_SPACE, parts: int = UNIFORM) -> "Spread":
+        """Return events that are spread evenly over a range, in equal parts."""
+        return cls(Load(part.low, 1) for part in even_split(parts, within))
 
     def share(self, low: float, high: float) -> float:
         """Return the share of the events whose keys lie in `[low, high)`."""
@@ -202,9 +198,11 @@ class Simulation:
     def _decide(self, loads: list[SegmentLoad], now: int, since: int) -> None:
         decision = decide(self.policy, loads)
         points: dict[Segment, SplitPoints] = {}
+        recent: list[tuple[Spread, float]] | None = None
         while wanted := _without_points(decision, points):
+            recent = self._recent(since) if recent is None else recent
             for segment, pieces, rate in wanted:
-                points[segment] = self._points(segment, pieces, rate, since)
+                points[segment] = self._points(segment, pieces, rate, recent)
                 for key in points[segment].hot_keys:
                     self.hot_keys.setdefault(key.key, (now, key))
             most = {segment: len(one.points) + 1 for segment, one in points.items()}
@@ -221,17 +219,25 @@ class Simulation:
             created += [KeyRange(low, high) for low, high in pairwise(bounds)]
         self._replace(sealed, created, now, decision.action, decision.reason)
 
-    def _points(self, segment: Segment, pieces: int, rate: float, since: int) -> SplitPoints:
+    def _recent(self, since: int) -> list[tuple[Spread, float]]:
+        """Return the spreads of the appends after a clock, each with its share of their amount."""
         amounts: dict[int, tuple[Spread, float]] = {}
         for one in self._appends[bisect_right(self._appends, since, key=lambda a: a.clock) :]:
             for spread, amount in one.parts:
                 before = amounts.get(id(spread), (spread, 0.0))[1]
                 amounts[id(spread)] = (spread, before + amount)
         total = sum(amount for _, amount in amounts.values())
+        return [(spread, amount / total) for spread, amount in amounts.values()]
+
+    def _points(
+        self, segment: Segment, pieces: int, rate: float, recent: Sequence[tuple[Spread, float]]
+    ) -> SplitPoints:
+        keys = KeyRange(segment.key_low, segment.key_high)
         loads: dict[tuple[float, str | None], int] = {}
-        for spread, amount in amounts.values():
-            scaled = amount / total * _WEIGHTS
-            for load in spread.weighed(KeyRange(segment.key_low, segment.key_high), scaled):
+        for spread, share in recent:
+            if spread.low >= keys.high or spread.high < keys.low:
+                continue
+            for load in spread.weighed(keys, share * _WEIGHTS):
                 place = (load.position, load.key)
                 loads[place] = loads.get(place, 0) + load.weight
         target = (self.policy.target_rate or 0) / rate
@@ -272,9 +278,8 @@ class Simulation:
         """
         found = self._shares.get(id(spread))
         if found is None:
-            low, high = spread.reach
-            first = bisect_right(self.active, low, key=lambda one: one.segment.key_low) - 1
-            past = bisect_right(self.active, high, key=lambda one: one.segment.key_low)
+            first = bisect_right(self.active, spread.low, key=lambda one: one.segment.key_low) - 1
+            past = bisect_right(self.active, spread.high, key=lambda one: one.segment.key_low)
             shares = [
                 (i, spread.share(one.segment.key_low, one.segment.key_high))
                 for i, one in enumerate(self.active[first:past], first)
