@@ -78,7 +78,7 @@ def test_split_commits_what_comes_before_the_failing_event_and_names_just_that(
         r"\) is the single event that fails .*: ValueError: I don't like 11"
     )
     for _ in range(2):  # trying again finds it at once
-        with pytest.raises(BatchFailed, match=named + r"[^\n]*\[event_failed\]$"):
+        with pytest.raises(BatchFailed, match=named + r"[^\n]*\[event_failed\]\n"):
             weir.consumer(group, failing(11), "parquet:out", on_error="split").run()
         assert parquet_rows(weir) == sorted(before)
         named = named.replace("attempt 2", r"attempt \d")

@@ -19,6 +19,8 @@ from weir.model.names import StreamName
 from weir.spark import stage
 from weir.spark.read import frame_of
 
+pytestmark = pytest.mark.drawn(7)
+
 ORDERS = ("segment", "stream", "none")
 
 
