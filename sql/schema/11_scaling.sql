@@ -19,7 +19,7 @@ COMMENT ON COLUMN weir_internal.scale_decision.stream_name IS 'scope/stream, whi
 COMMENT ON COLUMN weir_internal.scale_decision.decided_at IS 'When it was decided.';
 COMMENT ON COLUMN weir_internal.scale_decision.epoch IS 'The epoch on which it was decided; a split or a merge created the next one.';
 COMMENT ON COLUMN weir_internal.scale_decision.action IS 'split, merge or none.';
-COMMENT ON COLUMN weir_internal.scale_decision.rule IS 'Why, in a word, see semantics 7.3: hot or cold; for none: steady, too_young, no_interval, at_minimum, at_maximum, no_cold_neighbours, merge_too_hot, one_key.';
+COMMENT ON COLUMN weir_internal.scale_decision.rule IS 'Why, in a word, see semantics 7.3: hot or cold; for none: fixed, steady, too_young, no_interval, at_minimum, at_maximum, no_cold_neighbours, merge_too_hot, one_key.';
 COMMENT ON COLUMN weir_internal.scale_decision.reason IS 'The decision in words.';
 COMMENT ON COLUMN weir_internal.scale_decision.policy IS 'The policy by which it was decided: kind, target rate, scale factor, minimum, maximum (- for none), cool-down in seconds.';
 COMMENT ON COLUMN weir_internal.scale_decision.commit_interval IS 'The stream''s own interval between commits, in microseconds; null if it had fewer than two commits.';

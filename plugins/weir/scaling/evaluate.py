@@ -108,10 +108,11 @@ class Evaluated:
         """Return the segments that are hot, or too young to say that they are not."""
         if self.policy.is_fixed:
             return []
+        hot = set(decision.hot)
         return [
             load.segment
             for load in self.loads
-            if load.segment in decision.hot
+            if load.segment in hot
             or load.rates is None
             or load.age <= max(load.rates.windows[-1], self.policy.cooldown * SECOND)
         ]

@@ -217,7 +217,8 @@ def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str
             cause="policy", reason=decision.reason, request_id=request_id,
         )  # fmt: skip
     report = {**plan.report(), "created": [[s.name, s.key_low, s.key_high] for s in created]}
-    loads = [load for load in seen.loads if load.segment in set(replaced)]
+    gone = set(replaced)
+    loads = [load for load in seen.loads if load.segment in gone]
     keys = plan.hot_keys()
     connection.execute(
         _DECISION,
