@@ -28,7 +28,7 @@ def hot_segments(setting: Setting, name: StreamName, pieces: int) -> list[HotSeg
     rows = setting.database.transaction(
         lambda c: c.exec_driver_sql(
             "SELECT stream_id, segment_id, key_low, key_high FROM segment "
-            "JOIN stream USING (stream_id) WHERE stream_name = %s AND sealed_epoch IS NULL",
+            "JOIN stream s USING (stream_id) WHERE s.stream_name = %s AND sealed_epoch IS NULL",
             (str(name),),
         ).all()
     )

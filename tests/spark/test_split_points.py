@@ -27,7 +27,7 @@ def hot(
     """The active segments of a stream, or those named; their target is 100 per second."""
     rows = weir.query(
         """SELECT stream_id, segment_id, key_low, key_high FROM segment
-        JOIN stream USING (stream_id) WHERE stream_name = :s AND sealed_epoch IS NULL
+        JOIN stream s USING (stream_id) WHERE s.stream_name = :s AND sealed_epoch IS NULL
         ORDER BY key_low""",
         s=str(stream),
     )
