@@ -38,8 +38,8 @@ FROM generate_series(1, :count) i;
 INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, cause, request_id)
 SELECT stream_id, stream_name, 0, 0, last_clock - CAST(12000000000 AS bigint), 'create', ''
 FROM stream;
-INSERT INTO segment (stream_id, segment_id, key_low, key_high)
-SELECT stream_id, i, i / CAST(:segments AS float), (i + 1) / CAST(:segments AS float)
+INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
+SELECT stream_id, stream_name, i, i / CAST(:segments AS float), (i + 1) / CAST(:segments AS float)
 FROM stream, generate_series(0, :segments - 1) i;
 INSERT INTO segment_tail (stream_id, segment_id) SELECT stream_id, segment_id FROM segment;
 INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes, clock,
