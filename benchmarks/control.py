@@ -15,9 +15,8 @@ from pyarrow import fs
 from sqlalchemy import text
 
 from benchmarks.figure import Figure
-from benchmarks.setting import Setting
+from benchmarks.setting import Setting, in_bulk
 from spark_jobs import checkpoints
-from weir.database import migrate
 from weir.database.connection import Database
 from weir.operations import Nothing
 from weir.operations.runner import Job, RunId
@@ -93,50 +92,21 @@ UPDATE reader_group SET checkpointed_at = 'infinity';
 
 def _database(setting: Setting, streams: int) -> Database:
     """A database of so many streams; the same for all figures."""
-    known: dict[int, Database] = setting.__dict__.setdefault("_control", {})
-    if streams not in known:
-        name = f"control_{streams}"
-        setting.server.psql(
-            f"CREATE DATABASE {name} OWNER weir_owner; "
-            f"GRANT CONNECT ON DATABASE {name} TO weir_app;"
-        )
-        migrate.upgrade(setting.server.dsn(name, "weir_owner"))
-        dsn = setting.server.dsn(name, "weir_app")
-        known[streams] = Database(dsn, patience=60.0, connect_patience=10.0)
-        setting.at_end.callback(known[streams].dispose)
-        _bulk(known[streams], _STREAMS, count=streams, groups=SUBSCRIBERS)
-        setting.server.psql("VACUUM ANALYZE", name)
-    return known[streams]
-
-
-def _bulk(database: Database, sql: str, **parameters: Any) -> None:
-    """Statements in one transaction, as whoever may."""
-
-    def work(connection: Any) -> None:
-        for statement in sql.split(";"):
-            if statement.strip():
-                used = {k: v for k, v in parameters.items() if f":{k}" in statement}
-                connection.execute(text(statement), used)
-
-    database.transaction(work)
-
-
-def _many(setting: Setting) -> int:
-    return 10_000 if setting.full else 1000
+    return setting.filled(f"control_{streams}", _STREAMS, count=streams, groups=SUBSCRIBERS)
 
 
 def busy(what: str, prepare: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
     """One run in which there is something to do for every stream: the time for each of them."""
     setting.durable(False)
-    many = _many(setting)
+    many = setting.many_streams
 
     def run(streams: int) -> float:
         database = _database(setting, streams)
-        _bulk(database, _MOVED + prepare)
+        in_bulk(database, _MOVED + prepare)
         start = time.perf_counter()
         job(database)
         spent = time.perf_counter() - start
-        _bulk(database, _AT_REST)
+        in_bulk(database, _AT_REST)
         setting.server.psql("VACUUM ANALYZE", f"control_{streams}")
         return spent / streams
 
@@ -159,11 +129,11 @@ def together(setting: Setting) -> Figure:
 
     def run(checkpoints_of: Callable[[Database], object]) -> float:
         database = _database(setting, streams)
-        _bulk(database, _MOVED + _GROUPS_MOVED)
+        in_bulk(database, _MOVED + _GROUPS_MOVED)
         start = time.perf_counter()
         checkpoints_of(database)
         spent = time.perf_counter() - start
-        _bulk(database, _AT_REST)
+        in_bulk(database, _AT_REST)
         setting.server.psql("VACUUM ANALYZE", f"control_{streams}")
         return spent / streams
 
@@ -188,11 +158,11 @@ def together(setting: Setting) -> Figure:
 def idle(what: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
     """One run in which there is nothing to do."""
     setting.durable(False)
-    many = _many(setting)
+    many = setting.many_streams
 
     def run(streams: int) -> float:
         database = _database(setting, streams)
-        _bulk(database, _AT_REST)
+        in_bulk(database, _AT_REST)
         start = time.perf_counter()
         for _ in range(IDLE_RUNS):
             job(database)
@@ -225,7 +195,7 @@ def deletion(setting: Setting) -> Figure:
 
     def ours() -> float:
         root, paths = files()
-        _bulk(
+        in_bulk(
             database,
             """INSERT INTO garbage (root, path, reason, dead_at)
             SELECT '', p, 'truncated', clock_timestamp() - interval '1 day'

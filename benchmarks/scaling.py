@@ -12,12 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import text
-
 from benchmarks.figure import Figure
-from benchmarks.setting import Setting
+from benchmarks.setting import Setting, in_bulk
 from spark_jobs import scale
-from weir.database import migrate
 from weir.database.connection import Database, count_statements
 from weir.model.key_space import KeyRange, even_split
 from weir.model.split_points import Found, HotSegment, SplitPoints
@@ -63,36 +60,9 @@ UPDATE stream SET current_epoch = 0, next_segment_number = :segments,
 """
 
 
-def _run(database: Database, sql: str, **parameters: Any) -> None:
-    def work(connection: Any) -> None:
-        for statement in sql.split(";"):
-            if statement.strip():
-                used = {k: v for k, v in parameters.items() if f":{k}" in statement}
-                connection.execute(text(statement), used)
-
-    database.transaction(work)
-
-
 def _database(setting: Setting, streams: int) -> Database:
     """A database of so many streams; the same for all figures."""
-    known: dict[int, Database] = setting.__dict__.setdefault("_scaling", {})
-    if streams not in known:
-        name = f"scaling_{streams}"
-        setting.server.psql(
-            f"CREATE DATABASE {name} OWNER weir_owner; "
-            f"GRANT CONNECT ON DATABASE {name} TO weir_app;"
-        )
-        migrate.upgrade(setting.server.dsn(name, "weir_owner"))
-        dsn = setting.server.dsn(name, "weir_app")
-        known[streams] = Database(dsn, patience=60.0, connect_patience=10.0)
-        setting.at_end.callback(known[streams].dispose)
-        _run(known[streams], _STREAMS, count=streams, segments=SEGMENTS)
-        setting.server.psql("VACUUM ANALYZE", name)
-    return known[streams]
-
-
-def _many(setting: Setting) -> int:
-    return 10_000 if setting.full else 1000
+    return setting.filled(f"scaling_{streams}", _STREAMS, count=streams, segments=SEGMENTS)
 
 
 def _halves(hot: Sequence[HotSegment]) -> Found:
@@ -107,7 +77,7 @@ def _halves(hot: Sequence[HotSegment]) -> Found:
 def evaluate(setting: Setting) -> Figure:
     """One run over streams that have all moved, with a hot segment in a hundred."""
     setting.durable(False)
-    many = _many(setting)
+    many = setting.many_streams
 
     def run(streams: int) -> float:
         database = _database(setting, streams)
@@ -119,7 +89,7 @@ def evaluate(setting: Setting) -> Figure:
         assert split == streams * SEGMENTS // 100, f"{split} were split"
         # One statement reads, one records, and a few change each stream that is split.
         assert len(counted) <= 2 + 7 * split, len(counted)
-        _run(database, _AS_BEFORE, segments=SEGMENTS)
+        in_bulk(database, _AS_BEFORE, segments=SEGMENTS)
         setting.server.psql("VACUUM ANALYZE", f"scaling_{streams}")
         return spent / streams
 
@@ -138,7 +108,7 @@ def evaluate(setting: Setting) -> Figure:
 def idle(setting: Setting) -> Figure:
     """The whole job with nothing moved, and a job that does nothing, without the JVM."""
     setting.durable(False)
-    many = _many(setting)
+    many = setting.many_streams
     database = _database(setting, many)
     environment = {
         "WEIR_STATE": str(setting.folder),

@@ -5,8 +5,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
+from sqlalchemy import text
 
 from weir.database import migrate
 from weir.database.connection import Database
@@ -27,6 +29,7 @@ class Setting:
     server: EmbeddedPostgres
     at_end: ExitStack  # closes what figures share
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 1_000_000)))
+    _filled: dict[str, Database] = field(default_factory=dict)
 
     @cached_property
     def settings(self) -> Settings:
@@ -65,9 +68,41 @@ class Setting:
             self.server.psql(f"ALTER SYSTEM SET {name} = {'on' if on else 'off'}")
         self.server.psql("SELECT pg_reload_conf()")
 
+    @property
+    def many_streams(self) -> int:
+        """How many streams are many, for the jobs that serve all."""
+        return 10_000 if self.full else 1000
+
+    def filled(self, name: str, sql: str, **parameters: Any) -> Database:
+        """A database of its own, filled by these statements when it is first asked for."""
+        if name not in self._filled:
+            self.server.psql(
+                f"CREATE DATABASE {name} OWNER weir_owner; "
+                f"GRANT CONNECT ON DATABASE {name} TO weir_app;"
+            )
+            migrate.upgrade(self.server.dsn(name, "weir_owner"))
+            dsn = self.server.dsn(name, "weir_app")
+            self._filled[name] = Database(dsn, patience=60.0, connect_patience=10.0)
+            self.at_end.callback(self._filled[name].dispose)
+            in_bulk(self._filled[name], sql, **parameters)
+            self.server.psql("VACUUM ANALYZE", name)
+        return self._filled[name]
+
     def number(self) -> int:
         """A number that was not given out before in this run."""
         return next(self._numbers)
+
+
+def in_bulk(database: Database, sql: str, **parameters: Any) -> None:
+    """Run statements in one transaction, each with the parameters that it names."""
+
+    def work(connection: Any) -> None:
+        for statement in sql.split(";"):
+            if statement.strip():
+                used = {k: v for k, v in parameters.items() if f":{k}" in statement}
+                connection.execute(text(statement), used)
+
+    database.transaction(work)
 
 
 @contextmanager

@@ -4,8 +4,9 @@ turn, while the second runs to its end or blocks. What comes out must be one ord
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from threading import Event
 from typing import Any
@@ -147,6 +148,15 @@ class Stage:
         errors = self.stepper.errors + self.other.errors
         assert not errors, errors
         return Outcome(plain(first), plain(second), state_of(self.watcher, *scene.names))
+
+
+@contextmanager
+def stage_on(database: Database) -> Iterator[Stage]:
+    """Two sessions, and one that watches."""
+    sessions = [Database(database._dsn, patience=60.0, connect_patience=10.0) for _ in range(2)]
+    yield Stage(*map(Stepper, sessions), database)
+    for session in sessions:
+        session.dispose()
 
 
 def _result(operation: Operation, database: Database) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, text
 
-from tests.controller.interleave import COMMIT, Outcome, Scene, Stage, Stepper
+from tests.controller.interleave import COMMIT, Outcome, Scene, Stage, stage_on
 from tests.controller.operations import (
     WRITTEN,
     Operation,
@@ -43,13 +43,8 @@ from weir.reader_groups.reset import reset_reader_group
 @pytest.fixture
 def stage(shared_database: Database) -> Iterator[Stage]:
     """Two sessions and one that watches."""
-    one, other = (
-        Stepper(Database(shared_database._dsn, patience=60.0, connect_patience=10.0))
-        for _ in range(2)
-    )
-    yield Stage(one, other, shared_database)
-    one.database.dispose()
-    other.database.dispose()
+    with stage_on(shared_database) as opened:
+        yield opened
 
 
 def two_commits(lane: Lane) -> Scene:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.controller.interleave import Outcome, Scene, Stage, Stepper
+from tests.controller.interleave import Outcome, Scene, Stage, stage_on
 from tests.controller.operations import (
     committing,
     scaling,
@@ -25,13 +25,8 @@ NOTHING = ([], [[False, "void", None]])
 @pytest.fixture
 def stage(shared_database: Database) -> Iterator[Stage]:
     """Two sessions and one that watches."""
-    one, other = (
-        Stepper(Database(shared_database._dsn, patience=60.0, connect_patience=10.0))
-        for _ in range(2)
-    )
-    yield Stage(one, other, shared_database)
-    one.database.dispose()
-    other.database.dispose()
+    with stage_on(shared_database) as opened:
+        yield opened
 
 
 def hot(database: Database) -> Lane:
