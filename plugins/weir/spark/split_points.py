@@ -33,6 +33,8 @@ SAMPLED = 20_000
 SAMPLED_IN_ALL = 2_000_000  # with very many hot segments: of all of them together,
 SAMPLED_AT_LEAST = 5_000  # but as many of each
 BUCKETS = 1024  # a segment has half as many to as many parts in which light keys count together
+BUCKETS_IN_ALL = 1 << 18  # with very many hot segments: of all of them together,
+BUCKETS_AT_LEAST = 64  # but as many of each
 KEY_SHOWN = 200  # characters of a hot key that are returned
 _SEED = 16  # the same files give the same sample
 _HOT, _KEY, _POSITION, _WEIGHT = "_weir_hot", "_weir_key", "_weir_steps", "_weir_weight"
@@ -95,12 +97,16 @@ def find_loads(
     sources = database.snapshot(lambda c: recent_files(c, parts))
     session = _session(spark)
     limit = max(SAMPLED_AT_LEAST, min(SAMPLED, SAMPLED_IN_ALL // len(hot)))
+    buckets = max(BUCKETS_AT_LEAST, min(BUCKETS, BUCKETS_IN_ALL // len(hot)))
     frames: dict[int, DataFrame] = {}
     counted: dict[int, _Hot] = {}
+    of_stream: dict[int, list[tuple[int, HotSegment]]] = {}
+    for number, one in enumerate(hot):
+        of_stream.setdefault(one.stream_id, []).append((number, one))
     for source in sources:
-        ranges = [_how(i, one, source.files) for i, one in enumerate(hot)
-                  if one.stream_id == source.stream_id]  # fmt: skip
-        unit = next(one.unit for one in hot if one.stream_id == source.stream_id)
+        asked = of_stream[source.stream_id]
+        ranges = [_how(number, one, source.files, buckets) for number, one in asked]
+        unit = asked[0][1].unit
         weights, chances = _weights(source.files, ranges, limit, unit)
         try:
             frames[source.stream_id] = _positions(
@@ -111,8 +117,7 @@ def find_loads(
         counted.update((one.number, one) for one in ranges)
 
     def count(frames: Iterable[DataFrame]) -> list[_Count]:
-        events = reduce(DataFrame.union, frames)
-        return _count(events, counted, len(hot))
+        return _count(_together(list(frames)), counted, len(hot))
 
     counts = _each_alone(sources, frames, count, failed)
     counts.sort(key=lambda one: (one.hot, one.steps))
@@ -183,12 +188,19 @@ def _share(file: RecentFile, segment: Segment) -> float:
     return max(0.0, common / (file.key_high - file.key_low))
 
 
-def _how(number: int, one: HotSegment, files: Sequence[RecentFile]) -> _Hot:
+def _together(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of all frames. Pair by pair: a plan of a thousand levels is too deep."""
+    while len(frames) > 1:
+        frames = [reduce(DataFrame.union, frames[i : i + 2]) for i in range(0, len(frames), 2)]
+    return frames[0]
+
+
+def _how(number: int, one: HotSegment, files: Sequence[RecentFile], buckets: int) -> _Hot:
     width = first_step(one.segment.key_high) - first_step(one.segment.key_low)
     total = sum((file.bytes if one.unit == "bytes" else file.events) * _share(file, one.segment)
                 for file in files)  # fmt: skip
-    bucket = 1 << (-(-width // BUCKETS) - 1).bit_length()
-    return _Hot(number, one.segment, bucket, max(1, int(total / BUCKETS)))
+    bucket = 1 << (-(-width // buckets) - 1).bit_length()
+    return _Hot(number, one.segment, bucket, max(1, int(total / buckets)))
 
 
 def _weights(
