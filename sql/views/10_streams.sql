@@ -50,11 +50,9 @@ COMMENT ON COLUMN weir.transactions.state IS 'open, committed or aborted.';
 COMMENT ON COLUMN weir.transactions.clock IS 'The time of the commit, and so of all its events.';
 
 CREATE OR REPLACE VIEW weir.input_files AS
-SELECT s.stream_name AS stream, i.path, i.bytes, i.transaction_number, t.state
-FROM weir_internal.transaction_input i
-JOIN weir_internal.transaction t USING (stream_id, transaction_number)
-JOIN weir_internal.stream s USING (stream_id)
-WHERE s.state <> 'deleted';
+SELECT t.stream_name AS stream, i.path, i.bytes, t.transaction_number, t.state
+FROM weir_internal.transaction t
+JOIN weir_internal.transaction_input i USING (stream_id, transaction_number);
 COMMENT ON VIEW weir.input_files IS 'The input files of each append.';
 COMMENT ON COLUMN weir.input_files.transaction_number IS 'The transaction that appends the file.';
 COMMENT ON COLUMN weir.input_files.state IS 'The state of the transaction: open, committed or aborted.';

@@ -47,7 +47,11 @@ USUAL: dict[str, tuple[str, ...]] = {
         f"{_STREAM} ORDER BY segment_id DESC LIMIT 10",
     ),
     "transactions": (*_APPENDS, f"{_STREAM} AND state = 'open'"),
-    "input_files": (f"{_STREAM} AND path = CAST(:epoch AS text) || '.csv'", _APPEND),
+    "input_files": (
+        f"{_STREAM} AND path = CAST(:epoch AS text) || '.csv'",
+        _APPEND,
+        f"{_STREAM} ORDER BY transaction_number DESC LIMIT 10",
+    ),
     "data_files": (_SEGMENT,),
     "time_indexes": (
         _SEGMENT,
