@@ -32,7 +32,7 @@ from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.readers import join
 from weir.settings import Settings
-from weir.spark.read import frame_of, read_stream_frame
+from weir.spark.native_read import frame_of, read_stream_frame
 from weir.spark.source import register
 from weir.warehouse.paths import spark_path
 

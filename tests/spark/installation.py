@@ -24,8 +24,8 @@ from weir.settings import Settings
 from weir.spark.append import Appender
 from weir.spark.consume import Consumer
 from weir.spark.inputs import find_inputs
+from weir.spark.native_read import read_stream_frame
 from weir.spark.outputs import Output
-from weir.spark.read import read_stream_frame
 from weir.warehouse.filesystem import filesystem
 
 _ids = itertools.count()

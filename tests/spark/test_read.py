@@ -17,7 +17,7 @@ from weir.controller.read_plan import plan_of_bounds, plan_of_stream
 from weir.controller.transactions import Attempt
 from weir.model.names import StreamName
 from weir.spark import stage
-from weir.spark.read import frame_of
+from weir.spark.native_read import frame_of
 
 pytestmark = pytest.mark.drawn(7)
 

@@ -26,9 +26,9 @@ from weir.reader_groups.splits import split_batch
 from weir.reader_groups.table_outputs import StagedTable, drop_staging, make_staging, read_table
 from weir.spark.append import Appender
 from weir.spark.failures import sentence
+from weir.spark.native_read import frame_of
 from weir.spark.outputs import Output
 from weir.spark.progress import watched
-from weir.spark.read import frame_of
 from weir.spark.rejected import failed_events, make_rejected_stream
 from weir.spark.session import check_classic, moved, writing_session
 from weir.spark.table_output import copy_rows, longest, matched

@@ -19,7 +19,7 @@ from weir.model.stream_configuration import Configuration
 from weir.settings import Settings
 from weir.spark.frames import as_json, exact, quoted
 from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS, ROW_MASK
-from weir.spark.read import PLACES
+from weir.spark.native_read import PLACES
 from weir.spark.routing import SEQ
 from weir.spark.stage import stage
 from weir.warehouse.paths import spark_path

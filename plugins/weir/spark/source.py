@@ -1,8 +1,8 @@
 """`spark.read.format("weir")` and `spark.readStream.format("weir")`: the convenient way to read.
 
 This is a Python data source. Its rows pass through Python workers, so it is several times slower
-than `weir.spark.read`. A streaming query keeps its position in its own checkpoint, and does not
-hold retention back as a reader group does.
+than `weir.spark.native_read`. A streaming query keeps its position in its own checkpoint, and does
+not hold retention back as a reader group does.
 """
 
 import functools
@@ -43,7 +43,7 @@ from weir.model.names import StreamName, stream_name
 from weir.model.schema import without_metadata
 from weir.model.stream_cut import meet
 from weir.settings import Settings, load
-from weir.spark.read import PLACES, chains_of
+from weir.spark.native_read import PLACES, chains_of
 
 _STEPS = 1000  # the most ends of segments that are passed at once
 # From the query's position, which is valid. If events after it were truncated, planning says so.
