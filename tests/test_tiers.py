@@ -97,7 +97,7 @@ def test_every_test_that_draws_its_cases_is_named_with_how_many(
     items = collected(request)
     found = dict(source for item in items if (source := drawn_from(item)))
     told = {
-        name: int(count)
+        name: int(count.split()[0])
         for test, count in table("Tests that draw their cases")
         for name in re.findall(r"`(tests/[^`]*)`", test)
         if name.split("::")[0] in files_of(items)

@@ -35,8 +35,8 @@ def tier_of(item: pytest.Item) -> str:
 
 
 def drawn_from(item: pytest.Item) -> tuple[str, int] | None:
-    """Return from what a test marked `drawn(n)` is drawn, and n: the cases of its function, or the
-    tests of its file if the whole file is marked. None for a test that every run plays.
+    """Return what of the repository is marked `drawn(n)` for a test, and n: the test's function, or
+    its file. None for a test that every run plays.
     """
     for node, marker in item.iter_markers_with_node("drawn"):
         whole = item.nodeid.split("[")[0]
@@ -47,13 +47,15 @@ def drawn_from(item: pytest.Item) -> tuple[str, int] | None:
 def not_drawn(items: list[pytest.Item]) -> set[pytest.Item]:
     """Return the tests marked `drawn(n)` that this run leaves out.
 
-    The run's seed chooses. `make test-release` plays all.
+    The run's seed chooses n of the cases of a function, of the tests of a file, or of the tests of
+    all files that are marked with the same `among`. `make test-release` plays all.
     """
     left_out: set[pytest.Item] = set()
     drawn: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if not FULL and (source := drawn_from(item)):
-            drawn[source].append(item)
+            among = item.get_closest_marker("drawn").kwargs.get("among", source[0])
+            drawn[among, source[1]].append(item)
     for (place, count), found in drawn.items():
         left_out |= set(random_for(place).sample(found, max(0, len(found) - count)))
     return left_out

@@ -16,7 +16,7 @@ from weir.model.names import StreamName
 from weir.operations.runner import main
 from weir.warehouse.garbage import sweep
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(1, among="killed jobs")
 
 ROWS = 40_000
 ARGUMENTS = {"stream": "s/events", "files": ["rows.csv"], "format": "csv"}

@@ -18,7 +18,7 @@ from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.warehouse.garbage import sweep
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(1, among="killed jobs")
 
 ROWS = 120
 ARGUMENTS = {
