@@ -192,7 +192,7 @@ BEGIN
         RETURN;
     END IF;
     UPDATE weir_internal.stream o
-    SET last_clock = greatest(s.last_clock + 1, weir_internal.time_clock(clock_timestamp()))
+    SET last_clock = greatest(s.last_clock + 1, weir_internal.now_clock())
     WHERE o.stream_id = in_stream_id RETURNING o.last_clock INTO issued;
     IF cardinality(in_paths) > 0 THEN
         WITH file AS (

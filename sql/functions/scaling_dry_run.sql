@@ -13,8 +13,8 @@ AS $$
            v.cold, (v.ever_hot AND NOT v.hot) OR (v.ever_cold AND NOT v.cold)
     FROM weir_internal.stream s
     CROSS JOIN LATERAL weir_internal.segment_loads(
-        s.stream_id, weir_internal.time_clock(clock_timestamp())) l
-    CROSS JOIN LATERAL (SELECT coalesce(l.measured_until, weir_internal.time_clock(clock_timestamp()))
+        s.stream_id, weir_internal.now_clock()) l
+    CROSS JOIN LATERAL (SELECT coalesce(l.measured_until, weir_internal.now_clock())
                                - l.created_at AS age, s.scale_cooldown * 1000000 AS cooldown) a
     CROSS JOIN LATERAL (
         SELECT greatest(l.rates[1], l.rates[2], l.rates[3]) AS rate,

@@ -16,7 +16,7 @@ SELECT s.stream_name AS stream, weir_internal.segment_name(l.segment_id) AS segm
        weir_internal.clock_time(l.created_at) AS created_at
 FROM weir_internal.stream s
 CROSS JOIN LATERAL weir_internal.segment_loads(
-    s.stream_id, weir_internal.time_clock(clock_timestamp())) l
+    s.stream_id, weir_internal.now_clock()) l
 WHERE s.state = 'active';
 COMMENT ON VIEW weir.segment_rates IS 'How much each active segment of an active stream gets per second, as scaling by load measures it.';
 COMMENT ON COLUMN weir.segment_rates.key_low IS 'Where its key range begins (inclusive).';

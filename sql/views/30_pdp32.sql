@@ -30,7 +30,7 @@ COMMENT ON COLUMN weir.stream_configuration.schema IS 'Its columns, in Spark''s 
 CREATE OR REPLACE VIEW weir.stream_state AS
 SELECT s.stream_name AS stream, s.state, s.current_epoch, s.created_at,
        weir_internal.clock_time(s.sealed_clock) AS sealed_at,
-       weir_internal.clock_time(greatest(s.last_clock + 1, weir_internal.time_clock(clock_timestamp()))) AS next_clock
+       weir_internal.clock_time(greatest(s.last_clock + 1, weir_internal.now_clock())) AS next_clock
 FROM weir_internal.stream s
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.stream_state IS 'Whether each stream is active or sealed, and the clock that a commit would get now.';

@@ -51,7 +51,7 @@ def tick(connection: Connection, stream: LockedStream, ticks: int = 1) -> int:
     last = connection.execute(
         text(
             """UPDATE stream SET last_clock =
-                greatest(last_clock + 1, time_clock(clock_timestamp())) + :more
+                greatest(last_clock + 1, now_clock()) + :more
             WHERE stream_id = :stream_id RETURNING last_clock"""
         ),
         {"stream_id": stream.stream_id, "more": ticks - 1},
@@ -66,10 +66,8 @@ def close(connection: Connection, streams: Sequence[LockedStream], clock: int) -
     `clock` is in microseconds. Raises InvalidInput for a future time.
     """
     early = connection.execute(
-        text("SELECT clock_time(:clock) FROM (SELECT clock_timestamp() AS now) t "
-             "WHERE :clock > time_clock(now)"),
-        {"clock": clock},
-    ).scalar_one_or_none()  # fmt: skip
+        text("SELECT clock_time(:clock) WHERE :clock > now_clock()"), {"clock": clock}
+    ).scalar_one_or_none()
     if early is not None:
         raise InvalidInput(
             "time_in_future",

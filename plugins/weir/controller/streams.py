@@ -94,7 +94,7 @@ def create_in(
                     next_segment_number, schema_version, last_clock, head)
                 SELECT :scope, :name, {columns.values(Configuration)}, l.first + :segments,
                     :version,
-                    time_clock(clock_timestamp()),
+                    now_clock(),
                     (SELECT jsonb_object_agg(segment_name(l.first + i), 0)
                      FROM generate_series(0, :segments - 1) i)
                 FROM (SELECT coalesce((SELECT p.next_segment_number FROM stream p

@@ -28,7 +28,7 @@ MOST_ROWS = 2_000_000  # of epochs, of segments, and of commits in segments, tha
 
 _STREAM = text(
     """SELECT s.stream_id, s.sealed_clock,
-        time_clock(clock_timestamp()) AS now,
+        now_clock() AS now,
         (SELECT min(created_at) FROM epoch e WHERE e.stream_id = s.stream_id) AS known,
         CASE WHEN CAST(:since AS timestamptz) IS NULL THEN 0
              ELSE time_clock(CAST(:since AS timestamptz)) END AS since

@@ -27,7 +27,7 @@ _READ = """WITH due AS MATERIALIZED (
         SELECT s.stream_id, s.stream_name, s.scaling, s.target_rate, s.scale_factor,
                s.min_segments, s.max_segments, s.scale_cooldown, s.current_epoch, s.last_clock,
                s.scaling_policy AS policy, n.now
-        FROM stream s CROSS JOIN (SELECT time_clock(clock_timestamp()) AS now) n
+        FROM stream s CROSS JOIN (SELECT now_clock() AS now) n
         LEFT JOIN scale_evaluation e USING (stream_id)
         WHERE s.state = 'active' AND {chosen}
     )

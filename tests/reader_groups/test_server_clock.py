@@ -1,0 +1,122 @@
+"""Postgres's clock is set back and forward by an hour: the order of a stream does not notice."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import psycopg2
+import pytest
+
+from tests.chance import cases, random_for
+from tests.conftest import TestDatabase
+from tests.controller.support import Lane
+from tests.raises import raises
+from tests.reader_groups.support import Group
+from weir.controller import queries
+from weir.database.connection import Database
+
+SetClock = Callable[[int], None]
+
+
+@pytest.fixture
+def set_clock(test_database: TestDatabase) -> Iterator[SetClock]:
+    """Sets the clock of the test's own database to so many hours from the machine's."""
+    owner = psycopg2.connect(test_database.owner_dsn)
+    owner.autocommit = True
+
+    def put(hours: int) -> None:
+        owner.cursor().execute(
+            f"""CREATE OR REPLACE FUNCTION weir_internal.now_clock() RETURNS bigint
+            LANGUAGE sql VOLATILE PARALLEL SAFE RETURN weir_internal.time_clock(clock_timestamp())
+                + {hours} * CAST(3600000000 AS bigint)"""
+        )
+
+    yield put
+    owner.close()
+
+
+def clocks_of(lane: Lane) -> dict[tuple[int, int], int]:
+    """The clock of every event, by segment and offset."""
+    entries = lane.rows(
+        "SELECT segment_id, start_offset, events, clock FROM time_index WHERE stream_id = :s"
+    )
+    return {
+        (segment, start + i): clock
+        for segment, start, events, clock in entries
+        for i in range(events)
+    }
+
+
+def now(lane: Lane) -> datetime:
+    at: datetime = lane.value("SELECT clock_time(now_clock())")
+    return at
+
+
+@pytest.mark.parametrize("case", range(cases(10)))
+def test_commits_scales_closed_times_and_batches_keep_their_order(
+    database: Database, set_clock: SetClock, case: int
+) -> None:
+    random = random_for(case)
+    lane, other = Lane.made(database), Lane.made(database)
+    group = Group.made(lane)
+    reader = group.reader()
+    closed: list[tuple[datetime, queries.Cut]] = []
+    issued: list[int] = []
+    read: list[list[int]] = []
+
+    def one_more_batch() -> bool:
+        if (batch := reader.open(random.randint(1, 6))) is None:
+            return False
+        known = clocks_of(lane)
+        read.append(
+            sorted(known[b.segment_id, o] for b in batch.bounds for o in range(b.start, b.end))
+        )
+        reader.commit(batch)
+        return True
+
+    for _ in range(15):
+        set_clock(random.choice([-1, 0, 1]))
+        match random.randrange(4):
+            case 0 | 1:
+                issued.append(lane.append({random.choice(lane.active()): 3}).clock)
+                other.append({"0.0": 1})
+            case 2:
+                lane.scale(random.choice(lane.active()))
+                issued.append(lane.epochs()[-1].created_at)
+            case 3:
+                at = now(lane)
+                closed.append((at, queries.closed_cut_at(database, lane.name, at)))
+        if random.random() < 0.5:
+            one_more_batch()
+    while one_more_batch():
+        pass
+    assert all(a < b for a, b in pairwise(issued)), "clocks and epoch times increase strictly"
+    for at, cut in closed:
+        if at <= now(lane):
+            assert queries.closed_cut_at(database, lane.name, at) == cut
+        found = database.transaction(lambda c, at=at: queries.stream_cut_at(c, lane.name, at))
+        assert found == cut, "a closed time keeps its cut"
+    assert all(a[-1] <= b[0] for a, b in pairwise(read)), "nothing is read before what is older"
+    assert sorted(clock for batch in read for clock in batch) == sorted(clocks_of(lane).values()), (
+        "each event is read once"
+    )
+
+
+def test_a_time_that_was_closed_stays_closed_while_the_clock_is_set_back(
+    database: Database, set_clock: SetClock
+) -> None:
+    lane = Lane.made(database)
+    lane.append({"0.0": 3})
+    at = now(lane)
+    assert queries.closed_cut_at(database, lane.name, at) == {"0.0": 3, "1.0": 0}
+    set_clock(-1)
+    done = lane.append({"0.0": 1, "1.0": 1})
+    assert done.clock > lane.value("SELECT time_clock(:at)", at=at)
+    with raises("time_in_future"):
+        queries.closed_cut_at(database, lane.name, at)
+    set_clock(0)
+    assert queries.closed_cut_at(database, lane.name, at) == {"0.0": 3, "1.0": 0}
+    set_clock(1)
+    later = lane.append({"0.0": 1})
+    assert now(lane) - at > timedelta(minutes=59)
+    assert later.clock > done.clock + 3000 * 10**6
