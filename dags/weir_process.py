@@ -9,9 +9,12 @@ over its open batch at once, or the next try or run does.
 
 from airflow.sdk import DAG
 
+from weir.airflow.assets import APPENDED
 from weir.airflow.forms import DATA, form, manual
 from weir.airflow.operators import WeirJobOperator
 from weir.airflow.readers import form_per_reader
 
 with DAG("weir_process", doc_md=__doc__, params=form("process"), **manual(DATA)):
-    WeirJobOperator.partial(task_id="process", job="process").expand(arguments=form_per_reader())
+    WeirJobOperator.partial(task_id="process", job="process", outlets=[APPENDED]).expand(
+        arguments=form_per_reader()
+    )

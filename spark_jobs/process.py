@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from weir.model.amounts import parse_size
 from weir.operations import Process
 from weir.operations.runner import Job, main
 from weir.operations.user_functions import load_function
@@ -27,10 +28,15 @@ def run(job: Job, arguments: Process) -> dict[str, Any]:
         str(job.run),
         function,
         outputs,
-        arguments.order,
-        arguments.readers,
-        arguments.on_error,
-        arguments.label or (str(job.run.map_index) if job.run.map_index >= 0 else ""),
+        order=arguments.order,
+        expected_readers=arguments.readers,
+        on_error=arguments.on_error,
+        label=arguments.label or (str(job.run.map_index) if job.run.map_index >= 0 else ""),
+        parameters=arguments.parameters,
+        retries=arguments.retries,
+        batch_events=arguments.batch_events,
+        batch_bytes=parse_size(arguments.batch_bytes) or 0,
+        batch_files=arguments.batch_files,
     ).run()
     if end := job.database.transaction(lambda c: end_of_group(c, arguments.reader_group)):
         job.say(end)

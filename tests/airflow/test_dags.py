@@ -4,18 +4,20 @@ import ast
 import re
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import BundleDagBag
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from weir.airflow.assets import APPENDED
 from weir.airflow.forms import form
 from weir.airflow.layout import EXAMPLES, SECTIONS
 from weir.airflow.operators import WeirJobOperator
-from weir.operations import JOBS
+from weir.operations import JOBS, Process
 
 FOLDER = Path(__file__).parents[2] / "dags"
 # Minutes of the hour at which they start: not all at once.
@@ -106,7 +108,23 @@ def test_a_dag_submits_the_job_of_its_name(dag: DAG, task: WeirJobOperator) -> N
     assert Path(task.application).stem == task.job
     assert Path(task.application).is_file()
     assert task.arguments is None, "the job takes what the form gives"
-    assert (APPENDED in task.outlets) == (task.job == "ingest")
+    assert (APPENDED in (task.outlets or [])) == (task.job in ("ingest", "process"))
+
+
+def test_a_consumer_announces_the_streams_to_which_it_has_appended() -> None:
+    outputs = ["stream:s/late", "parquet:late places=yes"]
+    task = WeirJobOperator(task_id="late", job="process", outlets=APPENDED)
+    assert task.outlets == [APPENDED]
+    parsed = Process("late", "a:b", outputs)
+    for tries, streams, told in ((1, [], []), (1, ["s/late", "s/in.rejected"], None),
+                                 (2, [], ["s/late"])):  # fmt: skip
+        events = OutletEventAccessors()
+        report = {"batches": [{"streams": [{"stream": name}]} for name in streams]}
+        context = {"outlet_events": events, "ti": SimpleNamespace(try_number=tries)}
+        task._tell_assets(context, parsed, report)
+        names = [one.dest_asset_key.name for one in events[APPENDED].asset_alias_events]
+        wanted = streams if told is None else told
+        assert sorted(names) == sorted(f"weir {name}" for name in wanted)
 
 
 def test_a_consumer_has_a_task_for_each_of_its_readers(bag: BundleDagBag) -> None:
@@ -225,7 +243,7 @@ def test_a_form_describes_every_field(dag: DAG) -> None:
         [kind] = (
             {schema["type"]} if isinstance(schema["type"], str) else set(schema["type"]) - {"null"}
         )
-        assert kind in {"string", "integer", "number", "boolean", "array"}
+        assert kind in {"string", "integer", "number", "boolean", "array", "object"}
         assert schema["title"][0].isupper()
         description = dag.params.get_param(name).description
         assert description

@@ -331,7 +331,7 @@ def test_result_that_does_not_fit_its_stream_is_refused_by_column_and_nothing_is
     group = weir.group(stream)
     weir.append(stream_name("s/out"), [("a", 1)])
     for function, says in (
-        (lambda e: e, "column_name_reserved '_segment'"),
+        (lambda e: e.withColumn("_weir_x", F.lit(1)), "column_name_reserved '_weir_x'"),
         (lambda e: e.select("k", F.col("n").cast("string")), "column_type_differs 'n' string long"),
         (lambda e: e.select("n"), "routing_key_column_missing 'k'"),
         (

@@ -58,7 +58,10 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Kind of files": ("format", "separator", "null_value", "infer"),
         "More": ("append_again",),
     },
-    "process": {"Readers, order and errors": ("readers", "order", "on_error", "label")},
+    "process": {
+        "Readers, order and errors": ("readers", "order", "on_error", "retries", "label"),
+        "Size of a batch": ("batch_events", "batch_bytes", "batch_files"),
+    },
 }
 
 _PLACES = ("head", "tail", "time 2026-01-01T00:00:00Z", "0.0=12, 1.0=7")
@@ -68,7 +71,7 @@ _SIZES = ("500 MB", "2 GB", "none")
 # What a text field proposes, by its name.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("retain_min_age", "retain_max_age", "time_out", "last"), _AGES),
-    **dict.fromkeys(("retain_min_bytes", "retain_max_bytes"), _SIZES),
+    **dict.fromkeys(("retain_min_bytes", "retain_max_bytes", "batch_bytes"), _SIZES),
     **dict.fromkeys(("cuts_every", "retention_every"), ("30 min", "1 h", "1 d", "none")),
     "start": _PLACES,
     "end": _PLACES,

@@ -71,7 +71,13 @@ class WeirJobOperator(SparkSubmitOperator):
         chosen = {**(kwargs.get("default_args") or {}), **kwargs}
         if "retries" not in chosen:
             kwargs.update({name: value for name, value in RETRIES.items() if name not in chosen})
-        if job not in MOVES_DATA:
+        if job in MOVES_DATA:
+            from weir.airflow.assets import APPENDED
+
+            outlets = kwargs.get("outlets") or []
+            outlets = [*outlets] if isinstance(outlets, (list, tuple)) else [outlets]
+            kwargs["outlets"] = [*outlets, *([] if APPENDED in outlets else [APPENDED])]
+        else:
             kwargs["env_vars"] = {**SHORT_JOB, **(kwargs.get("env_vars") or {})}
         for ending in ("on_failure_callback", "on_retry_callback"):
             given = kwargs.get(ending) or []
@@ -105,7 +111,7 @@ class WeirJobOperator(SparkSubmitOperator):
                 failed = error
                 self._end_lease()
         report = self._outcome(run, failed)
-        self._tell_assets(context, parsed)
+        self._tell_assets(context, parsed, report)
         return report
 
     def _hand_over(self, run: RunId, arguments: dict[str, Any]) -> None:
@@ -141,10 +147,20 @@ class WeirJobOperator(SparkSubmitOperator):
                 "type Spark, with the master as its host."
             ) from None
 
-    def _tell_assets(self, context: Any, parsed: Any) -> None:
-        """Announce the appended stream through the outlet alias, as a hint for schedules."""
+    def _tell_assets(self, context: Any, parsed: Any, report: dict[str, Any] | None) -> None:
+        """Announce the streams to which the job has appended through the outlet alias, as a hint
+        for schedules."""
         from weir.airflow.assets import APPENDED, stream_asset
 
-        if APPENDED in (self.outlets or []) and hasattr(parsed, "stream"):
-            asset = stream_asset(str(stream_name(parsed.stream)))
-            context["outlet_events"][APPENDED].add(asset)
+        if APPENDED not in (self.outlets or []):
+            return
+        if hasattr(parsed, "stream"):
+            streams = {str(stream_name(parsed.stream))}
+        else:
+            batches = (report or {}).get("batches", [])
+            streams = {one["stream"] for batch in batches for one in batch["streams"]}
+            if context["ti"].try_number > 1:  # a try that failed may have committed batches
+                named = [output.split()[0].partition(":") for output in parsed.outputs]
+                streams |= {name for kind, _, name in named if kind == "stream"}
+        for stream in sorted(streams):
+            context["outlet_events"][APPENDED].add(stream_asset(stream))

@@ -1,8 +1,10 @@
 """Describe an argument once; its field in a form and the job's check come from that description."""
 
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import MISSING, Field, field, fields
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from weir.errors import InvalidInput
 from weir.model.amounts import AGE, AGE_PATTERN, SIZE, SIZE_PATTERN
@@ -23,7 +25,7 @@ PLACE = (
     '{"nyc/flights": {"0.0": 12}})'
 )
 FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
-OUTPUT_PATTERN = r"^(stream|parquet|table):\S+$"
+OUTPUT_PATTERN = r"^(stream|parquet|table):\S+( +[a-z_]+=\S+)*$"
 NUMBER_PATTERN = r"0?\.\d*[1-9]\d*"  # between 0 and 1, as a line of a list
 MOST_PATTERN = "^(|none|[1-9][0-9]{0,4})$"
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
@@ -34,6 +36,7 @@ TAGS: dict[str, Any] = {
 }  # fmt: skip
 # The longest texts that people write: cuts of 10,000 segments, 10,000 columns.
 LONGEST_CUT, LONGEST_COLUMNS = 500_000, 500_000
+LONGEST_OBJECT = 100_000  # as JSON
 # What a text must be, for the sentences of errors.
 _TEXTS = {
     AGE_PATTERN: AGE,
@@ -44,7 +47,8 @@ _TEXTS = {
     MOST_PATTERN: "a whole number of at most five digits, or none for no limit",
     SEGMENT_PATTERN: "a segment as number.epoch, such as 5.1",
     FUNCTION_PATTERN: "a function as module:function, such as flights.delays:partial_statistics",
-    OUTPUT_PATTERN: "an output as stream:scope/stream, parquet:folder or table:schema.table",
+    OUTPUT_PATTERN: "an output as stream:scope/stream, parquet:folder or table:schema.table, "
+    "followed by its options, such as places=yes",
     CHECKPOINT_PATTERN: "a name of at most 200 letters, digits, blanks and . _ : -, beginning "
     "with a letter or digit",
     LABEL_PATTERN: "a label of at most 63 letters, digits and . _ -, beginning with a letter "
@@ -58,8 +62,8 @@ def argument(title: str, description: str, default: Any = MISSING, **schema: Any
     items ...).
     """
     metadata = {"title": title, "description": description, "schema": schema}
-    if isinstance(default, list):
-        return field(default_factory=lambda: list(default), metadata=metadata)
+    if isinstance(default, (list, dict)):
+        return field(default_factory=lambda: type(default)(default), metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
@@ -82,8 +86,8 @@ def is_required(known: Field[Any]) -> bool:
 def json_schema(form: type[Any], known: Field[Any]) -> dict[str, Any]:
     """Return the JSON schema of one argument, as the job takes it."""
     kind = get_type_hints(form)[known.name]
-    types = {str: "string", int: "integer", bool: "boolean", float: "number"}
-    schema = {"type": types.get(kind, "array"), **known.metadata["schema"]}
+    types = {str: "string", int: "integer", bool: "boolean", float: "number", dict: "object"}
+    schema = {"type": types.get(get_origin(kind) or kind, "array"), **known.metadata["schema"]}
     if "items" in schema:
         schema["items"] = _storable(schema["items"])
     return _storable(schema)
@@ -163,9 +167,9 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
                 )
         elif value is None or (_is_text(schema) and value == ""):  # an emptied field
             continue
-        for part in value if isinstance(value, list) else [value]:
-            if isinstance(part, str) and (why := unstorable(part)):
-                holds = "holds" if isinstance(value, list) else "is"
+        for part in _texts(value):
+            if why := unstorable(part):
+                holds = "is" if isinstance(value, str) else "holds"
                 raise InvalidInput(
                     "argument_invalid",
                     f"{name} {holds} {shortened(part)}, which can't be stored as text: it {why}.",
@@ -174,6 +178,15 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
             raise _refusal(name, value, schema)
         values[name] = value
     return form(**values)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in a value: itself, or those in a list or in a JSON object."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for part in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from _texts(part)
 
 
 def _is_text(schema: dict[str, Any]) -> bool:
@@ -256,6 +269,7 @@ def _wanted(schema: dict[str, Any], value: Any) -> str:
     what = {
         "string": "a text", "boolean": "true or false", "integer": "a whole number",
         "number": "a number", "array": "a list",
+        "object": f"a JSON object of at most {LONGEST_OBJECT:,} characters",
     }[schema["type"]]  # fmt: skip
     bounds = [
         f"{says} {schema[keyword]:,}"
@@ -272,7 +286,8 @@ def _wanted(schema: dict[str, Any], value: Any) -> str:
 
 def _fits(value: Any, schema: dict[str, Any]) -> bool:
     """Return whether a value fits the few JSON schema keywords that the forms use."""
-    kinds = {"string": str, "integer": int, "boolean": bool, "number": (int, float), "array": list}
+    kinds = {"string": str, "integer": int, "boolean": bool, "number": (int, float), "array": list,
+             "object": dict}  # fmt: skip
     if not isinstance(value, kinds[schema.get("type", "string")]):  # type: ignore[arg-type]  # a type or a tuple of them
         return False
     if isinstance(value, bool):
@@ -283,6 +298,8 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
             and all(_fits(part, schema["items"]) for part in value)
             and not (schema.get("uniqueItems") and len(set(value)) < len(value))
         )
+    if isinstance(value, dict):
+        return len(json.dumps(value)) <= LONGEST_OBJECT
     if isinstance(value, str):
         return (
             value in schema.get("enum", [value])

@@ -1,7 +1,9 @@
 """The arguments of the jobs that move data, or that serve all streams."""
 
 from dataclasses import dataclass
+from typing import Any
 
+from weir.model.amounts import SIZE_PATTERN
 from weir.model.names import LABEL_PATTERN, READABLE_STREAM_PATTERN
 from weir.operations.form import (
     FUNCTION_PATTERN,
@@ -66,7 +68,7 @@ class Process:
     outputs: list[str] = argument(
         "Outputs",
         "Where the result goes: stream:scope/stream, parquet:folder below the output root, or "
-        "table:schema.table of Weir's database.",
+        "table:schema.table of Weir's database; then its options, such as places=yes.",
         items={"type": "string", "pattern": OUTPUT_PATTERN, "maxLength": 4_096}, minItems=1,
         maxItems=100,
     )  # fmt: skip
@@ -91,6 +93,30 @@ class Process:
         "The name by which the group's pins know this reader, in every run. Empty: the map index "
         "of its task, if it has one.",
         "", pattern=LABEL_PATTERN,
+    )  # fmt: skip
+    parameters: dict[str, Any] = argument(
+        "Parameters",
+        'Further arguments of the function, by their names, such as {"threshold": 10}.',
+        {},
+    )
+    batch_events: int = argument(
+        "Events in a batch",
+        "The most events that a batch reads; only its first file may exceed it. 0: the setting "
+        "batch_events.",
+        0, minimum=0, maximum=2**53,
+    )  # fmt: skip
+    batch_bytes: str = argument(
+        "Bytes in a batch", "The most bytes of files, such as 500 MB. Empty: the setting.", "",
+        pattern=SIZE_PATTERN,
+    )  # fmt: skip
+    batch_files: int = argument(
+        "Files in a batch", "The most files. 0: the setting.", 0, minimum=0, maximum=1_000_000
+    )
+    retries: int = argument(
+        "Retries of a batch",
+        "How often a run reads a batch again that failed, before it splits, quarantines or stops. "
+        "Mistakes in the program are not tried again.",
+        0, minimum=0, maximum=100,
     )  # fmt: skip
 
 

@@ -1,7 +1,10 @@
 """Consumers: call a function with each batch of a reader, and handle its failures."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import inspect
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -17,8 +20,9 @@ from weir.spark.open_batch import OpenBatch, list_folders
 from weir.spark.outputs import Output
 from weir.spark.reader import Reader
 
-Function = Callable[[Any], "DataFrame | dict[str, DataFrame]"]
+Function = Callable[..., "DataFrame | dict[str, DataFrame]"]
 ON_ERROR = ("stop", "split", "quarantine")
+_LONGEST_PAUSE = 60.0  # seconds before a batch is read again
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,10 @@ class Consumer:
     stays open. "split": the batch is halved until the failing event is alone, what comes before it
     is committed, and the run stops. "quarantine": the same, but the event goes to
     `<stream>.rejected` and the run continues.
+
+    `parameters`: keyword arguments of the function. `retries`: how often a batch that failed for
+    another reason than the program's text is read again, before `on_error` applies. `batch_events`,
+    `batch_bytes`, `batch_files`: as in `Reader`.
     """
 
     appender: Appender
@@ -40,6 +48,11 @@ class Consumer:
     expected_readers: int = 1
     on_error: str = "stop"
     label: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    retries: int = 0
+    batch_events: int = 0
+    batch_bytes: int = 0
+    batch_files: int = 0
 
     def __post_init__(self) -> None:
         names = [output.name for output in self.outputs]
@@ -54,6 +67,7 @@ class Consumer:
                 "argument_invalid",
                 f"on_error is {self.on_error!r}; it must be one of {', '.join(ON_ERROR)}.",
             )
+        check_parameters(self.function, self.parameters)
 
     def run(self) -> dict[str, Any]:
         """Process batch after batch up to the tail at the start of the run. Return what was done.
@@ -64,9 +78,12 @@ class Consumer:
         behind = self._list_folders()  # also those of a run that was killed after its last commit
         done: list[dict[str, Any]] = []
         failed: set[int] = set()  # batches of a single event that failed in this run
+        tried: Counter[int] = Counter()  # how often a batch was read again
         reader = Reader(
             self.appender.spark, self.group, reader_id=self.reader_id, order=self.order,
             expected_readers=self.expected_readers, label=self.label, appender=self.appender,
+            batch_events=self.batch_events, batch_bytes=self.batch_bytes,
+            batch_files=self.batch_files,
         )  # fmt: skip
         for key, value in WHOLE_TRACEBACKS.items():  # the session is the job's
             self.appender.spark.conf.set(key, value)
@@ -75,6 +92,8 @@ class Consumer:
                 try:
                     done.append(self._process(batch))
                 except Exception as error:
+                    if self._tries_again(batch, error, tried):
+                        continue
                     if self._give_up(batch, error, failed):
                         done.append(batch.reject(error))
         behind += [name for one in done for name in one["unlisted"]]
@@ -121,23 +140,23 @@ class Consumer:
     def _process(self, batch: OpenBatch) -> dict[str, Any]:
         kept: list[DataFrame] = []
         try:
-            for output, frame in self._results(batch.frames, kept):
+            for output, frame in self._results(batch, kept):
                 batch.write(output, frame)
             return batch.commit()
         finally:
             for frame in kept:
                 frame.unpersist()
 
-    def _results(
-        self, events: dict[str, DataFrame], kept: list[DataFrame]
-    ) -> list[tuple[Output, DataFrame]]:
+    def _results(self, batch: OpenBatch, kept: list[DataFrame]) -> list[tuple[Output, DataFrame]]:
         """Call the function. Return for each output its DataFrame; the events are computed once for
         all of them."""
         several = len(self.outputs) > 1
-        given = {name: frame.persist() if several else frame for name, frame in events.items()}
+        given = {
+            name: frame.persist() if several else frame for name, frame in batch.frames.items()
+        }
         if several:
             kept += given.values()
-        result = self.function(next(iter(given.values())) if len(given) == 1 else given)
+        result = self._call(next(iter(given.values())) if len(given) == 1 else given)
         if isinstance(result, DataFrame):
             if several:
                 kept.append(result.persist())
@@ -154,6 +173,26 @@ class Consumer:
                 f"DataFrame for each of {sorted(names)}.",
             )
         return [(output, result[output.name]) for output in self.outputs]
+
+    def _call(self, events: DataFrame | dict[str, DataFrame]) -> Any:
+        """Call the function with the events, or with those of each stream by its name."""
+        return self.function(events, **self.parameters)
+
+    def _tries_again(self, batch: OpenBatch, error: Exception, tried: Counter[int]) -> bool:
+        """Discard what a failed batch has written, so that it is the next one again, if it may be
+        read once more."""
+        if isinstance(error, WeirError) and not isinstance(error, BadRows):
+            return False
+        if tried[batch.batch_id] >= self.retries or is_programs(error):
+            return False
+        tried[batch.batch_id] += 1
+        self.appender.say(
+            f"{batch} failed and is read again ({tried[batch.batch_id]} of {self.retries} "
+            f"retries): {sentence(error)}"
+        )
+        batch.again()
+        time.sleep(min(2.0 ** (tried[batch.batch_id] - 1), _LONGEST_PAUSE))
+        return True
 
     def _give_up(self, batch: OpenBatch, error: Exception, failed: set[int]) -> bool:
         """Decide what follows a failure. Return True if the batch's single event is to be rejected,
@@ -201,6 +240,24 @@ class Consumer:
                 f"{sentence(error)}",
                 retryable=False,
             )
+
+
+def check_parameters(function: Callable[..., Any], parameters: Mapping[str, Any]) -> None:
+    """Check that a function can be called with the events and these keyword arguments. Raises
+    InvalidInput."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some callables written in C do not say what they take
+        return
+    try:
+        signature.bind(None, **parameters)
+    except TypeError as error:
+        raise InvalidInput(
+            "parameters_invalid",
+            f"the function {getattr(function, '__name__', function)}{signature} can't be called "
+            f"with the events and the parameters {sorted(parameters)}: {error}; give a parameter "
+            "for each argument after the first one that has no default.",
+        ) from None
 
 
 def _unknown(batch: OpenBatch, error: Exception) -> str:

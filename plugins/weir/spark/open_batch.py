@@ -1,38 +1,28 @@
 """A batch that a reader is reading: its events, its outputs, and its commit."""
 
-import contextlib
 import logging
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from weir.controller.attempts import abort_all
 from weir.controller.read_plan import plan_of_bounds
-from weir.controller.staged import Staged
-from weir.controller.transactions import Attempt
 from weir.errors import (
     Conflict,
     InvalidInput,
     Truncated,
 )
-from weir.model.names import StreamName, stream_name
+from weir.model.names import stream_name
 from weir.model.segment import segment_name
-from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.batches import Batch, commit_batch
 from weir.reader_groups.groups import group_streams
-from weir.reader_groups.outputs import record_output, write_manifest
+from weir.reader_groups.outputs import write_manifest
 from weir.reader_groups.splits import split_batch
-from weir.reader_groups.table_outputs import StagedTable, drop_staging, make_staging, read_table
 from weir.spark.append import Appender
+from weir.spark.batch_outputs import BatchOutputs
 from weir.spark.failures import sentence
 from weir.spark.native_read import frame_of
 from weir.spark.outputs import Output
-from weir.spark.progress import watched
 from weir.spark.rejected import failed_events, make_rejected_stream
-from weir.spark.session import check_classic, moved, writing_session
-from weir.spark.table_output import copy_rows, longest, matched
-from weir.warehouse.paths import spark_path
 
 if TYPE_CHECKING:
     from weir.spark.reader import Reader
@@ -66,10 +56,7 @@ class OpenBatch:
     def __init__(self, reader: "Reader", batch: Batch) -> None:
         self._reader, self._batch, self._app = reader, batch, reader.appender
         self.ended = False  # committed, split, or discarded for another try
-        self._written: set[tuple[str, str, str]] = set()
-        self._staged: list[Staged] = []
-        self._tables: list[StagedTable] = []
-        self._parquet: list[tuple[Output, dict[str, Any]]] = []
+        self._outputs = BatchOutputs(self._app, batch, reader.opened)
         self._lost: dict[int, int] = {}
         self.without_columns: list[str] = []  # streams without events and without declared columns
         self._streams = dict(
@@ -165,30 +152,18 @@ class OpenBatch:
         )
 
     def write(self, output: str | Output, frame: DataFrame) -> None:
-        """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`. It
-        becomes visible with the commit. Write each output once; the DataFrame is computed at once.
+        """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`, with
+        the options of `Output.parse`. It becomes visible with the commit. Write each output once;
+        the DataFrame is computed at once, and written without its places unless they are asked for.
 
         Raises NotFound, InvalidInput for columns that do not fit, BadRows for rows that do not fit,
         Conflict if the batch is over or the output was written, and Fenced if the batch was taken
         over.
         """
         self._check_open()
-        check_classic(frame)
         if isinstance(output, str):
             output = Output.parse(output, self._app.settings.output_roots)
-        if output.place in self._written:
-            raise Conflict(
-                "output_written_twice",
-                f"{output} is already written in {self}; write each output once, with all its "
-                "rows.",
-            )
-        if output.kind == "stream":
-            self._append(stream_name(output.name), frame)
-        elif output.kind == "parquet":
-            self._write_parquet(output, frame)
-        else:
-            self._copy(output.name, frame)
-        self._written.add(output.place)
+        self._outputs.write(output, frame)
 
     def _check_open(self) -> None:
         if self.ended:
@@ -197,40 +172,6 @@ class OpenBatch:
                 f"{self} is over, because it was committed or its Reader's with block ended; "
                 "write and commit each batch once, inside the block.",
             )
-
-    def _append(self, name: StreamName, frame: DataFrame) -> None:
-        attempt = self._app.begin_frame(
-            name, f"group {self._batch.group}", self.identity,
-            guard=partial(check_held, batch=self._batch),
-        )  # fmt: skip
-        assert isinstance(attempt, Attempt), name  # it is committed together with the batch
-        opened = [attempt]
-        with self._app.writing(opened):
-            self._staged += self._app.stage_frame(opened, frame)
-        self._reader.opened += opened
-
-    def _write_parquet(self, output: Output, frame: DataFrame) -> None:
-        folder = (
-            f"{output.path}/group={self._batch.group}/batch={self.identity}/attempt={self.attempt}/"
-        )
-        one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
-        record_output(self._app.database, self._batch, one)
-        what, where = f"writing {output.name}", (output.root, folder)
-        writing, frame = writing_session(frame, self._app.say, {})  # no key is computed here
-        with watched(self._app.spark, what, self._app.say, where):
-            rows = moved(frame, writing).write.mode("overwrite")
-            rows.parquet(spark_path(output.root, folder))
-        self._parquet.append((output, one))
-
-    def _copy(self, table: str, frame: DataFrame) -> None:
-        database = self._app.database
-        columns = matched(table, database.transaction(lambda c: read_table(c, table)), frame.schema)
-        staging, copy = make_staging(database, self._batch, len(self._tables), columns)
-        # Recorded first, so that it is dropped in any case.
-        self._tables.append(StagedTable(table, staging, (), 0))
-        with watched(self._app.spark, f"writing {table}", self._app.say):
-            pieces, rows = copy_rows(frame, table, copy, self._app.settings, longest(columns))
-        self._tables[-1] = StagedTable(table, staging, pieces, rows)
 
     def commit(self, rejected: int = 0) -> dict[str, Any]:
         """Publish what was written and move the positions, in one transaction. Return what was
@@ -241,24 +182,24 @@ class OpenBatch:
         InvalidInput if a right is missing there.
         """
         self._check_open()
-        app = self._app
+        app, written = self._app, self._outputs
         committed = commit_batch(
-            app.database, self._batch, lease=app.settings.reader_lease, staged=self._staged,
-            tables=self._tables, outputs=[one for _, one in self._parquet], lost=self._lost,
+            app.database, self._batch, lease=app.settings.reader_lease, staged=written.staged,
+            tables=written.tables, outputs=[one for _, one in written.parquet], lost=self._lost,
             rejected=rejected,
         )  # fmt: skip
         self._end()
         app.say(f"batch {self.batch_id} of {self._batch.group} committed")
-        unlisted = [o.name for o, _ in self._parquet if list_folders(app, self._batch.group, o)]
+        unlisted = [o.name for o, _ in written.parquet if list_folders(app, self._batch.group, o)]
         return {
             "batch": self.batch_id,
             "attempt": self.attempt,
             "events": self.size,
             "rejected": rejected,
             "streams": [one.report() for one in committed],
-            "parquet": [f"{one['root']}/{one['path']}" for _, one in self._parquet],
+            "parquet": [f"{one['root']}/{one['path']}" for _, one in written.parquet],
             "unlisted": unlisted,
-            "tables": [{"table": one.table, "rows": one.rows} for one in self._tables],
+            "tables": [{"table": one.table, "rows": one.rows} for one in written.tables],
         }
 
     def _end(self) -> None:
@@ -267,13 +208,7 @@ class OpenBatch:
 
     def discard(self) -> None:
         """Discard what was written as far as possible now; the rest becomes garbage."""
-        abort_all(self._app.database, self._reader.opened)
-        for table in self._tables:
-            with contextlib.suppress(Exception):
-                drop_staging(self._app.database, table.staging)
-        self._reader.opened.clear()
-        self._staged, self._tables, self._parquet = [], [], []
-        self._written.clear()
+        self._outputs.discard()
 
     def again(self) -> None:
         """Discard this attempt. The reader's next batch is the same one."""
@@ -298,6 +233,8 @@ class OpenBatch:
             bounds = [b for b in self._batch.bounds if self._streams[b.stream_id] == name]
             if events := sum(b.end - b.start for b in bounds):
                 stream = make_rejected_stream(self._app.database, stream_name(name))
-                self._append(stream, failed_events(frame, self._batch.group, sentence(error)))
+                self._outputs.append(
+                    stream, failed_events(frame, self._batch.group, sentence(error))
+                )
                 rejected += events
         return self.commit(rejected - sum(self._lost.values()))

@@ -1,5 +1,6 @@
 """The outputs of a consumer: streams, Parquet folders, tables."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,15 +12,24 @@ from weir.model.names import stream_name
 from weir.reader_groups.table_outputs import read_table, table_name
 from weir.warehouse.paths import below_root
 
+_TEXT = re.compile(r"(.*?)((?: +[a-z_]+=\S+)*)", re.DOTALL)
+# The options of each kind of output.
+_OPTIONS = {"parquet": ("places",)}
+
 
 @dataclass(frozen=True)
 class Output:
-    """`stream:scope/stream`, `parquet:folder` below an output root, or `table:schema.table`."""
+    """`stream:scope/stream`, `parquet:folder` below an output root, or `table:schema.table`.
+
+    `places`: whether a Parquet output keeps `_segment`, `_offset` and `_clock` of its rows. Events
+    of a stream get new ones; a table keeps those for which it has a column.
+    """
 
     kind: str
     name: str
     root: str = ""
     path: str = ""
+    places: bool = False
 
     def __str__(self) -> str:
         """Return the output as a user writes it."""
@@ -33,14 +43,19 @@ class Output:
 
     @classmethod
     def parse(cls, text: str, roots: Sequence[str]) -> "Output":
-        """Return the output that a text names. Raises InvalidInput for another kind, a wrong name,
-        or a path outside the output roots."""
-        kind, _, name = text.partition(":")
+        """Return the output that a text names, with its options: `parquet:late places=yes`. Raises
+        InvalidInput for another kind or option, a wrong name, or a path outside the output
+        roots."""
+        found = _TEXT.fullmatch(text.strip())
+        assert found is not None, "anything is a name without options"
+        place, written = found[1], found[2].split()
+        kind, _, name = place.partition(":")
+        options = _options(place, kind, written)
         if kind == "stream":
             return cls(kind, str(stream_name(name, reserved=False)))
         if kind == "parquet":
             root, path = below_root(name, roots, "output path")
-            return cls(kind, name, root, path)
+            return cls(kind, name, root, path, places=_switch(place, "places", options))
         if kind == "table":
             return cls(kind, table_name(name))
         raise InvalidInput(
@@ -54,3 +69,29 @@ class Output:
             read_stream(connection, stream_name(self.name))
         if self.kind == "table":
             read_table(connection, self.name)
+
+
+def _options(place: str, kind: str, written: Sequence[str]) -> dict[str, str]:
+    """Return the options of an output by their names. Raises InvalidInput for one that outputs of
+    its kind do not have."""
+    options: dict[str, str] = {}
+    known = _OPTIONS.get(kind, ())
+    for one in written:
+        name, _, value = one.partition("=")
+        if name not in known or not value or name in options:
+            raise InvalidInput(
+                "output_invalid",
+                f"output {place} has the option {one!r}; a {kind} output takes "
+                f"{', '.join(f'{name}=...' for name in known) or 'no options'}, each once.",
+            )
+        options[name] = value
+    return options
+
+
+def _switch(place: str, name: str, options: dict[str, str]) -> bool:
+    value = options.get(name, "no")
+    if value not in ("yes", "no"):
+        raise InvalidInput(
+            "output_invalid", f"{name} of output {place} is {value!r}; it must be yes or no."
+        )
+    return value == "yes"

@@ -29,6 +29,7 @@ from weir.reader_groups.budget import Budget
 from weir.reader_groups.groups import group_tails
 from weir.reader_groups.next_batch import next_batch
 from weir.reader_groups.readers import join, leave, renew
+from weir.settings import Settings
 from weir.spark.append import Appender
 from weir.spark.open_batch import OpenBatch
 from weir.warehouse.ownership import check_warehouse_ownership
@@ -52,8 +53,10 @@ class Reader:
 
     `reader_id`: the same for all tries of a task, so that it gets its own batch back after a kill;
     different for each of several readers. `label`: the name by which pins of the group refer to the
-    reader. `order`: as in `weir.spark.native_read`. `appender`: one that the program already has;
-    otherwise one with the settings of jobs (`WEIR_CONFIG`, or `weir.toml`).
+    reader. `order`: as in `weir.spark.native_read`. `batch_events`, `batch_bytes`, `batch_files`: the most
+    that a batch reads, except that its first file may exceed it; 0: the settings. `appender`: one
+    that the program already has; otherwise one with the settings of jobs (`WEIR_CONFIG`, or
+    `weir.toml`).
 
     Raises NotFound for a group that does not exist, Fenced if another reader has taken over,
     Truncated for events that are gone, Unavailable if Postgres is away. Before it joins, raises
@@ -70,6 +73,9 @@ class Reader:
         order: str = "segment",
         expected_readers: int = 1,
         label: str = "",
+        batch_events: int = 0,
+        batch_bytes: int = 0,
+        batch_files: int = 0,
         appender: Appender | None = None,
     ) -> None:
         name = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
@@ -79,6 +85,7 @@ class Reader:
         self.expected_readers = expected_readers
         self.label = label
         self.appender = appender or Appender.of(spark, f"reader {self.reader_id}")
+        self._budget = _budget(self.appender.settings, batch_events, batch_bytes, batch_files)
         self.opened: list[Attempt] = []  # appends whose leases are renewed with the reader's
         self._token = 0
         self._until: dict[int, dict[str, Any]] = {}
@@ -138,7 +145,7 @@ class Reader:
         self._since = None
         batch = next_batch(
             app.database, self.group, self.reader_id, self._token, until=self._until,
-            lease=app.settings.reader_lease, budget=Budget.of(app.settings),
+            lease=app.settings.reader_lease, budget=self._budget,
             expected_readers=self.expected_readers,
         )  # fmt: skip
         if batch is None:
@@ -157,3 +164,15 @@ class Reader:
             return
         renew(connection, self.group, self.reader_id, self._token, settings.reader_lease)
         ping_all(connection, self.opened, settings.transaction_lease, settings.transaction_max)
+
+
+def _budget(settings: Settings, events: int, size: int, files: int) -> Budget:
+    """Return the budget of a batch; 0: that of the installation."""
+    for name, given in (("batch_events", events), ("batch_bytes", size), ("batch_files", files)):
+        if given < 0:
+            raise InvalidInput(
+                "argument_invalid",
+                f"{name} is {given}; it must be more than 0, or 0 for the setting {name}.",
+            )
+    whole = Budget.of(settings)
+    return Budget(events or whole.events, size or whole.bytes, files or whole.files)

@@ -1,0 +1,110 @@
+"""Write the outputs of a batch to streams, Parquet folders and tables, before its commit."""
+
+import contextlib
+from collections.abc import Set
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from weir.controller.attempts import abort_all
+from weir.controller.staged import Staged
+from weir.controller.transactions import Attempt
+from weir.errors import Conflict
+from weir.model.names import StreamName, stream_name
+from weir.reader_groups.batch_ownership import check_held
+from weir.reader_groups.new_batch import Batch
+from weir.reader_groups.outputs import record_output
+from weir.reader_groups.table_outputs import StagedTable, drop_staging, make_staging, read_table
+from weir.spark.append import Appender
+from weir.spark.native_read import PLACES
+from weir.spark.outputs import Output
+from weir.spark.progress import watched
+from weir.spark.session import check_classic, moved, writing_session
+from weir.spark.table_output import copy_rows, longest, matched
+from weir.warehouse.paths import spark_path
+
+
+@dataclass
+class BatchOutputs:
+    """What one attempt of a batch has written so far. `opened`: its appends, whose leases the
+    reader renews."""
+
+    app: Appender
+    batch: Batch
+    opened: list[Attempt]
+    staged: list[Staged] = field(default_factory=list)
+    tables: list[StagedTable] = field(default_factory=list)
+    parquet: list[tuple[Output, dict[str, Any]]] = field(default_factory=list)
+    _written: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def write(self, output: Output, frame: DataFrame) -> None:
+        """Compute a result and write it for its output, as `OpenBatch.write` says."""
+        check_classic(frame)
+        if output.place in self._written:
+            raise Conflict(
+                "output_written_twice",
+                f"{output} is already written in batch {self.batch.batch_id} of group "
+                f"{self.batch.group}; write each output once, with all its rows.",
+            )
+        if output.kind == "stream":
+            self.append(stream_name(output.name), _without_places(frame))
+        elif output.kind == "parquet":
+            self._write_parquet(output, frame if output.places else _without_places(frame))
+        else:
+            self._copy(output.name, frame)
+        self._written.add(output.place)
+
+    def append(self, name: StreamName, frame: DataFrame) -> None:
+        """Write a result for a stream."""
+        attempt = self.app.begin_frame(
+            name, f"group {self.batch.group}", self.batch.identity,
+            guard=partial(check_held, batch=self.batch),
+        )  # fmt: skip
+        assert isinstance(attempt, Attempt), name  # it is committed together with the batch
+        opened = [attempt]
+        with self.app.writing(opened):
+            self.staged += self.app.stage_frame(opened, frame)
+        self.opened += opened
+
+    def _write_parquet(self, output: Output, frame: DataFrame) -> None:
+        batch = self.batch
+        folder = (
+            f"{output.path}/group={batch.group}/batch={batch.identity}/attempt={batch.attempt}/"
+        )
+        one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
+        record_output(self.app.database, batch, one)
+        what, where = f"writing {output.name}", (output.root, folder)
+        writing, frame = writing_session(frame, self.app.say, {})  # no key is computed here
+        with watched(self.app.spark, what, self.app.say, where):
+            rows = moved(frame, writing).write.mode("overwrite")
+            rows.parquet(spark_path(output.root, folder))
+        self.parquet.append((output, one))
+
+    def _copy(self, table: str, frame: DataFrame) -> None:
+        database = self.app.database
+        known = database.transaction(lambda c: read_table(c, table))
+        frame = _without_places(frame, {column.name for column in known})
+        columns = matched(table, known, frame.schema)
+        staging, copy = make_staging(database, self.batch, len(self.tables), columns)
+        # Recorded first, so that it is dropped in any case.
+        self.tables.append(StagedTable(table, staging, (), 0))
+        with watched(self.app.spark, f"writing {table}", self.app.say):
+            pieces, rows = copy_rows(frame, table, copy, self.app.settings, longest(columns))
+        self.tables[-1] = StagedTable(table, staging, pieces, rows)
+
+    def discard(self) -> None:
+        """Discard what was written as far as possible now; the rest becomes garbage."""
+        abort_all(self.app.database, self.opened)
+        for table in self.tables:
+            with contextlib.suppress(Exception):
+                drop_staging(self.app.database, table.staging)
+        self.opened.clear()
+        for written in (self.staged, self.tables, self.parquet, self._written):
+            written.clear()
+
+
+def _without_places(frame: DataFrame, wanted: Set[str] = frozenset()) -> DataFrame:
+    """Return the rows without the columns that a read has added, except for `wanted` ones."""
+    return frame.drop(*[name for name in PLACES if name in frame.columns and name not in wanted])

@@ -1,0 +1,153 @@
+"""Consumers as people write them: the first function that comes to mind works for every output."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+from tests.conftest import TestDatabase
+from tests.crash.jobs import execute
+from tests.raises import raises
+from tests.spark.installation import PLACE, Installation
+from tests.spark.test_consume import parquet_rows
+from weir.model.names import StreamName, stream_name
+from weir.spark.reader import Reader
+
+
+def large(events: DataFrame, threshold: int = 20) -> DataFrame:
+    """The first function that anybody writes."""
+    return events.where(events.n >= threshold)
+
+
+@pytest.fixture
+def stream(weir: Installation) -> StreamName:
+    """Thirty events in three segments, and a stream for results."""
+    stream = weir.create(segments=3)
+    weir.create("s/out", segments=2)
+    weir.append(stream, [(f"key {n % 7}", n) for n in range(30)])
+    return stream
+
+
+def table(test_database: TestDatabase, columns: str) -> str:
+    """A table into which Weir may insert."""
+    execute(
+        test_database.owner_dsn,
+        f"CREATE TABLE public.large ({columns});"
+        "GRANT INSERT ON public.large TO weir_publisher; GRANT SELECT ON public.large TO weir_jobs",
+    )
+    return "table:public.large"
+
+
+def columns_of(weir: Installation, output: str) -> list[str]:
+    """The columns of a Parquet output."""
+    ((path,),) = weir.query("SELECT path FROM weir.parquet_outputs WHERE output = :o", o=output)
+    return weir.spark.read.parquet(path).columns
+
+
+def test_what_events_where_returns_goes_to_every_kind_of_output(
+    weir: Installation, test_database: TestDatabase, stream: StreamName
+) -> None:
+    outputs = ["stream:s/out", "parquet:large", table(test_database, "k text, n bigint")]
+    weir.consumer(weir.group(stream), large, *outputs).run()
+    wanted = list(range(20, 30))
+    assert sorted(weir.check(stream_name("s/out"))["n"]) == wanted
+    assert parquet_rows(weir, "readers", "large") == wanted
+    assert columns_of(weir, "large") == ["k", "n"]
+    assert [n for (n,) in weir.query("SELECT n FROM public.large ORDER BY n")] == wanted
+
+
+def test_places_are_written_where_they_are_asked_for(
+    weir: Installation, test_database: TestDatabase, stream: StreamName
+) -> None:
+    to = table(test_database, "k text, n bigint, _segment bigint, _offset bigint")
+    weir.consumer(weir.group(stream), large, "parquet:large places=yes", to).run()
+    assert columns_of(weir, "large") == ["k", "n", *PLACE]
+    facts = weir.facts(stream)
+    there = [tuple(row) for row in facts[facts.n >= 20][["n", "_segment", "_offset"]].values]
+    found = weir.query("SELECT n, _segment, _offset FROM public.large")
+    assert sorted(tuple(row) for row in found) == sorted(there)
+
+
+WRONG = {
+    "parquet:large color=red": "output_invalid parquet:large 'color=red' places",
+    "parquet:large places=maybe": "output_invalid places 'maybe' yes no",
+    "parquet:large places=yes places=no": "output_invalid 'places=no' once",
+    "stream:s/out places=yes": "output_invalid stream:s/out 'places=yes' no options",
+}
+
+
+@pytest.mark.parametrize("output", WRONG)
+def test_options_that_an_output_does_not_have_are_refused_by_name(
+    weir: Installation, output: str
+) -> None:
+    with raises(WRONG[output]):
+        weir.consumer("readers", large, output)
+
+
+def test_a_consumer_has_parameters_for_its_function(weir: Installation, stream: StreamName) -> None:
+    group = weir.group(stream)
+    weir.consumer(group, large, "parquet:large", parameters={"threshold": 28}).run()
+    assert parquet_rows(weir, group, "large") == [28, 29]
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters", "says"),
+    [
+        (large, {"treshold": 28}, "parameters_invalid large 'treshold'"),
+        (lambda e, most: e, {}, "parameters_invalid 'most'"),
+    ],
+)
+def test_parameters_that_the_function_does_not_take_are_refused_before_it_is_called(
+    weir: Installation, function: Any, parameters: dict[str, Any], says: str
+) -> None:
+    with raises(says):
+        weir.consumer("readers", function, "parquet:large", parameters=parameters)
+
+
+def test_a_consumer_and_a_reader_have_a_size_of_batch_of_their_own(
+    weir: Installation, stream: StreamName
+) -> None:
+    for n in range(30, 60, 10):
+        weir.append(stream, [(f"key {i % 7}", i) for i in range(n, n + 10)])
+    small, whole = weir.group(stream, name="small"), weir.group(stream, name="whole")
+    for options in ({"batch_events": 10}, {"batch_files": 1}, {"batch_bytes": 1}):
+        group = weir.group(stream, name=f"by-{min(options).replace('_', '-')}")
+        done = weir.consumer(group, large, "parquet:large", **options).run()
+        assert (done["events"], len(done["batches"]) > 3) == (60, True), options
+    assert len(weir.consumer(whole, large, "parquet:whole").run()["batches"]) == 1
+    with Reader(weir.spark, small, batch_files=1, appender=weir.appender) as reader:
+        sizes = []
+        for batch in reader:
+            sizes.append(batch.size)
+            batch.commit()
+    assert (sum(sizes), len(sizes) > 3) == (60, True)
+    with raises("argument_invalid batch_files -1"):
+        Reader(weir.spark, small, batch_files=-1, appender=weir.appender)
+
+
+def test_a_batch_that_fails_is_read_again_as_often_as_the_consumer_says(
+    weir: Installation, stream: StreamName
+) -> None:
+    group = weir.group(stream)
+    left = [ConnectionError("away"), ValueError("not now")]
+
+    def unlucky(events: DataFrame) -> DataFrame:
+        if left:
+            raise left.pop()
+        return large(events)
+
+    with raises("batch_failed not now"):
+        weir.consumer(group, unlucky, "parquet:large").run()
+    left.append(ValueError("not now"))
+    weir.consumer(group, unlucky, "parquet:large", retries=2).run()
+    assert parquet_rows(weir, group, "large") == list(range(20, 30))
+    weir.append(stream, [("a", 100)])
+    mistakes = []
+
+    def mistaken(events: DataFrame) -> DataFrame:
+        mistakes.append(1)
+        return events.nowhere()  # type: ignore[operator]
+
+    with raises("batch_failed"):
+        weir.consumer(group, mistaken, "parquet:large", retries=5).run()
+    assert len(mistakes) == 1, "a mistake in the program is not tried again"
