@@ -66,6 +66,9 @@ def test_places_are_written_where_they_are_asked_for(
     there = [tuple(row) for row in facts[facts.n >= 20][["n", "_segment", "_offset"]].values]
     found = weir.query("SELECT n, _segment, _offset FROM public.large")
     assert sorted(tuple(row) for row in found) == sorted(there)
+    chosen = weir.group(stream, name="chosen")
+    weir.consumer(chosen, lambda e: e.select("n", "_offset"), "parquet:chosen").run()
+    assert columns_of(weir, "chosen") == ["n", "_offset"]
 
 
 WRONG = {

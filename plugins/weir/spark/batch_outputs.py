@@ -106,5 +106,10 @@ class BatchOutputs:
 
 
 def _without_places(frame: DataFrame, wanted: Set[str] = frozenset()) -> DataFrame:
-    """Return the rows without the columns that a read has added, except for `wanted` ones."""
-    return frame.drop(*[name for name in PLACES if name in frame.columns and name not in wanted])
+    """Return the rows without the places that a read has added, except for `wanted` ones.
+
+    A function that returns only some of them has chosen them, so they stay.
+    """
+    if not set(PLACES) <= set(frame.columns):
+        return frame
+    return frame.drop(*[name for name in PLACES if name not in wanted])
