@@ -53,10 +53,10 @@ class Reader:
 
     `reader_id`: the same for all tries of a task, so that it gets its own batch back after a kill;
     different for each of several readers. `label`: the name by which pins of the group refer to the
-    reader. `order`: as in `weir.spark.native_read`. `batch_events`, `batch_bytes`, `batch_files`: the most
-    that a batch reads, except that its first file may exceed it; 0: the settings. `appender`: one
-    that the program already has; otherwise one with the settings of jobs (`WEIR_CONFIG`, or
-    `weir.toml`).
+    reader. `order`: as in `weir.spark.native_read`. `batch_events`, `batch_bytes`, `batch_files`:
+    the most that a batch reads, except that its first file may exceed it; 0: the settings.
+    `appender`: one that the program already has; otherwise one with the settings of jobs
+    (`WEIR_CONFIG`, or `weir.toml`).
 
     Raises NotFound for a group that does not exist, Fenced if another reader has taken over,
     Truncated for events that are gone, Unavailable if Postgres is away. Before it joins, raises
