@@ -31,6 +31,8 @@ ROOMS = {
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
         reader reader_batch checkpoint parquet_output""",
     "scaling": "scale_decision scale_evaluation hot_key",
+    "adjunct": """adjunct_store adjunct_definition adjunct_version adjunct_file adjunct_version_file
+        adjunct_pin""",
     "retention": "stream_cut retention_decision",
     "recovery": "",
     "history": "",

@@ -12,8 +12,13 @@ AS $$
     JOIN weir_internal.reader_group_stream gs ON gs.group_id = b.group_id
     WHERE b.state = 'open'
       AND greatest(r.lease_until, pg_postmaster_start_time()) + in_grace * interval '1 second' > clock_timestamp()
+    UNION ALL
+    SELECT a.stream_id, v.version, a.name, v.started_at
+    FROM weir_internal.adjunct_version v JOIN weir_internal.adjunct_store a USING (store_id)
+    WHERE v.state = 'building'
+      AND greatest(v.lease_until, pg_postmaster_start_time()) + in_grace * interval '1 second' > clock_timestamp()
 $$;
-COMMENT ON FUNCTION weir_internal.needing_batches(double precision) IS 'The open batches, per stream of their group, whose readers have a lease or had one until so many seconds ago. Sweeps keep the files that became garbage while they were open.';
+COMMENT ON FUNCTION weir_internal.needing_batches(double precision) IS 'The open batches, per stream of their group, whose readers have a lease or had one until so many seconds ago; and likewise the versions of adjunct stores that are being built. Sweeps keep the files that became garbage while they were open.';
 
 -- The first epoch to keep is the oldest of: the newest creation epoch of the floor (the prefix sums of all later
 -- cuts are in it or in a later epoch), the epochs in which segments of the floor were sealed, the epochs in which

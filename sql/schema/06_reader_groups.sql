@@ -1,6 +1,6 @@
 CREATE TABLE weir_internal.reader_group (
     group_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name text NOT NULL UNIQUE CHECK (name ~ '\A[a-z0-9][a-z0-9_-]{0,62}\Z'),
+    name text NOT NULL UNIQUE CHECK (name ~ '\A[a-z0-9][a-z0-9_-]{0,62}(/[a-z0-9][a-z0-9_-]{0,62})?\Z'),
     generation bigint NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     -- Configuration.
@@ -19,7 +19,7 @@ CREATE TABLE weir_internal.reader_group (
 CREATE INDEX reader_group_moved ON weir_internal.reader_group (group_id) WHERE moved_at > checkpointed_at;
 COMMENT ON TABLE weir_internal.reader_group IS 'A named set of readers. The lock on its row serialises every change of the group.';
 COMMENT ON COLUMN weir_internal.reader_group.group_id IS 'One life of the group: a group that is created again under its name gets another id.';
-COMMENT ON COLUMN weir_internal.reader_group.name IS 'Unique among the groups that exist.';
+COMMENT ON COLUMN weir_internal.reader_group.name IS 'Unique among the groups that exist. That of an adjunct store''s group is scope/name, the name of the store.';
 COMMENT ON COLUMN weir_internal.reader_group.generation IS 'Grows with each change of its configuration.';
 COMMENT ON COLUMN weir_internal.reader_group.created_at IS 'When this life of the group began.';
 COMMENT ON COLUMN weir_internal.reader_group.subscriber IS 'Whether its checkpoints hold retention back.';

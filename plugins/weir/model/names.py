@@ -10,6 +10,7 @@ PART = r"[a-z0-9][a-z0-9_-]{0,62}"
 STREAM_PATTERN = rf"^{PART}/{PART}$"
 READABLE_STREAM_PATTERN = rf"^{PART}/{PART}(\.rejected)?$"
 READER_GROUP_PATTERN = rf"^{PART}$"
+ADJUNCT_STORE_PATTERN = STREAM_PATTERN
 LABEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 RULE = "lower-case letters, digits, '_' and '-', beginning with a letter or digit, at most 63"
 REJECTED = ".rejected"
@@ -61,6 +62,19 @@ def reader_group_name(text: str) -> str:
         raise InvalidInput(
             "group_name_invalid",
             f"{text!r} is not a valid name of a reader group; use {RULE} characters.",
+        )
+    return text
+
+
+def adjunct_store_name(text: str) -> str:
+    """Return the name of an adjunct store, `scope/name`, unchanged. Raises InvalidInput with the
+    rule."""
+    match = _STREAM.fullmatch(text) if isinstance(text, str) else None
+    if match is None or match[2].endswith(REJECTED):
+        raise InvalidInput(
+            "adjunct_store_name_invalid",
+            f"{text!r} is not a valid name of an adjunct store; write scope/name, each part "
+            f"{RULE}.",
         )
     return text
 

@@ -203,21 +203,26 @@ def delete_reader_group(database: Database, name: str, *, request_id: str) -> di
                 raise
             return before
         mark_retention_due(connection, [stream.stream_id for stream in locked])
-        discard_outputs(connection, group.group_id)
-        connection.execute(
-            text(
-                """WITH positions AS (DELETE FROM reader_group_segment WHERE group_id = :g),
-                batches AS (DELETE FROM reader_batch WHERE group_id = :g),
-                readers AS (DELETE FROM reader WHERE group_id = :g),
-                checkpoints AS (DELETE FROM checkpoint WHERE group_id = :g),
-                streams AS (DELETE FROM reader_group_stream WHERE group_id = :g)
-                DELETE FROM reader_group WHERE group_id = :g"""
-            ),
-            {"g": group.group_id},
-        )
+        delete_in(connection, group.group_id)
         return request.done(connection, {"reader_group": name})
 
     return database.transaction(work)
+
+
+def delete_in(connection: Connection, group_id: int) -> None:
+    """Delete a locked group as `delete_reader_group` does."""
+    discard_outputs(connection, group_id)
+    connection.execute(
+        text(
+            """WITH positions AS (DELETE FROM reader_group_segment WHERE group_id = :g),
+            batches AS (DELETE FROM reader_batch WHERE group_id = :g),
+            readers AS (DELETE FROM reader WHERE group_id = :g),
+            checkpoints AS (DELETE FROM checkpoint WHERE group_id = :g),
+            streams AS (DELETE FROM reader_group_stream WHERE group_id = :g)
+            DELETE FROM reader_group WHERE group_id = :g"""
+        ),
+        {"g": group_id},
+    )
 
 
 def group_streams(connection: Connection, name: str) -> list[tuple[int, str]]:

@@ -1,5 +1,6 @@
 """Read the positions of a group, and move them when a batch is committed."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -273,3 +274,27 @@ def positions_of(
         {"g": group.group_id, "ids": [stream.stream_id for stream in streams]},
     ).all()
     return {row[0]: load_cuts(connection, row[0], row[1])[0] for row in rows}
+
+
+def place_at(connection: Connection, group_id: int, cuts: Cuts) -> None:
+    """Move a locked group that has no readers to cuts of its streams, and record its activity."""
+    connection.execute(
+        text(
+            f"""WITH {MOVED}
+            DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = ANY(:ids)"""  # noqa: S608 - constant
+        ),
+        {"g": group_id, "ids": sorted(cuts)},
+    )
+    connection.execute(
+        text(
+            f"""WITH cuts AS (
+                SELECT * FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
+                    AS c (stream_id bigint, cut jsonb)
+            )
+            {placing("cuts")}"""  # noqa: S608 - constants
+        ),
+        {
+            "g": group_id,
+            "cuts": json.dumps([{"stream_id": s, "cut": c.to_json()} for s, c in cuts.items()]),
+        },
+    )

@@ -1,7 +1,9 @@
 """Paths below the warehouse and below the configured roots.
 
 Files are `<stream id>/_weir_tx=<n>/_weir_attempt=<n>/_weir_segment=<id>/_weir_task=<n>/*.parquet`
-below the warehouse. Each attempt has a folder that nobody else writes to.
+below the warehouse; those of an adjunct store are
+`_weir_adjunct=<store id>/version=<n>/attempt=<n>/{table,history}/*.parquet`. Each attempt has a
+folder that nobody else writes to.
 """
 
 import os
@@ -19,6 +21,16 @@ def stream_folder(stream_id: int) -> str:
 def attempt_folder(stream_id: int, transaction_number: int, attempt: int) -> str:
     """Return the folder of one attempt, below the warehouse, ending in a slash."""
     return f"{stream_folder(stream_id)}_weir_tx={transaction_number}/_weir_attempt={attempt}/"
+
+
+def adjunct_folder(store_id: int) -> str:
+    """Return the folder of one life of an adjunct store, below the warehouse, ending in a slash."""
+    return f"_weir_adjunct={store_id}/"
+
+
+def adjunct_attempt_folder(store_id: int, version: int, attempt: int) -> str:
+    """Return the folder of one attempt at a version, below the warehouse, ending in a slash."""
+    return f"{adjunct_folder(store_id)}version={version}/attempt={attempt}/"
 
 
 def spark_path(root: str, relative: str = "") -> str:

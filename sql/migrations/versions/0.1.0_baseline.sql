@@ -257,7 +257,7 @@ CREATE INDEX retention_queue_by_stream ON weir_internal.retention_queue (stream_
 
 CREATE TABLE weir_internal.reader_group (
     group_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name text NOT NULL UNIQUE CHECK (name ~ '\A[a-z0-9][a-z0-9_-]{0,62}\Z'),
+    name text NOT NULL UNIQUE CHECK (name ~ '\A[a-z0-9][a-z0-9_-]{0,62}(/[a-z0-9][a-z0-9_-]{0,62})?\Z'),
     generation bigint NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     subscriber boolean NOT NULL,
@@ -486,3 +486,120 @@ ALTER TABLE weir_internal.reader_group_pin ALTER COLUMN stream_id SET STATISTICS
 ALTER TABLE weir_internal.garbage ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.reader_batch ALTER COLUMN group_name SET STATISTICS 0;
 ALTER TABLE weir_internal.parquet_output ALTER COLUMN group_name SET STATISTICS 0;
+
+-- Adjunct stores.
+CREATE TABLE weir_internal.adjunct_store (
+    store_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE CHECK (name ~ '\A[a-z0-9][a-z0-9_-]{0,62}/[a-z0-9][a-z0-9_-]{0,62}\Z'),
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    group_id bigint NOT NULL REFERENCES weir_internal.reader_group,
+    generation bigint NOT NULL DEFAULT 0,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    layout text NOT NULL CHECK (layout IN ('auto', 'broadcast', 'partitioned')),
+    bootstrap text NOT NULL,
+    missing text NOT NULL CHECK (missing IN ('wait', 'empty', 'fail')),
+    patience bigint NOT NULL CHECK (patience > 0),
+    null_key text NOT NULL CHECK (null_key IN ('skip', 'fail')),
+    on_error text NOT NULL CHECK (on_error IN ('fail', 'skip')),
+    on_gap text NOT NULL CHECK (on_gap IN ('fail', 'rebuild')),
+    keep_versions bigint NOT NULL CHECK (keep_versions > 0),
+    history bigint CHECK (history > 0),
+    definition integer NOT NULL DEFAULT 1 CHECK (definition > 0),
+    next_version bigint NOT NULL DEFAULT 1,
+    error text,
+    failed_at timestamptz
+);
+CREATE INDEX adjunct_store_by_stream ON weir_internal.adjunct_store (stream_id);
+CREATE INDEX adjunct_store_by_group ON weir_internal.adjunct_store (group_id);
+
+CREATE TABLE weir_internal.adjunct_definition (
+    store_id bigint NOT NULL REFERENCES weir_internal.adjunct_store ON DELETE CASCADE,
+    definition integer NOT NULL CHECK (definition > 0),
+    key text NOT NULL,
+    key_type text NOT NULL,
+    value text NOT NULL,
+    value_columns text NOT NULL,
+    delete_when text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (store_id, definition)
+);
+
+CREATE TABLE weir_internal.adjunct_version (
+    store_id bigint NOT NULL REFERENCES weir_internal.adjunct_store ON DELETE CASCADE,
+    version bigint NOT NULL CHECK (version > 0),
+    definition integer NOT NULL,
+    state text NOT NULL CHECK (state IN ('building', 'published', 'expired', 'abandoned')),
+    kind text NOT NULL CHECK (kind IN ('rebuilt', 'converted', 'extended')),
+    base bigint,
+    from_cut jsonb NOT NULL,
+    cut jsonb NOT NULL,
+    clock bigint NOT NULL,
+    complete_since bigint,
+    history_from bigint,
+    lost_events bigint NOT NULL DEFAULT 0,
+    builder text NOT NULL,
+    attempt integer NOT NULL DEFAULT 1,
+    lease_until timestamptz,
+    started_at timestamptz NOT NULL,
+    published_at timestamptz,
+    superseded_at timestamptz,
+    ended_at timestamptz,
+    fields jsonb,
+    code text,
+    layout text CHECK (layout IN ('broadcast', 'partitioned')),
+    row_count bigint,
+    bytes bigint,
+    events bigint,
+    upserts bigint,
+    deletes bigint,
+    null_keys bigint,
+    failed_rows bigint,
+    PRIMARY KEY (store_id, version),
+    FOREIGN KEY (store_id, definition) REFERENCES weir_internal.adjunct_definition,
+    CONSTRAINT adjunct_version_building_has_lease CHECK ((state = 'building') = (lease_until IS NOT NULL)),
+    CONSTRAINT adjunct_version_published_is_whole
+        CHECK (published_at IS NULL OR (fields IS NOT NULL AND row_count IS NOT NULL))
+);
+CREATE UNIQUE INDEX adjunct_version_building ON weir_internal.adjunct_version (store_id) WHERE state = 'building';
+CREATE INDEX adjunct_version_published ON weir_internal.adjunct_version (store_id, version) WHERE state = 'published';
+CREATE INDEX adjunct_version_ended ON weir_internal.adjunct_version (ended_at) WHERE state IN ('expired', 'abandoned');
+
+CREATE TABLE weir_internal.adjunct_file (
+    store_id bigint NOT NULL REFERENCES weir_internal.adjunct_store ON DELETE CASCADE,
+    path text NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('table', 'history')),
+    version bigint NOT NULL,
+    low bigint NOT NULL,
+    high bigint NOT NULL,
+    row_count bigint NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (store_id, path),
+    FOREIGN KEY (store_id, version) REFERENCES weir_internal.adjunct_version ON DELETE CASCADE,
+    CONSTRAINT adjunct_file_range CHECK (low <= high)
+);
+CREATE INDEX adjunct_file_history ON weir_internal.adjunct_file (store_id, version) WHERE kind = 'history';
+
+CREATE TABLE weir_internal.adjunct_version_file (
+    store_id bigint NOT NULL,
+    version bigint NOT NULL,
+    path text NOT NULL,
+    PRIMARY KEY (store_id, version, path),
+    FOREIGN KEY (store_id, version) REFERENCES weir_internal.adjunct_version ON DELETE CASCADE,
+    FOREIGN KEY (store_id, path) REFERENCES weir_internal.adjunct_file ON DELETE CASCADE
+);
+CREATE INDEX adjunct_version_file_by_path ON weir_internal.adjunct_version_file (store_id, path);
+
+CREATE TABLE weir_internal.adjunct_pin (
+    group_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    store_id bigint NOT NULL REFERENCES weir_internal.adjunct_store,
+    cut jsonb NOT NULL,
+    clock bigint NOT NULL,
+    version bigint,
+    since bigint,
+    PRIMARY KEY (group_id, batch_id, store_id),
+    FOREIGN KEY (group_id, batch_id) REFERENCES weir_internal.reader_batch ON DELETE CASCADE,
+    FOREIGN KEY (store_id, version) REFERENCES weir_internal.adjunct_version
+);
+CREATE INDEX adjunct_pin_by_version ON weir_internal.adjunct_pin (store_id, version);
+-- End of adjunct stores.

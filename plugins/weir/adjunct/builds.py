@@ -1,0 +1,341 @@
+"""Decide who builds which version of a store, and from what.
+
+A version is recorded with the events that it adds before anything is read: from the cut of its base
+to its own cut. Whoever builds it after another builder has died builds the same version, in a
+folder of its own, and the one before can't publish any more.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from weir.adjunct.stores import AdjunctStore, complete_since, lock_store_and_stream
+from weir.adjunct.versions import AdjunctVersion, Cut, find_version, read_version
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import LockedStream
+from weir.database.connection import Database
+from weir.errors import NotFound, Truncated
+from weir.model.adjunct_configuration import AdjunctDefinition
+from weir.model.stream_cut import StreamCut, at_or_before
+from weir.reader_groups.positions import place_at
+from weir.reader_groups.starting_points import lost_below
+from weir.warehouse.paths import adjunct_attempt_folder
+
+REBUILT, CONVERTED, EXTENDED = "rebuilt", "converted", "extended"
+
+
+@dataclass(frozen=True)
+class Build:
+    """An attempt at a version. It reads the events of the stream from `from_cut` to `cut`.
+
+    `kind`: `rebuilt` without a base; `converted`, the rows of `base` through the value converter
+    anew; or `extended`, `base` as it is.
+    """
+
+    store: AdjunctStore
+    version: int
+    attempt: int
+    kind: str
+    base: AdjunctVersion | None
+    from_cut: Cut
+    cut: Cut
+    clock: int
+    code: str | None
+
+    @property
+    def folder(self) -> str:
+        """Its folder below the warehouse."""
+        return adjunct_attempt_folder(self.store.store_id, self.version, self.attempt)
+
+
+@dataclass(frozen=True)
+class Running:
+    """Another builder is building a version of the store."""
+
+    version: int
+    builder: str
+
+
+def begin_build(
+    database: Database,
+    name: str,
+    *,
+    builder: str,
+    lease: float,
+    code: str | None = None,
+    cut: Cut | None = None,
+    clock: int | None = None,
+) -> Build | Running | AdjunctVersion:
+    """Begin to build a version of a store that is complete to a cut of its stream.
+
+    `cut`: None for the tail. `clock`: the clock of the cut, if the caller has closed one. `code`: a
+    hash of the files of the store's functions; other code is another converter. Returns the version
+    if there is one already: also the newest one, whose cut moves forward, if no events lie between.
+    Of a version that was begun and whose builder's lease (seconds) has expired, begins another
+    attempt. Raises NotFound if the store or its stream does not exist, and Truncated if events were
+    truncated before the store read them, unless it is then rebuilt.
+    """
+
+    def work(connection: Connection) -> Build | Running | AdjunctVersion:
+        stream, store = lock_store_and_stream(connection, name)
+        if stream is None:
+            raise NotFound(
+                "stream_deleted",
+                f"stream {store.stream} of adjunct store {name} was deleted, so no version can be "
+                "built any more; those that exist can be read.",
+            )
+        newest = find_version(connection, store.store_id)
+        target, at = _target(connection, stream, cut, clock)
+        current = newest is not None and _is_current(store, newest, code)
+        if newest is not None and current:
+            (reached,) = load_cuts(connection, stream.stream_id, newest.cut)
+            if at_or_before(target, reached):
+                return find_version(connection, store.store_id, target.to_json()) or newest
+        running = _running(connection, store, builder, code)
+        if isinstance(running, Running):
+            return running
+        start, lost = _start(connection, stream, store, newest)
+        if running is not None:
+            if not lost:
+                return _again(connection, store, running, builder, lease)
+            _abandon(connection, store, running.version)
+        rekeyed = newest is not None and _rekeyed(connection, store, newest, code)
+        base = None if lost or rekeyed else newest
+        if base is not None and current:
+            events = _events_between(connection, stream, base.cut, target)
+            if events == 0:
+                return _advance(connection, store, stream, base, target, at)
+        kind = REBUILT if base is None else EXTENDED if current else CONVERTED
+        from_cut = stream.head if base is None else start
+        since = complete_since(connection, stream)
+        version = connection.execute(
+            _BEGIN,
+            {
+                "a": store.store_id, "definition": store.definition_number, "kind": kind,
+                "base": None if base is None else base.version, "from": json.dumps(from_cut),
+                "cut": json.dumps(target.to_json()), "clock": at, "since": since, "lost": lost,
+                "builder": builder, "lease": lease, "code": code,
+            },
+        ).scalar_one()  # fmt: skip
+        return Build(store, version, 1, kind, base, from_cut, target.to_json(), at, code)
+
+    return database.transaction(work)
+
+
+_BEGIN = text(
+    """WITH given AS (
+        UPDATE adjunct_store SET next_version = next_version + 1 WHERE store_id = :a
+        RETURNING next_version - 1 AS version
+    )
+    INSERT INTO adjunct_version (store_id, version, definition, state, kind, base, from_cut, cut,
+        clock, complete_since, lost_events, builder, lease_until, started_at, code)
+    SELECT :a, g.version, :definition, 'building', :kind, :base, CAST(:from AS jsonb),
+        CAST(:cut AS jsonb), :clock,
+        CASE WHEN CAST(:base AS bigint) IS NULL THEN :since ELSE (
+            SELECT b.complete_since FROM adjunct_version b
+            WHERE b.store_id = :a AND b.version = :base) END,
+        :lost, :builder, clock_timestamp() + :lease * interval '1 second', clock_timestamp(), :code
+    FROM given g RETURNING version"""
+)
+
+
+def _target(
+    connection: Connection, stream: LockedStream, cut: Cut | None, clock: int | None
+) -> tuple[StreamCut, int]:
+    """Return the cut to be complete to, at most the tail, and its clock."""
+    row = connection.execute(
+        text(
+            """SELECT coalesce(CAST(:cut AS jsonb), tail_cut(:s)) AS cut,
+                coalesce(:clock, CASE WHEN CAST(:cut AS jsonb) IS NOT NULL
+                    THEN clock_after(:s, CAST(:cut AS jsonb)) - 1 END, :last) AS clock"""
+        ),
+        {
+            "s": stream.stream_id, "cut": None if cut is None else json.dumps(cut),
+            "clock": clock, "last": stream.last_clock,
+        },
+    ).one()  # fmt: skip
+    (target,) = load_cuts(connection, stream.stream_id, row.cut)
+    return target, row.clock
+
+
+def _is_current(store: AdjunctStore, version: AdjunctVersion, code: str | None) -> bool:
+    """Return whether a version has the store's present keys and values."""
+    return version.definition == store.definition_number and version.code == code
+
+
+def _rekeyed(
+    connection: Connection, store: AdjunctStore, version: AdjunctVersion, code: str | None
+) -> bool:
+    """Return whether the keys of a version are not those of the store's present definition."""
+    row = connection.execute(
+        text(
+            """SELECT key, key_type FROM adjunct_definition
+            WHERE store_id = :a AND definition = :d"""
+        ),
+        {"a": store.store_id, "d": version.definition},
+    ).one()
+    wanted: AdjunctDefinition = store.definition
+    # The code of all functions has one hash: a function that makes keys may be another one now.
+    other_code = bool(wanted.key_type) and version.code != code
+    return (row.key, row.key_type) != (wanted.key, wanted.key_type) or other_code
+
+
+def _running(
+    connection: Connection, store: AdjunctStore, builder: str, code: str | None
+) -> Running | Build | None:
+    """Return who builds a version now, or the version whose builder is gone, if there is one.
+
+    A version that is being built by another definition is abandoned.
+    """
+    row = connection.execute(
+        text(
+            """SELECT version, attempt, kind, base, from_cut, cut, clock, code, definition, builder,
+                lease_until > clock_timestamp() AS held FROM adjunct_version
+            WHERE store_id = :a AND state = 'building'"""
+        ),
+        {"a": store.store_id},
+    ).one_or_none()
+    if row is None:
+        return None
+    if row.definition != store.definition_number or row.code != code:
+        _abandon(connection, store, row.version)
+        return None
+    if row.held and row.builder != builder:
+        return Running(row.version, row.builder)
+    base = None if row.base is None else read_version(connection, store.store_id, row.base)
+    return Build(
+        store, row.version, row.attempt, row.kind, base, row.from_cut, row.cut, row.clock, row.code
+    )
+
+
+def _start(
+    connection: Connection,
+    stream: LockedStream,
+    store: AdjunctStore,
+    newest: AdjunctVersion | None,
+) -> tuple[Cut, int]:
+    """Return where a store continues to read its stream, and how many events were truncated before
+    it has read them. Raises Truncated for such a gap, unless the store is then rebuilt."""
+    if newest is None:
+        return stream.head, 0
+    lost = 0
+    try:
+        head, start = load_cuts(connection, stream.stream_id, stream.head, newest.cut)
+        if not at_or_before(head, start):
+            lost = lost_below(connection, stream.stream_id, newest.cut, stream.head, None)
+    except Truncated:  # the rows of its segments were pruned, so nobody knows how many events
+        lost = -1
+    if lost and store.configuration.on_gap == "fail":
+        raise Truncated(
+            "adjunct_gap",
+            f"{'an unknown number of' if lost < 0 else lost} events of stream {stream.name} were "
+            f"truncated before adjunct store {store.name} read them, so its keys may be stale; to "
+            "rebuild it from what is left, set its on_gap to rebuild with "
+            "weir_update_adjunct_store.",
+        )
+    return newest.cut, lost
+
+
+def _events_between(
+    connection: Connection, stream: LockedStream, start: Cut, end: StreamCut
+) -> int:
+    return int(
+        connection.execute(
+            text(
+                """SELECT b.events - a.events FROM size_till(:s, CAST(:start AS jsonb)) a
+                CROSS JOIN size_till(:s, CAST(:end AS jsonb)) b"""
+            ),
+            {"s": stream.stream_id, "start": json.dumps(start), "end": json.dumps(end.to_json())},
+        ).scalar_one()
+    )
+
+
+def _advance(
+    connection: Connection,
+    store: AdjunctStore,
+    stream: LockedStream,
+    version: AdjunctVersion,
+    cut: StreamCut,
+    clock: int,
+) -> AdjunctVersion:
+    """Move the cut of the newest version forward, over epochs in which nothing was appended."""
+    connection.execute(
+        text(
+            """UPDATE adjunct_version SET cut = CAST(:cut AS jsonb), clock = greatest(clock, :clock)
+            WHERE store_id = :a AND version = :v"""
+        ),
+        {"a": store.store_id, "v": version.version, "cut": json.dumps(cut.to_json()),
+         "clock": clock},
+    )  # fmt: skip
+    place_at(connection, store.group_id, {stream.stream_id: cut})
+    return read_version(connection, store.store_id, version.version)
+
+
+def _again(
+    connection: Connection, store: AdjunctStore, build: Build, builder: str, lease: float
+) -> Build:
+    """Begin another attempt at a version; what the one before has written becomes garbage."""
+    _discard(connection, store, build.version)
+    connection.execute(
+        text(
+            """UPDATE adjunct_version SET attempt = attempt + 1, builder = :builder,
+                lease_until = clock_timestamp() + :lease * interval '1 second'
+            WHERE store_id = :a AND version = :v"""
+        ),
+        {"a": store.store_id, "v": build.version, "builder": builder, "lease": lease},
+    )
+    return Build(
+        store, build.version, build.attempt + 1, build.kind, build.base, build.from_cut, build.cut,
+        build.clock, build.code,
+    )  # fmt: skip
+
+
+def _abandon(connection: Connection, store: AdjunctStore, version: int) -> None:
+    _discard(connection, store, version)
+    connection.execute(
+        text(
+            """UPDATE adjunct_version SET state = 'abandoned', lease_until = NULL,
+                ended_at = clock_timestamp()
+            WHERE store_id = :a AND version = :v"""
+        ),
+        {"a": store.store_id, "v": version},
+    )
+
+
+def _discard(connection: Connection, store: AdjunctStore, version: int) -> None:
+    """Make garbage of what the present attempt at a version has written."""
+    attempt = connection.execute(
+        text("SELECT attempt FROM adjunct_version WHERE store_id = :a AND version = :v"),
+        {"a": store.store_id, "v": version},
+    ).scalar_one()
+    connection.execute(
+        text(
+            """INSERT INTO garbage (root, path, stream_id, reason)
+            VALUES ('', :folder, NULL, 'fenced') ON CONFLICT (root, path) DO NOTHING"""
+        ),
+        {"folder": adjunct_attempt_folder(store.store_id, version, attempt)},
+    )
+
+
+def stores_to_build(connection: Connection, names: Sequence[str] | None = None) -> list[str]:
+    """Return the stores of which a build may find something to do: their stream has moved since
+    their newest version, their definition has changed, or a build was begun. `names`: only of
+    these, or of all if it is None."""
+    rows = connection.execute(
+        text(
+            """SELECT a.name FROM adjunct_store a JOIN stream s USING (stream_id)
+            LEFT JOIN LATERAL (
+                SELECT v.clock, v.definition FROM adjunct_version v
+                WHERE v.store_id = a.store_id AND v.state = 'published'
+                ORDER BY v.version DESC LIMIT 1) n ON true
+            WHERE s.state <> 'deleted' AND (CAST(:names AS text[]) IS NULL OR a.name = ANY(:names))
+              AND (n.clock IS NULL OR n.clock < s.last_clock OR n.definition <> a.definition
+                   OR EXISTS (SELECT FROM adjunct_version b
+                              WHERE b.store_id = a.store_id AND b.state = 'building'))
+            ORDER BY a.store_id"""
+        ),
+        {"names": None if names is None else list(names)},
+    )
+    return [row.name for row in rows]

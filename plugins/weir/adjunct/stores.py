@@ -1,0 +1,331 @@
+"""Define, update and delete adjunct stores, and look them up.
+
+A store has a reader group of its own name, `scope/name`, which no group that people create can
+have. It is how the store is a subscriber of its stream from its first transaction on: its position
+is the cut of the store's newest version.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import load_cuts
+from weir.controller.locks import LockedStream, lock_group_and_streams, lock_stream
+from weir.controller.retention_queue import mark_retention_due
+from weir.database import columns
+from weir.database.connection import Database
+from weir.database.requests import Request
+from weir.errors import Conflict, NotFound
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.group_configuration import GroupConfiguration
+from weir.model.names import StreamName, adjunct_store_name, stream_name
+from weir.reader_groups.groups import create_in, delete_in
+from weir.warehouse.paths import adjunct_folder
+
+
+@dataclass(frozen=True)
+class AdjunctStore:
+    """An adjunct store. `definition_number`: the number of its newest definition."""
+
+    store_id: int
+    name: str
+    stream_id: int
+    stream: StreamName
+    group_id: int
+    generation: int
+    configuration: AdjunctConfiguration
+    definition_number: int
+    definition: AdjunctDefinition
+    time_out: int | None
+
+
+# A reader group has settings of the same names.
+_SETTINGS = ", ".join(f"a.{one}" for one in columns.names(AdjunctConfiguration).split(", "))
+_STORE = f"""SELECT a.store_id, a.name, a.stream_id, s.stream_name, a.group_id, a.generation,
+        {_SETTINGS}, a.definition AS definition_number,
+        {columns.names(AdjunctDefinition)}, g.time_out
+    FROM adjunct_store a JOIN stream s USING (stream_id)
+    JOIN reader_group g ON g.group_id = a.group_id
+    JOIN adjunct_definition d ON d.store_id = a.store_id AND d.definition = a.definition"""  # noqa: S608 - constants
+_READ = text(f"{_STORE} WHERE a.name = :name")
+
+
+def read_store(connection: Connection, name: str) -> AdjunctStore:
+    """Return a store. Raises NotFound."""
+    row = connection.execute(_READ, {"name": name}).mappings().one_or_none()
+    if row is None:
+        raise NotFound(
+            "adjunct_store_not_found",
+            f"there is no adjunct store {name}; define it with weir_define_adjunct_store, or check "
+            "the name.",
+        )
+    given = dict(row)
+    configuration = AdjunctConfiguration(**columns.taken(AdjunctConfiguration, given))
+    definition = AdjunctDefinition(**columns.taken(AdjunctDefinition, given))
+    stream = stream_name(given.pop("stream_name"))
+    return AdjunctStore(configuration=configuration, definition=definition, stream=stream, **given)
+
+
+def lock_store(connection: Connection, store_id: int) -> None:
+    """Lock a store, the last of all rows to be locked. Raises NotFound if it was deleted."""
+    found = connection.execute(
+        text("SELECT name FROM adjunct_store WHERE store_id = :a FOR NO KEY UPDATE"),
+        {"a": store_id},
+    ).one_or_none()
+    if found is None:
+        raise NotFound(
+            "adjunct_store_not_found",
+            f"the adjunct store with number {store_id} was deleted; nothing can be done with it.",
+        )
+
+
+def lock_store_and_stream(
+    connection: Connection, name: str
+) -> tuple[LockedStream | None, AdjunctStore]:
+    """Lock a store by name, and before it its stream and its group. Returns the stream (None if it
+    was deleted) and the store. Raises NotFound."""
+    store_id = read_store(connection, name).store_id
+    streams, _ = lock_group_and_streams(connection, name)
+    lock_store(connection, store_id)
+    return (streams[0] if streams else None), read_store(connection, name)
+
+
+def define_store(
+    database: Database,
+    name: str,
+    stream: StreamName,
+    configuration: AdjunctConfiguration,
+    definition: AdjunctDefinition,
+    *,
+    time_out: int | None = None,
+    request_id: str,
+) -> dict[str, Any]:
+    """Define a store over a stream. From this transaction on it is a subscriber of the stream,
+    from the head on. An identical store that exists already is left as it is.
+
+    `time_out`: how many seconds it may be inactive before retention stops waiting for it. The
+    expressions are checked by `weir.spark.adjunct_check`, before. Raises NotFound for the stream,
+    InvalidInput for a wrong setting, and Conflict if another store has the name.
+    """
+    adjunct_store_name(name)
+    configuration.check()
+    definition.check()
+    group = GroupConfiguration(time_out=time_out)
+    group.check()
+    arguments = {
+        "stream": str(stream), "time_out": time_out, **asdict(configuration), **asdict(definition)
+    }  # fmt: skip
+    request = Request(request_id, "define_adjunct_store", name, arguments)
+
+    def work(connection: Connection) -> dict[str, Any]:
+        locked = lock_stream(connection, stream)
+        if (before := request.result(connection)) is not None:
+            return before
+        exists = connection.execute(
+            text("SELECT FROM adjunct_store WHERE name = :name"), {"name": name}
+        ).one_or_none()
+        if exists is not None:
+            _check_identical(read_store(connection, name), locked, arguments)
+            return request.done(connection, {"adjunct_store": name, "existed": True})
+        locked.must_be_active()
+        (head,) = load_cuts(connection, locked.stream_id, locked.head)
+        create_in(connection, name, [locked], {locked.stream_id: head}, {}, group)
+        connection.execute(
+            _INSERT,
+            {
+                "name": name,
+                "s": locked.stream_id,
+                **columns.parameters(configuration),
+                **columns.parameters(definition),
+            },
+        )
+        return request.done(connection, {"adjunct_store": name, "existed": False})
+
+    return database.transaction(work)
+
+
+_INSERT = text(
+    f"""WITH made AS (
+        INSERT INTO adjunct_store (name, stream_id, group_id, {columns.names(AdjunctConfiguration)})
+        SELECT :name, :s, g.group_id, {columns.values(AdjunctConfiguration)}
+        FROM reader_group g WHERE g.name = :name
+        RETURNING store_id
+    )
+    INSERT INTO adjunct_definition (store_id, definition, {columns.names(AdjunctDefinition)})
+    SELECT store_id, 1, {columns.values(AdjunctDefinition)} FROM made"""  # noqa: S608 - constants
+)
+
+
+def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str, Any]) -> None:
+    if store.stream_id != stream.stream_id:
+        raise Conflict(
+            "adjunct_store_bound",
+            f"adjunct store {store.name} is bound to stream {store.stream}, and a store has one "
+            f"stream; define another store for {stream.name}.",
+        )
+    found = {
+        "stream": str(stream.name), "time_out": store.time_out,
+        **asdict(store.configuration), **asdict(store.definition),
+    }  # fmt: skip
+    if different := sorted(key for key in wanted if wanted[key] != found[key]):
+        raise Conflict(
+            "adjunct_store_exists",
+            f"adjunct store {store.name} already exists with another {different[0]} "
+            f"({found[different[0]]!r}); change it with weir_update_adjunct_store, or choose "
+            "another name.",
+        )
+
+
+def update_store(
+    database: Database,
+    name: str,
+    changes: dict[str, Any],
+    redefined: dict[str, Any],
+    *,
+    time_out: int | None = None,
+    change_time_out: bool = False,
+    request_id: str,
+) -> dict[str, Any]:
+    """Change settings of a store (`changes`) and its definition (`redefined`: fields of
+    `AdjunctDefinition`).
+
+    A changed definition is a new one: the next build applies it, and versions that exist keep
+    theirs. Another key can't be made of rows that are kept by key, so the next build then starts
+    anew at the head of the stream; the result says since when there are events. Raises NotFound
+    and InvalidInput.
+    """
+    arguments: dict[str, Any] = {"changes": changes, "redefined": redefined}
+    arguments |= {"time_out": time_out} if change_time_out else {}
+    request = Request(request_id, "update_adjunct_store", name, arguments)
+
+    def work(connection: Connection) -> dict[str, Any]:
+        stream, store = lock_store_and_stream(connection, name)
+        if (before := request.result(connection)) is not None:
+            return before
+        configuration = store.configuration.changed(changes)
+        definition = AdjunctDefinition(**{**asdict(store.definition), **redefined})
+        definition.check()
+        group = GroupConfiguration(time_out=time_out if change_time_out else store.time_out)
+        group.check()
+        number = store.definition_number + (definition != store.definition)
+        connection.execute(
+            _UPDATE,
+            {
+                "a": store.store_id,
+                "g": store.group_id,
+                "number": number,
+                "time_out": group.time_out,
+                **columns.parameters(configuration),
+                **columns.parameters(definition),
+            },
+        )
+        result: dict[str, Any] = {"adjunct_store": name, "definition": number}
+        rekeyed = (definition.key, definition.key_type) != (
+            store.definition.key, store.definition.key_type,
+        )  # fmt: skip
+        if rekeyed and stream is not None:
+            result["events_since"] = events_since(connection, stream)
+        return request.done(connection, result)
+
+    return database.transaction(work)
+
+
+_UPDATE = text(
+    f"""WITH redefined AS (
+        INSERT INTO adjunct_definition (store_id, definition, {columns.names(AdjunctDefinition)})
+        VALUES (:a, :number, {columns.values(AdjunctDefinition)})
+        ON CONFLICT (store_id, definition) DO NOTHING
+    ), timed AS (
+        UPDATE reader_group SET time_out = :time_out, generation = generation + 1
+        WHERE group_id = :g AND time_out IS DISTINCT FROM :time_out
+    )
+    UPDATE adjunct_store SET definition = :number, generation = generation + 1,
+        {columns.assignments(AdjunctConfiguration)}
+    WHERE store_id = :a"""  # noqa: S608 - constants
+)
+
+
+def events_since(connection: Connection, stream: LockedStream) -> str | None:
+    """Return the time of the oldest event that the stream still has, or of its head if it has none;
+    None if no event was ever truncated."""
+    clock = complete_since(connection, stream)
+    if clock is None:
+        return None
+    return str(
+        connection.execute(
+            text("SELECT to_json(clock_time(:clock)) #>> '{}'"), {"clock": clock}
+        ).scalar_one()
+    )
+
+
+def complete_since(connection: Connection, stream: LockedStream) -> int | None:
+    """Return the clock of the oldest event that a stream still has, or its last clock if it has
+    none; None if no event was ever truncated."""
+    found = connection.execute(
+        text(
+            """SELECT CASE WHEN z.events > 0 THEN
+                coalesce(clock_after(:s, CAST(:head AS jsonb)), :last) END
+            FROM size_till(:s, CAST(:head AS jsonb)) z"""
+        ),
+        {"s": stream.stream_id, "head": json.dumps(stream.head), "last": stream.last_clock},
+    ).scalar_one()
+    return None if found is None else int(found)
+
+
+def delete_store(database: Database, name: str, *, request_id: str) -> dict[str, Any]:
+    """Delete a store with its versions and its reader group; its files become garbage.
+
+    Raises NotFound, and Conflict while an open batch is read with one of its versions.
+    """
+    request = Request(request_id, "delete_adjunct_store", name, {})
+
+    def work(connection: Connection) -> dict[str, Any]:
+        if (before := request.result(connection)) is not None:  # a deleted store has no row
+            return before
+        try:
+            stream, store = lock_store_and_stream(connection, name)
+        except NotFound:  # another try of this request may have deleted it meanwhile
+            if (before := request.result(connection)) is None:
+                raise
+            return before
+        _check_unpinned(connection, store)
+        connection.execute(
+            text(
+                """WITH files AS (
+                    INSERT INTO garbage (root, path, stream_id, reason, bytes)
+                    SELECT '', :folder, NULL, 'deleted', coalesce(sum(bytes), 0)
+                    FROM adjunct_file WHERE store_id = :a
+                    ON CONFLICT (root, path) DO NOTHING
+                )
+                DELETE FROM adjunct_pin WHERE store_id = :a"""
+            ),
+            {"a": store.store_id, "folder": adjunct_folder(store.store_id)},
+        )
+        connection.execute(
+            text("DELETE FROM adjunct_store WHERE store_id = :a"), {"a": store.store_id}
+        )
+        if stream is not None:
+            mark_retention_due(connection, [store.stream_id])
+        delete_in(connection, store.group_id)
+        return request.done(connection, {"adjunct_store": name})
+
+    return database.transaction(work)
+
+
+def _check_unpinned(connection: Connection, store: AdjunctStore) -> None:
+    row = connection.execute(
+        text(
+            """SELECT b.group_name, b.batch_id FROM adjunct_pin p
+            JOIN reader_batch b USING (group_id, batch_id)
+            WHERE p.store_id = :a AND b.state = 'open' ORDER BY 1, 2 LIMIT 1"""
+        ),
+        {"a": store.store_id},
+    ).one_or_none()
+    if row is not None:
+        raise Conflict(
+            "adjunct_store_pinned",
+            f"batch {row.batch_id} of reader group {row.group_name} is read with adjunct store "
+            f"{store.name}; wait until it is committed.",
+        )

@@ -1,0 +1,177 @@
+"""Find the versions of adjunct stores, with their files and the history of their changes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.cuts import load_cuts
+from weir.errors import NotFound, Truncated
+from weir.model.schema import Field
+from weir.model.stream_cut import at_or_before
+
+Cut = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class AdjunctFile:
+    """A Parquet file below the warehouse, sorted by the hash of its keys, which lie between `low`
+    and `high`."""
+
+    path: str
+    rows: int
+    bytes: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class AdjunctVersion:
+    """A published version of a store: its table at a cut of its stream.
+
+    `fields`: its columns in Spark's JSON form: `_weir_key`, then those of the value. `clock`: all
+    events up to this clock are included, and none after it. `layout`: `broadcast` or `partitioned`.
+    `has_source`: whether the files also have the columns of the events, in `_weir_source`.
+    """
+
+    store_id: int
+    store: str
+    stream_id: int
+    version: int
+    definition: int
+    cut: Cut
+    clock: int
+    fields: list[Field]
+    rows: int
+    bytes: int
+    layout: str
+    code: str | None
+    has_source: bool
+    files: tuple[AdjunctFile, ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """What held at each clock from some clock on: the rows of a version (None: no rows), and the
+    files of all changes after it."""
+
+    base: AdjunctVersion | None
+    files: tuple[AdjunctFile, ...]
+
+
+_VERSION = """SELECT v.store_id, a.name AS store, a.stream_id, v.version, v.definition, v.cut,
+        v.clock, v.fields, v.row_count AS rows, v.bytes, v.layout, v.code,
+        d.value <> '' AS has_source
+    FROM adjunct_version v JOIN adjunct_store a USING (store_id)
+    JOIN adjunct_definition d ON d.store_id = v.store_id AND d.definition = v.definition
+    WHERE v.store_id = :a AND v.state = 'published'"""
+_FILES = text(
+    """SELECT f.path, f.row_count, f.bytes, f.low, f.high
+    FROM adjunct_version_file v JOIN adjunct_file f USING (store_id, path)
+    WHERE v.store_id = :a AND v.version = :v ORDER BY f.low, f.path"""
+)
+
+
+def find_version(
+    connection: Connection, store_id: int, cut: Cut | None = None
+) -> AdjunctVersion | None:
+    """Return the oldest published version of a store that is complete to a cut of its stream;
+    without a cut, the newest version. None if there is none."""
+    newest = _one(connection, f"{_VERSION} ORDER BY v.version DESC LIMIT 1", store_id)
+    if newest is None or cut is None:
+        return _with_files(connection, newest)
+    stream_id = newest["stream_id"]
+    wanted, reached = load_cuts(connection, stream_id, cut, newest["cut"])
+    if not at_or_before(wanted, reached):
+        return None
+    found = newest
+    older = connection.execute(
+        text(f"{_VERSION} AND v.version < :v ORDER BY v.version DESC"),
+        {"a": store_id, "v": newest["version"]},
+    ).mappings()
+    for row in older.all():
+        try:
+            (reached,) = load_cuts(connection, stream_id, row["cut"])
+        except Truncated:  # its segments were pruned: it is older than whatever is asked for
+            break
+        if not at_or_before(wanted, reached):
+            break
+        found = dict(row)
+    return _with_files(connection, found)
+
+
+def read_version(connection: Connection, store_id: int, version: int) -> AdjunctVersion:
+    """Return a version by its number. Raises NotFound if it is not, or no longer, published."""
+    row = _one(connection, f"{_VERSION} AND v.version = :v", store_id, v=version)
+    found = _with_files(connection, row)
+    if found is None:
+        raise NotFound(
+            "adjunct_version_not_found",
+            f"the adjunct store with number {store_id} has no version {version}, or no longer; the "
+            "view weir.adjunct_versions lists those that it has.",
+        )
+    return found
+
+
+def history_since(connection: Connection, version: AdjunctVersion, clock: int) -> History:
+    """Return from what to know which value a key had at any clock from `clock` up to that of a
+    version: the rows of an older version and the changes after it.
+
+    Call it in a snapshot. Only changes that were made by the definition of the version are known.
+    Raises Truncated if they are not kept from that clock on.
+    """
+    rows = connection.execute(
+        text(
+            """SELECT version, clock, state, kind, history_from FROM adjunct_version
+            WHERE store_id = :a AND definition = :d AND version <= :v
+              AND code IS NOT DISTINCT FROM :code AND published_at IS NOT NULL
+            ORDER BY version DESC"""
+        ),
+        {"a": version.store_id, "d": version.definition, "v": version.version,
+         "code": version.code},
+    ).all()  # fmt: skip
+    wanted: list[int] = []
+    reached = version.clock  # all changes after this clock are in the files of `wanted`
+    for row in rows:
+        if row.state == "published" and reached <= row.clock <= clock:
+            base = read_version(connection, version.store_id, row.version)
+            return History(base, _history_files(connection, version.store_id, wanted))
+        if row.history_from is None:
+            break
+        wanted.append(row.version)
+        reached = row.history_from
+        if row.kind == "rebuilt":  # from the head on: there was nothing before
+            return History(None, _history_files(connection, version.store_id, wanted))
+    raise Truncated(
+        "adjunct_history_gone",
+        f"adjunct store {version.store} does not have the changes since clock {clock}, which an "
+        "as-of join needs; let it keep a longer history with weir_update_adjunct_store (a changed "
+        "definition begins a new history).",
+    )
+
+
+def _history_files(
+    connection: Connection, store_id: int, versions: list[int]
+) -> tuple[AdjunctFile, ...]:
+    rows = connection.execute(
+        text(
+            """SELECT path, row_count, bytes, low, high FROM adjunct_file
+            WHERE store_id = :a AND version = ANY(:versions) AND kind = 'history' ORDER BY path"""
+        ),
+        {"a": store_id, "versions": versions},
+    )
+    return tuple(AdjunctFile(*row) for row in rows)
+
+
+def _one(
+    connection: Connection, statement: str, store_id: int, **given: Any
+) -> dict[str, Any] | None:
+    row = connection.execute(text(statement), {"a": store_id, **given}).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def _with_files(connection: Connection, row: dict[str, Any] | None) -> AdjunctVersion | None:
+    if row is None:
+        return None
+    files = connection.execute(_FILES, {"a": row["store_id"], "v": row["version"]})
+    return AdjunctVersion(**row, files=tuple(AdjunctFile(*file) for file in files))

@@ -1,0 +1,143 @@
+"""What may be asked for when an adjunct store is defined or updated."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from weir.errors import InvalidInput
+from weir.model.amounts import LONGEST, say_age
+
+LAYOUTS = ("auto", "broadcast", "partitioned")
+MISSING = ("wait", "empty", "fail")
+NULL_KEY = ("skip", "fail")
+ON_ERROR = ("fail", "skip")
+ON_GAP = ("fail", "rebuild")
+_ONE_OF = {
+    "layout": LAYOUTS, "missing": MISSING, "null_key": NULL_KEY, "on_error": ON_ERROR,
+    "on_gap": ON_GAP,
+}  # fmt: skip
+_BROADCAST_BYTES = 32 << 20  # of Parquet files: a larger version is not broadcast by itself
+MOST_BROADCAST_BYTES = 1 << 30  # a larger one never: Spark refuses tables of 8 GiB in memory
+
+
+@dataclass(frozen=True)
+class AdjunctConfiguration:
+    """What was asked for; each field is a column of the table `adjunct_store`.
+
+    `layout`: how consumers join the table. `bootstrap`: what a version must be complete to before a
+    batch is read with it: `bound`, `tail`, `none`, `time ...` or a stream cut. `missing`: what a
+    consumer does as long as there is no such version. `patience`: how many seconds it waits for
+    another builder. `null_key`, `on_error`: what happens to events without a key, and to those for
+    which an expression fails. `on_gap`: what a build does if events were truncated before it read
+    them. `keep_versions`: how many seconds a version is kept after the next one was published.
+    `history`: for how many seconds changes are kept for as-of joins; None: none are.
+    """
+
+    layout: str = "auto"
+    bootstrap: str = "bound"
+    missing: str = "wait"
+    patience: int = 3600
+    null_key: str = "skip"
+    on_error: str = "fail"
+    on_gap: str = "fail"
+    keep_versions: int = 86400
+    history: int | None = None
+
+    def check(self) -> None:
+        """Check the settings. Raises InvalidInput naming the setting and what it may be."""
+        for name, allowed in _ONE_OF.items():
+            if (given := getattr(self, name)) not in allowed:
+                raise InvalidInput(
+                    "argument_invalid", f"{name} is {given!r}; it must be one of {allowed}."
+                )
+        word = self.bootstrap.strip().partition(" ")[0]
+        if word not in ("none", "bound", "tail", "time") and "=" not in self.bootstrap:
+            raise InvalidInput(
+                "argument_invalid",
+                f"bootstrap is {self.bootstrap!r}; it must be none, bound, tail, time "
+                "2013-06-01T00:00:00Z, or a stream cut such as 0.0=12, 1.0=7.",
+            )
+        for name in ("patience", "keep_versions", "history"):
+            seconds = getattr(self, name)
+            if seconds is not None and not 1 <= seconds <= LONGEST:
+                raise InvalidInput(
+                    "argument_invalid",
+                    f"{name} is {seconds} s; it must be more than 0 and at most "
+                    f"{say_age(LONGEST)}.",
+                )
+
+    def changed(self, changes: dict[str, Any]) -> "AdjunctConfiguration":
+        """Return the configuration with other settings. Raises InvalidInput for an unknown or a
+        wrong one."""
+        unknown = set(changes) - {one.name for one in fields(self)}
+        if unknown:
+            raise InvalidInput(
+                "argument_unknown",
+                f"an adjunct store has no setting {min(unknown)!r}; check its name.",
+            )
+        new = replace(self, **changes)
+        new.check()
+        return new
+
+    def layout_of(self, store: str, size: int) -> str:
+        """Return how a version of so many bytes is joined: `broadcast` or `partitioned`. Raises
+        InvalidInput if it must be broadcast and is too large for that."""
+        if self.layout == "broadcast" and size > MOST_BROADCAST_BYTES:
+            raise InvalidInput(
+                "adjunct_too_large",
+                f"the table of adjunct store {store} has {size:,} bytes, but at most "
+                f"{MOST_BROADCAST_BYTES:,} are broadcast; set its layout to auto or partitioned "
+                "with weir_update_adjunct_store.",
+            )
+        if self.layout == "auto":
+            return "broadcast" if size <= _BROADCAST_BYTES else "partitioned"
+        return self.layout
+
+
+@dataclass(frozen=True)
+class AdjunctDefinition:
+    """How a store makes keys and values of events; each field is a column of `adjunct_definition`.
+
+    `key`, `value`: a SQL expression or `module:function`; empty for the stream's routing key, and
+    for all columns of the event. `key_type`, `value_columns`: what the functions return, as SQL.
+    `delete_when`: a SQL condition; an event for which it is true deletes its key.
+    """
+
+    key: str = ""
+    key_type: str = ""
+    value: str = ""
+    value_columns: str = ""
+    delete_when: str = ""
+
+    @property
+    def functions(self) -> list[str]:
+        """The names of its functions, `module:function`."""
+        named = ((self.key, self.key_type), (self.value, self.value_columns))
+        return [name for name, declared in named if declared]
+
+    def check(self) -> None:
+        """Check that a type is declared for each function, and for nothing else. Raises
+        InvalidInput."""
+        for what, given, type_name, declared in (
+            ("key", self.key, "key_type", self.key_type),
+            ("value", self.value, "value_columns", self.value_columns),
+        ):
+            is_function = is_function_name(given)
+            if is_function and not declared.strip():
+                raise InvalidInput(
+                    "function_type_missing",
+                    f"the {what} of the store is the function {given}, but {type_name} does not "
+                    "say what it returns; write it as SQL, such as "
+                    f"{'STRING' if what == 'key' else 'model STRING, seats INT'}.",
+                )
+            if declared.strip() and not is_function:
+                raise InvalidInput(
+                    "function_type_unneeded",
+                    f"{type_name} is {declared!r}, but the {what} is not a function; leave it "
+                    "empty, as an expression has a type of its own.",
+                )
+
+
+def is_function_name(text: str) -> bool:
+    """Return whether a text is written `module:function`, and so is not an expression."""
+    module, colon, function = text.strip().partition(":")
+    return bool(colon) and all(part.isidentifier() for part in [*module.split("."), function])

@@ -1,0 +1,231 @@
+"""A version is built by one builder at a time, from where the last one ends, and published once."""
+
+import pytest
+
+from tests.adjunct.support import LEASE, Store
+from tests.controller.support import Lane, at_once, unique
+from tests.raises import raises
+from weir.adjunct.builds import Build, Running, stores_to_build
+from weir.adjunct.publication import fail_build, renew_build
+from weir.adjunct.versions import AdjunctVersion
+from weir.controller.seal import seal_stream
+from weir.database.connection import Database
+from weir.retention.delete_stream import delete_stream
+
+
+@pytest.fixture
+def lane(shared_database: Database) -> Lane:
+    made = Lane.made(shared_database, segments=2)
+    made.append({"0.0": 5, "1.0": 5})
+    return made
+
+
+def test_the_first_version_reads_from_the_head_and_the_next_from_the_cut_of_the_first(
+    lane: Lane,
+) -> None:
+    store = Store.made(lane)
+    first = store.begun()
+    assert (first.kind, first.from_cut, first.cut) == ("rebuilt", lane.head(), lane.tail())
+    assert store.newest() is None
+    published = store.publish(first)
+    assert store.newest() == published
+    assert store.begin() == published
+    lane.append({"0.0": 1})
+    second = store.begun()
+    assert (second.kind, second.base, second.from_cut) == ("extended", published, first.cut)
+    assert store.publish(second).version == 2
+
+
+def test_an_empty_stream_has_an_empty_version(shared_database: Database) -> None:
+    store = Store.made(Lane.made(shared_database))
+    version = store.publish(store.begun(), files=[])
+    assert (version.rows, version.files) == (0, ())
+    assert store.begin() == version
+
+
+def test_while_one_builds_no_other_does_and_who_continues_after_it_has_its_cut(lane: Lane) -> None:
+    store = Store.made(lane)
+    first = store.begun("a")
+    lane.append({"0.0": 1})
+    assert store.begin("b") == Running(1, "a")
+    store.lapse()
+    again = store.begun("b")
+    assert (again.version, again.attempt, again.cut) == (1, 2, first.cut)
+    assert again.folder != first.folder
+    with raises("adjunct_build_fenced"):
+        store.database.transaction(lambda c: renew_build(c, first, LEASE))
+    with raises("adjunct_build_fenced"):
+        store.publish(first)
+    published = store.publish(again)
+    assert store.publish(again) == published
+    found = store.rows("SELECT reason FROM garbage WHERE path = :p", p=first.folder)
+    assert [row.reason for row in found] == ["fenced"]
+
+
+def test_of_many_who_begin_at_once_one_builds(lane: Lane) -> None:
+    store = Store.made(lane)
+    begun = at_once(*(lambda i=i: store.begin(f"builder {i}") for i in range(4)))
+    assert sum(isinstance(one, Build) for one in begun) == 1
+    assert sum(isinstance(one, Running) for one in begun) == 3
+
+
+def test_a_scale_without_events_moves_the_cut_of_the_newest_version(lane: Lane) -> None:
+    store = Store.made(lane)
+    first = store.build()
+    lane.scale("0.0", "1.0")
+    moved = store.begin()
+    assert isinstance(moved, AdjunctVersion)
+    assert (moved.version, moved.cut) == (1, lane.tail())
+    assert moved.clock > first.clock
+    assert store.rows("SELECT count(*) FROM adjunct_version WHERE store_id = :a") == [(1,)]
+    [[position]] = lane.rows("SELECT position FROM lag WHERE reader_group = :g", g=store.name)
+    assert position == lane.tail()
+
+
+def test_a_version_complete_to_an_older_cut_is_found_and_none_is_built(lane: Lane) -> None:
+    store = Store.made(lane)
+    cut = lane.tail()
+    first = store.build()
+    lane.append({"0.0": 1, "1.0": 1})
+    second = store.build()
+    assert store.begin(cut=cut) == first
+    assert store.begin(cut={"0.0": 6, "1.0": 5}) == second
+    lane.append({"0.0": 1, "1.0": 1})
+    build = store.begun(cut={"0.0": 7, "1.0": 6}, clock=second.clock + 1)
+    assert (build.cut, build.clock) == ({"0.0": 7, "1.0": 6}, second.clock + 1)
+
+
+def test_another_value_converts_the_last_version_and_another_key_begins_at_the_head(
+    lane: Lane,
+) -> None:
+    store = Store.made(lane)
+    first = store.build()
+    store.update(value="upper(key)")
+    converted = store.begun()
+    assert (converted.kind, converted.base, converted.cut) == ("converted", first, first.cut)
+    store.update(key="upper(key)")  # while it is built: it is abandoned
+    with raises("adjunct_build_fenced"):
+        lane.append({"0.0": 1})
+        rebuilt = store.begun()
+        store.publish(converted)
+    assert (rebuilt.version, rebuilt.kind, rebuilt.base) == (3, "rebuilt", None)
+    assert rebuilt.from_cut == lane.head()
+    assert store.publish(rebuilt).definition == 3
+
+
+def test_other_code_of_a_function_converts_anew_and_rebuilds_if_it_makes_keys(lane: Lane) -> None:
+    store = Store.made(lane, value="f:values", value_columns="a INT")
+    store.build(code="one")
+    assert isinstance(store.begin(code="one"), AdjunctVersion)
+    assert store.begun(code="two").kind == "converted"
+    keyed = Store.made(lane, key="f:keys", key_type="STRING")
+    keyed.build(code="one")
+    assert keyed.begun(code="two").kind == "rebuilt"
+
+
+def test_a_gap_is_an_error_or_a_new_beginning_that_says_what_is_missing(lane: Lane) -> None:
+    store = Store.made(lane)
+    store.build()
+    lane.append({"0.0": 4, "1.0": 1})
+    lane.truncate("0.0=7, 1.0=5")
+    with raises("adjunct_gap 2"):
+        store.begin()
+    store.update(on_gap="rebuild")
+    build = store.begun()
+    assert (build.kind, build.from_cut) == ("rebuilt", {"0.0": 7, "1.0": 5})
+    store.publish(build)
+    [row] = store.rows(
+        """SELECT lost_events, complete_since FROM adjunct_version
+        WHERE store_id = :a AND version = :v""", v=build.version,
+    )  # fmt: skip
+    assert row.lost_events == 2
+    assert row.complete_since == build.clock
+    lane.append({"0.0": 1})
+    store.build()
+    [[since]] = store.rows(
+        "SELECT max(complete_since) FROM adjunct_version WHERE store_id = :a AND version > 2"
+    )
+    assert since == build.clock
+
+
+def test_a_gap_that_opens_while_a_version_is_built_ends_that_build(lane: Lane) -> None:
+    store = Store.made(lane, on_gap="rebuild")
+    store.build()
+    lane.append({"0.0": 4})
+    store.begun()
+    store.lapse()
+    lane.truncate("0.0=9, 1.0=5")
+    again = store.begun()
+    assert (again.version, again.kind) == (3, "rebuilt")
+
+
+def test_a_deleted_stream_has_no_more_versions_and_keeps_those_it_has(lane: Lane) -> None:
+    store = Store.made(lane)
+    version = store.build()
+    seal_stream(store.database, lane.name, request_id=unique("seal"))
+    sealed = store.begin()
+    assert isinstance(sealed, AdjunctVersion)
+    assert sealed.files == version.files
+    delete_stream(store.database, lane.name, unread_too=True, request_id=unique("delete"))
+    with raises(f"stream_deleted {lane.name}"):
+        store.begin()
+    assert store.newest() == sealed
+
+
+def test_stores_that_a_run_looks_at_are_those_whose_stream_or_definition_moved(
+    lane: Lane,
+) -> None:
+    store, other = Store.made(lane), Store.made(lane)
+    names = [store.name, other.name]
+
+    def waiting() -> list[str]:
+        return store.database.transaction(lambda c: stores_to_build(c, names))
+
+    assert waiting() == names
+    store.build()
+    assert waiting() == [other.name]
+    build = other.begun()
+    fail_build(other.database, other.name, build, "it failed")
+    assert other.rows("SELECT error FROM adjunct_store WHERE store_id = :a") == [("it failed",)]
+    assert other.begun("another builder").attempt == 2
+    other.publish(other.begun("another builder"))
+    assert other.rows("SELECT error FROM adjunct_store WHERE store_id = :a") == [(None,)]
+    assert waiting() == []
+    other.update(delete_when="key = 'x'")
+    assert waiting() == [other.name]
+    lane.append({"0.0": 1})
+    assert waiting() == names
+
+
+def test_history_is_that_of_the_versions_after_a_base(lane: Lane) -> None:
+    store = Store.made(lane, history=3600)
+    versions = [store.build()]
+    for _ in range(3):
+        lane.append({"0.0": 1})
+        versions.append(store.build())
+    last = versions[-1]
+    for base in versions:
+        found = store.history(last, base.clock)
+        assert found.base == base
+        assert len(found.files) == last.version - base.version
+    between = store.history(last, versions[1].clock + 1)
+    assert (between.base, len(between.files)) == (versions[1], 2)
+    start = store.history(last, versions[0].clock - 1)
+    assert (start.base, len(start.files)) == (None, 4)
+
+
+def test_history_is_refused_where_a_changed_value_or_a_store_without_history_interrupts_it(
+    lane: Lane,
+) -> None:
+    store = Store.made(lane, history=3600)
+    first = store.build()
+    store.update(value="upper(key)")
+    second = store.build()
+    assert store.history(second, second.clock).base == second
+    with raises("adjunct_history_gone"):
+        store.history(second, first.clock - 1)
+    store.update(history=None)
+    lane.append({"0.0": 1})
+    third = store.build()
+    with raises("adjunct_history_gone"):
+        store.history(third, second.clock)
