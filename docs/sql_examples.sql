@@ -71,6 +71,23 @@ WHERE stream = 'nyc/flights' AND events > 0 ORDER BY events DESC, segment_id;
 SELECT batch_id, weir.stream_cut_at('nyc/flights', clock) AS cut
 FROM weir.transactions WHERE stream = 'nyc/flights' AND state = 'committed' ORDER BY clock;
 
+-- A commit that is in flight may still get an earlier clock than a time that has just gone by. To use a time as an
+-- address, close it: the answer stays the same, until truncation. A time is in the session's zone unless you write one,
+-- such as 2013-06-01 09:00 UTC.
+
+SELECT weir.closed_cut_at('nyc/flights', (
+    SELECT clock FROM weir.transactions WHERE stream = 'nyc/flights' AND batch_id = '2013-03')) AS cut;
+
+-- # How many events came before noon, or between two times?
+--
+-- Those that can still be read: after the first time, and up to the second. One of them may be left out.
+
+SELECT weir.count_between('nyc/flights', until => t.clock) AS till_march,
+       weir.count_between('nyc/flights', since => t.clock) AS after_march
+FROM weir.transactions t WHERE t.stream = 'nyc/flights' AND t.batch_id = '2013-03';
+
+-- # Which cuts does Weir record?
+--
 -- The cuts that the platform records by itself (the retention set), and the newest of them at a
 -- time:
 

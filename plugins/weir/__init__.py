@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from weir.arrow.append import append as append
+    from weir.arrow.read import count as count
     from weir.arrow.read import read as read
 
 
 def __getattr__(name: str) -> Any:
-    """`weir.append` and `weir.read`, loaded when they are first used: jobs have no need of them."""
+    """`weir.append`, `weir.read` and `weir.count`, loaded when they are first used: jobs have no
+    need of them."""
     if name == "append":
         from weir.arrow.append import append
 
         return append
-    if name == "read":
-        from weir.arrow.read import read
+    if name in ("read", "count"):
+        from weir.arrow import read
 
-        return read
+        return getattr(read, name)
     raise AttributeError(f"module 'weir' has no attribute {name!r}")

@@ -124,3 +124,26 @@ def test_a_column_that_only_spark_can_read_is_named() -> None:
     fields = [{"name": "v", "type": "variant", "nullable": True, "metadata": {}}]
     with raises("column_type_unsupported v variant"):
         to_arrow(fields)
+
+
+def test_what_is_read_and_counted_between_two_times_is_the_same_later(
+    lane: Lane, settings: Settings
+) -> None:
+    times = [lane.value("SELECT clock_timestamp()")]
+    for batch in ("one", "two", "three"):
+        fill(lane, settings, batch)
+        times.append(lane.value("SELECT clock_timestamp()"))
+    hour = {"since": times[1].isoformat(), "until": times[2]}
+    read = weir.read(str(lane.name), **hour, settings=settings)
+    clocks = lane.value("SELECT array_agg(clock ORDER BY clock) FROM transaction")
+    assert set(read["_clock"].to_pylist()) == {clocks[1]}
+    assert read.num_rows == weir.count(str(lane.name), **hour, settings=settings) == 20
+    fill(lane, settings, "four")
+    lane.scale("0.0")
+    assert weir.read(str(lane.name), **hour, settings=settings).equals(read)
+    assert weir.count(str(lane.name), since=times[2], settings=settings) == 40
+    tail = lane.tail()
+    with raises("argument_invalid until"):
+        weir.read(str(lane.name), end=tail, until=times[2], settings=settings)
+    lane.truncate(", ".join(f"{name}={offset}" for name, offset in tail.items()))
+    assert weir.read(str(lane.name), **hour, settings=settings).num_rows == 0

@@ -8,6 +8,9 @@ import pytest
 from tests.controller.support import Lane, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
+from weir.reader_groups.groups import fork_reader_group
+from weir.reader_groups.reset import reset_reader_group
+from weir.retention.manual_truncation import truncate_before
 from weir.retention.release import release
 
 
@@ -21,6 +24,30 @@ def test_a_group_begins_at_a_cut_at_a_time_and_stops_at_another(lane: Lane) -> N
     assert sorted(between.reader().read_all()) == [("0.0", 2, 6), ("1.0", 1, 3)]
     lane.append({"0.0": 3, "1.0": 4})
     assert between.reader().read_all() == []
+
+
+def test_wherever_a_place_is_asked_for_it_may_be_a_time(lane: Lane) -> None:
+    lane.append({"0.0": 5})
+    noon: datetime = lane.value("SELECT clock_timestamp()")
+    lane.append({"0.0": 3, "1.0": 4})
+    later: datetime = lane.value("SELECT clock_timestamp()")
+    lane.append({"1.0": 4})
+    for at in (str(noon), noon.isoformat(), f"time {noon}"):
+        assert Group.made(lane, start=at).cut() == {"0.0": 5, "1.0": 0}
+    between = Group.made(lane, start=str(noon), end=str(later), release="manual")
+    assert sorted(between.reader().read_all()) == [("0.0", 5, 8), ("1.0", 0, 4)]
+    release(lane.database, between.name, str(noon), request_id=unique("r"))
+    reset_reader_group(
+        lane.database, between.name, str(noon), allow_repeat=True, request_id=unique("r")
+    )
+    assert between.cut() == {"0.0": 5, "1.0": 0}
+    forked = Group(lane.database, unique("forked"), (lane,))
+    fork_reader_group(
+        lane.database, between.name, forked.name, at=str(later), request_id=unique("f")
+    )
+    assert forked.cut() == {"0.0": 8, "1.0": 4}
+    truncate_before(lane.database, lane.name, str(noon), dry_run=False, request_id=unique("t"))
+    assert lane.head() == {"0.0": 5, "1.0": 0}
 
 
 def test_a_place_that_names_a_stream_which_is_not_asked_for_is_refused(lane: Lane) -> None:

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from weir.arrow.schema import to_arrow
-from weir.controller.queries import Cut
+from weir.controller.queries import Cut, count_between
 from weir.controller.read_plan import FileSlice, plan
+from weir.controller.times import Moment, close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.names import stream_name
@@ -24,29 +25,38 @@ def read(
     *,
     start: Cut | None = None,
     end: Cut | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
     columns: Sequence[str] | None = None,
     order: str = "segment",
     settings: Settings | None = None,
 ) -> pa.Table:
-    """Return the events of a stream between two stream cuts, with their `_segment`, `_offset` and
-    `_clock`.
+    """Return the events of a stream between two stream cuts or times, with their `_segment`,
+    `_offset` and `_clock`.
 
-    `start` None is the head, `end` None is the tail. With `order` "segment" rows are sorted by
-    segment and offset, so the events of each routing key are in order; with "stream" they are in
-    the order in which they were written.
+    `start` None is the head, `end` None is the tail. In their place, `since` and `until` take what
+    was committed after one time and up to another (in UTC, unless they have another offset), as far
+    as it can still be read; the same times give the same events again. With `order` "segment" rows
+    are sorted by segment and offset, so the events of each routing key are in order; with "stream"
+    they are in the order in which they were written.
 
-    Raises NotFound for a stream that does not exist, InvalidInput for a wrong cut, column or order,
-    Truncated if events after `start` were truncated.
+    Raises NotFound for a stream that does not exist, InvalidInput for a wrong cut, time, column or
+    order, Truncated if events after `start` were truncated.
     """
     if order not in ORDERS:
         raise InvalidInput(
             "argument_invalid", f"order is {order!r}; it must be one of {', '.join(ORDERS)}."
         )
+    span = parse_span(since, until)
+    span.check_alone(start, end)
     settings = settings or load()
     database = Database.of(settings)
     name = stream_name(stream)
     try:
-        slices, fields = database.snapshot(lambda c: plan(c, name, start, end))
+        close_span(database, [name], span)
+        slices, fields = database.snapshot(
+            lambda c: plan(c, name, span.since or start, span.until or end)
+        )
     finally:
         database.dispose()
     schema = to_arrow(fields)
@@ -67,6 +77,25 @@ def read(
     if order == "stream":
         whole = whole.sort_by([("_clock", "ascending"), (_SEQ, "ascending")])
     return whole.drop_columns([_SEQ])
+
+
+def count(
+    stream: str,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    settings: Settings | None = None,
+) -> int:
+    """Return how many events `read` returns for two times, without reading them.
+
+    Raises NotFound for a stream that does not exist, InvalidInput for a wrong time.
+    """
+    span = parse_span(since, until)
+    database = Database.of(settings or load())
+    try:
+        return count_between(database, stream_name(stream), *span)
+    finally:
+        database.dispose()
 
 
 def read_slice(

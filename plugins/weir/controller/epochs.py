@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedStream
-from weir.errors import InvalidInput
 from weir.model.segment import Segment
 
 
@@ -65,20 +64,9 @@ def close(connection: Connection, streams: Sequence[LockedStream], clock: int) -
 
     `clock` is in microseconds. Raises InvalidInput for a future time.
     """
-    early = connection.execute(
-        text("SELECT clock_time(:clock) WHERE :clock > now_clock()"), {"clock": clock}
-    ).scalar_one_or_none()
-    if early is not None:
-        raise InvalidInput(
-            "time_in_future",
-            f"{early:%Y-%m-%d %H:%M:%S.%f} UTC is in the future; give an earlier time.",
-        )
     connection.execute(
-        text(
-            """UPDATE stream SET last_clock = greatest(last_clock, :clock)
-            WHERE stream_id = ANY(:ids)"""
-        ),
-        {"clock": clock, "ids": [stream.stream_id for stream in streams]},
+        text("SELECT close_streams(CAST(:ids AS bigint[]), :clock)"),
+        {"ids": [stream.stream_id for stream in streams], "clock": clock},
     )
 
 

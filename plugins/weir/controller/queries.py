@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, text
 
-from weir.controller.epochs import close
-from weir.controller.locks import lock_stream, no_such_stream
+from weir.controller.locks import no_such_stream
 from weir.database.connection import Database
 from weir.model.names import StreamName
 
@@ -117,16 +116,23 @@ def closed_cut_at(database: Database, stream: StreamName, at: datetime) -> Cut:
 
     No commit in flight can come before it afterwards. Raises InvalidInput for a future time.
     """
+    return database.transaction(
+        lambda connection: dict(_value(connection, "closed_cut_at(:stream, :at)", stream, at=at))
+    )
 
-    def work(connection: Connection) -> Cut:
-        locked = lock_stream(connection, stream)
-        clock = connection.execute(
-            text("SELECT time_clock(CAST(:at AS timestamptz))"), {"at": at}
-        ).scalar_one()
-        close(connection, [locked], clock)
-        return stream_cut_at(connection, stream, at)
 
-    return database.transaction(work)
+def count_between(
+    database: Database, stream: StreamName, since: datetime | None, until: datetime | None
+) -> int:
+    """Close the later time, and return how many events that can still be read were committed after
+    `since` (None: all from the head) and up to `until` (None: all up to the tail).
+
+    Raises InvalidInput for a future time.
+    """
+    call = "count_between(:stream, CAST(:since AS timestamptz), CAST(:until AS timestamptz))"
+    return database.transaction(
+        lambda connection: int(_value(connection, call, stream, since=since, until=until))
+    )
 
 
 def recorded_cut(connection: Connection, stream: StreamName, at: datetime) -> Cut | None:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream, read_stream
-from weir.controller.queries import Cut, segments_between
+from weir.controller.queries import Cut, segments_between, stream_cut_at
 from weir.controller.streams import schema_by_id
 from weir.errors import Truncated
 from weir.model.names import StreamName
@@ -104,17 +105,22 @@ def plan_of_stream(
 def plan(
     connection: Connection,
     name: StreamName,
-    start: Cut | None,
-    end: Cut | None,
+    start: Cut | datetime | None,
+    end: Cut | datetime | None,
     on_gap: str = "fail",
 ) -> tuple[list[FileSlice], list[Field]]:
-    """Return the slices to read from one cut to another, by segment and offset, and the schema.
+    """Return the slices to read from one place to another, by segment and offset, and the schema.
 
-    `start`: None for the head; `end`: None for the tail. Call it in a snapshot, or it may miss what
-    is truncated between two of its statements. Raises Truncated if events after `start` were
-    truncated, unless `on_gap` is "skip".
+    `start`: None for the head; `end`: None for the tail; a time stands for the cut that was the
+    tail then, or the head if that is later (close it first: `weir.controller.times`). Call it in a
+    snapshot, or it may miss what is truncated between two of its statements. Raises Truncated if
+    events after the cut `start` were truncated, unless `on_gap` is "skip".
     """
     stream = read_stream(connection, name)
+    start, end = (
+        stream_cut_at(connection, name, place) if isinstance(place, datetime) else place
+        for place in (start, end)
+    )
     asked = 0
     if start is not None:
         asked = _asked(connection, stream, start, end, on_gap)

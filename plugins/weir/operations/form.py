@@ -21,8 +21,8 @@ from weir.model.names import (
 A = TypeVar("A")
 SEGMENT_PATTERN = r"^\d+\.\d+$"
 PLACE = (
-    "head, tail, time 2013-06-01T00:00:00Z, or a cut such as 0.0=12, 1.0=7 (for several streams "
-    '{"nyc/flights": {"0.0": 12}})'
+    "head, tail, a time such as 2013-06-01 09:00 (UTC), or a cut such as 0.0=12, 1.0=7 (for "
+    'several streams {"nyc/flights": {"0.0": 12}})'
 )
 FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 OUTPUT_PATTERN = r"^(stream|parquet|table):\S+( +[a-z_]+=\S+)*$"

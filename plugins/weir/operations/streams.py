@@ -378,8 +378,8 @@ class TruncateStream:
     cut: str = argument(
         "Delete before",
         "Delete all events before this position, for all readers. tail: all events; "
-        "time 2026-01-01T00:00:00Z: what was appended before; position, or checkpoint NAME: what "
-        "the reader group below has read by then; or an offset for each segment, 0.0=12, 1.0=7.",
+        "2026-01-01 09:00: what was appended up to that time (UTC); position, or checkpoint NAME: "
+        "what the reader group below has read by then; or a cut such as 0.0=12, 1.0=7.",
         minLength=1,
         maxLength=LONGEST_CUT,
     )

@@ -1,14 +1,14 @@
 """Places in streams as people write them: where a group begins, ends or goes back to.
 
-A place is `head`, `tail`, `time 2013-06-01T00:00:00Z`, `checkpoint NAME` (of a group), or a stream
-cut: for one stream `0.0=12, 5.1=future`, for several `{"nyc/flights": {"0.0": 12}, ...}`. The
-streams are locked meanwhile, so that a place does not move. A time is closed first: no later commit
-gets a clock before it.
+A place is `head`, `tail`, a time (`2013-06-01T00:00:00Z`, with the word `time` before it or
+without), `checkpoint NAME` (of a group), or a stream cut: for one stream `0.0=12, 5.1=future`, for
+several `{"nyc/flights": {"0.0": 12}, ...}`. The streams are locked meanwhile, so that a place does
+not move. A time is closed first: no later commit gets a clock before it.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -17,11 +17,13 @@ from weir.controller.cuts import check_cut, load_cuts
 from weir.controller.epochs import close
 from weir.controller.locks import LockedStream
 from weir.controller.queries import stream_cut_at
+from weir.controller.times import parse_time
 from weir.controller.truncation import parse_cut
 from weir.errors import InvalidInput, NotFound, Truncated
 from weir.model.stream_cut import StreamCut, first_behind
 
 Cuts = dict[int, StreamCut]  # by stream id
+_BEGINS_AS_A_TIME = re.compile(r"\d{4}-\d{2}")  # no cut does
 
 
 def find_place(
@@ -44,6 +46,8 @@ def find_place(
                 "a checkpoint is a position of a reader group; name the group that has it.",
             )
         return _at_checkpoint(connection, streams, rest.strip(), group_id)
+    if _BEGINS_AS_A_TIME.match(place.strip()):
+        return _at(connection, streams, place)
     return _written(connection, streams, place)
 
 
@@ -112,15 +116,7 @@ def _ends(connection: Connection, streams: Sequence[LockedStream], which: str) -
 
 
 def _at(connection: Connection, streams: Sequence[LockedStream], written: str) -> Cuts:
-    try:
-        at = datetime.fromisoformat(written.strip())
-    except ValueError:
-        raise InvalidInput(
-            "time_invalid",
-            f"{written.strip()!r} is not a time; write, for example, 2013-06-01T00:00:00Z (UTC, "
-            "unless you give another offset).",
-        ) from None
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    at = parse_time(written)
     clock = connection.execute(
         text("SELECT time_clock(CAST(:at AS timestamptz))"), {"at": at}
     ).scalar_one()

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ from weir.controller.locks import read_stream
 from weir.controller.queries import Cut
 from weir.controller.read_plan import FileSlice, plan, readable
 from weir.controller.streams import schema_by_id
+from weir.controller.times import Span, close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError
 from weir.model.group_configuration import ON_GAP
@@ -85,7 +87,8 @@ class WeirSource(DataSource):
     """The data source for `load("scope/stream")`.
 
     Options: `start` and `end` are stream cuts in JSON, by default head and tail; for a streaming
-    query, `start` may be `tail`. `onGap` is `fail` (default), or `skip` to continue after events
+    query, `start` may be `tail`. In their place, `since` and `until` are times; a streaming query
+    ends at `until`. `onGap` is `fail` (default), or `skip` to continue after events
     that were truncated before they were read. `maxEvents` limits a micro-batch. `config` is the
     path of a weir.toml, if WEIR_CONFIG does not name it for Spark's workers.
     """
@@ -107,6 +110,8 @@ class WeirSource(DataSource):
                 "argument_invalid",
                 f"maxEvents is {self.most!r}; it must be a whole number, 1 or more.",
             )
+        self.span = parse_span(options.get("since"), options.get("until"))
+        self.span.check_alone(options.get("start"), options.get("end"))
         config = options.get("config")
         self.settings = load({**os.environ, "WEIR_CONFIG": config} if config else None)
 
@@ -145,8 +150,9 @@ class _Reader(DataSourceReader):
     @_says_why
     def partitions(self) -> Sequence[InputPartition]:
         options = self._source.options
-        start = _cut(options.get("start", "head"), "head")
-        end = _cut(options.get("end", "tail"), "tail")
+        span = _closed(self._source)
+        start = span.since or _cut(options.get("start", "head"), "head")
+        end = span.until or _cut(options.get("end", "tail"), "tail")
         return _parts(self._source, start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -162,8 +168,20 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @_says_why
     def prepareForTriggerAvailableNow(self) -> None:
-        """Let the query end at the present tail."""
-        self._last = self._ends("tail")
+        """Let the query end at the present tail, or before."""
+        self._last = self._end() or self._ends("tail")
+
+    def _end(self) -> Cut | None:
+        """Return the cut at the time `until` (once it is known, the same); None if there is no such
+        time."""
+        if self._last is None and self._source.span.until is not None:
+            self._last = self._at(self._source.span.until)
+        return self._last
+
+    def _at(self, time: datetime) -> Cut:
+        source = self._source
+        _closed(source)
+        return dict(_ask(source.settings, lambda c: queries.stream_cut_at(c, source.stream, time)))
 
     def _ends(self, which: str) -> Cut:
         info = _ask(self._source.settings, lambda c: queries.stream_info(c, self._source.stream))
@@ -171,6 +189,8 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @_says_why
     def initialOffset(self) -> dict[str, Any]:
+        if self._source.span.since is not None:
+            return self._at(self._source.span.since)
         start = self._source.options.get("start", "head")
         if start in ("head", "tail"):
             return self._ends(start)
@@ -181,8 +201,9 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @_says_why
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        last = self._end()
         if not isinstance(limit, ReadMaxRows):
-            return self._last or self._ends("tail")
+            return last or self._ends("tail")
         stream = self._source.stream
 
         def next_(connection: Connection) -> Cut:
@@ -196,8 +217,8 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for _ in range(_STEPS):  # each step goes to the next end of a segment
                 given = {"s": stream_id, "cut": json.dumps(cut), "n": limit.max_rows - events}
                 further: Cut = connection.execute(_NEXT, given).scalar_one()
-                if self._last is not None:
-                    further = meet(load_cuts(connection, stream_id, further, self._last)).to_json()
+                if last is not None:
+                    further = meet(load_cuts(connection, stream_id, further, last)).to_json()
                 given["further"] = json.dumps(further)
                 events += connection.execute(_BETWEEN, given).scalar_one()
                 if further == cut or events >= limit.max_rows:
@@ -218,7 +239,19 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing, because the position is in the query's own checkpoint."""
 
 
-def _parts(source: WeirSource, start: Cut | None, end: Cut | None) -> list[InputPartition]:
+def _closed(source: WeirSource) -> Span:
+    """Close the later time of the source's span, and return the span."""
+    database = Database.of(source.settings)
+    try:
+        close_span(database, [source.stream], source.span)
+    finally:
+        database.dispose()
+    return source.span
+
+
+def _parts(
+    source: WeirSource, start: Cut | datetime | None, end: Cut | datetime | None
+) -> list[InputPartition]:
     """Return a task for each key range, so that the events of each routing key are in order."""
     slices, _ = _ask(source.settings, lambda c: plan(c, source.stream, start, end, source.on_gap))
     return [
