@@ -97,10 +97,20 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$(wanted)" ]; then
     say ".venv is ready"
 fi
 
-# `import weir` without PYTHONPATH; relative, so that the folder of all this may be moved.
+# `import weir` and `weir` without PYTHONPATH; relative, so that the folder of all this may be moved.
 for packages in .venv/lib/python3*/site-packages; do
     [ -f "$packages/weir.pth" ] || echo ../../../../plugins >"$packages/weir.pth"
 done
+if [ ! -x .venv/bin/weir ]; then
+    cat >.venv/bin/weir.new <<'END'
+#!/bin/sh
+# The command `weir` of the source tree that this folder lies in.
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+exec "$here/python" -m weir.terminal "$@"
+END
+    chmod +x .venv/bin/weir.new
+    mv .venv/bin/weir.new .venv/bin/weir
+fi
 
 if ! good_java && ! link_java; then
     { on_debian_as_root && apt_install openjdk-17-jre-headless default-jre-headless && good_java; } ||

@@ -42,6 +42,7 @@ ROOMS = {
     "jobs": "",
     "airflow": "",
     "local": "",
+    "terminal": "",
 }
 ORDER = list(ROOMS)
 READ = re.compile(r"\b(?:FROM|JOIN|USING) (\w+)")
@@ -56,7 +57,7 @@ READ_FROM_ABOVE = {
 }
 # Who may import a package of others. The JVM's file systems are pyarrow's for all above them.
 ONLY = {
-    "pyspark": {"spark", "jobs"},
+    "pyspark": {"spark", "jobs", "terminal"},
     "py4j": {"spark", "jobs"},
     "airflow": {"airflow"},
 }
@@ -71,6 +72,7 @@ ALLOWED = {
 APART = {
     "airflow": {"weir.spark", "weir.jobs"},
     "local": {"weir.spark", "weir.jobs", "weir.airflow"},
+    "terminal": {"weir.airflow"},
 }
 # The one door to the database, and the owner's door, through which migrations come: it has another
 # login and another way of failing, and must work when the tables of the first one don't exist yet.

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from weir.arrow.append import append as append
     from weir.arrow.read import count as count
     from weir.arrow.read import read as read
+    from weir.arrow.tail import tail as tail
 
 
 def __getattr__(name: str) -> Any:
-    """`weir.append`, `weir.read` and `weir.count`, loaded when they are first used: jobs have no
-    need of them."""
+    """`weir.append`, `read`, `count` and `tail`, loaded when first used: jobs do not need them."""
     if name == "append":
         from weir.arrow.append import append
 
@@ -23,4 +23,8 @@ def __getattr__(name: str) -> Any:
         from weir.arrow import read
 
         return getattr(read, name)
+    if name == "tail":
+        from weir.arrow.tail import tail
+
+        return tail
     raise AttributeError(f"module 'weir' has no attribute {name!r}")

@@ -60,6 +60,17 @@ def read(
     finally:
         database.dispose()
     schema = to_arrow(fields)
+    wanted = check_columns(stream, schema, columns)
+    whole = concatenated([read_rows(settings.warehouse, s, schema, wanted) for s in slices],
+                         schema, wanted)  # fmt: skip
+    if order == "stream":
+        whole = whole.sort_by([("_clock", "ascending"), (_SEQ, "ascending")])
+    return whole.drop_columns([_SEQ])
+
+
+def check_columns(stream: str, schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
+    """Return the columns to read: all of the stream's for None. Raises InvalidInput for one that
+    the stream does not have."""
     wanted = list(schema.names) if columns is None else list(columns)
     for column in wanted:
         if column not in schema.names:
@@ -68,15 +79,16 @@ def read(
                 f"stream {stream} has no column {column!r}; choose among its columns: "
                 f"{', '.join(schema.names)}.",
             )
-    parts = [_read(settings.warehouse, s, schema, wanted) for s in slices]
+    return wanted
+
+
+def concatenated(parts: Sequence[pa.Table], schema: pa.Schema, wanted: Sequence[str]) -> pa.Table:
+    """Return the rows of several parts, with the columns of `read_rows` even if there is none."""
     empty = pa.schema(
         [*(schema.field(n) for n in wanted),
          *(pa.field(n, pa.int64()) for n in ("_segment", "_offset", "_clock", _SEQ))]
     ).empty_table()  # fmt: skip
-    whole = pa.concat_tables([empty, *parts])
-    if order == "stream":
-        whole = whole.sort_by([("_clock", "ascending"), (_SEQ, "ascending")])
-    return whole.drop_columns([_SEQ])
+    return pa.concat_tables([empty, *parts])
 
 
 def count(
@@ -102,21 +114,25 @@ def read_slice(
     warehouse: str, part: FileSlice, fields: list[Field], wanted: Sequence[str]
 ) -> pa.Table:
     """Return the wanted rows of one file, with `_segment`, `_offset` and `_clock`."""
-    return _read(warehouse, part, to_arrow(fields), wanted).drop_columns([_SEQ])
+    return read_rows(warehouse, part, to_arrow(fields), wanted).drop_columns([_SEQ])
 
 
-def _read(warehouse: str, part: FileSlice, schema: pa.Schema, wanted: Sequence[str]) -> pa.Table:
-    """Return the wanted rows of one file with their ranks. Columns that the file does not have are
-    null."""
+def read_rows(
+    warehouse: str, part: FileSlice, schema: pa.Schema, wanted: Sequence[str]
+) -> pa.Table:
+    """Return the wanted rows of one file with their ranks (`_weir_seq`). Columns that the file does
+    not have are null. Only the row groups that hold the rows are read."""
     system, base = filesystem(warehouse)
     with system.open_input_file(f"{base}/{part.path}") as source:
         # What Spark wrote when it still wrote INT96: nanoseconds would overflow.
         file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         there = set(file.schema_arrow.names)
-        table = file.read(columns=[*(n for n in wanted if n in there), _SEQ])
-    table = table.slice(part.first_row, part.end_row - part.first_row)
+        groups, before = _row_groups(file.metadata, part.first_row, part.end_row)
+        columns = [*(n for n in wanted if n in there), _SEQ]
+        table = file.read_row_groups(groups, columns=columns)
+    table = table.slice(part.first_row - before, part.end_row - part.first_row)
     count = table.num_rows
-    columns = [
+    values = [
         table[n].cast(schema.field(n).type) if n in there else pa.nulls(count, schema.field(n).type)
         for n in wanted
     ]
@@ -129,4 +145,18 @@ def _read(warehouse: str, part: FileSlice, schema: pa.Schema, wanted: Sequence[s
     ]
     names = ["_segment", "_offset", "_clock", _SEQ]
     fields = [schema.field(n) for n in wanted] + [pa.field(n, pa.int64()) for n in names]
-    return pa.table([*columns, *places], schema=pa.schema(fields))
+    return pa.table([*values, *places], schema=pa.schema(fields))
+
+
+def _row_groups(metadata: pq.FileMetaData, first: int, end: int) -> tuple[list[int], int]:
+    """Return the row groups with the rows from `first` to `end`, and how many rows are before
+    them."""
+    groups, before, row = [], 0, 0
+    for i in range(metadata.num_row_groups):
+        past = row + metadata.row_group(i).num_rows
+        if past <= first:
+            before = past
+        elif row < end:
+            groups.append(i)
+        row = past
+    return groups, before

@@ -87,6 +87,47 @@ def slices_of_bounds(
     return [FileSlice(*row) for row in rows]
 
 
+def newest_slices(connection: Connection, stream_id: int, events: int) -> list[FileSlice]:
+    """Return slices of the newest commits with so many events, the last ones written first.
+
+    Looks at the newest commits only, at more of them while those hold truncated events.
+    """
+    found: list[FileSlice] = []
+    before, commits = None, events
+    while True:
+        rows = connection.execute(
+            _NEWEST, {"s": stream_id, "before": before, "commits": commits}
+        ).all()
+        found += [FileSlice(*row[:-1]) for row in rows if row.path is not None]
+        if not rows or sum(one.end_row - one.first_row for one in found) >= events:
+            return found
+        before, commits = rows[0].oldest, commits * 8
+
+
+# A row without a file says that commits were looked at.
+_NEWEST = text(
+    f"""WITH seen AS (
+        SELECT min(n.clock) AS oldest FROM (
+            SELECT DISTINCT clock FROM time_index WHERE stream_id = :s
+              AND clock < coalesce(CAST(:before AS bigint), 9223372036854775807)
+            ORDER BY clock DESC LIMIT :commits) n
+    )
+    SELECT n.*, seen.oldest FROM seen LEFT JOIN LATERAL (
+        SELECT {_COLUMNS}, greatest(coalesce(h.event_offset, 0) - f.start_offset, 0), f.events
+        FROM time_index i
+        JOIN data_file f ON f.stream_id = i.stream_id AND f.segment_id = i.segment_id
+            AND f.start_offset >= i.start_offset AND f.start_offset < i.start_offset + i.events
+        {_JOINS}
+        LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
+            ON h.segment_id = f.segment_id
+        WHERE i.stream_id = :s AND i.clock >= seen.oldest
+          AND i.clock < coalesce(CAST(:before AS bigint), 9223372036854775807)
+    ) n ON true
+    WHERE seen.oldest IS NOT NULL
+    ORDER BY n.clock DESC, n.last_seq DESC"""  # noqa: S608 - constants
+)
+
+
 def plan_of_bounds(
     connection: Connection, stream_id: int, bounds: Sequence[tuple[int, int, int]]
 ) -> tuple[list[FileSlice], list[dict[str, Any]]]:

@@ -79,6 +79,14 @@ def upgrade(dsn: str, folder: Path | None = None) -> None:
         ) from None
 
 
+def newest_layout(folder: Path | None = None) -> str:
+    """Return the layout to which this version of Weir migrates a database."""
+    config = Config()
+    config.set_main_option("script_location", str((folder or sql_folder()) / "migrations"))
+    config.set_main_option("path_separator", "os")
+    return str(ScriptDirectory.from_config(config).get_current_head())
+
+
 def _apply(connection: Connection, folder: Path) -> None:
     connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS weir_internal")
     # The files may name functions that a later file defines.

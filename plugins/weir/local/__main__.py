@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from weir import settings
@@ -21,17 +22,23 @@ from weir.local.installation import Installation
 from weir.local.logins import SERVICES
 
 
-def up(installation: Installation) -> int:
+def up(installation: Installation, with_airflow: bool = True) -> int:
     """Start what does not run yet, and print the URLs."""
-    installation.start()
+    if with_airflow:
+        installation.start()
+    else:
+        installation.start_postgres()
+        installation.make_data_folders()
     postgres, airflow = installation.postgres, installation.airflow
     known = settings.load(dict(os.environ) | installation.environment())
-    login = f"admin; `{_make('login')}` prints its password"
-    if sys.stdout.isatty():  # not into the log of a CI
-        login = "admin / " + _passwords(installation)["admin"]
+    at = "not started"
+    if with_airflow:
+        at = f"{airflow.url}   login admin; `{_make('login')}` prints its password"
+        if sys.stdout.isatty():  # not into the log of a CI
+            at = f"{airflow.url}   login admin / {_passwords(installation)['admin']}"
     print(
         f"Weir is up.\n"
-        f"  Airflow    {airflow.url}   login {login}\n"
+        f"  Airflow    {at}\n"
         f"  Postgres   host=127.0.0.1 port={postgres.port} dbname=weir user=weir_view"
         f"   (passwords: {installation.state / 'pgpass'})\n"
         f"  State      {installation.state}\n"
@@ -152,7 +159,7 @@ def clean(installation: Installation, yes: bool) -> int:
     return 0
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m weir.local", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -161,11 +168,14 @@ def main() -> int:
     commands.choices["up"].add_argument(
         "--dags", type=Path, default=REPOSITORY / "dags", help="the folder of the DAGs"
     )
+    commands.choices["up"].add_argument(
+        "--no-airflow", action="store_true", help="start Postgres only, which `weir` needs"
+    )
     # Unknown options are passed on to psql, so abbreviations of our own are not accepted.
     commands.add_parser("psql", help=psql.__doc__, add_help=False, allow_abbrev=False)
     commands.choices["psql"].add_argument("--role", choices=ROLES, default="reader")
     commands.add_parser("clean", help=clean.__doc__).add_argument("--yes", action="store_true")
-    given, others = parser.parse_known_args()
+    given, others = parser.parse_known_args(argv)
     if others and given.command != "psql":
         parser.error(f"unknown: {' '.join(others)}")
 
@@ -177,7 +187,7 @@ def main() -> int:
     try:
         state = settings.load().state
         if given.command == "up":
-            return up(Installation(state, dags=given.dags))
+            return up(Installation(state, dags=given.dags), not given.no_airflow)
         installation = Installation(state)
         if given.command == "psql":
             return psql(installation, given.role, others)

@@ -41,7 +41,7 @@ class Installation:
 
     def start_airflow(self) -> None:
         """Start Airflow and wait until it is healthy. Call `start_postgres` before."""
-        self._make_data_folders()
+        self.make_data_folders()
         self.airflow.start()
 
     def stop(self) -> None:
@@ -67,7 +67,7 @@ class Installation:
         addition."""
         return weir_environment(self.postgres.state)
 
-    def _make_data_folders(self) -> None:
+    def make_data_folders(self) -> None:
         """Make the folders of the settings that are inside the state folder. Others belong to
         somebody else."""
         known = settings.load(dict(os.environ) | self.environment())

@@ -69,6 +69,7 @@ class Job:
     run: RunId
     settings: Settings
     database: Database
+    recorded: bool = False  # whether job_run has a row of it, so that its failure can be recorded
     _spark: "SparkSession | None" = field(default=None)
     _said: float = field(default=0.0)
 
@@ -192,32 +193,48 @@ def main(
     job: Job | None = None
     try:
         settings = load()
-        starting = Job(name, _run_id(given.run, name), settings, Database.of(settings))
+        job = Job(name, _run_id(given.run, name), settings, Database.of(settings))
         if given.arguments:
             arguments = _object(given.arguments, "the arguments")
         else:
-            arguments = handed_over(starting.database, starting.run, name)
-            if starting.run.dag_id != BY_HAND:
-                job = starting  # its row exists, so its failure can be recorded
-        parsed = parse(JOBS[name], arguments)
-        starting.database.transaction(lambda c: starting._start(c, arguments))
-        job = starting
-        report = work(job, parsed)
-        job.database.transaction(
-            lambda c: starting._update(c, "succeeded", report=json.dumps(report))
-        )
+            arguments = handed_over(job.database, job.run, name)
+            job.recorded = job.run.dag_id != BY_HAND
+        report = perform(job, work, arguments)
         print(f"weir: {name}: {json.dumps(report, default=str)[:4000]}", flush=True)
         return 0
     except Exception as error:
-        known = isinstance(error, WeirError)
-        sentence = str(error) if known else _sentence(error)
-        retryable = bool(getattr(error, "retryable", not is_mistake(error)))
-        done = getattr(error, "report", None)
-        if not known or isinstance(error, BatchFailed):
+        if not isinstance(error, WeirError) or isinstance(error, BatchFailed):
             traceback.print_exc(file=sys.stdout)
+        sentence, retryable = failure_of(error)
         print(f"weir: {name} failed: {sentence}", flush=True)
-        _record_failure(job, sentence, retryable, done)
+        if job is not None:
+            record_failure(job, error)
         return 1 if retryable else 2
+
+
+def perform(
+    job: Job, work: Callable[[Job, Any], dict[str, Any]], arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """Check the arguments of a job, record that it runs, do its work, and record its report, which
+    is returned. Raises what the check and the work raise; the caller then calls `record_failure`.
+    """
+    parsed = parse(JOBS[job.name], arguments)
+    job.database.transaction(lambda c: job._start(c, arguments))
+    job.recorded = True
+    report = work(job, parsed)
+    job.database.transaction(lambda c: job._update(c, "succeeded", report=json.dumps(report)))
+    return report
+
+
+def by_hand(job: str) -> RunId:
+    """Return a new run id for a job that a person starts."""
+    return RunId(BY_HAND, f"{time.time():.6f}", job)
+
+
+def failure_of(error: Exception) -> tuple[str, bool]:
+    """Return the sentence of a job's failure, and whether another try may succeed."""
+    sentence = str(error) if isinstance(error, WeirError) else _sentence(error)
+    return sentence, bool(getattr(error, "retryable", not is_mistake(error)))
 
 
 def _object(written: str, what: str) -> dict[str, Any]:
@@ -239,9 +256,8 @@ def _object(written: str, what: str) -> dict[str, Any]:
 
 
 def _run_id(written: str, name: str) -> RunId:
-    by_hand = {"dag_id": BY_HAND, "run_id": f"{time.time():.6f}", "task_id": name}
     try:
-        run = RunId(**{**by_hand, **_object(written, "the names of the run")})
+        run = RunId(**{**by_hand(name).__dict__, **_object(written, "the names of the run")})
     except TypeError:
         known = ", ".join(one.name for one in fields(RunId))
         raise InvalidInput(
@@ -295,11 +311,12 @@ def handed_over(database: Database, run: RunId, job: str) -> dict[str, Any]:
     return dict(row.arguments)
 
 
-def _record_failure(
-    job: Job | None, sentence: str, retryable: bool, report: dict[str, Any] | None
-) -> None:
-    if job is None:
+def record_failure(job: Job, error: Exception) -> None:
+    """Record with which sentence a job failed, if it is known that it ran."""
+    if not job.recorded:
         return
+    sentence, retryable = failure_of(error)
+    done = getattr(error, "report", None)
     try:
         job.database.transaction(
             lambda c: job._update(
@@ -307,11 +324,11 @@ def _record_failure(
                 "failed",
                 error=sentence,
                 retryable=retryable,
-                report=json.dumps(report) if report else None,
+                report=json.dumps(done) if done else None,
             )
         )
-    except Exception as error:
-        print(f"weir: the failure could not be recorded: {error}", flush=True)
+    except Exception as lost:
+        print(f"weir: the failure could not be recorded: {lost}", flush=True)
 
 
 def forget_runs(database: Database, older_than: float) -> int:

@@ -1,0 +1,78 @@
+"""Return the newest events of a stream without a JVM, and without looking at the others."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlalchemy import Connection
+
+from weir.arrow.read import check_columns, concatenated, read_rows
+from weir.arrow.schema import to_arrow
+from weir.controller.locks import read_stream
+from weir.controller.read_plan import FileSlice, newest_slices
+from weir.controller.streams import schema_by_id
+from weir.database.connection import Database
+from weir.errors import InvalidInput
+from weir.model.names import StreamName, stream_name
+from weir.model.schema import Field
+from weir.settings import Settings, load
+
+_SEQ = "_weir_seq"
+Key = tuple[int, int]  # clock and rank: the write order
+
+
+def tail(
+    stream: str,
+    count: int = 10,
+    *,
+    columns: Sequence[str] | None = None,
+    settings: Settings | None = None,
+) -> pa.Table:
+    """Return the last `count` events of a stream in write order, with `_segment`, `_offset` and
+    `_clock`.
+
+    Reads the ends of the newest files, however many there are. Raises NotFound for a stream that
+    does not exist, InvalidInput for a wrong count or column.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InvalidInput(
+            "argument_invalid", f"the number of events is {count!r}; it must be at least 1."
+        )
+    settings = settings or load()
+    database = Database.of(settings)
+    try:
+        return tail_of(database, settings.warehouse, stream_name(stream), count, columns)
+    finally:
+        database.dispose()
+
+
+def tail_of(
+    database: Database,
+    warehouse: str,
+    name: StreamName,
+    count: int,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """Return the last events like `tail`, of an open database."""
+    slices, fields = database.snapshot(lambda c: _plan(c, name, count))
+    schema = to_arrow(fields)
+    wanted = check_columns(str(name), schema, columns)
+    found: list[pa.Table] = []
+    keys: list[Key] = []
+    for part in slices:
+        keys.sort(reverse=True)
+        if len(keys) >= count and keys[count - 1] > (part.clock, part.last_seq):
+            break  # this file, and all after it in this order, end before the events found
+        last = part._replace(first_row=max(part.first_row, part.end_row - count))
+        rows = read_rows(warehouse, last, schema, wanted)
+        found.append(rows)
+        keys += [(part.clock, seq) for seq in rows[_SEQ].to_pylist()]
+    order = [("_clock", "ascending"), (_SEQ, "ascending")]
+    whole = concatenated(found, schema, wanted).sort_by(order)
+    return whole.slice(max(0, whole.num_rows - count)).drop_columns([_SEQ])
+
+
+def _plan(
+    connection: Connection, name: StreamName, count: int
+) -> tuple[list[FileSlice], list[Field]]:
+    stream_id = read_stream(connection, name).stream_id
+    return newest_slices(connection, stream_id, count), schema_by_id(connection, stream_id)

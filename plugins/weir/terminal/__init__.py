@@ -1,0 +1,1 @@
+"""The command `weir`: look at streams, and run jobs, from a terminal."""

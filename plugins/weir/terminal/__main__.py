@@ -1,0 +1,152 @@
+"""`weir COMMAND`: look at the streams of an installation, and run its jobs, from a terminal.
+
+The installation is that of `weir.toml` in this folder or one above it, or of WEIR_CONFIG.
+"""
+
+import argparse
+import logging
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+
+from weir.errors import WeirError
+from weir.operations import JOBS, CreateStream, Ingest, Process, is_required
+from weir.operations.runner import failure_of
+from weir.terminal import look, work
+from weir.terminal.doctor import doctor
+from weir.terminal.look import Terminal
+from weir.terminal.options import Parser, add_arguments
+from weir.terminal.place import find_settings, open_database
+from weir.terminal.printing import complain, print_json
+
+Command = Callable[..., int]
+# Commands of the installation itself: `python -m weir.local` has them.
+LOCAL = {
+    "up": "start Postgres and Airflow on this machine (--no-airflow: Postgres only)",
+    "down": "stop them; the data stays",
+    "status": "say what runs",
+    "login": "print where to log in, with the passwords",
+    "psql": "read the views by SQL",
+}
+# The jobs that have a command under a shorter name.
+SHORT = {"create_stream", "ingest", "process"}
+_KEY = ("--key", "--routing-key")
+
+
+def parser() -> Parser:
+    """Return the parser of the whole command line."""
+    made = Parser(
+        prog="weir",
+        description="Look at streams, and run jobs, from a terminal.",
+        epilog="Every command takes --json, for programs. The exit status is 0; 1 if another try "
+        "may succeed; 2 if it would fail in the same way.",
+    )
+    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, said in LOCAL.items():
+        commands.add_parser(name, help=said, add_help=False)
+
+    def add(name: str, run: Command, said: str | None = None, **defaults: object) -> Parser:
+        described = " ".join((said or run.__doc__ or "").split())
+        short = described.split(". ")[0].rstrip(".")
+        one: Parser = commands.add_parser(
+            name, help=short[:1].lower() + short[1:], description=described
+        )
+        one.add_argument("--json", action="store_true", help="print JSON, for programs")
+        one.set_defaults(run=run, **defaults)
+        return one
+
+    add("streams", look.streams).add_argument("stream", nargs="?", help="only this one")
+    add("lag", look.lag).add_argument("reader_group", nargs="?", help="only this one")
+    one = add("tail", look.tail)
+    one.add_argument("stream")
+    one.add_argument("-n", dest="number", default="10", help="how many events (10)")
+    one.add_argument("--columns", help="these columns, separated by commas")
+    one = add("read", look.read)
+    one.add_argument("stream")
+    one.add_argument("--where", help='a condition in Spark SQL, such as "amount > 10"')
+    one.add_argument("--columns", help="these columns, separated by commas")
+    one.add_argument("--limit", help="how many events; 0: all (100; with --json all)")
+    one = add("why", look.why)
+    one.add_argument("stream")
+    one.add_argument("path", nargs="?", help="a file or folder of the stream")
+    add("doctor", doctor)
+
+    one = add("create", work.job, CreateStream.__doc__, job="create_stream")
+    add_arguments(one, CreateStream, positional=["stream"], names={"routing_key": _KEY})
+    one = add("ingest", work.ingest)
+    add_arguments(one, Ingest, positional=["files"])
+    one.add_argument(
+        *_KEY, dest="routing_key", default=argparse.SUPPRESS,
+        help="the routing key of the stream, if it is to be created",
+    )  # fmt: skip
+    one.add_argument(
+        "--segments", default=argparse.SUPPRESS, help="its number of segments, if it is created"
+    )
+    one = add("process", work.process)
+    add_arguments(
+        one, Process, positional=["reader_group", "function"], names={"outputs": ["--output"]}
+    )
+    one.add_argument(
+        "--stream", dest="create_from", action="append", metavar="STREAM",
+        help="create the reader group on this stream, if there is none",
+    )  # fmt: skip
+    for job, form in JOBS.items():
+        if job not in SHORT:
+            one = add(job.replace("_", "-"), work.job, form.__doc__, job=job)
+            needed = [one.name for one in fields(form) if is_required(one)]
+            subject = [name for name in needed if name in ("stream", "reader_group")][:1]
+            add_arguments(one, form, positional=subject)
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    logging.basicConfig(level=logging.WARNING, format="weir: %(message)s", stream=sys.stderr)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if words[:1] and words[0] in LOCAL:
+            return _local(words)
+        given = parser().parse_args(words)
+        return _run(given)
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return 130
+    except BrokenPipeError:  # `weir read ... | head`
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        sentence, retryable = failure_of(error)
+        if isinstance(error, WeirError) and "--json" in words:
+            print_json({"error": {"code": error.code, "sentence": error.sentence}})
+        elif "--json" in words:
+            print_json({"error": {"code": None, "sentence": sentence}})
+        else:
+            complain(sentence)
+        return 1 if retryable else 2
+
+
+def _run(given: argparse.Namespace) -> int:
+    run: Command = given.run
+    settings = find_settings()
+    if given.command == "doctor":  # which also looks whether there is a database
+        return run(settings, given)
+    database = open_database(settings)
+    try:
+        return run(Terminal(settings, database, given.json), given)
+    finally:
+        database.dispose()
+
+
+def _local(words: Sequence[str]) -> int:
+    """Run a command of the installation itself."""
+    find_settings()
+    from weir.local.__main__ import main as local
+
+    return local(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,251 @@
+"""`weir doctor`: check what an installation needs, and say what to do about what is missing."""
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+
+from weir.database.connection import Database
+from weir.database.migrate import newest_layout
+from weir.errors import WeirError
+from weir.settings import Settings
+from weir.terminal.place import open_database
+from weir.terminal.printing import print_json
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.ownership import check_owner, read_installation, read_marker
+
+LEAST_JAVA = 17
+# The periodic jobs, and seconds after which one that has not run is probably paused.
+PERIODIC = {
+    "stream_cuts": 3600, "checkpoints": 3600, "scale": 3600, "retention": 4 * 3600,
+    "upkeep": 12 * 3600,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was checked, and what came of it. `ok` None: not good, but nothing fails for it."""
+
+    what: str
+    ok: bool | None
+    found: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        said = {True: "ok", False: "WRONG", None: "note"}[self.ok]
+        line = f"{said:6} {self.what:11} {self.found}"
+        return line + (f"\n{'':18} -> {self.remedy}" if self.remedy else "")
+
+
+def doctor(settings: Settings, given: argparse.Namespace) -> int:
+    """Check database, rights, warehouse, folders, Java, Spark and Airflow, and say what to do.
+    The exit status is 1 if something is wrong."""
+    checks = list(_checks(settings))
+    if given.json:
+        print_json([one.__dict__ for one in checks])
+    else:
+        for one in checks:
+            print(one)
+    return 1 if any(one.ok is False for one in checks) else 0
+
+
+def _checks(settings: Settings) -> Iterator[Check]:
+    config = os.environ.get("WEIR_CONFIG")
+    yield Check("settings", True, f"{config or 'defaults'}, state folder {settings.state}")
+    yield _java()
+    yield _package("pyspark", "Spark", "append files and run consumers")
+    try:
+        database = open_database(settings)
+    except WeirError as error:
+        yield _wrong("database", error)
+    else:
+        try:
+            yield from _database_checks(settings, database)
+        finally:
+            database.dispose()
+    yield from _folders(settings)
+    yield from _packages(settings)
+    yield _package("apache-airflow", "Airflow", "schedule the jobs and show forms")
+
+
+def _database_checks(settings: Settings, database: Database) -> Iterator[Check]:
+    steps: list[tuple[str, Callable[[Settings, Database], Check]]] = [
+        ("database", _server), ("rights", _rights), ("warehouse", _warehouse),
+        ("upkeep", _periodic),
+    ]  # fmt: skip
+    for name, step in steps:
+        try:
+            check = step(settings, database)
+        except WeirError as error:
+            check = _wrong(name, error)
+        yield check
+        if name == "database" and not check.ok:
+            return
+
+
+def _wrong(what: str, error: WeirError) -> Check:
+    found, _, remedy = error.sentence.partition("; ")
+    return Check(what, False, found, remedy)
+
+
+def _one(database: Database, statement: str, **given: Any) -> Any:
+    return database.transaction(lambda c: c.execute(text(statement), given).one())
+
+
+def _server(_: Settings, database: Database) -> Check:
+    """Check that the database answers and has the layout that this program knows."""
+    row = _one(
+        database,
+        """SELECT current_setting('server_version') AS version, current_user AS login,
+            n.oid IS NOT NULL AS migrated, has_schema_privilege(n.oid, 'USAGE') AS usable
+        FROM (VALUES (1)) AS one (row) LEFT JOIN pg_namespace n ON n.nspname = 'weir_internal'""",
+    )
+    found = f"Postgres {row.version.split()[0]}, {database.describe()}, as {row.login}"
+    if row.usable is False:
+        return Check("database", False, f"{found}: this login may not use Weir",
+                     "log in as a member of weir_jobs")  # fmt: skip
+    if not row.migrated:
+        return Check("database", False, f"{found}: Weir's schema is missing",
+                     "migrate it: python -m weir.database.migrate")  # fmt: skip
+    layout = _one(database, "SELECT version_num FROM weir_internal.alembic_version").version_num
+    if layout != newest_layout():
+        return Check("database", False, f"{found}: its layout is {layout}, this program's is "
+                     f"{newest_layout()}", "migrate it (python -m weir.database.migrate), or use "
+                     "the program of its version")  # fmt: skip
+    return Check("database", True, f"{found}, layout {layout}")
+
+
+def _rights(_: Settings, database: Database) -> Check:
+    """Check that the login may do what jobs do, and no more."""
+    row = _one(
+        database,
+        """SELECT current_user AS login, pg_has_role('weir_jobs', 'USAGE') AS jobs,
+            has_table_privilege('weir_internal.stream', 'INSERT, UPDATE, DELETE') AS writes,
+            has_schema_privilege('weir_internal', 'CREATE') AS creates""",
+    )
+    if not (row.jobs and row.writes):
+        return Check("rights", False, f"{row.login} may not write Weir's tables",
+                     f"as the owner: GRANT weir_jobs TO {row.login}")  # fmt: skip
+    if row.creates:
+        return Check("rights", None, f"{row.login} may also change Weir's tables",
+                     "let jobs use a login that is only a member of weir_jobs")  # fmt: skip
+    return Check("rights", True, f"{row.login} is a member of weir_jobs")
+
+
+def _warehouse(settings: Settings, database: Database) -> Check:
+    """Check that the warehouse is this database's and can be written."""
+    marker, known = read_marker(settings.warehouse), read_installation(database)
+    check_owner(settings.warehouse, known, marker)
+    if known.may_be_restored(marker):
+        return Check("warehouse", False, "the database was restored from a backup, moved, or "
+                     "replaced by a standby", "run `weir recover` once")  # fmt: skip
+    if "://" not in settings.warehouse and (problem := _not_writable(settings.warehouse)):
+        return Check("warehouse", False, problem, "make it, or let this user write it")
+    try:
+        system, base = filesystem(settings.warehouse)
+        system.get_file_info(base)
+    except OSError as error:
+        return Check("warehouse", False, f"{settings.warehouse}: {str(error).splitlines()[0]}",
+                     "check its address and the credentials")  # fmt: skip
+    return Check("warehouse", True, settings.warehouse)
+
+
+def _not_writable(folder: str) -> str:
+    """Return what is wrong with a folder that is to be written, or nothing. A folder that is
+    missing is made by the first job if the one above it can be written."""
+    path = Path(folder)
+    while not path.exists():
+        path = path.parent
+    return "" if os.access(path, os.W_OK | os.X_OK) else f"{path} can't be written"
+
+
+def _folders(settings: Settings) -> Iterator[Check]:
+    for what, roots, mode in (
+        ("input", settings.input_roots, os.R_OK), ("output", settings.output_roots, os.W_OK),
+    ):  # fmt: skip
+        for root in roots:
+            if "://" in root:
+                yield Check(what, None, f"{root} (not tried)")
+            elif what == "output" and (problem := _not_writable(root)):
+                yield Check(what, False, problem, "let this user write it, or change output_roots")
+            elif what == "input" and not Path(root).is_dir():
+                yield Check(what, None, f"{root} does not exist", "make it, or change input_roots "
+                            "(`weir ingest` also reads files elsewhere)")  # fmt: skip
+            elif not os.access(root, mode) and Path(root).exists():
+                yield Check(what, False, f"{root} can't be read", "let this user read it")
+            else:
+                yield Check(what, True, root)
+
+
+def _packages(settings: Settings) -> Iterator[Check]:
+    """Check that the packages of consumers' functions can be found."""
+    for package in settings.function_packages:
+        try:
+            found = importlib.util.find_spec(package)
+        except (ImportError, ValueError):
+            found = None
+        if found is None:
+            yield Check("functions", None, f"there is no package {package!r}",
+                        "put its folder into function_path, or remove it from function_packages "
+                        "in weir.toml")  # fmt: skip
+        else:
+            yield Check("functions", True, f"{package} ({found.origin or 'a folder'})")
+
+
+def _periodic(_: Settings, database: Database) -> Check:
+    """Check that the periodic DAGs run, without which nothing is ever deleted or scaled."""
+    rows = database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT p.key AS job FROM jsonb_each_text(CAST(:periods AS jsonb)) p
+                WHERE NOT EXISTS (SELECT FROM job_run r WHERE r.job = p.key
+                    AND r.started_at > clock_timestamp() - p.value::integer * interval '1 second')
+                ORDER BY p.key"""
+            ),
+            {"periods": json.dumps(PERIODIC)},
+        ).scalars().all()
+    )  # fmt: skip
+    if rows:
+        return Check("upkeep", None, "not run lately: " + ", ".join(f"weir_{one}" for one in rows),
+                     "start Airflow, or unpause these DAGs; until then nothing is checkpointed, "
+                     "scaled or deleted")  # fmt: skip
+    return Check("upkeep", True, "the periodic jobs ran lately")
+
+
+def _java() -> Check:
+    """Check that there is a Java that Spark can use."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    remedy = f"install Java {LEAST_JAVA} or later, or set JAVA_HOME (`make setup` does it)"
+    if program is None:
+        return Check("Java", False, "there is no java", remedy)
+    try:
+        said = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
+    except OSError as error:
+        return Check("Java", False, f"{program}: {error.strerror}", remedy)
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', said)
+    version = 0 if match is None else int(match[2] if match[1] == "1" and match[2] else match[1])
+    if version < LEAST_JAVA:
+        return Check("Java", False, f"{program} is Java {version or 'of an unknown version'}",
+                     remedy)  # fmt: skip
+    return Check("Java", True, f"{version} ({program})")
+
+
+def _package(distribution: str, what: str, use: str) -> Check:
+    try:
+        version = importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return Check(what, None, f"{distribution} is not installed for {sys.executable}",
+                     f"install it to {use}")  # fmt: skip
+    return Check(what, True, version)

@@ -1,0 +1,216 @@
+"""The commands that look and change nothing. None of them starts a JVM, but `read --where`."""
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import text
+
+from weir.arrow.read import check_columns, read_slice
+from weir.arrow.schema import to_arrow
+from weir.arrow.tail import tail_of
+from weir.controller.locks import read_stream
+from weir.controller.read_plan import plan
+from weir.database.connection import Database
+from weir.errors import InvalidInput, NotFound
+from weir.model.names import stream_name
+from weir.model.segment import segment_name
+from weir.settings import Settings
+from weir.terminal.printing import clock_time, note, print_json, print_lines, table
+
+SHOWN = 100  # rows that `read` shows to people unless they ask for more
+_BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """What a command works with."""
+
+    settings: Settings
+    database: Database
+    json: bool
+
+    def rows(self, statement: str, **given: Any) -> list[dict[str, Any]]:
+        """Return the rows of a query."""
+        found = self.database.snapshot(lambda c: c.execute(text(statement), given).all())
+        return [dict(row._mapping) for row in found]
+
+    def show(self, rows: list[dict[str, Any]], none: str) -> int:
+        """Print rows, or the line `none` if there are none, and return the exit status."""
+        if self.json:
+            print_json(rows)
+        elif rows:
+            print(table(rows))
+        else:
+            note(none)
+        return 0
+
+
+def streams(terminal: Terminal, given: argparse.Namespace) -> int:
+    """List the streams: how much they hold, and when they last changed."""
+    rows = terminal.rows(
+        """SELECT stream, state, routing_key, events_retained AS events, bytes_retained AS bytes,
+            events_appended AS appended, current_epoch AS epoch, last_clock AS changed
+        FROM streams WHERE CAST(:one AS text) IS NULL OR stream = :one ORDER BY stream""",
+        one=_checked(terminal, given.stream),
+    )
+    return terminal.show(rows, "there is no stream yet; `weir create` and `weir ingest` make one")
+
+
+def lag(terminal: Terminal, given: argparse.Namespace) -> int:
+    """List what each reader group has not read yet."""
+    rows = terminal.rows(
+        """SELECT reader_group, stream, unread_events AS unread, unread_bytes AS bytes,
+            lost_events AS lost, behind_since, waiting
+        FROM lag WHERE CAST(:one AS text) IS NULL OR reader_group = :one
+        ORDER BY waiting DESC, reader_group, stream""",
+        one=given.reader_group,
+    )
+    if given.reader_group and not rows:
+        raise NotFound(
+            "group_not_found",
+            f"there is no reader group {given.reader_group!r}; `weir lag` lists all of them.",
+        )
+    return terminal.show(rows, "there is no reader group yet; `weir create-reader-group` makes one")
+
+
+def tail(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Show the last events of a stream, in the order in which they were written."""
+    found = tail_of(
+        terminal.database, terminal.settings.warehouse, stream_name(given.stream),
+        _number(given.number, "-n", least=1), _columns(given.columns),
+    )  # fmt: skip
+    rows = _rows(found)
+    if terminal.json:
+        print_lines(rows)
+        return 0
+    return terminal.show(rows, f"stream {given.stream} has no events")
+
+
+def read(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Show the events of a stream from its head on, or those that fulfil a condition."""
+    most = _number(given.limit, "--limit", least=0)
+    if given.limit is None and not terminal.json:
+        most = SHOWN
+    rows = _matching(terminal, given) if given.where else _all(terminal, given)
+    shown = islice(rows, most) if most else rows
+    if terminal.json:
+        print_lines(shown)
+        return 0
+    listed = list(shown)
+    terminal.show(listed, f"stream {given.stream} has no such events")
+    if most and len(listed) == most and next(rows, None) is not None:
+        note(f"... only the first {most:,}; --limit 0 shows all")
+    return 0
+
+
+def why(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Say why a stream has its present length and segments: what keeps its files, what the next run
+    of retention would do, and what would make a segment split or merge. With a path: why that file
+    is there."""
+    stream = _checked(terminal, given.stream)
+    if given.path:
+        kept = "SELECT file, segment, events, bytes, why FROM why_kept(:stream, :path)"
+        return terminal.show(terminal.rows(kept, stream=stream, path=given.path), "")
+    said = {
+        "retention": terminal.rows(
+            """SELECT decided_at, rule, reason FROM retention_status
+            WHERE stream = :stream AND decided_at IS NOT NULL""",
+            stream=stream,
+        ),
+        "next": terminal.rows(
+            "SELECT rule, reason, events, bytes FROM retention_dry_run(:stream)", stream=stream
+        ),
+        "kept": terminal.rows(
+            """SELECT why, count(*) AS files, sum(events)::bigint AS events,
+                sum(bytes)::bigint AS bytes
+            FROM why_kept(:stream) GROUP BY why ORDER BY sum(bytes) DESC NULLS LAST, why""",
+            stream=stream,
+        ),
+        "subscribers": terminal.rows(
+            """SELECT reader_group, held_events, held_bytes, active_at, times_out_at, stale_after
+            FROM subscribers WHERE stream = :stream ORDER BY held_events DESC, reader_group""",
+            stream=stream,
+        ),
+        "alerts": terminal.rows(
+            "SELECT reader_group, alert, at, message FROM retention_alerts WHERE stream = :stream",
+            stream=stream,
+        ),
+        "segments": terminal.rows("SELECT * FROM why_scale(:stream)", stream=stream),
+    }
+    if terminal.json:
+        print_json(said)
+        return 0
+    titles = {
+        "retention": "What retention decided last", "next": "What its next run would do",
+        "kept": "Why files are there", "subscribers": "Who holds events", "alerts": "Alerts",
+        "segments": "Why segments are not split or merged",
+    }  # fmt: skip
+    parts = [f"{titles[name]}\n{table(rows, 1_000)}" for name, rows in said.items() if rows]
+    print("\n\n".join(parts))
+    return 0
+
+
+def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the events of a stream, file by file."""
+    name = stream_name(given.stream)
+    slices, fields = terminal.database.snapshot(lambda c: plan(c, name, None, None))
+    wanted = check_columns(str(name), to_arrow(fields), _columns(given.columns))
+    for whole in slices:
+        for first in range(whole.first_row, whole.end_row, _BATCH):
+            part = whole._replace(first_row=first, end_row=min(first + _BATCH, whole.end_row))
+            yield from _rows(read_slice(terminal.settings.warehouse, part, fields, wanted))
+
+
+def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield the events that fulfil a SQL condition, which only Spark understands."""
+    from pyspark.sql import functions as F
+
+    from weir.spark.read import read_stream_frame
+    from weir.spark.session import session
+
+    spark = session("weir read")
+    name = stream_name(given.stream)
+    frame = read_stream_frame(spark, terminal.database, terminal.settings, name)
+    frame = frame.where(F.expr(given.where))
+    if (columns := _columns(given.columns)) is not None:
+        frame = frame.select(*columns, "_segment", "_offset", "_clock")
+    for row in frame.toLocalIterator(prefetchPartitions=True):
+        yield _placed(row.asDict())
+
+
+def _rows(found: pa.Table) -> list[dict[str, Any]]:
+    return [_placed(row) for row in found.to_pylist()]
+
+
+def _placed(row: dict[str, Any]) -> dict[str, Any]:
+    """Return an event with its segment as people write it, and its clock as a time."""
+    return row | {"_segment": segment_name(row["_segment"]), "_clock": clock_time(row["_clock"])}
+
+
+def _columns(given: str | None) -> list[str] | None:
+    return None if given is None else [one.strip() for one in given.split(",") if one.strip()]
+
+
+def _number(given: str | None, option: str, *, least: int) -> int:
+    """Return the number that was given for an option; 0 for none. Raises InvalidInput."""
+    if given is None:
+        return 0
+    if not given.isdecimal() or int(given) < least:
+        raise InvalidInput(
+            "argument_invalid",
+            f"{option} is {given!r}; it must be a whole number of at least {least}.",
+        )
+    return int(given)
+
+
+def _checked(terminal: Terminal, stream: str | None) -> str | None:
+    """Return the name of a stream that exists. Raises InvalidInput or NotFound."""
+    if stream is None:
+        return None
+    name = stream_name(stream)
+    terminal.database.snapshot(lambda c: read_stream(c, name))
+    return str(name)

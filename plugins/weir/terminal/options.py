@@ -1,0 +1,78 @@
+"""Options of the command line from the descriptions of a job's arguments (weir.operations).
+
+They are only collected here; the job's own check (`weir.operations.parse`) checks them.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any, NoReturn
+
+from weir.errors import InvalidInput
+from weir.operations.form import json_schema
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are Weir's, and so one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidInput(
+            "command_invalid", f"{self.prog}: {message}; `{self.prog} --help` lists what it takes."
+        )
+
+
+def add_arguments(
+    parser: argparse.ArgumentParser,
+    form: type[Any],
+    *,
+    positional: Sequence[str] = (),
+    names: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Add an option for each argument of a job.
+
+    `positional`: the arguments that are given by their place. `names`: other option names than
+    `--` and the argument's name. An argument that is not given is not in the result.
+    """
+    known = {one.name: one for one in fields(form)}
+    for name in [*positional, *(n for n in known if n not in positional)]:
+        one = known[name]
+        schema = json_schema(form, one)
+        said = one.metadata["description"]
+        given: dict[str, Any] = {"default": argparse.SUPPRESS}
+        if one.default not in (MISSING, "", 0, False, True):
+            said += f" Default: {one.default}."
+        given["help"] = said.replace("%", "%%")
+        if name in positional:
+            if schema["type"] == "array":
+                given["nargs"] = "+"
+            del given["default"]
+            parser.add_argument(name, **given)
+            continue
+        flags = (names or {}).get(name) or [f"--{name.replace('_', '-')}"]
+        if schema["type"] == "boolean":
+            given["action"] = argparse.BooleanOptionalAction
+        elif schema["type"] == "array":
+            given |= {"action": "append", "metavar": flags[0].strip("-").upper()}
+        else:
+            given["metavar"] = "|".join(schema.get("enum", [flags[0].strip("-").upper()]))
+        parser.add_argument(*flags, dest=name, **given)
+
+
+def given_arguments(form: type[Any], given: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of a job that were given, as its check takes them."""
+    return {
+        one.name: _typed(getattr(given, one.name), json_schema(form, one))
+        for one in fields(form)
+        if hasattr(given, one.name)
+    }
+
+
+def _typed(value: Any, schema: dict[str, Any]) -> Any:
+    """Return a text as the number that it is; other texts are left to the job's check."""
+    if schema["type"] in ("integer", "number") and isinstance(value, str):
+        for kind in (int, float):
+            try:
+                return kind(value)
+            except ValueError:
+                continue
+    return value

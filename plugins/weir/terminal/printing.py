@@ -1,0 +1,116 @@
+"""Print what commands return: tables for people, JSON for programs."""
+
+import base64
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+_WIDEST = 60  # characters of a cell that people see
+_NUMBERS = (int, float)
+
+
+def print_json(value: Any) -> None:
+    """Print one value as JSON on a line of its own. Times are ISO 8601 in UTC, durations are
+    seconds, bytes are base64."""
+    print(json.dumps(value, default=_as_json, ensure_ascii=False), flush=True)
+
+
+def table(rows: Sequence[Mapping[str, Any]], widest: int = _WIDEST) -> str:
+    """Return rows as lines of text under their column names. Numbers are aligned to the right, and
+    texts are cut off after `widest` characters. There must be at least one row."""
+    names = list(rows[0])
+    cells = [[_cell(row[name], widest) for name in names] for row in rows]
+    right = [
+        all(isinstance(row[n], _NUMBERS) and not isinstance(row[n], bool) for row in rows)
+        for n in names
+    ]
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in [names, *cells]
+    ]
+    return "\n".join(lines)
+
+
+def records(values: Mapping[str, Any]) -> str:
+    """Return a report as lines of `name  value`. Lists of records become tables of their own."""
+    lines = []
+    longest = max(map(len, values), default=0)
+    for name, value in values.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            same = all(one.keys() == value[0].keys() for one in value)
+            lines.append(f"{name}:")
+            shown = table(value) if same else "\n".join(map(_cell, value))
+            lines += ["  " + line for line in shown.splitlines()]
+        else:
+            lines.append(f"{name.ljust(longest)}  {_text(value)}")
+    return "\n".join(lines)
+
+
+def complain(sentence: str) -> None:
+    """Print why a command failed, for people."""
+    print(f"weir: {sentence}", file=sys.stderr, flush=True)
+
+
+def note(line: str) -> None:
+    """Print something beside the result, for people: not on the standard output, which programs
+    read."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def print_lines(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print each row as JSON on a line of its own."""
+    for row in rows:
+        print_json(row)
+
+
+def _cell(value: Any, widest: int = _WIDEST) -> str:
+    text = " ".join(_text(value).split())
+    return text if len(text) <= widest else text[: widest - 3] + "..."
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, timedelta):
+        return duration(value)
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, default=_as_json, ensure_ascii=False)
+    return str(value)
+
+
+def clock_time(clock: int) -> datetime:
+    """Return the time that a clock stands for."""
+    return datetime.fromtimestamp(clock / 1e6, UTC)
+
+
+def duration(value: timedelta) -> str:
+    """Return a duration as a person says it: 12 s, 5 min, 3 h, 2 d."""
+    seconds = value.total_seconds()
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return (value.astimezone(UTC) if value.tzinfo else value).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value)

@@ -1,0 +1,222 @@
+"""The commands that do what jobs do: each runs a job's own function in this process, with the same
+check of its arguments, and records it in weir.job_runs."""
+
+import argparse
+import contextlib
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weir.controller.locks import read_stream
+from weir.controller.seal import seal_stream
+from weir.controller.streams import schema_by_id
+from weir.errors import Conflict, InvalidInput, NotFound, WeirError
+from weir.model.names import StreamName, stream_name
+from weir.operations import JOBS, CreateReaderGroup, CreateStream, Ingest, Process, parse
+from weir.operations.runner import Job, by_hand, job_path, perform, record_failure
+from weir.retention.delete_stream import delete_stream
+from weir.settings import Settings
+from weir.terminal.look import Terminal
+from weir.terminal.options import given_arguments
+from weir.terminal.printing import note, print_json, records
+
+
+def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run a job and return its report. What it logs goes to the standard error output."""
+    work = runpy.run_path(job_path(job))["run"]
+    running = Job(job, by_hand(job), terminal.settings, terminal.database)
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            return perform(running, work, arguments)
+        except Exception as error:
+            record_failure(running, error)
+            raise
+
+
+def job(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Run the job that the command names."""
+    report = run_job(terminal, given.job, given_arguments(JOBS[given.job], given))
+    return _print(terminal, report)
+
+
+def ingest(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Append files to a stream, as one transaction. With --key, a stream that is missing is
+    created, with the columns of the files."""
+    arguments = given_arguments(Ingest, given)
+    files, settings = _readable(arguments.get("files", []), terminal.settings)
+    arguments["files"] = files
+    terminal = replace(terminal, settings=settings)
+    wanted = parse(Ingest, arguments)
+    name = stream_name(wanted.stream, reserved=False)
+    _check_files(wanted, settings)
+    created = _create_if_missing(terminal, name, given)
+    try:
+        report = run_job(terminal, "ingest", arguments)
+    except Exception:
+        if created:
+            _undo(terminal, name)
+        raise
+    fields = terminal.database.snapshot(lambda c: schema_by_id(c, read_stream(c, name).stream_id))
+    columns = [{"name": one["name"], "type": _type(one["type"])} for one in fields]
+    if terminal.json:
+        print_json({**report, "created": created, "columns": columns})
+        return 0
+    done = "holds these files already" if report["repeated"] else "appended"
+    print(
+        f"{name}: {report['events']:,} events {done} (transaction {report['transaction_number']}"
+        + (f"; {report['rejected']:,} rows rejected" if report["rejected"] else "") + ")"
+    )  # fmt: skip
+    print("columns: " + ", ".join(f"{one['name']} {one['type']}" for one in columns))
+    return 0
+
+
+def _create_if_missing(terminal: Terminal, name: StreamName, given: argparse.Namespace) -> bool:
+    """Create the stream if there is none, and return whether that was done. Raises InvalidInput if
+    it has another routing key, or if none was given for a new one."""
+    key = getattr(given, "routing_key", None)
+    try:
+        stream = terminal.database.snapshot(lambda c: read_stream(c, name))
+    except NotFound:
+        if key is None:
+            raise NotFound(
+                "stream_not_found",
+                f"there is no stream {name}; add --key and a column to create it, whose values "
+                "keep their order.",
+            ) from None
+        given.stream = str(name)
+        run_job(terminal, "create_stream", given_arguments(CreateStream, given))
+        note(f"weir: created stream {name}, with routing key {key}")
+        return True
+    if key is not None and key.strip() != stream.configuration.routing_key:
+        raise InvalidInput(
+            "routing_key_differs",
+            f"stream {name} exists and has the routing key "
+            f"{stream.configuration.routing_key!r}, not {key!r}; leave --key out, or choose "
+            "another stream.",
+        )
+    return False
+
+
+def _undo(terminal: Terminal, name: StreamName) -> None:
+    """Delete the stream that was created for an append that failed: with a wrong routing key it
+    would be of no use. It stays if another session uses it by now."""
+    request = str(by_hand("ingest"))
+    with contextlib.suppress(WeirError):
+        if terminal.rows("SELECT 1 FROM transactions WHERE stream = :s AND state <> 'aborted'",
+                         s=str(name)):  # fmt: skip
+            return
+        seal_stream(terminal.database, name, request_id=request)
+        delete_stream(terminal.database, name, request_id=request)
+        note(f"weir: deleted stream {name} again, because nothing was appended")
+
+
+def process(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Call a function with what a reader group has not read yet, exactly once. With --stream, a
+    reader group that is missing is created. The function may come from any package that Python
+    finds: who types this may run any code here."""
+    arguments = given_arguments(Process, given)
+    wanted = parse(Process, arguments)
+    package = wanted.function.partition(":")[0].partition(".")[0]
+    here = str(Path.cwd())
+    if here not in sys.path:  # as for `python -m`
+        sys.path.insert(0, here)
+        os.environ["PYTHONPATH"] = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
+    known = terminal.settings
+    terminal = replace(
+        terminal,
+        settings=replace(known, function_packages=(*known.function_packages, package)),
+    )
+    _create_group_if_missing(terminal, wanted.reader_group, given.create_from or [])
+    report = run_job(terminal, "process", arguments)
+    if terminal.json:
+        print_json(report)
+        return 0
+    rejected = f", {report['rejected']:,} rejected" if report["rejected"] else ""
+    batches = report["batches"]
+    said = f"{len(batches):,} batch{'' if len(batches) == 1 else 'es'}"
+    print(f"{wanted.reader_group}: {report['events']:,} events in {said}{rejected}")
+    for one in batches:
+        for path in one["parquet"]:
+            print(f"batch {one['batch']}: {path}")
+        for table in one["tables"]:
+            print(f"batch {one['batch']}: {table['rows']:,} rows into {table['table']}")
+        for stream in one["streams"]:
+            print(f"batch {one['batch']}: {stream['events']:,} events into {stream['stream']}")
+    if "end" in report:
+        print(report["end"])
+    return 0
+
+
+def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[str]) -> None:
+    """Create a reader group on streams if there is none. Raises Conflict if it reads others."""
+    found = terminal.rows(
+        """SELECT s.stream_name FROM reader_group g JOIN reader_group_stream gs USING (group_id)
+        JOIN stream s USING (stream_id) WHERE g.name = :g""",
+        g=group,
+    )
+    read = {one["stream_name"] for one in found}
+    if read and streams and set(streams) != read:
+        raise Conflict(
+            "reader_group_reads_others",
+            f"reader group {group} exists and reads {', '.join(sorted(read))}, not "
+            f"{', '.join(streams)}; leave --stream out, or choose another name.",
+        )
+    if read or not streams:
+        return
+    given = {"reader_group": group, "streams": list(streams)}
+    parse(CreateReaderGroup, given)
+    run_job(terminal, "create_reader_group", given)
+    note(f"weir: created reader group {group} on {', '.join(streams)}")
+
+
+def _readable(files: Sequence[str], settings: Settings) -> tuple[list[str], Settings]:
+    """Return the files as the job takes them, and settings under which it may read them.
+
+    Who types this may read the files of this folder anyway; input roots are for forms. A name that
+    is not a file here is one below an input root.
+    """
+    local = [one for one in files if "://" not in one and os.path.exists(one)]
+    found = [os.path.abspath(one) if one in local else one for one in files]
+    roots = [os.path.realpath(root) + os.sep for root in settings.input_roots if "://" not in root]
+    outside = [
+        real for one in local
+        if not (real := os.path.realpath(one)).startswith(tuple(roots))
+    ]  # fmt: skip
+    if not outside:
+        return found, settings
+    root = os.path.commonpath([os.path.dirname(one) for one in outside])
+    return found, replace(settings, input_roots=(*settings.input_roots, root))
+
+
+def _check_files(wanted: Ingest, settings: Settings) -> None:
+    """Check that the files exist and can be read, as the job does: before anything is created, or a
+    JVM started."""
+    from weir.spark.inputs import find_inputs
+
+    try:
+        find_inputs(wanted.files, settings.input_roots, wanted.format, {})
+    except InvalidInput as error:
+        if error.code != "file_not_found":
+            raise
+        roots = ", ".join(settings.input_roots)
+        raise InvalidInput(
+            "file_not_found",
+            f"one of the files {', '.join(wanted.files)} is neither in this folder nor below an "
+            f"input root ({roots}); check its path.",
+        ) from None
+
+
+def _print(terminal: Terminal, report: dict[str, Any]) -> int:
+    if terminal.json:
+        print_json(report)
+    else:
+        print(records(report))
+    return 0
+
+
+def _type(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind["type"])

@@ -1,0 +1,93 @@
+"""The commands that append and consume, as people type them in the folder of an installation."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.terminal.conftest import Done
+from tests.terminal.conftest import weir as weir  # instead of the fixture of this folder
+
+Weir = Callable[..., Done]
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """A person's own file, in the folder in which they are."""
+    path = tmp_path / "orders.csv"
+    path.write_text("order_id,customer,amount\n1,ann,10.5\n2,bob,3\n3,ann,7.25\n")
+    return path
+
+
+def test_a_csv_becomes_a_stream_and_reaches_a_consumer(
+    spark: SparkSession, weir: Weir, orders: Path, tmp_path: Path
+) -> None:
+    first = weir("ingest", "orders.csv", "--stream", "shop/orders", "--key", "customer")
+    assert first.status == 0, first.err
+    assert "shop/orders: 3 events appended (transaction 1)" in first.out
+    assert "columns: order_id integer, customer string, amount double" in first.out
+    assert "created stream shop/orders" in first.err
+    again = weir("ingest", str(orders), "--stream", "shop/orders", "--json").json
+    assert (again["repeated"], again["created"], again["events"]) == (True, False, 3)
+    assert again["columns"][1] == {"name": "customer", "type": "string"}
+
+    (tmp_path / "terminal_shop.py").write_text(
+        "from pyspark.sql import functions as F\n"
+        "def totals(orders):\n"
+        "    return orders.groupBy('customer').agg(F.count('*').alias('orders'))\n"
+    )
+    typed = ["process", "totals", "terminal_shop:totals", "--stream", "shop/orders"]
+    done = weir(*typed, "--output", "parquet:totals")
+    assert done.status == 0, done.err
+    said, place = done.out.splitlines()
+    assert said == "totals: 3 events in 1 batch"
+    rows = pq.read_table(place.partition(": ")[2]).to_pylist()
+    assert sorted((row["customer"], row["orders"]) for row in rows) == [("ann", 2), ("bob", 1)]
+    assert weir("lag", "totals", "--json").json[0]["unread"] == 0
+    nothing = weir(*typed, "--output", "parquet:totals", "--json").json
+    assert (nothing["events"], nothing["batches"]) == (0, [])
+
+    dear = weir("read", "shop/orders", "--where", "amount > 5", "--columns", "order_id", "--json")
+    assert sorted(row["order_id"] for row in dear.lines) == [1, 3]
+    wrong = weir("read", "shop/orders", "--where", "amount >")
+    assert (wrong.status, len(wrong.err.splitlines())) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("orders.csv --stream shop/new", "stream_not_found"),
+        ("none.csv --stream shop/new --key customer", "file_not_found"),
+        ("orders.csv --stream shop/new --key nobody", "routing_key_column_missing"),
+        ("orders.csv --stream shop/new --key now()", "expression_not_allowed"),
+        ("orders.csv --stream shop/new --key customer --format xml", "argument_invalid"),
+        ("orders.csv --stream shop/new --key customer --segments 0", "argument_invalid"),
+        ("orders.csv --stream new --key customer", "argument_invalid"),
+        ("orders.csv --key customer", "argument_missing"),
+    ],
+)
+def test_a_file_that_cannot_be_appended_leaves_no_stream(
+    spark: SparkSession, weir: Weir, orders: Path, words: str, code: str
+) -> None:
+    refused = weir("ingest", *words.split(), "--json")
+    assert refused.status == 2
+    assert refused.json["error"]["code"] == code, refused.out
+    assert weir("streams", "--json").json == []
+
+
+def test_what_differs_from_what_there_is_is_refused(
+    spark: SparkSession, weir: Weir, orders: Path
+) -> None:
+    assert weir("create", "shop/orders", "--key", "customer", "--segments", "2").status == 0
+    assert weir("create", "shop/orders", "--key", "customer").status == 2
+    other = weir("ingest", "orders.csv", "--stream", "shop/orders", "--key", "amount", "--json")
+    assert other.json["error"]["code"] == "routing_key_differs"
+    assert weir("create-reader-group", "totals", "--streams", "shop/orders").status == 0
+    assert weir("create", "shop/others", "--key", "customer").status == 0
+    typed = ["process", "totals", "shop:totals", "--output", "parquet:totals"]
+    other = weir(*typed, "--stream", "shop/others", "--json")
+    assert other.json["error"]["code"] == "reader_group_reads_others"
+    missing = weir(*typed, "--json")
+    assert missing.json["error"]["code"] == "function_not_loadable"

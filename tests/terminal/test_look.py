@@ -1,0 +1,183 @@
+"""The commands that look, as people type them. No JVM may be started for them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+import weir as library
+from tests.chance import random_for
+from tests.controller.support import Lane
+from tests.raises import raises
+from tests.terminal.conftest import Done
+from weir.database.connection import Database
+from weir.model.segment import segment_name
+from weir.operations import JOBS
+from weir.settings import Settings
+from weir.warehouse.ownership import Marker, read_installation, write_marker
+
+Weir = Callable[..., Done]
+
+
+@pytest.fixture
+def lane(database: Database, settings: Settings) -> Lane:
+    write_marker(settings.warehouse, Marker(read_installation(database).installation_id))
+    return Lane.made(database, segments=3, name="shop/orders")
+
+
+def append(settings: Settings, batch: str, keys: list[str]) -> None:
+    rows = pa.table({"key": keys, "batch": [batch] * len(keys), "n": range(len(keys))})
+    library.append("shop/orders", rows, writer_id="w", batch_id=batch, settings=settings)
+
+
+def test_what_there_is_is_shown_as_a_table_and_as_json(
+    weir: Weir, lane: Lane, settings: Settings
+) -> None:
+    append(settings, "one", [f"k{n}" for n in range(20)])
+    made = weir("create-reader-group", "audit", "--streams", "shop/orders", "--no-subscriber")
+    assert made.status == 0, made.err
+
+    shown = weir("streams")
+    assert shown.status == 0
+    assert shown.out.splitlines()[0].split()[:4] == ["stream", "state", "routing_key", "events"]
+    assert shown.out.splitlines()[1].split()[:4] == ["shop/orders", "active", "key", "20"]
+    [stream] = weir("streams", "--json").json
+    assert (stream["stream"], stream["events"]) == ("shop/orders", 20)
+
+    [lag] = weir("lag", "audit", "--json").json
+    assert (lag["reader_group"], lag["unread"], lag["lost"]) == ("audit", 20, 0)
+    assert isinstance(lag["waiting"], float)
+    assert weir("lag").out.split()[7:10] == ["audit", "shop/orders", "20"]
+
+    last = weir("tail", "shop/orders", "-n", "2", "--json").lines
+    assert [row["n"] for row in last] == [18, 19]
+    assert last[1]["_segment"].endswith(".0")
+    assert len(weir("tail", "shop/orders").out.splitlines()) == 11
+    few = weir("tail", "shop/orders", "-n", "1", "--columns", "n").out
+    assert few.split() == ["n", "_segment", "_offset", "_clock", "19", *few.split()[5:]]
+
+    all_of_it = weir("read", "shop/orders", "--json").lines
+    assert sorted(row["n"] for row in all_of_it) == list(range(20))
+    some = weir("read", "shop/orders", "--limit", "5")
+    assert len(some.out.splitlines()) == 6
+    assert "only the first 5" in some.err
+
+    why = weir("why", "shop/orders")
+    assert "no subscriber reads the stream" in why.out
+    kept = weir("why", "shop/orders", "--json").json["kept"]
+    assert sum(one["events"] for one in kept) == 20
+    path = str(lane.value("SELECT min(path) FROM data_file WHERE stream_id = :s"))
+    assert "nothing says that it may go" in weir("why", "shop/orders", path).out
+
+
+def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
+    assert "`weir create`" in weir("streams").err
+    assert "`weir create-reader-group`" in weir("lag").err
+    assert weir("streams", "--json").out == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("tail shop/none", "stream_not_found", "shop/none"),
+        ("tail Shop", "stream_name_invalid", "'Shop'"),
+        ("tail", "command_invalid", "arguments are required: stream"),
+        ("tail shop/orders -n ten", "argument_invalid", "-n is 'ten'"),
+        ("tail shop/orders -n 0", "argument_invalid", "at least 1"),
+        ("tail shop/orders --columns n,m", "column_unknown", "'m'"),
+        ("read shop/orders --limit -1", "argument_invalid", "--limit"),
+        ("lag nobody", "group_not_found", "'nobody'"),
+        ("why shop/none", "stream_not_found", "shop/none"),
+        ("taill shop/orders", "command_invalid", "'taill'"),
+        ("streams shop/orders twice", "command_invalid", "unrecognized arguments: twice"),
+        ("create-reader-group audit", "argument_missing", "'streams'"),
+        ("scale-stream shop/orders --segments 0.0 --parts two", "argument_invalid", "'two'"),
+        ("truncate-stream shop/orders --cut nowhere", "position_invalid", "nowhere"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(
+    weir: Weir, lane: Lane, settings: Settings, words: str, code: str, said: str
+) -> None:
+    append(settings, "one", ["a"])
+    done = weir(*words.split())
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("weir: ")
+    assert len(done.err.splitlines()) == 1, done.err
+    assert said in done.err
+    refused = weir(*words.split(), "--json")
+    assert refused.status == 2
+    assert json.loads(refused.out)["error"]["code"] == code
+
+
+def test_every_job_is_a_command_with_the_descriptions_of_its_form(
+    capsys: pytest.CaptureFixture[str], weir: Weir
+) -> None:
+    for job, form in JOBS.items():
+        name = {"create_stream": "create"}.get(job, job.replace("_", "-"))
+        with pytest.raises(SystemExit):
+            weir(name, "--help")
+        shown = "".join(capsys.readouterr().out.split())
+        for known in form.__dataclass_fields__.values():
+            assert "".join(known.metadata["description"].split()) in shown
+
+
+def test_a_job_run_by_hand_is_recorded_with_its_report_or_its_error(weir: Weir, lane: Lane) -> None:
+    scaled = weir("scale-stream", "shop/orders", "--segments", "0.0", "--json")
+    assert [one[0] for one in scaled.json["created"]] == ["3.1", "4.1"]
+    assert weir("scale-stream", "shop/orders", "--segments", "0.0").status == 2
+    runs = lane.rows("SELECT dag_id, job, state, error FROM job_run ORDER BY started_at")
+    assert [row[:3] for row in runs] == [
+        ("by hand", "scale_stream", "succeeded"), ("by hand", "scale_stream", "failed"),
+    ]  # fmt: skip
+    assert "0.0" in runs[1].error
+
+
+def test_the_tail_is_the_end_of_the_write_order(
+    lane: Lane, settings: Settings, database: Database
+) -> None:
+    random = random_for("tail")
+    for batch in range(12):
+        keys = [f"k{random.randrange(50)}" for _ in range(random.choice([1, 1, 5, 40]))]
+        append(settings, str(batch), keys)
+        if batch == 4:
+            lane.scale("1.0", parts=2)
+        if batch == 8:
+            tail = lane.tail()
+            cut = {name: random.randrange(end + 1) for name, end in tail.items()}
+            lane.truncate(", ".join(f"{name}={end}" for name, end in cut.items()))
+    whole = library.read("shop/orders", order="stream", settings=settings)
+    for count in (1, 2, 7, 40, 10_000):
+        found = library.tail("shop/orders", count, settings=settings)
+        assert found.to_pylist() == whole.to_pylist()[-count:]
+    lane.truncate(", ".join(f"{name}={end}" for name, end in lane.tail().items()))
+    assert library.tail("shop/orders", settings=settings).num_rows == 0
+    assert segment_name(whole["_segment"][0].as_py()).count(".") == 1
+    with raises("argument_invalid 0"):
+        library.tail("shop/orders", 0, settings=settings)
+
+
+def test_looking_imports_neither_spark_nor_airflow(weir: Weir, settings: Settings) -> None:
+    program = (
+        "import sys; from weir.terminal.__main__ import main; status = main(['streams']); "
+        "loaded = {'pyspark', 'airflow', 'py4j'} & set(sys.modules); "
+        "sys.exit(f'{status} {loaded}' if status or loaded else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_reading_stops_quietly_when_nobody_listens_any_more(
+    weir: Weir, lane: Lane, settings: Settings
+) -> None:
+    append(settings, "many", [f"k{n}" for n in range(20_000)])
+    reading = [sys.executable, "-m", "weir.terminal", "read", "shop/orders", "--json"]
+    with subprocess.Popen(reading, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert b'"key"' in process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
