@@ -61,6 +61,9 @@ def test_what_there_is_is_shown_as_a_table_and_as_json(
 
     all_of_it = weir("read", "shop/orders", "--json").lines
     assert sorted(row["n"] for row in all_of_it) == list(range(20))
+    assert weir("read", "shop/orders", "--since", last[1]["_clock"], "--json").lines == []
+    until = weir("read", "shop/orders", "--until", last[1]["_clock"], "--json").lines
+    assert len(until) == 20
     some = weir("read", "shop/orders", "--limit", "5")
     assert len(some.out.splitlines()) == 6
     assert "only the first 5" in some.err
@@ -89,6 +92,7 @@ def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
         ("tail shop/orders -n 0", "argument_invalid", "at least 1"),
         ("tail shop/orders --columns n,m", "column_unknown", "'m'"),
         ("read shop/orders --limit -1", "argument_invalid", "--limit"),
+        ("read shop/orders --since 2999-01-01", "time_in_future", "2999"),
         ("lag nobody", "group_not_found", "'nobody'"),
         ("why shop/none", "stream_not_found", "shop/none"),
         ("taill shop/orders", "command_invalid", "'taill'"),

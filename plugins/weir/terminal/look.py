@@ -13,10 +13,12 @@ from weir.arrow.read import check_columns, read_slice
 from weir.arrow.schema import to_arrow
 from weir.arrow.tail import tail_of
 from weir.controller.locks import read_stream
-from weir.controller.read_plan import plan
+from weir.controller.read_plan import FileSlice, plan
+from weir.controller.times import close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
 from weir.model.names import stream_name
+from weir.model.schema import Field
 from weir.model.segment import segment_name
 from weir.settings import Settings
 from weir.terminal.printing import clock_time, note, print_json, print_lines, table
@@ -154,11 +156,17 @@ def why(terminal: Terminal, given: argparse.Namespace) -> int:
     return 0
 
 
+def _plan(terminal: Terminal, given: argparse.Namespace) -> tuple[list[FileSlice], list[Field]]:
+    """Return the slices to read, of the whole stream or between two times, and the schema."""
+    name, span = stream_name(given.stream), parse_span(given.since, given.until)
+    close_span(terminal.database, [name], span)
+    return terminal.database.snapshot(lambda c: plan(c, name, span.since, span.until))
+
+
 def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the events of a stream, file by file."""
-    name = stream_name(given.stream)
-    slices, fields = terminal.database.snapshot(lambda c: plan(c, name, None, None))
-    wanted = check_columns(str(name), to_arrow(fields), _columns(given.columns))
+    """Yield events file by file."""
+    slices, fields = _plan(terminal, given)
+    wanted = check_columns(given.stream, to_arrow(fields), _columns(given.columns))
     for whole in slices:
         for first in range(whole.first_row, whole.end_row, _BATCH):
             part = whole._replace(first_row=first, end_row=min(first + _BATCH, whole.end_row))
@@ -169,13 +177,17 @@ def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[st
     """Yield the events that fulfil a SQL condition, which only Spark understands."""
     from pyspark.sql import functions as F
 
-    from weir.spark.read import read_stream_frame
+    from weir.spark.native_read import frame_of
     from weir.spark.session import session
 
-    spark = session("weir read")
-    name = stream_name(given.stream)
-    frame = read_stream_frame(spark, terminal.database, terminal.settings, name)
-    frame = frame.where(F.expr(given.where))
+    slices, fields = _plan(terminal, given)
+    stream_id = terminal.database.snapshot(
+        lambda c: read_stream(c, stream_name(given.stream)).stream_id
+    )
+    frame = frame_of(
+        session("weir read"), terminal.settings.warehouse, stream_id, slices, fields,
+        order="segment",
+    ).where(F.expr(given.where))  # fmt: skip
     if (columns := _columns(given.columns)) is not None:
         frame = frame.select(*columns, "_segment", "_offset", "_clock")
     for row in frame.toLocalIterator(prefetchPartitions=True):
