@@ -42,30 +42,43 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.owner_path(text) IS 'The search path that the owner of a table has after logging in.';
 
--- Inserts every row of the pieces, or raises an error. It runs as weir_publisher, which may only read staged rows and
--- insert into tables on which INSERT was granted to it. The triggers of the table run with the rights of that role,
--- and cannot change the role inside a function like this one. in_path is the search path for them.
-CREATE OR REPLACE FUNCTION weir_internal.publish_staging(in_name text, in_table text, in_pieces text[], in_path text)
+-- Puts every row of the pieces into the table, or raises an error. It runs as weir_publisher, which may only read
+-- staged rows and do to tables what was granted to it. The triggers of the table, and the function that the output
+-- names, run with the rights of that role, and cannot change the role inside a function like this one. in_path is the
+-- search path for them. in_how: {mode, key, newest, call, batch}, as weir.reader_groups.publication describes it.
+CREATE OR REPLACE FUNCTION weir_internal.publish_staging(in_name text, in_table text, in_pieces text[], in_path text, in_how jsonb)
 RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     staging CONSTANT regclass := format('weir_staging.%I', in_name)::regclass;
+    mode CONSTANT text := in_how ->> 'mode';
     target regclass;
     staged bigint;
+    changed text;
     names text;
     given text;
-    changed text;
+    keys text;
+    matches text;
+    newest text;
+    later text;
+    settings text;
+    rows CONSTANT text := format(' FROM weir_staging.%I WHERE _weir_piece OPERATOR(pg_catalog.=) ANY ($1)', in_name);
+    removal text;
     statement text;
+    following text;
+    told jsonb;
 BEGIN
-    EXECUTE format('SELECT count(*) FROM weir_staging.%I WHERE _weir_piece = ANY ($1)', in_name)
-        INTO staged USING in_pieces;
-    target := in_table::regclass;
-    EXECUTE format('LOCK TABLE ONLY %s IN ROW EXCLUSIVE MODE', target);
+    EXECUTE 'SELECT count(*)' || rows INTO staged USING in_pieces;
+    target := format('%I.%I', split_part(in_table, '.', 1), split_part(in_table, '.', 2))::regclass;
+    -- Two transactions that replace the rows of a table at the same time would leave the rows of both.
+    EXECUTE format('LOCK TABLE ONLY %s IN %s MODE', target,
+        CASE mode WHEN 'replace' THEN 'SHARE ROW EXCLUSIVE' ELSE 'ROW EXCLUSIVE' END);
     -- Rows that were written for other columns would silently be rounded, cut off or left out.
     SELECT attname INTO changed
     FROM (SELECT a.attname, a.atttypid, a.atttypmod FROM pg_attribute a
-          WHERE a.attrelid = staging AND a.attnum > 1 AND NOT a.attisdropped) s
+          WHERE a.attrelid = staging AND a.attnum > 1 AND NOT a.attisdropped
+            AND a.attname NOT IN ('_weir_clock', '_weir_place')) s
     FULL JOIN (
         SELECT a.attname, a.attgenerated <> '' OR a.attidentity = 'a' AS generated,
                a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS required,
@@ -88,19 +101,56 @@ BEGIN
     SELECT string_agg(quote_ident(t.attname), ', ' ORDER BY t.attnum),
            string_agg(CASE WHEN y.typtype = 'e'
                       THEN format('%I::%s', t.attname, format_type(y.oid, NULL))
-                      ELSE quote_ident(t.attname) END, ', ' ORDER BY t.attnum)
-    INTO names, given
+                      ELSE quote_ident(t.attname) END, ', ' ORDER BY t.attnum),
+           string_agg(format('%1$I = excluded.%1$I', t.attname), ', ' ORDER BY t.attnum)
+               FILTER (WHERE NOT in_how -> 'key' ? t.attname),
+           string_agg(format('w.%1$I = s.%1$I', t.attname)
+                      || CASE WHEN y.typtype = 'e' THEN '::' || format_type(y.oid, NULL) ELSE '' END, ' AND ')
+               FILTER (WHERE in_how -> 'key' ? t.attname)
+    INTO names, given, settings, matches
     FROM pg_attribute s
     JOIN pg_attribute t ON t.attrelid = target AND t.attname = s.attname
     JOIN pg_type y ON y.oid = t.atttypid
-    WHERE s.attrelid = staging AND s.attnum > 1 AND NOT t.attisdropped;
-    statement := format('INSERT INTO %s (%s) SELECT %s FROM weir_staging.%I '
-        'WHERE _weir_piece OPERATOR(pg_catalog.=) ANY ($1)', target, names, given, in_name);
+    WHERE s.attrelid = staging AND s.attnum > 1 AND NOT t.attisdropped
+      AND s.attname NOT IN ('_weir_clock', '_weir_place');
+    SELECT string_agg(quote_ident(k), ', ' ORDER BY i)
+    INTO keys FROM jsonb_array_elements_text(in_how -> 'key') WITH ORDINALITY AS x (k, i);
+    SELECT string_agg(format('%I DESC, ', n), '' ORDER BY i),
+           format(' WHERE ROW(%s) OPERATOR(pg_catalog.>=) ROW(%s)',
+               string_agg(format('excluded.%I', n), ', ' ORDER BY i), string_agg(format('w.%I', n), ', ' ORDER BY i))
+    INTO newest, later FROM jsonb_array_elements_text(in_how -> 'newest') WITH ORDINALITY AS x (n, i);
+    IF mode = 'replace' THEN
+        removal := format('DELETE FROM %s w', target);
+        IF keys IS NOT NULL THEN
+            removal := removal || format(' USING (SELECT DISTINCT %s%s) s WHERE %s', keys, rows, matches);
+        END IF;
+    END IF;
+    IF mode = 'upsert' THEN
+        -- Of several rows of a key the last one; in the order of the key, so that two transactions that change the
+        -- same rows wait for each other instead of blocking each other for ever.
+        statement := format('INSERT INTO %s AS w (%s) SELECT %s FROM (SELECT DISTINCT ON (%s) *%s '
+            'ORDER BY %s, %s_weir_clock DESC, _weir_place DESC) s ON CONFLICT (%s) %s',
+            target, names, given, keys, rows, keys, coalesce(newest, ''), keys,
+            coalesce('DO UPDATE SET ' || settings || CASE WHEN newest IS NULL THEN '' ELSE later END, 'DO NOTHING'));
+    ELSE
+        statement := format('INSERT INTO %s (%s) SELECT %s', target, names, given) || rows;
+    END IF;
+    IF in_how ->> 'call' IS NOT NULL THEN
+        following := format('SELECT %I.%I($1)', split_part(in_how ->> 'call', '.', 1), split_part(in_how ->> 'call', '.', 2));
+        told := (in_how -> 'batch') || jsonb_build_object('table', in_table, 'rows', staged);
+    END IF;
+    -- From here on names may be looked up in schemas of other people.
     PERFORM set_config('search_path', in_path, true);
+    IF removal IS NOT NULL THEN
+        EXECUTE removal USING in_pieces;
+    END IF;
     EXECUTE statement USING in_pieces;
+    IF following IS NOT NULL THEN
+        EXECUTE following USING told;
+    END IF;
     RETURN staged;
 END $$;
-COMMENT ON FUNCTION weir_internal.publish_staging(text, text, text[], text) IS 'Inserts staged rows into the table they are for; returns how many there were.';
+COMMENT ON FUNCTION weir_internal.publish_staging(text, text, text[], text, jsonb) IS 'Puts staged rows into the table they are for; returns how many there were.';
 
 -- Runs deferred triggers now: at the commit they would run with the rights of the jobs' login. Postgres 18 records
 -- the role with a deferred trigger. Before 18, a trigger may defer something again without a trace, so the function
@@ -115,7 +165,8 @@ BEGIN
     FOR i IN 1 .. cardinality(in_tables) LOOP
         SELECT string_agg(format('%I.%I', n.nspname, c.conname), ', ') INTO names
         FROM pg_constraint c JOIN pg_namespace n ON n.oid = c.connamespace
-        WHERE c.conrelid = in_tables[i]::regclass AND c.contype = 't' AND c.condeferrable;
+        WHERE c.conrelid = format('%I.%I', split_part(in_tables[i], '.', 1), split_part(in_tables[i], '.', 2))::regclass
+          AND c.contype = 't' AND c.condeferrable;
         PERFORM set_config('search_path', in_paths[i], true);
         IF names IS NOT NULL THEN
             EXECUTE format('SET CONSTRAINTS %s IMMEDIATE', names);

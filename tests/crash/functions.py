@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 STREAM, FOLDER, TABLE = "s/copies", "copies", "public.copies"
+LATEST = "public.latest"  # the last event of each key
 BAD = 115  # in the last segment, so that the first half is fine
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from spark_jobs import process
 from tests.conftest import TestDatabase
-from tests.crash.functions import BAD, FOLDER, STREAM, TABLE
+from tests.crash.functions import BAD, FOLDER, LATEST, STREAM, TABLE
 from tests.crash.jobs import execute, holding, job, wait_for
 from tests.spark.installation import Installation
 from weir.controller.seal import seal_stream
@@ -24,8 +24,9 @@ ROWS = 120
 ARGUMENTS = {
     "reader_group": "readers",
     "function": "tests.crash.functions:copies",
-    "outputs": [f"stream:{STREAM}", f"parquet:{FOLDER}", f"table:{TABLE}"],
-}
+    "outputs": [f"stream:{STREAM}", f"parquet:{FOLDER}", f"table:{TABLE}",
+                f"table:{LATEST} mode=upsert key=k"],
+}  # fmt: skip
 PICKY = {
     **ARGUMENTS,
     "function": "tests.crash.functions:picky",
@@ -40,7 +41,9 @@ def group(weir: Installation, test_database: TestDatabase) -> str:
     execute(
         test_database.owner_dsn,
         f"CREATE TABLE {TABLE} (k text, n bigint);"
-        f"GRANT SELECT, INSERT ON {TABLE} TO weir_jobs, weir_publisher",
+        f"CREATE TABLE {LATEST} (k text PRIMARY KEY, n bigint);"
+        f"GRANT SELECT, INSERT ON {TABLE} TO weir_jobs, weir_publisher;"
+        f"GRANT SELECT, INSERT, UPDATE ON {LATEST} TO weir_jobs, weir_publisher",
     )
     stream = weir.create(segments=3)
     weir.create(STREAM, segments=2)
@@ -90,6 +93,8 @@ def assert_exactly_once(weir: Installation, group: str) -> None:
     facts = weir.check(stream_name(STREAM))
     assert sorted(facts["n"]) == list(range(ROWS))
     assert in_the_table(weir) == list(range(ROWS))
+    latest = dict(map(tuple, weir.query(f"SELECT k, n FROM {LATEST}")))
+    assert latest == {f"key {n % 11}": n for n in range(ROWS)}
     root = Path(weir.settings.output_roots[0])
     folders = committed_folders(weir.database, group, FOLDER)
     rows = weir.spark.read.parquet(*[str(root / folder) for folder in folders]).collect()
@@ -122,7 +127,7 @@ def test_consumer_killed_before_its_commit_is_taken_over_and_each_event_is_there
     written = Path(weir.settings.output_roots[0]) / FOLDER
     assert list(written.rglob("*.parquet")), "it had written its output"
     assert weir.query("SELECT FROM parquet_outputs") == [], "which nobody reads"
-    assert staging_tables(weir) == ["g1_b1_a1_0"], "also to be put into the table"
+    assert staging_tables(weir) == ["g1_b1_a1_0", "g1_b1_a1_1"], "also to be put into the table"
     wait_for_the_lease_of("killed", weir)
     (batch,) = run("another", capsys)["batches"]
     assert (batch["batch"], batch["attempt"], batch["events"]) == (1, 2, ROWS)

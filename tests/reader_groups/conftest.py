@@ -1,7 +1,8 @@
 """A database for all tests that only look at groups and streams of their own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+import psycopg2
 import pytest
 
 from tests.controller.support import Lane, database_for_many
@@ -20,3 +21,17 @@ def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
 def lane(shared_database: Database) -> Lane:
     """A new stream of two segments, 0.0 and 1.0."""
     return Lane.made(shared_database)
+
+
+@pytest.fixture
+def as_owner(postgres_server: EmbeddedPostgres, shared_database: Database) -> Callable[..., None]:
+    """Runs statements as somebody who has tables."""
+
+    def execute(*statements: str) -> None:
+        connection = psycopg2.connect(postgres_server.dsn("reader_groups", "weir_owner"))
+        connection.autocommit = True
+        for statement in statements:
+            connection.cursor().execute(statement)
+        connection.close()
+
+    return execute

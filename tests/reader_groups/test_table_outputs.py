@@ -32,20 +32,6 @@ Execute = Callable[..., None]
 
 
 @pytest.fixture
-def as_owner(postgres_server: EmbeddedPostgres, lane: Lane) -> Execute:
-    """Runs statements as somebody who has tables; `{t}` in them is a schema of this test."""
-
-    def execute(*statements: str) -> None:
-        connection = psycopg2.connect(postgres_server.dsn("reader_groups", "weir_owner"))
-        connection.autocommit = True
-        for statement in statements:
-            connection.cursor().execute(statement)
-        connection.close()
-
-    return execute
-
-
-@pytest.fixture
 def table(as_owner: Execute) -> str:
     """A table for numbers, which must be unique."""
     schema = unique("shop").replace("-", "_")
@@ -397,7 +383,7 @@ def test_what_a_trigger_sets_rules_no_later_statement_nor_the_commit(
             return str(connection.execute(text(f"SHOW {name}")).scalar_one())
 
         before = setting("synchronous_commit")
-        publish_tables(connection, [ready])
+        publish_tables(connection, [ready], {})
         return before, setting("synchronous_commit"), setting("search_path")
 
     before, after, path = group.database.transaction(work)

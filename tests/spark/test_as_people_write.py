@@ -1,5 +1,6 @@
 """Consumers as people write them: the first function that comes to mind works for every output."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -154,3 +155,49 @@ def test_a_batch_that_fails_is_read_again_as_often_as_the_consumer_says(
     with raises("batch_failed"):
         weir.consumer(group, mistaken, "parquet:large", retries=5).run()
     assert len(mistakes) == 1, "a mistake in the program is not tried again"
+
+
+def test_a_table_that_is_upserted_has_the_last_event_of_each_key(
+    weir: Installation, test_database: TestDatabase, stream: StreamName
+) -> None:
+    execute(
+        test_database.owner_dsn,
+        "CREATE TABLE public.latest (k text PRIMARY KEY, n bigint);"
+        "GRANT SELECT, INSERT, UPDATE ON public.latest TO weir_publisher;"
+        "GRANT SELECT ON public.latest TO weir_jobs",
+    )
+    group = weir.group(stream)
+    to = "table:public.latest mode=upsert key=k"
+    weir.append(stream, [(f"key {n % 7}", n) for n in range(30, 40)])
+    weir.consumer(group, lambda events: events.select("k", "n"), to).run()
+    weir.append(stream, [(f"key {n % 3}", n) for n in range(40, 50)])
+    # A shuffle loses the order of the rows, but not their places.
+    weir.consumer(group, lambda events: events.repartition(3, "n"), to).run()
+    wanted = {f"key {n % 7}": n for n in range(40)} | {f"key {n % 3}": n for n in range(40, 50)}
+    assert dict(map(tuple, weir.query("SELECT k, n FROM public.latest"))) == wanted
+
+
+@pytest.mark.parametrize(
+    ("output", "order", "says"),
+    [
+        ("table:public.other mode=upsert key=n", "segment", "order_unknown n k newest"),
+        ("table:public.other mode=upsert key=n,k", "none", "order_unknown no order"),
+        ("table:public.other mode=upsert key=n,k", "segment", ""),
+        ("table:public.other mode=upsert key=n newest=at", "none", ""),
+        ("table:public.other mode=upsert key=n newest=nn", "none", "column_unknown 'nn'"),
+        ("table:public.other mode=upsert", "none", "output_invalid upsert"),
+        ("table:public.other mode=replace key=n,", "none", "output_invalid key 'n,'"),
+    ],
+)
+def test_an_upsert_whose_last_row_is_not_known_is_refused_before_anything_is_read(
+    weir: Installation, test_database: TestDatabase, output: str, order: str, says: str
+) -> None:
+    execute(
+        test_database.owner_dsn,
+        "CREATE TABLE public.other (k text NOT NULL, n bigint NOT NULL, at bigint NOT NULL);"
+        "CREATE UNIQUE INDEX ON public.other (n); CREATE UNIQUE INDEX ON public.other (k, n);"
+        "GRANT SELECT, INSERT, UPDATE ON public.other TO weir_publisher",
+    )
+    group = weir.group(weir.create())
+    with raises(says) if says else contextlib.nullcontext():
+        weir.consumer(group, large, output, order=order).run()

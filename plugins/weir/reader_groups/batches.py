@@ -173,7 +173,7 @@ def commit_batch(
         advance(connection, group, batch.bounds, batch.reader_id)
         if held.rest:
             open_parts(connection, group, batch, held.rest)
-        publish_tables(connection, tables)
+        publish_tables(connection, tables, {"reader_group": batch.group, "batch": batch.identity})
         return committed, settles
 
     done, settles = database.transaction(work)

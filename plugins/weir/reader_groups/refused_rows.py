@@ -4,6 +4,8 @@ Only SQLSTATEs that a row alone can cause count as the rows' fault. A missing ri
 time-out or a missing table refuses every row alike, and an unknown state counts as such a cause.
 """
 
+import re
+
 from sqlalchemy import exc
 
 from weir.database.connection import sqlstate
@@ -29,15 +31,35 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
     if state == "42501":
         return InvalidInput(
             "right_missing",
-            f"rows can't be inserted into table {table} ({said}), because the role weir_publisher "
-            "lacks a right; grant it USAGE on the table's schema and sequences, INSERT on the "
-            "table, and what its triggers need.",
+            f"rows can't be put into table {table} ({said}), because the role weir_publisher "
+            f"lacks a right; {_grant(said)}.",
+        )
+    if state == "42P10":
+        return InvalidInput(
+            "key_not_unique",
+            f"rows can't be upserted into table {table} ({said}); create a unique index on just "
+            "the columns of its key.",
         )
     if state == "WEIR3":
         return BatchFailed(
             "table_changed", f"{said}; the next try reads the batch again.", retryable=True
         )
     return None
+
+
+def _grant(said: str) -> str:
+    """Return what to do about a right that Postgres misses, if possible as the statement."""
+    found = re.search(r"permission denied for (schema|sequence|function|table) (\S+)", said)
+    if found is None:
+        return (
+            "grant it USAGE on the table's schema and sequences, its rights on the table, and what "
+            "triggers need"
+        )
+    rights = {"function": "EXECUTE", "table": "SELECT, INSERT, UPDATE, DELETE (or what is needed)"}
+    return (
+        f"run GRANT {rights.get(found[1], 'USAGE')} ON {found[1].upper()} {found[2]} TO "
+        "weir_publisher"
+    )
 
 
 def _without_partition(error: exc.DBAPIError) -> bool:

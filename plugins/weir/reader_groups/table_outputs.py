@@ -5,6 +5,7 @@ own. The commit of the batch moves them into their table, so that they become vi
 the positions. A table of another database cannot be part of that transaction.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,21 +18,24 @@ from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
 from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.new_batch import Batch
+from weir.reader_groups.publication import INSERT, Publication, check_publication
 from weir.reader_groups.refused_rows import refused
 
-_NAME = re.compile(r"([a-z_][a-z0-9_]{0,62})\.([a-z_][a-z0-9_]{0,62})")
+_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,62})\.([A-Za-z_][A-Za-z0-9_]{0,62})")
+ORDER = ("_weir_clock", "_weir_place")  # columns of a staging table whose rows are ordered
+_BIGINT = 20  # the number of the type
 _OURS = re.compile(r"weir|weir_internal|weir_staging|information_schema|pg_.*")
 
 
 def table_name(given: str) -> str:
-    """Check a table's name, `schema.table`, and return it. Raises InvalidInput for another form,
-    and for a schema of Weir or of Postgres."""
+    """Check a name, `schema.table` or `schema.function`, and return it. Raises InvalidInput for
+    another form, and for a schema of Weir or of Postgres."""
     match = _NAME.fullmatch(given)
     if match is None:
         raise InvalidInput(
             "table_name_invalid",
-            f"{given!r} is not the name of a table; write schema.table in lower-case letters, "
-            "digits and _.",
+            f"{given!r} is not the name of a table; write schema.table in letters, digits and "
+            "_, in the case that Postgres shows.",
         )
     if _OURS.fullmatch(match[1]):
         raise InvalidInput(
@@ -58,17 +62,17 @@ class Column:
     generated: bool
 
 
-def read_table(connection: Connection, name: str) -> list[Column]:
-    """Return the columns of a table that can be an output.
+def read_table(
+    connection: Connection, name: str, publication: Publication = INSERT
+) -> list[Column]:
+    """Return the columns of a table to which rows can be published in this way.
 
-    Raises NotFound; and InvalidInput if it is not a table, or if `weir_publisher` may not insert.
+    Raises NotFound; and InvalidInput if it is not a table, and as `check_publication`.
     """
     schema, _, table = table_name(name).partition(".")
     found = connection.execute(
         text(
-            """SELECT c.oid, c.relkind IN ('r', 'p') AS is_table,
-                has_schema_privilege('weir_publisher', n.oid, 'USAGE')
-                    AND has_table_privilege('weir_publisher', c.oid, 'INSERT') AS allowed
+            """SELECT c.oid, c.relkind IN ('r', 'p') AS is_table
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             WHERE n.nspname = :schema AND c.relname = :table"""
         ),
@@ -84,12 +88,7 @@ def read_table(connection: Connection, name: str) -> list[Column]:
             "table_not_allowed",
             f"{name} is not a table, and results can go only to tables; name a table.",
         )
-    if not found.allowed:
-        raise InvalidInput(
-            "right_missing",
-            f"the role weir_publisher may not insert into table {name}; run GRANT USAGE ON SCHEMA "
-            f"{schema} TO weir_publisher; GRANT INSERT ON {name} TO weir_publisher.",
-        )
+    check_publication(connection, name, publication)
     rows = connection.execute(
         text(
             """SELECT a.attname AS name, b.typname AS kind,
@@ -121,18 +120,22 @@ class StagedTable:
     staging: str
     pieces: tuple[str, ...]  # the copies that were committed, by their transactions
     rows: int
+    publication: Publication = INSERT
 
     def output(self) -> dict[str, Any]:
         """Return it as the batch records it."""
         return {"kind": "table", "output": self.table, "rows": self.rows}
 
-    def publish(self, connection: Connection, path: str) -> None:
-        """Insert the rows into the table. `path`: the search path for its triggers. Raises
-        Unavailable if Postgres has lost rows."""
+    def publish(self, connection: Connection, path: str, batch: dict[str, Any]) -> None:
+        """Put the rows into the table. `path`: the search path for its triggers. Raises Unavailable
+        if Postgres has lost rows."""
         found = connection.execute(
-            text("SELECT weir_internal.publish_staging(:staging, :table, :pieces, :path)"),
+            text(
+                """SELECT weir_internal.publish_staging(
+                    :staging, :table, :pieces, :path, CAST(:how AS jsonb))"""
+            ),
             {"staging": self.staging, "table": self.table, "pieces": list(self.pieces),
-             "path": path},
+             "path": path, "how": json.dumps(self.publication.statement(batch))},
         ).scalar_one()  # fmt: skip
         if found != self.rows:
             raise Unavailable(
@@ -150,8 +153,11 @@ _PUBLISHING = text(
 )
 
 
-def publish_tables(connection: Connection, tables: Sequence[StagedTable]) -> None:
-    """Insert staged rows into their tables, and check the constraints that are deferred.
+def publish_tables(
+    connection: Connection, tables: Sequence[StagedTable], batch: dict[str, Any]
+) -> None:
+    """Put staged rows into their tables, call the functions that follow, and check the constraints
+    that are deferred.
 
     These are the last statements of the transaction and of its session, because triggers of other
     people may leave settings and temporary tables behind: nothing after them is looked up by the
@@ -175,7 +181,7 @@ def publish_tables(connection: Connection, tables: Sequence[StagedTable]) -> Non
         connection.detach()
         for one, path in zip(tables, paths, strict=True):
             table = one.table
-            one.publish(connection, path)
+            one.publish(connection, path, batch)
         table = ", ".join(named)
         connection.execute(
             text("SELECT weir_internal.settle_constraints(:tables, :paths)"),
@@ -207,10 +213,12 @@ def _changed_functions(table: str) -> Conflict:
 
 
 def make_staging(
-    database: Database, batch: Batch, number: int, columns: Sequence[Column]
+    database: Database, batch: Batch, number: int, columns: Sequence[Column], ordered: bool = False
 ) -> tuple[str, str]:
-    """Create a staging table with these columns, for the `number`th table of an attempt. Returns
-    its name and the COPY that fills it. Raises Fenced if the batch was taken over."""
+    """Create a staging table with these columns, for the `number`th table of an attempt; if its
+    rows are ordered, with two more for their order. Returns its name and the COPY that fills it.
+    Raises Fenced if the batch was taken over."""
+    order = [(name, _BIGINT, -1) for name in ORDER] if ordered else []
 
     def work(connection: Connection) -> tuple[str, str]:
         group = lock_group(connection, batch.group)
@@ -223,9 +231,12 @@ def make_staging(
             ),
             {
                 "name": name,
-                "columns": [column.name for column in columns],
-                "types": [column.staged_type for column in columns],
-                "modifiers": [-1 if column.is_enum else column.modifier for column in columns],
+                "columns": [*(column.name for column in columns), *(o[0] for o in order)],
+                "types": [*(column.staged_type for column in columns), *(o[1] for o in order)],
+                "modifiers": [
+                    *(-1 if column.is_enum else column.modifier for column in columns),
+                    *(o[2] for o in order),
+                ],
             },
         ).scalar_one()
         return name, copy

@@ -1,12 +1,12 @@
 """Write the outputs of a batch to streams, Parquet folders and tables, before its commit."""
 
 import contextlib
-from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
+from sqlalchemy import Connection
 
 from weir.controller.attempts import abort_all
 from weir.controller.staged import Staged
@@ -16,10 +16,17 @@ from weir.model.names import StreamName, stream_name
 from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import record_output
-from weir.reader_groups.table_outputs import StagedTable, drop_staging, make_staging, read_table
+from weir.reader_groups.table_outputs import (
+    ORDER,
+    Column,
+    StagedTable,
+    drop_staging,
+    make_staging,
+    read_table,
+)
 from weir.spark.append import Appender
-from weir.spark.native_read import PLACES
 from weir.spark.outputs import Output
+from weir.spark.places import check_last_row_known, with_order, without_places
 from weir.spark.progress import watched
 from weir.spark.session import check_classic, moved, writing_session
 from weir.spark.table_output import copy_rows, longest, matched
@@ -34,6 +41,7 @@ class BatchOutputs:
     app: Appender
     batch: Batch
     opened: list[Attempt]
+    order: str  # in which the reader reads
     staged: list[Staged] = field(default_factory=list)
     tables: list[StagedTable] = field(default_factory=list)
     parquet: list[tuple[Output, dict[str, Any]]] = field(default_factory=list)
@@ -49,11 +57,11 @@ class BatchOutputs:
                 f"{self.batch.group}; write each output once, with all its rows.",
             )
         if output.kind == "stream":
-            self.append(stream_name(output.name), _without_places(frame))
+            self.append(stream_name(output.name), without_places(frame))
         elif output.kind == "parquet":
-            self._write_parquet(output, frame if output.places else _without_places(frame))
+            self._write_parquet(output, frame if output.places else without_places(frame))
         else:
-            self._copy(output.name, frame)
+            self._copy(output, frame)
         self._written.add(output.place)
 
     def append(self, name: StreamName, frame: DataFrame) -> None:
@@ -82,17 +90,24 @@ class BatchOutputs:
             rows.parquet(spark_path(output.root, folder))
         self.parquet.append((output, one))
 
-    def _copy(self, table: str, frame: DataFrame) -> None:
-        database = self.app.database
-        known = database.transaction(lambda c: read_table(c, table))
-        frame = _without_places(frame, {column.name for column in known})
-        columns = matched(table, known, frame.schema)
-        staging, copy = make_staging(database, self.batch, len(self.tables), columns)
+    def _copy(self, output: Output, frame: DataFrame) -> None:
+        database, table, how = self.app.database, output.name, output.publication
+        known = database.transaction(lambda c: self._table(c, output))
+        ordered = with_order(frame) if how.ordered else frame
+        frame = without_places(ordered, {column.name for column in known})
+        result = frame.drop(*ORDER)
+        columns = matched(table, known, result.schema, (*how.key, *how.newest))
+        staging, copy = make_staging(database, self.batch, len(self.tables), columns, how.ordered)
         # Recorded first, so that it is dropped in any case.
-        self.tables.append(StagedTable(table, staging, (), 0))
+        self.tables.append(StagedTable(table, staging, (), 0, how))
         with watched(self.app.spark, f"writing {table}", self.app.say):
             pieces, rows = copy_rows(frame, table, copy, self.app.settings, longest(columns))
-        self.tables[-1] = StagedTable(table, staging, pieces, rows)
+        self.tables[-1] = StagedTable(table, staging, pieces, rows, how)
+
+    def _table(self, connection: Connection, output: Output) -> list[Column]:
+        if output.publication.ordered:
+            check_last_row_known(connection, self.batch.group, self.order, output)
+        return read_table(connection, output.name, output.publication)
 
     def discard(self) -> None:
         """Discard what was written as far as possible now; the rest becomes garbage."""
@@ -103,13 +118,3 @@ class BatchOutputs:
         self.opened.clear()
         for written in (self.staged, self.tables, self.parquet, self._written):
             written.clear()
-
-
-def _without_places(frame: DataFrame, wanted: Set[str] = frozenset()) -> DataFrame:
-    """Return the rows without the places that a read has added, except for `wanted` ones.
-
-    A function that returns only some of them has chosen them, so they stay.
-    """
-    if not set(PLACES) <= set(frame.columns):
-        return frame
-    return frame.drop(*[name for name in PLACES if name not in wanted])

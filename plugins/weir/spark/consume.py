@@ -18,6 +18,7 @@ from weir.spark.append import Appender
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
 from weir.spark.open_batch import OpenBatch, list_folders
 from weir.spark.outputs import Output
+from weir.spark.places import check_last_row_known
 from weir.spark.reader import Reader
 
 Function = Callable[..., "DataFrame | dict[str, DataFrame]"]
@@ -117,6 +118,8 @@ class Consumer:
         one."""
         for output in self.outputs:
             output.check(connection)
+            if output.publication.ordered:
+                check_last_row_known(connection, self.group, self.order, output)
         streams = [name for _, name in group_streams(connection, self.group)]
         for output in self.outputs:
             if output.kind == "stream" and output.name in streams:

@@ -56,7 +56,7 @@ class OpenBatch:
     def __init__(self, reader: "Reader", batch: Batch) -> None:
         self._reader, self._batch, self._app = reader, batch, reader.appender
         self.ended = False  # committed, split, or discarded for another try
-        self._outputs = BatchOutputs(self._app, batch, reader.opened)
+        self._outputs = BatchOutputs(self._app, batch, reader.opened, reader.order)
         self._lost: dict[int, int] = {}
         self.without_columns: list[str] = []  # streams without events and without declared columns
         self._streams = dict(

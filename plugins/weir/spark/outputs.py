@@ -9,12 +9,13 @@ from sqlalchemy import Connection
 from weir.controller.locks import read_stream
 from weir.errors import InvalidInput
 from weir.model.names import stream_name
+from weir.reader_groups.publication import INSERT, Publication, columns_of
 from weir.reader_groups.table_outputs import read_table, table_name
 from weir.warehouse.paths import below_root
 
 _TEXT = re.compile(r"(.*?)((?: +[a-z_]+=\S+)*)", re.DOTALL)
 # The options of each kind of output.
-_OPTIONS = {"parquet": ("places",)}
+_OPTIONS = {"parquet": ("places",), "table": ("mode", "key", "newest", "call")}
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Output:
     """`stream:scope/stream`, `parquet:folder` below an output root, or `table:schema.table`.
 
     `places`: whether a Parquet output keeps `_segment`, `_offset` and `_clock` of its rows. Events
-    of a stream get new ones; a table keeps those for which it has a column.
+    of a stream get new ones; a table keeps those for which it has a column. `publication`: how rows
+    get into a table.
     """
 
     kind: str
@@ -30,6 +32,7 @@ class Output:
     root: str = ""
     path: str = ""
     places: bool = False
+    publication: Publication = INSERT
 
     def __str__(self) -> str:
         """Return the output as a user writes it."""
@@ -57,7 +60,14 @@ class Output:
             root, path = below_root(name, roots, "output path")
             return cls(kind, name, root, path, places=_switch(place, "places", options))
         if kind == "table":
-            return cls(kind, table_name(name))
+            how = Publication(
+                options.get("mode", "insert"),
+                columns_of(place, "key", options.get("key", "")),
+                columns_of(place, "newest", options.get("newest", "")),
+                table_name(options["call"]) if "call" in options else "",
+            )
+            how.check(table_name(name))
+            return cls(kind, name, publication=how)
         raise InvalidInput(
             "output_invalid", f"output {text!r} must begin with stream:, parquet: or table:."
         )
@@ -68,7 +78,7 @@ class Output:
         if self.kind == "stream":
             read_stream(connection, stream_name(self.name))
         if self.kind == "table":
-            read_table(connection, self.name)
+            read_table(connection, self.name, self.publication)
 
 
 def _options(place: str, kind: str, written: Sequence[str]) -> dict[str, str]:

@@ -57,9 +57,11 @@ _SHOWN = 200  # the most characters of a value that an error quotes
 _ANSWER = "piece string, rows long, state string, error string"
 
 
-def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[Column]:
+def matched(
+    table: str, columns: Sequence[Column], schema: StructType, needed: Sequence[str] = ()
+) -> list[Column]:
     """Return the table's columns for the columns of a result, in the result's order, matched by
-    name.
+    name. `needed`: columns that the result must have in any case.
 
     Raises InvalidInput for a column that the table does not have, that does not fit, that occurs
     twice, or that is missing.
@@ -104,6 +106,12 @@ def matched(table: str, columns: Sequence[Column], schema: StructType) -> list[C
                 f"table {table}; {what}.",
             )
         found.append(column)
+    if absent := [name for name in needed if name not in names]:
+        raise InvalidInput(
+            "column_missing",
+            f"the result for table {table} does not have column {absent[0]!r}, which key or newest "
+            "of its output names; add it to the result.",
+        )
     missing = [c.name for c in columns if c.required and c not in found and not c.generated]
     if missing:
         raise InvalidInput(

@@ -1,0 +1,179 @@
+"""How the rows of a batch get into a table at its commit: inserted, upserted by key, or replacing.
+
+A function of the table's owner may follow, in the same transaction. Everything runs with the rights
+of the role `weir_publisher`, which has none but those that people granted to it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.errors import InvalidInput, NotFound
+
+MODES = ("insert", "upsert", "replace")
+# What weir_publisher needs on a table in each mode. Postgres reads the rows that a key finds.
+_RIGHTS = {
+    "insert": ("INSERT",),
+    "upsert": ("SELECT", "INSERT", "UPDATE"),
+    "replace": ("SELECT", "INSERT", "DELETE"),
+}
+
+
+@dataclass(frozen=True)
+class Publication:
+    """`mode` insert: the rows are added. upsert: each row replaces the one that has the same values
+    in the columns of `key`, or is added; of several rows of a key, the last one counts. replace:
+    the rows take the place of all rows of the table, or of those with the same `key`.
+
+    `newest`: columns that say which row of a key is newer, for an upsert; a row replaces another
+    only if its values there are not smaller. `call`: a function, `schema.name(jsonb)`, that is
+    called after the rows are in the table, with the batch as a JSON object.
+    """
+
+    mode: str = "insert"
+    key: tuple[str, ...] = ()
+    newest: tuple[str, ...] = ()
+    call: str = ""
+
+    def check(self, table: str) -> None:
+        """Check that the settings fit together. Raises InvalidInput."""
+        wrong = ""
+        if self.mode not in MODES:
+            wrong = f"mode is {self.mode!r}; it must be one of {', '.join(MODES)}"
+        elif self.mode == "upsert" and not self.key:
+            wrong = "mode=upsert needs the columns of a key; add key=COLUMN,COLUMN"
+        elif self.mode == "insert" and self.key:
+            wrong = "a key needs mode=upsert or mode=replace; add one of them"
+        elif self.newest and self.mode != "upsert":
+            wrong = "newest needs mode=upsert; add it, or leave newest out"
+        elif len(set(self.key)) < len(self.key) or len(set(self.newest)) < len(self.newest):
+            wrong = "key or newest names a column twice; name each once"
+        if wrong:
+            raise InvalidInput("output_invalid", f"of output table:{table}, {wrong}.")
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the order of the rows decides which of them count."""
+        return self.mode == "upsert"
+
+    def statement(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Return it as `publish_staging` takes it. `batch`: what the function is told."""
+        return {"mode": self.mode, "key": self.key, "newest": self.newest,
+                "call": self.call or None, "batch": batch}  # fmt: skip
+
+
+INSERT = Publication()
+
+
+def check_publication(connection: Connection, table: str, publication: Publication) -> None:
+    """Check that `weir_publisher` can publish rows in this way in a table that exists.
+
+    Raises InvalidInput for a missing right, key or column, saying what to grant or to create, and
+    NotFound for a function that does not exist.
+    """
+    publication.check(table)
+    schema, _, name = table.partition(".")
+    found = connection.execute(
+        text(
+            """SELECT n.nspname AS schema, has_schema_privilege('weir_publisher', n.oid, 'USAGE')
+                    AS usage,
+                ARRAY(SELECT r FROM unnest(CAST(:rights AS text[])) r
+                      WHERE NOT has_table_privilege('weir_publisher', c.oid, r)) AS missing,
+                ARRAY(SELECT k FROM unnest(CAST(:named AS text[])) k
+                      WHERE NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid
+                          AND a.attnum > 0 AND NOT a.attisdropped AND a.attname = k))
+                    AS unknown,
+                ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid
+                      AND NOT a.attnotnull AND a.attname = ANY (CAST(:named AS text[])))
+                    AS nullable,
+                EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique
+                    AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
+                    AND i.indexprs IS NULL AND i.indnkeyatts = cardinality(CAST(:key AS text[]))
+                    AND NOT EXISTS (
+                        SELECT FROM pg_attribute a WHERE a.attrelid = c.oid
+                        AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1])
+                        AND NOT a.attname = ANY (CAST(:key AS text[])))) AS is_unique,
+                quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS quoted
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = :schema AND c.relname = :name"""
+        ),
+        {"rights": list(_RIGHTS[publication.mode]), "key": list(publication.key),
+         "named": [*publication.key, *publication.newest], "schema": schema, "name": name},
+    ).one()  # fmt: skip
+    if not found.usage or found.missing:
+        grants = [] if found.usage else [f'USAGE ON SCHEMA "{schema}"']
+        grants += [f"{', '.join(found.missing)} ON {found.quoted}"] if found.missing else []
+        raise InvalidInput(
+            "right_missing",
+            f"the role weir_publisher may not {publication.mode} rows of table {table}; run "
+            + "; ".join(f"GRANT {grant} TO weir_publisher" for grant in grants) + ".",
+        )  # fmt: skip
+    if found.unknown:
+        raise InvalidInput(
+            "column_unknown",
+            f"table {table} has no column {found.unknown[0]!r}, which key or newest of its output "
+            "names; correct the name.",
+        )
+    if found.nullable:
+        raise InvalidInput(
+            "key_nullable",
+            f"column {found.nullable[0]!r} of table {table} may be null, so it can't be part of "
+            f"key or newest; run ALTER TABLE {found.quoted} ALTER COLUMN {found.nullable[0]} SET "
+            "NOT NULL.",
+        )
+    if publication.mode == "upsert" and not found.is_unique:
+        columns = ", ".join(publication.key)
+        raise InvalidInput(
+            "key_not_unique",
+            f"table {table} has no unique index on just {columns}, by which an upsert finds the "
+            f"row of a key; run CREATE UNIQUE INDEX ON {found.quoted} ({columns}).",
+        )
+    if publication.call:
+        _check_function(connection, publication.call)
+
+
+def _check_function(connection: Connection, name: str) -> None:
+    """Check that a function exists, and that EXECUTE on it was granted to `weir_publisher` by name.
+
+    A right of PUBLIC does not do: everybody who may start a consumer could call functions that were
+    not made for that.
+    """
+    schema, _, function = name.partition(".")
+    found = connection.execute(
+        text(
+            """SELECT has_schema_privilege('weir_publisher', n.oid, 'USAGE') AND EXISTS (
+                    SELECT FROM aclexplode(p.proacl) a JOIN pg_roles r ON r.oid = a.grantee
+                    WHERE r.rolname = 'weir_publisher' AND a.privilege_type = 'EXECUTE') AS allowed
+            FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+            WHERE n.nspname = :schema AND p.proname = :name AND p.prokind = 'f'
+              AND p.pronargs = 1 AND p.proargtypes[0] = 'jsonb'::regtype"""
+        ),
+        {"schema": schema, "name": function},
+    ).one_or_none()
+    if found is None:
+        raise NotFound(
+            "function_not_found",
+            f"there is no function {name}(jsonb) in Weir's database; create it, with one argument "
+            "of type jsonb.",
+        )
+    if not found.allowed:
+        raise InvalidInput(
+            "right_missing",
+            f"function {name} was not granted to the role weir_publisher by name; run GRANT USAGE "
+            f"ON SCHEMA {schema} TO weir_publisher; GRANT EXECUTE ON FUNCTION {name}(jsonb) TO "
+            "weir_publisher.",
+        )
+
+
+def columns_of(place: str, name: str, written: str) -> tuple[str, ...]:
+    """Return the names in an option of an output, `a,b`. Raises InvalidInput for an empty one."""
+    names: Sequence[str] = written.split(",") if written else ()
+    if not all(names):
+        raise InvalidInput(
+            "output_invalid",
+            f"{name} of output {place} is {written!r}; write names of columns with commas between "
+            "them, without blanks.",
+        )
+    return tuple(names)
