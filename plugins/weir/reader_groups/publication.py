@@ -105,11 +105,12 @@ def check_publication(connection: Connection, table: str, publication: Publicati
     if not found.usage or found.missing:
         grants = [] if found.usage else [f'USAGE ON SCHEMA "{schema}"']
         grants += [f"{', '.join(found.missing)} ON {found.quoted}"] if found.missing else []
+        statements = "; ".join(f"GRANT {grant} TO weir_publisher" for grant in grants)
         raise InvalidInput(
             "right_missing",
             f"the role weir_publisher may not {publication.mode} rows of table {table}; run "
-            + "; ".join(f"GRANT {grant} TO weir_publisher" for grant in grants) + ".",
-        )  # fmt: skip
+            f"{statements}.",
+        )
     if found.unknown:
         raise InvalidInput(
             "column_unknown",
