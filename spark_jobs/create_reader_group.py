@@ -22,6 +22,8 @@ def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
         on_gap=arguments.on_gap,
         release=arguments.release,
         time_out=parse_age(arguments.time_out),
+        aligned=arguments.aligned,
+        max_ahead=parse_age(arguments.max_ahead),
         request_id=job.request_id,
     )
 

@@ -20,10 +20,12 @@ def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
         "max_outstanding": arguments.max_outstanding,
     }
     changes: dict[str, Any] = {k: v for k, v in given.items() if v not in ("unchanged", 0)}
-    if arguments.subscriber != "unchanged":
-        changes["subscriber"] = arguments.subscriber == "yes"
-    if arguments.time_out:
-        changes["time_out"] = parse_age(arguments.time_out)
+    for name in ("subscriber", "aligned"):
+        if (switch := getattr(arguments, name)) != "unchanged":
+            changes[name] = switch == "yes"
+    for name in ("time_out", "max_ahead"):
+        if age := getattr(arguments, name):
+            changes[name] = parse_age(age)
     if arguments.streams:
         changes["streams"] = [stream_name(stream) for stream in arguments.streams]
         changes["start"] = arguments.start

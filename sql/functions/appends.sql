@@ -196,7 +196,9 @@ BEGIN
     WHERE o.stream_id = in_stream_id RETURNING o.last_clock INTO issued;
     IF cardinality(in_paths) > 0 THEN
         WITH file AS (
-            SELECT f.*, sum(f.events) OVER (PARTITION BY f.target ORDER BY f.i) - f.events AS before
+            -- By rank: files of two segments that were merged meanwhile go into one.
+            SELECT f.*, sum(f.events) OVER (PARTITION BY f.target ORDER BY f.first_seq, f.i)
+                   - f.events AS before
             FROM unnest(targets, in_events, in_bytes, in_first, in_last, in_paths)
                 WITH ORDINALITY AS f (target, events, bytes, first_seq, last_seq, path, i)
         ), moved AS (

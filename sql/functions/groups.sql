@@ -17,9 +17,9 @@ LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT DISTINCT b.batch_id, (h.bound ->> 'stream')::bigint, (h.bound ->> 'segment')::bigint
     FROM weir_internal.reader_batch b CROSS JOIN LATERAL (
-        SELECT bound FROM jsonb_array_elements(b.bounds) bound
+        SELECT o.value AS bound FROM jsonb_array_elements(b.bounds) o
         UNION ALL
-        SELECT bound FROM jsonb_array_elements(b.rest) part, jsonb_array_elements(part) bound) h
+        SELECT o.value FROM jsonb_array_elements(b.rest) part, jsonb_array_elements(part) o) h
     WHERE b.group_id = in_group_id AND b.state = 'open'
 $$;
 COMMENT ON FUNCTION weir_internal.held_segments(bigint) IS 'The segments that the open batches of a reader group read, with those that were split off them: segments in which the group has a position, and successors into which a batch continues.';
@@ -34,3 +34,92 @@ AS $$
     ORDER BY c.created_at DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION weir_internal.last_checkpoint(bigint) IS 'The newest complete checkpoint of a reader group.';
+
+-- Only batches of half the size of the largest count: small ones take as long as their fixed costs, which says nothing
+-- about how fast a reader is; nor does less than a second. A part of a batch that was split was opened with the whole, so times are united.
+CREATE OR REPLACE FUNCTION weir_internal.read_rates(in_group_name text)
+RETURNS TABLE (reader_id text, rate double precision)
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 8
+AS $$
+    SELECT b.reader_id, b.events / s.seconds
+    FROM (
+        SELECT b.reader_id, sum(b.events)::double precision AS events,
+               range_agg(tstzrange(least(b.opened_at, b.committed_at), b.committed_at)) AS times
+        FROM (SELECT r.*, max(r.events) OVER () AS largest
+          FROM (SELECT b.reader_id, b.events, b.opened_at, b.committed_at FROM weir_internal.reader_batch b
+                WHERE b.group_name = in_group_name AND b.state = 'committed' AND b.attempt = 1
+                  AND b.committed_at > statement_timestamp() - interval '1 hour'
+                ORDER BY b.committed_at DESC LIMIT 200) r) b
+        WHERE b.events >= b.largest / 2.0
+        GROUP BY b.reader_id) b
+    CROSS JOIN LATERAL (
+        SELECT extract(epoch FROM sum(upper(busy) - lower(busy)))::double precision AS seconds
+        FROM unnest(b.times) AS busy) s
+    WHERE s.seconds >= 1
+$$;
+COMMENT ON FUNCTION weir_internal.read_rates(text) IS 'Events per second of each reader that committed batches of a reader group in the last hour (of the newest 200), over the time in which one of them was open.';
+
+CREATE OR REPLACE FUNCTION weir_internal.oldest_unread(in_group_id bigint)
+RETURNS TABLE (stream_id bigint, segment_id bigint, reader_id text, clock bigint)
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT p.stream_id, p.segment_id, p.reader_id, i.clock
+    FROM weir_internal.reader_group_segment p
+    CROSS JOIN LATERAL (
+        SELECT i.clock, i.start_offset + i.events AS past FROM weir_internal.time_index i
+        WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
+          AND i.start_offset <= p.next_offset
+        ORDER BY i.start_offset DESC LIMIT 1) i
+    WHERE p.group_id = in_group_id AND i.past > p.next_offset
+$$;
+COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the oldest unread event at each position of a reader group, where there is one.';
+
+-- Lateness is counted between batches only: within one, its order says what a consumer gets. Clocks are of commits,
+-- so events of one commit are never late. Called after the positions have moved.
+CREATE OR REPLACE FUNCTION weir_internal.measure_disorder(in_group_id bigint, in_batch_id bigint) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH bound AS MATERIALIZED (
+        SELECT h.stream AS stream_id, h.segment AS segment_id, h."from" AS first, h."to" AS past
+        FROM weir_internal.reader_batch b
+        CROSS JOIN LATERAL jsonb_to_recordset(b.bounds)
+            AS h (stream bigint, segment bigint, "from" bigint, "to" bigint)
+        WHERE b.group_id = in_group_id AND b.batch_id = in_batch_id AND h."from" < h."to"
+    ), newest AS MATERIALIZED (
+        SELECT b.stream_id, max(i.clock) AS clock
+        FROM bound b CROSS JOIN LATERAL (
+            SELECT i.clock FROM weir_internal.time_index i
+            WHERE i.stream_id = b.stream_id AND i.segment_id = b.segment_id AND i.start_offset < b.past
+            ORDER BY i.start_offset DESC LIMIT 1) i
+        GROUP BY b.stream_id
+    ), late AS MATERIALIZED (
+        SELECT gs.newest_read - i.clock AS lateness,
+               least(i.start_offset + i.events, b.past) - greatest(i.start_offset, b.first) AS events
+        FROM bound b
+        JOIN weir_internal.reader_group_stream gs ON gs.group_id = in_group_id AND gs.stream_id = b.stream_id
+        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
+            SELECT coalesce(max(o.start_offset), b.first) AS first FROM weir_internal.time_index o
+            WHERE o.stream_id = b.stream_id AND o.segment_id = b.segment_id
+              AND o.start_offset <= b.first OFFSET 0) f
+        CROSS JOIN LATERAL (
+            SELECT i.* FROM weir_internal.time_index i
+            WHERE i.stream_id = b.stream_id AND i.segment_id = b.segment_id
+              AND i.start_offset >= f.first AND i.start_offset < b.past
+              AND i.clock < gs.newest_read OFFSET 0) i
+    ), ranked AS (
+        SELECT l.lateness, sum(l.events) OVER (ORDER BY l.lateness DESC) AS later FROM late l
+    ), moved AS (
+        UPDATE weir_internal.reader_group_stream gs SET newest_read = greatest(gs.newest_read, n.clock)
+        FROM newest n WHERE gs.group_id = in_group_id AND gs.stream_id = n.stream_id
+        RETURNING gs.stream_id, gs.newest_read
+    ), hole AS (
+        SELECT max(m.newest_read - u.clock) AS width
+        FROM moved m JOIN weir_internal.oldest_unread(in_group_id) u USING (stream_id)
+    )
+    UPDATE weir_internal.reader_batch b SET
+        max_lateness = coalesce((SELECT max(l.lateness) FROM late l), 0),
+        p99_lateness = coalesce((SELECT max(r.lateness) FROM ranked r WHERE r.later > b.events / 100.0), 0),
+        hole = greatest(0, (SELECT h.width FROM hole h))
+    WHERE b.group_id = in_group_id AND b.batch_id = in_batch_id
+$$;
+COMMENT ON FUNCTION weir_internal.measure_disorder(bigint, bigint) IS 'Records how far from write order a batch is that is being committed.';

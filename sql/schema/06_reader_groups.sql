@@ -9,6 +9,8 @@ CREATE TABLE weir_internal.reader_group (
     max_outstanding integer NOT NULL DEFAULT 3 CHECK (max_outstanding > 0),
     release text NOT NULL DEFAULT 'automatic' CHECK (release IN ('automatic', 'manual')),
     time_out bigint CHECK (time_out > 0),
+    aligned boolean NOT NULL DEFAULT false,
+    max_ahead bigint CHECK (max_ahead > 0),
     -- What changes as its readers work.
     next_token bigint NOT NULL DEFAULT 1,
     next_batch bigint NOT NULL DEFAULT 1,
@@ -27,6 +29,8 @@ COMMENT ON COLUMN weir_internal.reader_group.on_gap IS 'What a reader does if it
 COMMENT ON COLUMN weir_internal.reader_group.max_outstanding IS 'How many checkpoints may wait for batches at a time.';
 COMMENT ON COLUMN weir_internal.reader_group.release IS 'automatic: each checkpoint releases the events before it; manual: only weir_release_reader_group releases events.';
 COMMENT ON COLUMN weir_internal.reader_group.time_out IS 'Seconds that a subscriber with unread events may be inactive before retention stops waiting for it; null: retention always waits.';
+COMMENT ON COLUMN weir_internal.reader_group.aligned IS 'Whether each of its batches holds, of all its streams, everything up to one clock and nothing after it.';
+COMMENT ON COLUMN weir_internal.reader_group.max_ahead IS 'Seconds by which no batch goes beyond the oldest event that other readers have not read; null: without such a limit.';
 COMMENT ON COLUMN weir_internal.reader_group.next_token IS 'The fencing token that the next reader to join gets.';
 COMMENT ON COLUMN weir_internal.reader_group.next_batch IS 'The id that the next batch gets.';
 COMMENT ON COLUMN weir_internal.reader_group.moved_at IS 'When its readers last committed a batch, or it was placed or became a subscriber, or the database was recovered.';
@@ -41,6 +45,7 @@ CREATE TABLE weir_internal.reader_group_stream (
     published_at timestamptz,
     lost_events bigint NOT NULL DEFAULT 0,
     head_seen jsonb,
+    newest_read bigint,
     PRIMARY KEY (group_id, stream_id)
 );
 CREATE INDEX reader_group_stream_by_stream ON weir_internal.reader_group_stream (stream_id);
@@ -51,6 +56,7 @@ COMMENT ON COLUMN weir_internal.reader_group_stream.published_cut IS 'The events
 COMMENT ON COLUMN weir_internal.reader_group_stream.published_at IS 'When the group last released events.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.lost_events IS 'Events that were truncated before this group read them, and that its readers skipped.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.head_seen IS 'The last head of the stream that all positions were compared with, and none was before it; null before the first comparison.';
+COMMENT ON COLUMN weir_internal.reader_group_stream.newest_read IS 'The newest clock in its committed batches since it was placed; null before the first.';
 
 CREATE TABLE weir_internal.reader (
     group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,

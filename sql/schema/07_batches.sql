@@ -10,12 +10,18 @@ CREATE TABLE weir_internal.reader_batch (
     rest jsonb NOT NULL DEFAULT '[]',
     events bigint NOT NULL,
     bytes bigint NOT NULL,
+    read_order text NOT NULL DEFAULT 'segment',
+    readers integer NOT NULL DEFAULT 1,
+    bound bigint,
     opened_at timestamptz NOT NULL,
     committed_at timestamptz,
     ended_at timestamptz,
     outputs jsonb,
     rejected bigint NOT NULL DEFAULT 0,
     error text,
+    max_lateness bigint,
+    p99_lateness bigint,
+    hole bigint,
     PRIMARY KEY (group_id, batch_id),
     CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL))
 );
@@ -39,12 +45,18 @@ COMMENT ON COLUMN weir_internal.reader_batch.bounds IS 'Array of {stream, segmen
 COMMENT ON COLUMN weir_internal.reader_batch.rest IS 'Array of arrays of bounds: what was split off. Batches of their own read it after this batch, in this order.';
 COMMENT ON COLUMN weir_internal.reader_batch.events IS 'Events between the bounds.';
 COMMENT ON COLUMN weir_internal.reader_batch.bytes IS 'Their bytes, approximately.';
+COMMENT ON COLUMN weir_internal.reader_batch.read_order IS 'The order that the reader that opened it asked for: segment, stream or none. Its bounds are planned for that order.';
+COMMENT ON COLUMN weir_internal.reader_batch.readers IS 'Among how many readers the group was shared when it was opened.';
+COMMENT ON COLUMN weir_internal.reader_batch.bound IS 'Of an aligned group: the clock up to which everything is in this batch or was read before; nothing in it is later. Null otherwise.';
 COMMENT ON COLUMN weir_internal.reader_batch.opened_at IS 'When the bounds were fixed. While the batch is open, a sweep keeps the files that became garbage after that.';
 COMMENT ON COLUMN weir_internal.reader_batch.committed_at IS 'When it was committed; null for a batch that was not.';
 COMMENT ON COLUMN weir_internal.reader_batch.ended_at IS 'When it was committed, abandoned or split; null while it is open.';
 COMMENT ON COLUMN weir_internal.reader_batch.outputs IS 'While it is open, all outputs that its attempts began to write; then the outputs that count: Parquet folders and tables.';
 COMMENT ON COLUMN weir_internal.reader_batch.rejected IS 'How many of its events failed and were written to <stream>.rejected.';
 COMMENT ON COLUMN weir_internal.reader_batch.error IS 'Why it was abandoned or split, if that is known.';
+COMMENT ON COLUMN weir_internal.reader_batch.max_lateness IS 'Microseconds by which its oldest event is older than the newest event of its stream that was read before it; null until it is committed.';
+COMMENT ON COLUMN weir_internal.reader_batch.p99_lateness IS 'The same for its events: 99 % of them are at most so late.';
+COMMENT ON COLUMN weir_internal.reader_batch.hole IS 'Microseconds by which, at its commit, the oldest unread event of a stream was older than the newest one read; 0 if none was.';
 
 -- Old batches are pruned, but the list of Parquet outputs is kept as long as the group. Rows are numbered
 -- in the order of the commits, so that a full part of the list never changes.

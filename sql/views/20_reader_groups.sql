@@ -33,7 +33,8 @@ COMMENT ON COLUMN weir.assignment.batch_id IS 'The open batch of this reader.';
 CREATE OR REPLACE VIEW weir.readers AS
 SELECT g.name AS reader_group, r.reader_id, r.token, r.joined_at, r.lease_until,
        r.lease_until < clock_timestamp() AS lapsed, coalesce(a.segments, 0) AS segments,
-       coalesce(a.unread_events, 0) AS unread_events, a.batch_id
+       coalesce(a.unread_events, 0) AS unread_events, a.batch_id,
+       (SELECT t.rate FROM weir_internal.read_rates(g.name) t WHERE t.reader_id = r.reader_id) AS read_rate
 FROM weir_internal.reader r
 JOIN weir_internal.reader_group g USING (group_id)
 LEFT JOIN weir.assignment a ON a.reader_group = g.name AND a.reader_id = r.reader_id;
@@ -42,6 +43,7 @@ COMMENT ON COLUMN weir.readers.reader_id IS 'DAG, run, task and map index: equal
 COMMENT ON COLUMN weir.readers.lapsed IS 'Whether its lease has expired, so that others may take over.';
 COMMENT ON COLUMN weir.readers.segments IS 'How many segments it owns.';
 COMMENT ON COLUMN weir.readers.batch_id IS 'The open batch that it reads.';
+COMMENT ON COLUMN weir.readers.read_rate IS 'Events per second of its recent large batches, by which segments are assigned; null if there are none yet.';
 
 -- Lag is the clock of the newest event minus that of the oldest unread event; zero if nothing is unread. Events
 -- below the head cannot be read any more: they are lost, not unread.
@@ -149,8 +151,8 @@ COMMENT ON COLUMN weir.catch_up.catch_up IS '0 if nothing is unread; null if it 
 -- The lag is computed only if all streams of the group have an end.
 CREATE OR REPLACE VIEW weir.reader_groups AS
 SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1 second' AS time_out,
-       g.generation, g.on_gap, g.max_outstanding, g.created_at,
-       g.moved_at,
+       g.generation, g.on_gap, g.max_outstanding, g.aligned, g.max_ahead * interval '1 second' AS max_ahead,
+       g.created_at, g.moved_at,
        (SELECT string_agg(s.stream_name || CASE WHEN s.state = 'deleted' THEN ' (deleted)' ELSE '' END,
                           ', ' ORDER BY s.scope, s.name)
         FROM weir_internal.reader_group_stream gs JOIN weir_internal.stream s USING (stream_id)
@@ -169,6 +171,7 @@ FROM weir_internal.reader_group g
 LEFT JOIN LATERAL weir_internal.last_checkpoint(g.group_id) c ON true;
 COMMENT ON VIEW weir.reader_groups IS 'The reader groups, with their configuration.';
 COMMENT ON COLUMN weir.reader_groups.time_out IS 'How long a subscriber with unread events may be inactive before retention stops waiting for it; null: retention always waits.';
+COMMENT ON COLUMN weir.reader_groups.max_ahead IS 'No batch goes further than this beyond the oldest event that other readers have not read; null: no limit.';
 COMMENT ON COLUMN weir.reader_groups.streams IS 'The streams that it reads.';
 COMMENT ON COLUMN weir.reader_groups.readers IS 'How many readers have joined it.';
 COMMENT ON COLUMN weir.reader_groups.open_batches IS 'How many of its batches are open.';
@@ -179,10 +182,88 @@ COMMENT ON COLUMN weir.reader_groups.at_end IS 'Whether it has read everything t
 CREATE OR REPLACE VIEW weir.batches AS
 SELECT b.group_name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, b.attempt, b.events,
        b.bytes, b.opened_at, b.committed_at, b.ended_at, b.outputs, b.bounds, b.rest,
-       b.rejected, b.error
+       b.rejected, b.error, b.read_order, b.readers, weir_internal.clock_time(b.bound) AS bound,
+       b.max_lateness * interval '1 microsecond' AS max_lateness,
+       b.p99_lateness * interval '1 microsecond' AS p99_lateness,
+       b.hole * interval '1 microsecond' AS hole
 FROM weir_internal.reader_batch b;
 COMMENT ON VIEW weir.batches IS 'What readers read at once, and its outcome. Old batches are pruned after metadata_history.';
 COMMENT ON COLUMN weir.batches.ended_at IS 'When it was committed, abandoned or split; null while it is open.';
+COMMENT ON COLUMN weir.batches.bound IS 'Of an aligned group: the moment up to which everything is in this batch or was read before; nothing in it is later. Null otherwise.';
+COMMENT ON COLUMN weir.batches.max_lateness IS 'By how much its oldest event is older than the newest event of its stream that was read before it; null until it is committed.';
+COMMENT ON COLUMN weir.batches.p99_lateness IS 'The same for its events: 99 % of them are at most so late.';
+COMMENT ON COLUMN weir.batches.hole IS 'By how much, at its commit, the oldest unread event of a stream was older than the newest one read; 0 if none was.';
+
+-- What zero means depends on what was promised. With several readers, one reads older events while another has read
+-- newer ones; the settings max_ahead and aligned limit that.
+CREATE OR REPLACE VIEW weir.disorder AS
+SELECT g.name AS reader_group,
+       CASE WHEN b.batches = 0 THEN NULL
+            WHEN b.in_write_order AND b.readers = 1 THEN 'write order'
+            WHEN b.in_write_order THEN 'write order in the segments of each reader'
+            WHEN b.ordered THEN 'write order of each key'
+            ELSE 'none' END AS promise,
+       g.aligned, g.max_ahead * interval '1 second' AS max_ahead,
+       b.batches, b.readers,
+       coalesce(b.max_lateness, 0) * interval '1 microsecond' AS max_lateness,
+       coalesce(b.p99_lateness, 0) * interval '1 microsecond' AS p99_lateness,
+       coalesce(b.hole, 0) * interval '1 microsecond' AS hole
+FROM weir_internal.reader_group g
+CROSS JOIN LATERAL (
+    SELECT count(*) AS batches, max(b.readers) AS readers, bool_and(b.read_order = 'stream') AS in_write_order,
+           bool_and(b.read_order <> 'none') AS ordered, max(b.max_lateness) AS max_lateness,
+           max(b.p99_lateness) AS p99_lateness, max(b.hole) AS hole
+    FROM weir_internal.reader_batch b
+    WHERE b.group_name = g.name AND b.state = 'committed'
+      AND b.committed_at > statement_timestamp() - interval '1 hour') b;
+COMMENT ON VIEW weir.disorder IS 'How far from write order the batches were that each group committed in the last hour. Lateness and hole are counted between batches, by the clocks of commits.';
+COMMENT ON COLUMN weir.disorder.promise IS 'The order that was promised to all of them; null without batches. With write order, lateness and hole are 0.';
+COMMENT ON COLUMN weir.disorder.max_ahead IS 'The limit that the group sets.';
+COMMENT ON COLUMN weir.disorder.batches IS 'How many batches it committed.';
+COMMENT ON COLUMN weir.disorder.readers IS 'Among how many readers they were shared at most.';
+COMMENT ON COLUMN weir.disorder.max_lateness IS 'The largest lateness of a batch: by how much an event was older than one of its stream that was read before it.';
+COMMENT ON COLUMN weir.disorder.p99_lateness IS 'In no batch were more than 1 % of the events later than this.';
+COMMENT ON COLUMN weir.disorder.hole IS 'The largest hole that a batch left: by how much an unread event was older than a read one.';
+
+CREATE OR REPLACE VIEW weir.waiting_readers AS
+SELECT g.name AS reader_group, r.reader_id, 'max_ahead' AS reason, o.reader_id AS waits_for, o.batch_id,
+       s.stream_name AS stream, weir_internal.segment_name(o.segment_id) AS segment,
+       weir_internal.clock_time(o.clock) AS oldest_unread,
+       weir_internal.clock_time(o.clock + g.max_ahead * 1000000) AS may_read_until,
+       coalesce(h.lease_until < clock_timestamp(), true) AS lapsed
+FROM weir_internal.reader_group g
+JOIN weir_internal.reader r USING (group_id)
+CROSS JOIN LATERAL (
+    SELECT min(u.clock) AS clock FROM weir_internal.oldest_unread(g.group_id) u
+    WHERE u.reader_id = r.reader_id) mine
+CROSS JOIN LATERAL (
+    SELECT u.*, (SELECT b.batch_id FROM weir_internal.reader_batch b
+                 WHERE b.group_id = g.group_id AND b.state = 'open' AND b.reader_id = u.reader_id) AS batch_id
+    FROM weir_internal.oldest_unread(g.group_id) u
+    WHERE u.reader_id IS DISTINCT FROM r.reader_id ORDER BY u.clock LIMIT 1) o
+JOIN weir_internal.stream s ON s.stream_id = o.stream_id
+LEFT JOIN weir_internal.reader h ON h.group_id = g.group_id AND h.reader_id = o.reader_id
+WHERE g.max_ahead IS NOT NULL AND NOT g.aligned AND mine.clock > o.clock + g.max_ahead * 1000000
+  AND NOT EXISTS (SELECT FROM weir_internal.reader_batch b WHERE b.group_id = g.group_id
+                  AND b.state = 'open' AND b.reader_id = r.reader_id)
+UNION ALL
+SELECT g.name, r.reader_id, 'aligned', b.reader_id, b.batch_id, NULL, NULL, NULL, NULL,
+       coalesce(h.lease_until < clock_timestamp(), true)
+FROM weir_internal.reader_group g
+JOIN weir_internal.reader r USING (group_id)
+JOIN weir_internal.reader_batch b ON b.group_id = g.group_id AND b.state = 'open' AND b.reader_id <> r.reader_id
+LEFT JOIN weir_internal.reader h ON h.group_id = b.group_id AND h.reader_id = b.reader_id
+WHERE g.aligned;
+COMMENT ON VIEW weir.waiting_readers IS 'The readers that wait because of a setting of their group, and for whom.';
+COMMENT ON COLUMN weir.waiting_readers.reader_id IS 'The reader that waits.';
+COMMENT ON COLUMN weir.waiting_readers.reason IS 'The setting: max_ahead, or aligned (an aligned group has one batch at a time).';
+COMMENT ON COLUMN weir.waiting_readers.waits_for IS 'The reader that owns the oldest unread event, or that has the open batch; null: no reader owns its segment yet.';
+COMMENT ON COLUMN weir.waiting_readers.batch_id IS 'The open batch of that reader; null if it has none.';
+COMMENT ON COLUMN weir.waiting_readers.stream IS 'The stream of the oldest unread event.';
+COMMENT ON COLUMN weir.waiting_readers.segment IS 'Its segment.';
+COMMENT ON COLUMN weir.waiting_readers.oldest_unread IS 'When it was committed.';
+COMMENT ON COLUMN weir.waiting_readers.may_read_until IS 'The reader may read events that were committed until then.';
+COMMENT ON COLUMN weir.waiting_readers.lapsed IS 'Whether the lease of the other reader has expired, so that its batch and segments can be taken over.';
 
 CREATE OR REPLACE VIEW weir.open_batches AS
 SELECT g.name AS reader_group, b.batch_id, b.reader_id, b.attempt, b.opened_at,

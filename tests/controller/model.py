@@ -97,7 +97,7 @@ class Model:
             rolling = epoch
             targets = self._targets(written)
             assert targets is not None
-        for source, events, path in sorted(written, key=lambda f: (f[0], f[1][0].order)):
+        for source, events, path in sorted(written, key=lambda f: f[1][0].order):
             target = self.segments[targets[source]]
             placed = tuple(e._replace(order=self.commits << 32 | e.order) for e in events)
             self.files.append(File(target.segment_id, len(target.events), placed, path))

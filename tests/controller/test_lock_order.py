@@ -40,10 +40,12 @@ from weir.database.connection import Database
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
 from weir.reader_groups import (
+    alignment,
     batch_history,
     batches,
     checkpoints,
     groups,
+    halves_by_rank,
     lag,
     next_batch,
     outputs,
@@ -168,7 +170,10 @@ def operations() -> set[str]:
     for package in (weir.controller, weir.reader_groups, weir.retention, weir.scaling):
         names = [found.name for found in pkgutil.iter_modules(package.__path__)]
         modules += [importlib.import_module(f"{package.__name__}.{name}") for name in names]
-    given = (transactions.ping, transactions.ping_all, readers.renew, batches.open_in)
+    given = (
+        transactions.ping, transactions.ping_all, readers.renew, batches.open_in,
+        alignment.place_of_run,
+    )  # fmt: skip
     return {called(one) for one in given} | {
         called(function)
         for module in modules
@@ -217,6 +222,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     outgoing = staged(other.opened(), {other.active()[0]: 1})
     watch(outputs.record_output, batch, out)
     watch(splits.split_batch, batch, "it failed")
+    watch(halves_by_rank.halve_by_rank, batch.bounds, lambda slices: [1 for _ in slices])
     batch = watch(batches.open_in, "one", "heir", heir, lease=0.0, budget=budget(3))
     rows = publish_rows(watch, batch)
     watch(batches.commit_batch, batch, lease=LEASE, staged=[outgoing], outputs=[out], tables=[rows])
@@ -308,6 +314,9 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
         subscriber=True,
         request_id="v",
     )
+    watch(group_update.update_reader_group, "third", aligned=True, request_id="aligned")
+    watch(alignment.place_of_run, "third")
+    watch(group_update.update_reader_group, "third", aligned=False, request_id="not aligned")
     lane.append({lane.active()[0]: 5})
     token = watch(readers.join, "third", "gone", LEASE)
     watch(readers.reader_offline, "third", "slow", request_id="offline")
@@ -378,6 +387,7 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "place_append",
         "commit_append",
         "prune_below",
+        "measure_disorder",
     }
 
 

@@ -167,11 +167,12 @@ class Reader:
         until: dict[int, dict[str, Any]] | None = None,
         expected: int = 1,
         lease: float = 0.0,
+        **how: Any,
     ) -> Batch | None:
         """`budget`: events. `lease` 0: whoever's lease ran out may be replaced at once."""
         return open_batch(
             self.group.database, self.group.name, self.reader_id, self.token, lease=lease,
-            budget=Budget(budget, bytes_, files), until=until, expected_readers=expected,
+            budget=Budget(budget, bytes_, files), until=until, expected_readers=expected, **how,
         )  # fmt: skip
 
     def must_open(self, budget: int = ALL, **options: Any) -> Batch:

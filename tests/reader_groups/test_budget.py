@@ -312,7 +312,7 @@ def test_a_plan_reads_what_the_batch_reads_and_not_the_backlog(
     for lane, commits in zip(lanes, [200, 4_000], strict=False):
         given: dict[str, Any] = {
             "streams": [lane.stream_id], "segments": [0], "starts": [0], "ends": [commits * 2],
-            "events": 100, "bytes": ALL, "files": 100,
+            "events": 100, "bytes": ALL, "files": 100, "unit": "file",
         }  # fmt: skip
         [[[plan]]] = database.transaction(lambda c, g=given: c.execute(explain, g).all())
         pages.append(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])

@@ -109,7 +109,7 @@ SELECT * FROM weir.data_files ORDER BY stream, segment, start_offset
 SELECT * FROM weir.positions ORDER BY reader_group, stream, segment
 SELECT reader_group, stream, unread_events, lost_events, position FROM weir.lag ORDER BY 1, 2
 SELECT reader_group, streams, checkpoint FROM weir.reader_groups ORDER BY 1
-SELECT * FROM weir.batches ORDER BY reader_group, batch_id
+SELECT reader_group, batch_id, state, events, bounds, outputs FROM weir.batches ORDER BY 1, 2
 SELECT * FROM weir.checkpoints ORDER BY reader_group, checkpoint
 SELECT * FROM weir.pins ORDER BY reader_group
 SELECT * FROM weir.retention_decisions ORDER BY stream, decided_at

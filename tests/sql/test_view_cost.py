@@ -86,6 +86,8 @@ USUAL: dict[str, tuple[str, ...]] = {
     "lag": (_GROUP, _STREAM),
     "unread": (_GROUP, _STREAM),
     "catch_up": (_GROUP,),
+    "disorder": (_GROUP,),
+    "waiting_readers": (_GROUP,),
     "reader_groups": (_GROUP,),
     "batches": (
         f"{_GROUP} AND batch_id = :epoch",

@@ -42,29 +42,21 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "back_test": {
         "More": ("scale_factor", "min_segments", "max_segments", "scale_cooldown", "read_files")
     },
-    "create_reader_group": {"Retention": _SUBSCRIBER, "More": ("end", "on_gap")},
+    "create_reader_group": {
+        "Retention": _SUBSCRIBER,
+        "Order": ("aligned", "max_ahead"),
+        "More": ("end", "on_gap"),
+    },
     "update_reader_group": {
         "Retention": _SUBSCRIBER,
         "Streams": ("streams", "start"),
-        "Reading": ("on_gap", "pins", "max_outstanding"),
+        "Reading": ("on_gap", "pins", "max_outstanding", "aligned", "max_ahead"),
         "More": ("generation",),
     },
     "release_reader_group": {"More": ("generation",)},
     "checkpoint_reader_group": {
         "Wait for open batches": ("barrier", "patience"),
         "More": ("cancel",),
-    },
-    "define_adjunct_store": {
-        "Deletions and functions": ("delete_when", "key_type", "value_columns"),
-        "Joins": ("layout", "bootstrap", "missing", "patience"),
-        "What is wrong or missing": ("null_key", "on_error", "on_gap"),
-        "Retention": ("keep_versions", "history", "time_out"),
-    },
-    "update_adjunct_store": {
-        "Deletions and functions": ("delete_when", "key_type", "value_columns"),
-        "Joins": ("layout", "bootstrap", "missing", "patience"),
-        "What is wrong or missing": ("null_key", "on_error", "on_gap"),
-        "Retention": ("keep_versions", "history", "time_out"),
     },
     "ingest": {
         "Kind of files": ("format", "separator", "null_value", "infer"),
@@ -82,7 +74,7 @@ _SIZES = ("500 MB", "2 GB", "none")
 
 # What a text field proposes, by its name.
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("retain_min_age", "retain_max_age", "time_out", "last", "history"), _AGES),
+    **dict.fromkeys(("retain_min_age", "retain_max_age", "time_out", "last", "max_ahead"), _AGES),
     **dict.fromkeys(("retain_min_bytes", "retain_max_bytes", "batch_bytes"), _SIZES),
     **dict.fromkeys(("cuts_every", "retention_every"), ("30 min", "1 h", "1 d", "none")),
     "start": _PLACES,

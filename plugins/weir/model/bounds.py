@@ -43,6 +43,14 @@ class Graph:
         past = bisect_left(created, segment.key_high, key=lambda other: other.key_low)
         return created[first:past]
 
+    def has_all_successors(self, segment: Segment) -> bool:
+        """Return whether the graph has successors of a segment for all of its keys."""
+        following = self.successors(segment)
+        return following != [] and covers(
+            [KeyRange(other.key_low, other.key_high) for other in following],
+            KeyRange(segment.key_low, segment.key_high),
+        )
+
     @cached_property
     def _created(self) -> dict[int, list[Segment]]:
         """Return the segments that each epoch created, which are disjoint, in the order of their
@@ -130,18 +138,14 @@ def bounds_of_stream(
             continue
         state = graph.states[segment]
         end = cap(segment, start, max(start, readable_until(until, state)))
-        following = graph.successors(segment) if end == state.end else []
         # A batch leaves a sealed segment only if the graph has all of its successors.
-        completes = following != [] and covers(
-            [KeyRange(other.key_low, other.key_high) for other in following],
-            KeyRange(segment.key_low, segment.key_high),
-        )
+        completes = end == state.end and graph.has_all_successors(segment)
         if end > start or completes:
             bounds.append(Bound(stream_id, segment.segment_id, start, end, completes))
         if not completes:
             unread.add(segment)
             continue
-        new = [successor for successor in following if successor not in starts]
+        new = [successor for successor in graph.successors(segment) if successor not in starts]
         # Into all successors or none, or one part of the keys would get ahead of the other.
         mine = [successor for successor in new if successor not in waits]
         size = sum(graph.states[successor].end for successor in mine)

@@ -18,6 +18,9 @@ class GroupConfiguration:
     a batch whose events were truncated. `release`: whether checkpoints release events. `time_out`:
     how many seconds a subscriber with unread events may be inactive before retention stops waiting
     for it; None: for ever. `max_outstanding`: how many checkpoints may wait for batches at a time.
+    `aligned`: whether each batch holds, of all streams, everything up to one clock and nothing
+    after it. `max_ahead`: seconds by which no batch goes beyond what other readers have not read;
+    None: no such limit.
     """
 
     subscriber: bool = True
@@ -25,6 +28,8 @@ class GroupConfiguration:
     release: str = "automatic"
     time_out: int | None = None
     max_outstanding: int = 3
+    aligned: bool = False
+    max_ahead: int | None = None
 
     def check(self) -> None:
         """Check the settings. Raises InvalidInput naming the setting and what it may be."""
@@ -46,6 +51,12 @@ class GroupConfiguration:
             raise InvalidInput(
                 "argument_invalid",
                 f"max_outstanding is {self.max_outstanding}; it must be 1 or more.",
+            )
+        if self.max_ahead is not None and not 1 <= self.max_ahead <= LONGEST:
+            raise InvalidInput(
+                "argument_invalid",
+                f"max_ahead is {self.max_ahead} s; it must be more than 0 and at most "
+                f"{say_age(LONGEST)}, or none for no limit.",
             )
 
     def changed(self, changes: dict[str, Any]) -> "GroupConfiguration":

@@ -40,6 +40,24 @@ def _time_out() -> Any:
     )  # fmt: skip
 
 
+def _aligned(default: Any, **how: Any) -> Any:
+    return argument(
+        "Aligned batches",
+        "Each batch holds, of all streams, everything up to one moment and nothing after it; "
+        "one reader reads at a time.",
+        default, **how,
+    )  # fmt: skip
+
+
+def _max_ahead(empty: str) -> Any:
+    return argument(
+        "Most that a reader is ahead",
+        "No batch goes further than this beyond the oldest event that other readers have not read, "
+        f"such as 1 h. none: no limit. {empty}",
+        "", pattern=AGE_PATTERN,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class CreateReaderGroup:
     """Create a reader group."""
@@ -65,6 +83,8 @@ class CreateReaderGroup:
     )  # fmt: skip
     release: str = _release()
     time_out: str = _time_out()
+    aligned: bool = _aligned(False)
+    max_ahead: str = _max_ahead("Empty: none.")
 
 
 @dataclass(frozen=True)
@@ -88,6 +108,8 @@ class UpdateReaderGroup:
         "Waiting checkpoints", "How many may wait for batches at the same time. 0: unchanged.", 0,
         minimum=0, maximum=10_000,
     )  # fmt: skip
+    aligned: str = _aligned("unchanged", enum=["unchanged", "yes", "no"])
+    max_ahead: str = _max_ahead("Empty: unchanged.")
     streams: list[str] = argument(
         "Streams", "All streams that the group reads from now on. Empty: unchanged.", [],
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN},

@@ -16,6 +16,7 @@ from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
 from weir.model.bounds import Bound
+from weir.reader_groups.alignment import check_closed
 from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import is_waiting, settle_group
@@ -23,6 +24,7 @@ from weir.reader_groups.data_loss import skip_gaps
 from weir.reader_groups.groups import end_cuts
 from weir.reader_groups.new_batch import Batch, open_new
 from weir.reader_groups.outputs import discard_outputs
+from weir.reader_groups.plan import Wanted
 from weir.reader_groups.positions import advance
 from weir.reader_groups.readers import LAPSED, check_token, release_lapsed
 from weir.reader_groups.splits import open_parts
@@ -40,6 +42,8 @@ def open_in(
     lease: float,
     budget: Budget,
     until: dict[int, dict[str, Any]] | None = None,
+    order: str = "segment",
+    closed: int | None = None,
     expected_readers: int = 1,
 ) -> Batch | None:
     """Return the reader's next batch, or None if there is nothing to read. The group stays locked
@@ -47,8 +51,9 @@ def open_in(
 
     The batch is, in this order: the reader's own open batch (of a retried task), the open batch of
     a reader whose lease has expired, or a new one within `budget`, over the reader's fair share of
-    the group. `until`: by stream id, the cut to stop at. Raises Fenced; and Truncated if positions
-    lie below the head and the group's on_gap is fail.
+    the group. `until`, `order` and `closed`: see `Wanted`. Raises Fenced; Truncated if positions
+    lie below the head and the group's on_gap is fail; and Conflict if the group became aligned, or
+    got another stream, since `closed` was taken.
     """
     locked = lock_group(connection, group)
     check_token(connection, locked, reader_id, token)
@@ -58,7 +63,10 @@ def open_in(
     release_lapsed(connection, locked, lease, alive=reader_id)
     skip_gaps(connection, locked)
     limits = {**(until or {}), **end_cuts(connection, locked)}
-    return open_new(connection, locked, reader_id, token, budget, limits, expected_readers)
+    if locked.configuration.aligned:
+        check_closed(connection, locked, closed, until or {})
+    wanted = Wanted(budget, limits, order, closed)
+    return open_new(connection, locked, reader_id, token, wanted, expected_readers)
 
 
 def _resume(
@@ -82,7 +90,7 @@ def _resume(
             UPDATE reader_batch b SET reader_id = :reader_id, token = :token,
                 attempt = attempt + 1
             FROM taken WHERE b.group_id = :group_id AND b.batch_id = taken.batch_id
-            RETURNING b.batch_id, b.attempt, b.bounds, b.events"""  # noqa: S608 - constant
+            RETURNING b.batch_id, b.attempt, b.bounds, b.events, b.bound"""  # noqa: S608 - constant
         ),
         {
             "group_id": group.group_id,
@@ -96,7 +104,7 @@ def _resume(
     bounds = tuple(Bound.of(value) for value in row.bounds)
     return Batch(
         group.group_id, group.name, row.batch_id, reader_id, token, row.attempt, bounds, row.events,
-        group.configuration.on_gap,
+        group.configuration.on_gap, row.bound,
     )  # fmt: skip
 
 
@@ -171,6 +179,9 @@ def commit_batch(
             },
         )
         advance(connection, group, batch.bounds, batch.reader_id)
+        connection.execute(
+            text("SELECT measure_disorder(:g, :b)"), {"g": group.group_id, "b": batch.batch_id}
+        )
         if held.rest:
             open_parts(connection, group, batch, held.rest)
         publish_tables(connection, tables, {"reader_group": batch.group, "batch": batch.identity})

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from sqlalchemy import Connection, text
 
@@ -9,10 +10,15 @@ from weir.model.bounds import Bound
 from weir.model.segment import Segment
 from weir.settings import Settings
 
+# What a batch takes or leaves as a whole: a file; the files of a commit whose ranks overlap, which
+# one task of the append wrote (a *run*: what comes before one comes first in write order); or the
+# commits of one clock.
+Unit = Literal["file", "run", "commit"]
+
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that one batch reads. Only its first file may exceed that, however large it is, so
+    """The most that one batch reads. Only its first unit may exceed that, however large it is, so
     that every budget lets a group advance."""
 
     events: int
@@ -28,10 +34,11 @@ class Budget:
 @dataclass(frozen=True)
 class Fit:
     """What fits: by stream and segment id the end offset, or everything if `ends` is None; and the
-    bytes of that."""
+    bytes of that. `clock`: the newest clock in it, if not everything fits."""
 
     ends: dict[tuple[int, int], int] | None
     bytes: int
+    clock: int | None = None
 
     def end(self, stream_id: int, segment: Segment, start: int, end: int) -> int:
         """Return how far to read a segment that could be read from `start` to `end`."""
@@ -43,10 +50,12 @@ class Fit:
 ALL = Fit(None, 0)
 
 
-def fit(connection: Connection, wanted: Sequence[Bound], budget: Budget) -> Fit:
+def fit(
+    connection: Connection, wanted: Sequence[Bound], budget: Budget, unit: Unit = "file"
+) -> Fit:
     """Return how much of `wanted` a budget allows.
 
-    It adds commit after commit, and of each commit file after file of all its segments, until one
+    It adds commit after commit, and of each commit unit after unit over all its segments, until one
     does not fit. So no part of the key space gets ahead (semantics 16.2), predecessors are read
     before their successors, and no file is read twice for parts of it. The query walks the commits
     by their clocks, no further than the budget, and not at all if everything fits.
@@ -61,12 +70,14 @@ def fit(connection: Connection, wanted: Sequence[Bound], budget: Budget) -> Fit:
             "events": budget.events,
             "bytes": budget.bytes,
             "files": budget.files,
+            "unit": unit,
         },
     ).all()
     size = sum(row.bytes for row in rows)
     if rows and rows[0].stream_id is None:
         return Fit(None, size)
-    return Fit({(row.stream_id, row.segment_id): row.past for row in rows}, size)
+    ends = {(row.stream_id, row.segment_id): row.past for row in rows}
+    return Fit(ends, size, max((r.clock for r in rows if r.clock is not None), default=None))
 
 
 # The files of `w`, from the one on that holds its first offset. (OFFSET 0 here and below: an index
@@ -118,9 +129,8 @@ _FIT = text(
         SELECT stream_id, min(clock) AS clock, max(last_clock) AS last_clock,
                jsonb_object_agg(segment_id, jsonb_build_array(first, past, start_offset)) AS places
         FROM begun WHERE start_offset IS NOT NULL GROUP BY stream_id
-    ), walked AS (
-        SELECT x.*, count(*) OVER w AS files, sum(x.events) OVER w AS events_till,
-               sum(x.bytes) OVER w AS bytes_till
+    ), found AS (
+        SELECT x.*
         FROM span s CROSS JOIN LATERAL (
             WITH RECURSIVE done AS (  -- one commit after the other, as far as LIMIT asks for them
                 SELECT s.clock
@@ -140,8 +150,9 @@ _FIT = text(
                     WHERE place IS NOT NULL OFFSET 0) w
                 CROSS JOIN LATERAL (
                     SELECT f.stream_id, f.segment_id,
-                           greatest(f.start_offset, w.first) - i.start_offset AS place,
-                           least(w.past, f.start_offset + f.events) AS past,
+                           CASE WHEN :unit = 'run' THEN f.first_seq
+                           ELSE greatest(f.start_offset, w.first) - i.start_offset END AS place,
+                           f.last_seq, least(w.past, f.start_offset + f.events) AS past,
                            {_WANTED} AS events, f.bytes * ({_WANTED}) / f.events AS bytes
                     FROM data_file f
                     WHERE f.stream_id = i.stream_id AND f.segment_id = i.segment_id
@@ -151,17 +162,38 @@ _FIT = text(
                 WHERE i.stream_id = s.stream_id AND i.clock = d.clock
                   AND i.start_offset + i.events > w.first
                 ORDER BY f.place, f.segment_id) c
-            LIMIT CAST(:files AS bigint) + 1) x
-        WINDOW w AS (ORDER BY x.clock, x.place, x.stream_id, x.segment_id
-                     ROWS UNBOUNDED PRECEDING)
+            -- The first unit is taken whatever its size, so it must be here as a whole.
+            LIMIT CAST(:files AS bigint) + 1 + CASE WHEN :unit = 'file' THEN 0 ELSE coalesce((
+                SELECT t.files FROM time_index i
+                JOIN transaction t ON t.stream_id = i.stream_id
+                    AND t.transaction_number = i.transaction_number
+                WHERE i.stream_id = s.stream_id AND i.clock = s.clock LIMIT 1), 0) END) x
+    ), begins AS (
+        SELECT f.*, coalesce(f.place > max(f.last_seq) OVER (
+            PARTITION BY f.stream_id, f.clock ORDER BY f.place, f.segment_id
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), true) AS run
+        FROM found f
+    ), numbered AS (
+        SELECT b.*, CASE :unit
+            WHEN 'commit' THEN dense_rank() OVER (ORDER BY b.clock)
+            WHEN 'run' THEN count(*) FILTER (WHERE b.run)
+                OVER (ORDER BY b.clock, b.stream_id, b.place, b.segment_id)
+            ELSE row_number() OVER (ORDER BY b.clock, b.place, b.stream_id, b.segment_id)
+            END AS unit
+        FROM begins b
+    ), walked AS (  -- up to the end of each unit
+        SELECT n.*, count(*) OVER w AS files, sum(n.events) OVER w AS events_till,
+               sum(n.bytes) OVER w AS bytes_till
+        FROM numbered n WINDOW w AS (ORDER BY n.unit)
     )
-    SELECT stream_id, segment_id, max(past) AS past, sum(bytes)::bigint AS bytes
+    SELECT stream_id, segment_id, max(past) AS past, sum(bytes)::bigint AS bytes,
+           max(clock) AS clock
     FROM walked
-    WHERE files = 1
+    WHERE unit = 1
        OR files <= :files AND events_till <= :events AND bytes_till <= :bytes
     GROUP BY stream_id, segment_id
     UNION ALL  -- what was truncated meanwhile costs nothing
-    SELECT stream_id, segment_id, past, 0 FROM begun WHERE start_offset IS NULL
+    SELECT stream_id, segment_id, past, 0, NULL FROM begun WHERE start_offset IS NULL
     UNION ALL
-    SELECT NULL, NULL, NULL, bytes::bigint FROM total WHERE fits"""  # noqa: S608 - constants
+    SELECT NULL, NULL, NULL, bytes::bigint, NULL FROM total WHERE fits"""  # noqa: S608 - constants
 )

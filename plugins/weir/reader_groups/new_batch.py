@@ -1,21 +1,15 @@
 """Open a new batch: give the reader its fair share of the group, and fix what it reads next."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
-from math import ceil
-from typing import Any
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, text
 
-from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedGroup
-from weir.model.assignment import assign, unread_events
-from weir.model.bounds import Bound, Graph, bounds_of_stream, recorded
-from weir.model.segment import Segment
-from weir.model.stream_cut import StreamCut
-from weir.reader_groups.budget import ALL, Budget, Fit, fit
+from weir.model.assignment import assign, relative_rates, unread_events
+from weir.model.bounds import Bound, Graph, recorded
 from weir.reader_groups.pins import read_pins, reserved
+from weir.reader_groups.plan import Wanted, plan, present
 from weir.reader_groups.positions import (
     Key,
     Position,
@@ -23,12 +17,14 @@ from weir.reader_groups.positions import (
     read_graphs,
     read_lags,
     read_positions,
+    read_rates,
 )
 
 
 @dataclass(frozen=True)
 class Batch:
-    """An open batch, and the token under which a reader holds it."""
+    """An open batch, and the token under which a reader holds it. `bound`: of an aligned group, the
+    clock up to which it has everything."""
 
     group_id: int
     group: str
@@ -39,6 +35,7 @@ class Batch:
     bounds: tuple[Bound, ...]
     events: int
     on_gap: str
+    bound: int | None = None
 
     @property
     def identity(self) -> str:
@@ -51,26 +48,34 @@ def open_new(
     group: LockedGroup,
     reader_id: str,
     token: int,
-    budget: Budget,
-    until: dict[int, dict[str, Any]],
+    wanted: Wanted,
     expected_readers: int,
 ) -> Batch | None:
+    """Open the reader's next batch over its fair share of the group; None if it may read nothing
+    now. `expected_readers`: how many readers the group is to be shared among, at least."""
     positions = read_positions(connection, group)
     graphs = read_graphs(connection, group, positions)
-    mine, readers = _share(connection, group, positions, graphs, reader_id, expected_readers)
-    bounds, size = _plan(connection, positions, graphs, mine, readers, budget, until)
+    if not group.configuration.aligned:
+        wanted = replace(wanted, closed=None)
+        mine, readers = _share(connection, group, positions, graphs, reader_id, expected_readers)
+    elif any(position.batch_id is not None for position in positions):
+        return None  # an aligned group has one batch at a time
+    else:
+        mine, readers = _take_all(connection, group, positions, reader_id), 1
+    planned = plan(connection, group.configuration, positions, graphs, mine, readers, wanted)
+    bounds = planned.bounds
     if not bounds:
-        if expected_readers == 0:
+        if expected_readers == 0 or group.configuration.aligned:
             return None
         # The share of readers that are expected but have not joined is unread: take it, too.
-        return open_new(connection, group, reader_id, token, budget, until, expected_readers=0)
+        return open_new(connection, group, reader_id, token, wanted, expected_readers=0)
     events = sum(bound.end - bound.start for bound in bounds)
     if events == 0:  # it passes only ends of sealed segments: the positions move at once
         advance(connection, group, bounds, reader_id)
-        return open_new(connection, group, reader_id, token, budget, until, expected_readers)
+        return open_new(connection, group, reader_id, token, wanted, expected_readers)
     batch = Batch(
         group.group_id, group.name, group.next_batch, reader_id, token, 1, tuple(bounds), events,
-        group.configuration.on_gap,
+        group.configuration.on_gap, planned.bound,
     )  # fmt: skip
     connection.execute(
         text(
@@ -78,9 +83,10 @@ def open_new(
                 UPDATE reader_group SET next_batch = next_batch + 1 WHERE group_id = :group_id
             )
             INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state,
-                                      bounds, events, bytes, opened_at)
+                                      bounds, events, bytes, read_order, readers, bound, opened_at)
             VALUES (:group_id, :group, :batch_id, :reader_id, :token, 'open',
-                    CAST(:bounds AS jsonb), :events, :bytes, clock_timestamp())"""
+                    CAST(:bounds AS jsonb), :events, :bytes, :read_order, :readers, :bound,
+                    clock_timestamp())"""
         ),
         {
             "group_id": group.group_id,
@@ -90,7 +96,10 @@ def open_new(
             "token": token,
             "bounds": recorded(bounds),
             "events": events,
-            "bytes": size,
+            "bytes": planned.bytes,
+            "read_order": wanted.order,
+            "readers": readers,
+            "bound": planned.bound,
         },
     )
     return batch
@@ -125,25 +134,48 @@ def _share(
         mine = {key for key in free if wanted.get(key) == reader_id}
     take = sorted(key for key in mine if free[key] is None)
     drop = sorted(key for key, owner in free.items() if owner == reader_id and key not in mine)
-    if take or drop:
-        connection.execute(
-            text(
-                """UPDATE reader_group_segment p SET reader_id = m.reader_id,
-                    state = CASE WHEN m.reader_id IS NULL THEN 'unassigned' ELSE 'assigned' END
-                FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
-                            CAST(:readers AS text[])) AS m (stream_id, segment_id, reader_id)
-                WHERE p.group_id = :g AND p.stream_id = m.stream_id
-                  AND p.segment_id = m.segment_id"""
-            ),
-            {
-                "g": group.group_id,
-                "streams": [stream_id for stream_id, _ in [*take, *drop]],
-                "segments": [segment_id for _, segment_id in [*take, *drop]],
-                "readers": [reader_id] * len(take) + [None] * len(drop),
-            },
-        )
+    _give(connection, group, reader_id, take, drop)
     own = {key for key in mine if free[key] in (None, reader_id)}
     return own, len(labels) + len(expected)
+
+
+def _take_all(
+    connection: Connection, group: LockedGroup, positions: Sequence[Position], reader_id: str
+) -> set[Key]:
+    """Assign all segments that can be read to this reader, whoever owned them. Returns the keys of
+    their positions."""
+    free = {p.key: p.reader_id for p in positions if p.next_offset is not None}
+    take = sorted(key for key, owner in free.items() if owner != reader_id)
+    _give(connection, group, reader_id, take, [])
+    return set(free)
+
+
+def _give(
+    connection: Connection,
+    group: LockedGroup,
+    reader_id: str,
+    take: Sequence[Key],
+    drop: Sequence[Key],
+) -> None:
+    """Assign the segments `take` to a reader, and free the segments `drop`."""
+    if not take and not drop:
+        return
+    connection.execute(
+        text(
+            """UPDATE reader_group_segment p SET reader_id = m.reader_id,
+                state = CASE WHEN m.reader_id IS NULL THEN 'unassigned' ELSE 'assigned' END
+            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
+                        CAST(:readers AS text[])) AS m (stream_id, segment_id, reader_id)
+            WHERE p.group_id = :g AND p.stream_id = m.stream_id
+              AND p.segment_id = m.segment_id"""
+        ),
+        {
+            "g": group.group_id,
+            "streams": [stream_id for stream_id, _ in [*take, *drop]],
+            "segments": [segment_id for _, segment_id in [*take, *drop]],
+            "readers": [reader_id] * len(take) + [None] * len(drop),
+        },
+    )
 
 
 def _assigned(
@@ -157,67 +189,14 @@ def _assigned(
     """Return by position which reader is to own it, if several share them."""
     loads: dict[Key, int] = {}
     for stream_id, graph in graphs.items():
-        for segment, load in unread_events(_present(positions, stream_id), graph).items():
+        for segment, load in unread_events(present(positions, stream_id), graph).items():
             loads[stream_id, segment.segment_id] = load
     owners = {p.key: p.reader_id for p in positions if p.reader_id is not None}
     held = {p.key for p in positions if p.batch_id is not None}
     lags = read_lags(connection, group)
     pinned = reserved(positions, read_pins(connection, group), labels, expected)
-    return assign(loads, owners, [*labels, *expected], held=held, lags=lags, reserved=pinned)
-
-
-def _plan(
-    connection: Connection,
-    positions: Sequence[Position],
-    graphs: dict[int, Graph],
-    mine: set[Key],
-    readers: int,
-    budget: Budget,
-    until: dict[int, dict[str, Any]],
-) -> tuple[list[Bound], int]:
-    """Return the bounds of the next batch, and their bytes."""
-    shares: dict[int, int] = {}
-    if readers > 1:
-        for stream_id, graph in graphs.items():
-            unread = unread_events(_present(positions, stream_id), graph)
-            shares[stream_id] = ceil(sum(unread.values()) / readers)
-    stops = {s: _stop(connection, s, until[s], graphs[s]) for s in graphs if s in until}
-    theirs = [p for p in positions if p.key not in mine]
-
-    def bounds_within(fit: Fit) -> list[Bound]:
-        bounds = []
-        for stream_id, graph in graphs.items():
-            bounds += bounds_of_stream(
-                stream_id,
-                _present([p for p in positions if p.key in mine], stream_id),
-                [p.segment for p in theirs if p.stream_id == stream_id],
-                graph,
-                stops.get(stream_id),
-                partial(fit.end, stream_id),
-                shares.get(stream_id),
-            )
-        return bounds
-
-    readable = bounds_within(ALL)
-    within = fit(connection, readable, budget)
-    return (readable if within.ends is None else bounds_within(within)), within.bytes
-
-
-def _present(positions: Sequence[Position], stream_id: int) -> dict[Segment, int]:
-    """Return the next offset by segment, for the positions in a stream that can be read."""
-    return {
-        p.segment: p.next_offset
-        for p in positions
-        if p.stream_id == stream_id and p.next_offset is not None
-    }
-
-
-def _stop(
-    connection: Connection, stream_id: int, until: dict[str, Any], graph: Graph
-) -> StreamCut | None:
-    """Return the cut to stop at, or None if it lies beyond the whole graph, as in most of a run."""
-    offsets = [until.get(segment.name) for segment in graph.states]
-    ends = [state.end for state in graph.states.values()]
-    if all(isinstance(o, int) and o >= end for o, end in zip(offsets, ends, strict=True)):
-        return None
-    return load_cuts(connection, stream_id, until)[0]
+    # With nothing unread, readers share segments evenly.
+    rates = relative_rates(read_rates(connection, group)) if any(loads.values()) else {}
+    return assign(
+        loads, owners, [*labels, *expected], held=held, lags=lags, reserved=pinned, rates=rates
+    )

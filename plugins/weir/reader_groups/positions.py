@@ -127,6 +127,15 @@ def read_lags(connection: Connection, group: LockedGroup) -> dict[Key, int]:
     return {(row[0], row[1]): row[2] for row in rows}
 
 
+def read_rates(connection: Connection, group: LockedGroup) -> dict[str, float]:
+    """Return the events per second of each reader whose recent batches say how fast it is."""
+    rows = connection.execute(
+        text("SELECT reader_id, rate FROM read_rates(:group)"),
+        {"group": group.name},
+    )
+    return {row.reader_id: row.rate for row in rows}
+
+
 # The segments that an epoch created follow those that it sealed. The group has not passed one if it
 # is at least as new as the group's position at the same key. One key decides, because a group
 # passes a segment as a whole.

@@ -14,14 +14,20 @@ from weir.database.connection import Database
 from weir.model.bisection import halve
 from weir.model.bounds import Bound, recorded
 from weir.reader_groups.batch_ownership import held_or_split
+from weir.reader_groups.halves_by_rank import Ranks, halve_by_rank
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import discard_outputs
 
 
-def split_batch(database: Database, batch: Batch, error: str) -> None:
+def split_batch(database: Database, batch: Batch, error: str, ranks: Ranks | None = None) -> None:
     """Split a batch of two or more events that failed with `error`: open its first half, and record
-    the second half as the rest. Makes garbage of what it wrote. Raises Fenced."""
-    halves = halve(batch.bounds)
+    the second half as the rest. Makes garbage of what it wrote. Raises Fenced.
+
+    `ranks`: the batch is read in write order, so the first half has what was written first; see
+    `halve_by_rank`. Otherwise it has the first segments.
+    """
+    whole = batch.bounds
+    halves = halve(whole) if ranks is None else halve_by_rank(database, whole, ranks)
 
     def work(connection: Connection) -> None:
         group = lock_group(connection, batch.group)
@@ -62,16 +68,17 @@ def open_parts(
                 WHERE group_id = :g AND state = 'waiting' AND :before = ANY (waits_for)
             ), opened AS (
                 INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token,
-                                          attempt, state, bounds, rest, events, bytes, opened_at)
+                                          attempt, state, bounds, rest, events, bytes,
+                                          read_order, readers, bound, opened_at)
                 SELECT :g, o.group_name, :b, :reader_id, :token, 0, 'open', CAST(:bounds AS jsonb),
                        CAST(:rest AS jsonb), :events,
                        sum(bytes_till(b.stream, b.segment, b."to")
                            - bytes_till(b.stream, b.segment, b."from")),
-                       o.opened_at
+                       o.read_order, o.readers, o.bound, o.opened_at
                 FROM reader_batch o, jsonb_to_recordset(CAST(:bounds AS jsonb))
                     AS b (stream bigint, segment bigint, "from" bigint, "to" bigint)
                 WHERE o.group_id = :g AND o.batch_id = :before
-                GROUP BY o.group_name, o.opened_at
+                GROUP BY o.group_id, o.batch_id
             )
             UPDATE reader_group_segment p
             SET state = 'assigned', reader_id = :reader_id

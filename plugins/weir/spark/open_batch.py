@@ -1,10 +1,13 @@
 """A batch that a reader is reading: its events, its outputs, and its commit."""
 
 import logging
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from weir.arrow.ranks import rows_in_first_half
 from weir.controller.read_plan import plan_of_bounds
 from weir.errors import (
     Conflict,
@@ -102,6 +105,15 @@ class OpenBatch:
     def size(self) -> int:
         """The number of events between its bounds."""
         return self._batch.events
+
+    @property
+    def bound(self) -> datetime | None:
+        """Of an aligned group, the moment up to which every event of its streams is in this batch
+        or in an earlier one, and after which none is. None for other groups. The parts of a batch
+        that was split have the moment of the whole."""
+        if self._batch.bound is None:
+            return None
+        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self._batch.bound)
 
     def events(self, stream: str = "") -> DataFrame:
         """Return the events with `_segment`, `_offset` and `_clock`.
@@ -220,7 +232,9 @@ class OpenBatch:
         events each, which are the reader's next batches. The batch must have at least two events.
         """
         self.discard()
-        split_batch(self._app.database, self._batch, sentence(error))
+        warehouse = self._app.settings.warehouse
+        ranks = partial(rows_in_first_half, warehouse) if self._reader.order == "stream" else None
+        split_batch(self._app.database, self._batch, sentence(error), ranks)
         self._app.say(f"{self} failed and is read in halves: {sentence(error)}")
         self._end()
 

@@ -25,8 +25,8 @@ from weir.errors import (
     InvalidInput,
     Unavailable,
 )
+from weir.reader_groups.alignment import place_of_run
 from weir.reader_groups.budget import Budget
-from weir.reader_groups.groups import group_tails
 from weir.reader_groups.next_batch import next_batch
 from weir.reader_groups.readers import join, leave, renew
 from weir.settings import Settings
@@ -89,6 +89,7 @@ class Reader:
         self.opened: list[Attempt] = []  # appends whose leases are renewed with the reader's
         self._token = 0
         self._until: dict[int, dict[str, Any]] = {}
+        self._closed: int | None = None
         self._alive: KeepAlive | None = None
         self._since: float | None = None  # when the program got its batch; None while it waits
         self._batch: OpenBatch | None = None
@@ -97,7 +98,7 @@ class Reader:
         database, lease = self.appender.database, self.appender.settings.reader_lease
         check_warehouse_ownership(database, self.appender.settings.warehouse)
         self._token = join(database, self.group, self.reader_id, lease, label=self.label)
-        self._until = database.transaction(lambda c: group_tails(c, self.group))
+        self._until, self._closed = database.transaction(lambda c: place_of_run(c, self.group))
         self._alive = database.keep_alive(self._renew, every=lease / 3).__enter__()
         return self
 
@@ -146,7 +147,7 @@ class Reader:
         batch = next_batch(
             app.database, self.group, self.reader_id, self._token, until=self._until,
             lease=app.settings.reader_lease, budget=self._budget,
-            expected_readers=self.expected_readers,
+            expected_readers=self.expected_readers, order=self.order, closed=self._closed,
         )  # fmt: skip
         if batch is None:
             raise StopIteration

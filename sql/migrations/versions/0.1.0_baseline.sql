@@ -265,6 +265,8 @@ CREATE TABLE weir_internal.reader_group (
     max_outstanding integer NOT NULL DEFAULT 3 CHECK (max_outstanding > 0),
     release text NOT NULL DEFAULT 'automatic' CHECK (release IN ('automatic', 'manual')),
     time_out bigint CHECK (time_out > 0),
+    aligned boolean NOT NULL DEFAULT false,
+    max_ahead bigint CHECK (max_ahead > 0),
     next_token bigint NOT NULL DEFAULT 1,
     next_batch bigint NOT NULL DEFAULT 1,
     moved_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -281,6 +283,7 @@ CREATE TABLE weir_internal.reader_group_stream (
     published_at timestamptz,
     lost_events bigint NOT NULL DEFAULT 0,
     head_seen jsonb,
+    newest_read bigint,
     PRIMARY KEY (group_id, stream_id)
 );
 CREATE INDEX reader_group_stream_by_stream ON weir_internal.reader_group_stream (stream_id);
@@ -336,12 +339,18 @@ CREATE TABLE weir_internal.reader_batch (
     rest jsonb NOT NULL DEFAULT '[]',
     events bigint NOT NULL,
     bytes bigint NOT NULL,
+    read_order text NOT NULL DEFAULT 'segment',
+    readers integer NOT NULL DEFAULT 1,
+    bound bigint,
     opened_at timestamptz NOT NULL,
     committed_at timestamptz,
     ended_at timestamptz,
     outputs jsonb,
     rejected bigint NOT NULL DEFAULT 0,
     error text,
+    max_lateness bigint,
+    p99_lateness bigint,
+    hole bigint,
     PRIMARY KEY (group_id, batch_id),
     CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL))
 );

@@ -1,0 +1,46 @@
+"""Close the streams of an aligned group at one clock, so that its batches end at a moment of which
+one can say: everything up to here is in.
+
+The streams are closed once per run. They are locked for two statements only: an append to one of
+them waits that long, and no longer.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.locks import LockedGroup, streams_of_group
+from weir.errors import Conflict
+from weir.reader_groups.groups import group_tails
+
+
+def place_of_run(connection: Connection, name: str) -> tuple[dict[int, dict[str, Any]], int | None]:
+    """Return by stream id how far a run of a group reads; and if the group is aligned, the clock at
+    which its streams are closed from now on.
+
+    No commit gets a clock at or before that any more, and all that have one are visible.
+    """
+    aligned = connection.execute(
+        text("SELECT aligned FROM reader_group WHERE name = :name"), {"name": name}
+    ).scalar_one_or_none()
+    if not aligned:
+        return group_tails(connection, name), None
+    ids = [stream_id for stream_id, alive in streams_of_group(connection, name) if alive]
+    closed = connection.execute(
+        text("SELECT close_streams(CAST(:ids AS bigint[]))"), {"ids": ids}
+    ).scalar_one()
+    tails = group_tails(connection, name)
+    return {stream_id: tails[stream_id] for stream_id in ids if stream_id in tails}, int(closed)
+
+
+def check_closed(
+    connection: Connection, group: LockedGroup, closed: int | None, until: Mapping[int, Any]
+) -> None:
+    """Check that all streams of an aligned group were closed. Raises Conflict if the group was
+    changed since."""
+    reads = {stream_id for stream_id, alive in streams_of_group(connection, group.name) if alive}
+    if closed is None or not reads <= until.keys():
+        raise Conflict(
+            "group_changed", f"reader group {group.name} was changed at the same time; try again."
+        )

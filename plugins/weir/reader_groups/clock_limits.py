@@ -1,0 +1,126 @@
+"""Limit what one batch reads by the clock: to a closed moment, to what lies in sight, and to a time
+after the oldest event that other readers have not read."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy import Connection, text
+
+from weir.model.bounds import Bound, Graph
+from weir.model.group_configuration import GroupConfiguration
+from weir.reader_groups import positions as at
+from weir.reader_groups.budget import Fit
+from weir.reader_groups.positions import Key, Position
+
+MICROSECONDS = 1_000_000
+
+
+def clock_limits(
+    connection: Connection,
+    configuration: GroupConfiguration,
+    positions: Sequence[Position],
+    graphs: Mapping[int, Graph],
+    mine: Collection[Key],
+    closed: int | None,
+) -> dict[int, int]:
+    """Return by stream id the last clock that a batch may read, for the streams that have a limit.
+
+    `mine`: the positions that the batch may read from. `closed`: of an aligned group, the clock at
+    which its streams were closed; the result then is one clock for all streams.
+    """
+    limits = _in_sight(connection, graphs)
+    shared = []
+    if closed is not None:
+        shared += [closed, *limits.values()]
+    elif configuration.max_ahead is not None:
+        slowest = _oldest_unread(connection, [p for p in positions if p.key not in mine])
+        if slowest is not None:
+            shared.append(slowest + configuration.max_ahead * MICROSECONDS)
+    if shared:
+        common = min(shared)
+        limits = {s: min(common, limits.get(s, common)) for s in graphs}
+    return limits
+
+
+def ends_at(connection: Connection, wanted: Sequence[Bound], limits: Mapping[int, int]) -> Fit:
+    """Return how far each segment of `wanted` can be read up to the last clocks of the streams."""
+    limited = [bound for bound in wanted if bound.stream_id in limits]
+    ends = {(b.stream_id, b.segment_id): b.end for b in wanted if b.stream_id not in limits}
+    rows = connection.execute(
+        text(
+            """SELECT w.stream_id, w.segment_id, coalesce((
+                SELECT i.start_offset + i.events FROM time_index i
+                WHERE i.stream_id = w.stream_id AND i.segment_id = w.segment_id
+                  AND i.clock <= w.clock ORDER BY i.clock DESC LIMIT 1), 0)
+            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
+                        CAST(:clocks AS bigint[])) AS w (stream_id, segment_id, clock)"""
+        ),
+        {
+            "streams": [bound.stream_id for bound in limited],
+            "segments": [bound.segment_id for bound in limited],
+            "clocks": [limits[bound.stream_id] for bound in limited],
+        },
+    )
+    places = {(b.stream_id, b.segment_id): (b.start, b.end) for b in limited}
+    for stream_id, segment_id, past in rows:
+        start, end = places[stream_id, segment_id]
+        ends[stream_id, segment_id] = max(start, min(end, past))
+    return Fit(ends, 0)
+
+
+def _oldest_unread(connection: Connection, waiting: Sequence[Position]) -> int | None:
+    """Return the clock of the oldest unread event at some positions; None if all is read there."""
+    present = [p for p in waiting if p.next_offset is not None]
+    if not present:
+        return None
+    # At the end of a sealed segment, what follows is later than the scale that sealed it.
+    oldest = connection.execute(
+        text(
+            """SELECT min(coalesce(i.clock, e.created_at))
+            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
+                        CAST(:offsets AS bigint[]), CAST(:sealed AS integer[]))
+                AS p (stream_id, segment_id, next_offset, sealed_epoch)
+            LEFT JOIN epoch e ON e.stream_id = p.stream_id AND e.epoch = p.sealed_epoch
+            LEFT JOIN LATERAL (
+                SELECT i.clock, i.start_offset + i.events AS past FROM time_index i
+                WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
+                  AND i.start_offset <= p.next_offset
+                ORDER BY i.start_offset DESC LIMIT 1) i ON i.past > p.next_offset"""
+        ),
+        {
+            "streams": [p.stream_id for p in present],
+            "segments": [p.state.segment.segment_id for p in present],
+            "offsets": [p.next_offset for p in present],
+            "sealed": [p.state.sealed_epoch for p in present],
+        },
+    ).scalar_one()
+    return None if oldest is None else int(oldest)
+
+
+def _in_sight(connection: Connection, graphs: Mapping[int, Graph]) -> dict[int, int]:
+    """Return by stream id the clock up to which all events lie in segments of its graph, for the
+    graphs that do not reach to the tail.
+
+    What follows a segment is later than the epoch that sealed it.
+    """
+    ends = {
+        stream_id: min(epochs)
+        for stream_id, graph in graphs.items()
+        if len(graph.states) > at.MOST_SEGMENTS_AHEAD
+        and (epochs := [
+            state.sealed_epoch
+            for segment, state in graph.states.items()
+            if state.sealed_epoch is not None and not graph.has_all_successors(segment)
+        ])
+    }  # fmt: skip
+    if not ends:
+        return {}
+    rows = connection.execute(
+        text(
+            """SELECT e.stream_id, e.created_at
+            FROM unnest(CAST(:streams AS bigint[]), CAST(:epochs AS integer[]))
+                AS w (stream_id, epoch)
+            JOIN epoch e USING (stream_id, epoch)"""
+        ),
+        {"streams": list(ends), "epochs": list(ends.values())},
+    )
+    return {row.stream_id: row.created_at for row in rows}

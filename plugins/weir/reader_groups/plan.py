@@ -1,0 +1,112 @@
+"""Plan a batch: what one reader reads next, within its budget and its limits, in its order."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import ceil
+from typing import Any
+
+from sqlalchemy import Connection
+
+from weir.controller.cuts import load_cuts
+from weir.model.assignment import unread_events
+from weir.model.bounds import Bound, Graph, bounds_of_stream
+from weir.model.group_configuration import GroupConfiguration
+from weir.model.segment import Segment
+from weir.model.stream_cut import StreamCut
+from weir.reader_groups.budget import ALL, Budget, Fit, Unit, fit
+from weir.reader_groups.clock_limits import clock_limits, ends_at
+from weir.reader_groups.positions import Key, Position
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a reader asks for. `until`: by stream id, the cut to stop at. `order`: as in
+    `weir.spark.read`; with "stream" a batch ends where write order allows it. `closed`: the clock
+    at which the streams of an aligned group were closed; `until` then has their tails at it."""
+
+    budget: Budget
+    until: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    order: str = "segment"
+    closed: int | None = None
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The bounds of a batch and their bytes. `bound`: of an aligned group, the clock up to which it
+    has everything."""
+
+    bounds: list[Bound]
+    bytes: int
+    bound: int | None = None
+
+
+def plan(
+    connection: Connection,
+    configuration: GroupConfiguration,
+    positions: Sequence[Position],
+    graphs: Mapping[int, Graph],
+    mine: Collection[Key],
+    readers: int,
+    wanted: Wanted,
+) -> Planned:
+    """Return what a reader that owns the positions `mine` reads next, in a group that `readers`
+    readers share."""
+    shares: dict[int, int] = {}
+    if readers > 1:
+        for stream_id, graph in graphs.items():
+            unread = unread_events(present(positions, stream_id), graph)
+            shares[stream_id] = ceil(sum(unread.values()) / readers)
+    until = wanted.until
+    stops = {s: _stop(connection, s, until[s], graphs[s]) for s in graphs if s in until}
+    theirs = [p for p in positions if p.key not in mine]
+
+    def bounds_within(fit: Fit) -> list[Bound]:
+        bounds = []
+        for stream_id, graph in graphs.items():
+            bounds += bounds_of_stream(
+                stream_id,
+                present([p for p in positions if p.key in mine], stream_id),
+                [p.segment for p in theirs if p.stream_id == stream_id],
+                graph,
+                stops.get(stream_id),
+                partial(fit.end, stream_id),
+                shares.get(stream_id),
+            )
+        return bounds
+
+    readable = bounds_within(ALL)
+    limits = clock_limits(connection, configuration, positions, graphs, mine, wanted.closed)
+    if limits:
+        readable = bounds_within(ends_at(connection, readable, limits))
+    within = fit(connection, readable, wanted.budget, _unit(configuration, wanted))
+    bound = None
+    if wanted.closed is not None:
+        bound = min(limits.values()) if within.clock is None else within.clock
+    return Planned(readable if within.ends is None else bounds_within(within), within.bytes, bound)
+
+
+def _unit(configuration: GroupConfiguration, wanted: Wanted) -> Unit:
+    if configuration.aligned:
+        return "commit"
+    return "run" if wanted.order == "stream" else "file"
+
+
+def present(positions: Sequence[Position], stream_id: int) -> dict[Segment, int]:
+    """Return the next offset by segment, for the positions in a stream that can be read."""
+    return {
+        p.segment: p.next_offset
+        for p in positions
+        if p.stream_id == stream_id and p.next_offset is not None
+    }
+
+
+def _stop(
+    connection: Connection, stream_id: int, until: Mapping[str, Any], graph: Graph
+) -> StreamCut | None:
+    """Return the cut to stop at, or None if it lies beyond the whole graph, as in most of a run."""
+    offsets = [until.get(segment.name) for segment in graph.states]
+    ends = [state.end for state in graph.states.values()]
+    if all(isinstance(o, int) and o >= end for o, end in zip(offsets, ends, strict=True)):
+        return None
+    return load_cuts(connection, stream_id, until)[0]

@@ -1,0 +1,156 @@
+"""How far readers are from each other: max_ahead limits it, and every commit measures it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.controller.support import Lane, run
+from tests.reader_groups.support import Group, spans
+from weir.database.connection import Database
+from weir.reader_groups import positions
+from weir.reader_groups.reset import reset_reader_group
+
+MINUTE = 60_000_000
+
+
+@pytest.fixture
+def hours(lane: Lane) -> Lane:
+    """Six commits to both segments, an hour apart."""
+    for _ in range(6):
+        lane.append({"0.0": 2, "1.0": 2})
+    for table in ("time_index", "transaction"):
+        run(
+            lane.database,
+            f"""UPDATE {table} t SET clock = n.clock FROM (
+                SELECT transaction_number, 60::bigint * {MINUTE} * transaction_number AS clock
+                FROM transaction WHERE stream_id = :s) n
+            WHERE t.stream_id = :s AND t.transaction_number = n.transaction_number""",
+            s=lane.stream_id,
+        )
+    return lane
+
+
+def waiting(group: Group) -> list[Any]:
+    return group.rows("SELECT * FROM weir.waiting_readers WHERE reader_group = :n", n=group.name)
+
+
+def disorder(group: Group) -> Any:
+    [row] = group.rows("SELECT * FROM weir.disorder WHERE reader_group = :n", n=group.name)
+    return row
+
+
+def test_no_batch_goes_further_beyond_what_another_reader_has_not_read_than_max_ahead(
+    hours: Lane,
+) -> None:
+    group = Group.made(hours, max_ahead=2 * 3600)
+    slow, fast = group.reader("a"), group.reader("b")
+    held = slow.must_open(2, expected=2)
+    assert spans(held) == [("0.0", 0, 2)]
+    first = fast.must_open(expected=2)
+    assert spans(first) == [("1.0", 0, 6)], "until two hours after the first"
+    fast.commit(first)
+    assert fast.open(expected=2) is None
+    [row] = waiting(group)
+    assert (row.reader_id, row.reason, row.waits_for, row.batch_id, row.segment, row.lapsed) == (
+        "b", "max_ahead", "a", held.batch_id, "0.0", False,
+    )  # fmt: skip
+    assert row.may_read_until - row.oldest_unread == timedelta(hours=2)
+    slow.commit(held)
+    assert waiting(group) == []
+    assert spans(fast.must_open(expected=2)) == [("1.0", 6, 8)]
+
+
+def test_a_part_whose_reader_is_dead_is_taken_over_and_holds_nobody(hours: Lane) -> None:
+    group = Group.made(hours, max_ahead=60)
+    dead, alive = group.reader("a"), group.reader("b")
+    dead.must_open(2, expected=2)
+    alive.commit(alive.must_open(expected=2))
+    assert alive.open(expected=2) is None
+    group.lapse("a")
+    assert [row.lapsed for row in waiting(group)] == [True]
+    taken = alive.must_open(expected=1)
+    assert spans(taken) == [("0.0", 0, 2)]
+    alive.commit(taken)
+    assert sum(end - first for _, first, end in alive.read_all()) == 20
+    assert waiting(group) == []
+
+
+def test_one_reader_alone_is_never_ahead_of_anybody(hours: Lane) -> None:
+    group = Group.made(hours, max_ahead=1)
+    assert group.reader().must_open().events == 24
+
+
+def test_without_the_limit_a_reader_goes_as_far_as_it_can(hours: Lane) -> None:
+    group = Group.made(hours)
+    group.reader("a").must_open(2, expected=2)
+    assert spans(group.reader("b").must_open(expected=2)) == [("1.0", 0, 12)]
+    assert waiting(group) == []
+
+
+def test_what_was_read_late_and_what_was_left_behind_is_measured(hours: Lane) -> None:
+    group = Group.made(hours)
+    slow, fast = group.reader("a"), group.reader("b")
+    held = slow.must_open(2, expected=2)
+    fast.commit(fast.must_open(expected=2))
+    assert disorder(group).hole == timedelta(hours=5)
+    assert disorder(group).max_lateness == timedelta()
+    slow.commit(held)
+    slow.commit(slow.must_open(expected=2))
+    found = {b.batch_id: b for b in group.batches()}
+    hour = 60 * MINUTE
+    assert [(b.max_lateness, b.p99_lateness, b.hole) for _, b in sorted(found.items())] == [
+        (5 * hour, 5 * hour, 4 * hour), (0, 0, 5 * hour), (4 * hour, 4 * hour, 0),
+    ]  # fmt: skip
+    row = disorder(group)
+    assert (row.max_lateness, row.promise, row.readers) == (
+        timedelta(hours=5), "write order of each key", 2,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_one_late_event_in_a_hundred_is_not_in_the_99th_percentile(lane: Lane, late: int) -> None:
+    lane.append({"0.0": late})
+    lane.append({"1.0": 1})
+    lane.append({"0.0": 100 - late})
+    group = Group.made(lane)
+    slow, fast = group.reader("a"), group.reader("b")
+    held = slow.must_open(expected=2)
+    assert held.events == 100
+    fast.commit(fast.must_open(expected=2))
+    slow.commit(held)
+    batch = group.batches()[0]
+    assert batch.max_lateness > 0
+    assert batch.p99_lateness == (batch.max_lateness if late == 2 else 0)
+
+
+def test_after_a_reset_lateness_is_counted_anew(hours: Lane) -> None:
+    group = Group.made(hours)
+    reader = group.reader()
+    reader.commit(reader.must_open())
+    reset_reader_group(
+        group.database, group.name, "start", allow_repeat=True, request_id=group.name
+    )
+    reader = group.reader()
+    reader.read_all(4)
+    assert {(b.max_lateness, b.hole) for b in group.batches()} == {(0, 0)}
+
+
+def test_order_holds_where_a_batch_does_not_see_to_the_tail(
+    shared_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One half is scaled again and again, the other never: it must not be read ahead of the first.
+    monkeypatch.setattr(positions, "MOST_SEGMENTS_AHEAD", 3)
+    lane = Lane.made(shared_database)
+    name = "0.0"
+    for _ in range(8):
+        lane.append({name: 1, "1.0": 1})
+        [name] = lane.scale(name, parts=1)
+    reader = Group.made(lane).reader()
+    read = []
+    while batch := reader.open(order="stream"):
+        read.append(batch.events)
+        reader.commit(batch)
+    assert sum(read) == 16
+    assert len(read) > 1
+    assert {b.hole for b in reader.group.batches()} == {0}

@@ -1,0 +1,177 @@
+"""order="stream": every stream is delivered in write order, over batches, take-overs and splits."""
+
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+import weir
+from tests.chance import cases, random_for
+from tests.controller.support import Lane
+from tests.reader_groups.ranked import Place, Ranked
+from tests.reader_groups.support import ALL, Group, Reader, spans
+from weir.arrow.ranks import rows_in_first_half
+from weir.database.connection import Database
+from weir.reader_groups.splits import split_batch
+from weir.settings import Settings
+from weir.warehouse.ownership import Marker, read_installation, write_marker
+
+
+def sizes(reader: Reader, budget: int, **most: int) -> list[int]:
+    """How many events each batch has, to the end."""
+    found = []
+    while batch := reader.open(budget, order="stream", **most):
+        found.append(batch.events)
+        reader.commit(batch)
+    return found
+
+
+def test_a_commit_larger_than_the_budget_is_divided_between_the_runs_of_its_tasks(
+    lane: Lane,
+) -> None:
+    # Two tasks wrote to both segments: ranks 0 to 9, and 10 to 19.
+    ranked = Ranked(lane)
+    ranked.append({"0.0": [[0, 1, 2, 9], [10, 19]], "1.0": [[3, 4, 5, 6, 7, 8], [*range(11, 19)]]})
+    reader = Group.made(lane).reader()
+    first = reader.must_open(12, order="stream")
+    assert spans(first) == [("0.0", 0, 4), ("1.0", 0, 6)]
+    reader.commit(first)
+    assert spans(reader.must_open(12, order="stream")) == [("0.0", 4, 6), ("1.0", 6, 14)]
+
+
+def test_a_run_larger_than_the_budget_is_read_whole(lane: Lane) -> None:
+    ranked = Ranked(lane)
+    ranked.append({"0.0": [[0, 2, 4], [6, 7]], "1.0": [[1, 3, 5], [8]]})
+    for most in ({}, {"files": 1}, {"bytes_": 1}):
+        budget = ALL if most else 1
+        assert sizes(Group.made(lane).reader(), budget, **most) == [6, 2, 1]
+
+
+def test_files_of_one_task_and_segment_are_a_run_each_if_no_rank_lies_across(lane: Lane) -> None:
+    ranked = Ranked(lane)
+    ranked.append(
+        {
+            "0.0": [[0, 1], [4, 5]],
+            "1.0": [[2, 3], [6, 9]],
+        }
+    )
+    ranked.append({"0.0": [[0, 3]], "1.0": [[1, 2]]})
+    assert sizes(Group.made(lane).reader(), 1) == [2, 2, 2, 2, 4]
+
+
+def test_an_append_that_was_staged_before_a_merge_is_read_in_write_order(lane: Lane) -> None:
+    ranked = Ranked(lane)
+    attempt = lane.opened()
+    lane.scale("0.0", "1.0", parts=1)
+    ranked.commit(attempt, {"0.0": [[0, 1], [4, 5]], "1.0": [[2, 3], [6, 7]]})
+    reader = Group.made(lane).reader()
+    assert read_in_parts(reader, [ranked], 1) == [ranked.written()]
+
+
+def read_in_parts(
+    reader: Reader, streams: list[Ranked], budget: int, *, split: bool = False
+) -> list[list[Place]]:
+    """What each stream delivers, batch after batch; each batch of several events is split first."""
+    delivered: list[list[Place]] = [[] for _ in streams]
+    while batch := reader.open(budget, order="stream"):
+        if split and batch.events > 1:
+            split_batch(reader.group.database, batch, "failed", streams[0].rows_in_first_half)
+            continue
+        for stream, found in zip(streams, delivered, strict=True):
+            found += stream.read(batch.bounds)
+        reader.commit(batch)
+        reader.group.check_positions()
+    return delivered
+
+
+@pytest.mark.random
+@pytest.mark.parametrize("case", range(cases(10, least=2)))
+def test_whatever_happens_each_stream_is_delivered_in_write_order(
+    shared_database: Database, case: int
+) -> None:
+    random = random_for(case)
+    streams = [Ranked(Lane.made(shared_database)) for _ in range(random.choice([1, 2]))]
+    ranks = {path: found for one in streams for path, found in one.ranks.items()}
+    group = Group.made(*(one.lane for one in streams))
+    delivered: list[list[Place]] = [[] for _ in streams]
+    reader, names = group.reader("0"), iter(map(str, range(1, 1000)))
+
+    def step() -> bool:
+        nonlocal reader
+        if random.random() < 0.3:  # the reader died, and another one comes
+            group.lapse(reader.reader_id)
+            reader = group.reader(next(names))
+        batch = reader.open(random.choice([1, 5, 20, ALL]), order="stream")
+        if batch is None:
+            return False
+        ranks.update(path for one in streams for path in one.ranks.items())
+        if batch.events > 1 and random.random() < 0.3:
+            whole = Ranked(streams[0].lane, ranks)
+            split_batch(group.database, batch, "failed", whole.rows_in_first_half)
+        elif random.random() < 0.8:
+            for stream, found in zip(streams, delivered, strict=True):
+                found += stream.read(batch.bounds)
+            reader.commit(batch)
+        group.check_positions()
+        return True
+
+    for _ in range(15):
+        for one in streams:
+            attempt = one.lane.opened()
+            if random.random() < 0.4:
+                active = one.lane.active()
+                seal = random.choice([active[:1], active[:2], active[-1:]])
+                one.lane.scale(*seal, parts=random.choice([1, 2]))
+            one.append_some(random, random.choice([attempt, None]))
+        step()
+    while step():
+        pass
+    assert delivered == [stream.written() for stream in streams]
+    [row] = group.rows("SELECT * FROM weir.disorder WHERE reader_group = :name", name=group.name)
+    assert row.promise == "write order"
+    assert (row.max_lateness, row.p99_lateness, row.hole) == (row.max_lateness * 0,) * 3
+
+
+def test_a_batch_is_halved_by_rank_down_to_single_events_in_write_order(lane: Lane) -> None:
+    ranked = Ranked(lane)
+    ranked.append({"0.0": [[0, 1, 2, 9], [10, 19]], "1.0": [[3, 5, 7], [11, 14]]})
+    low, high = lane.scale("0.0")
+    ranked.append({low: [[0, 2]], high: [[1]], "1.0": [[3, 4]]})
+    [merged] = lane.scale(low, high, parts=1)
+    ranked.append({merged: [[0, 1, 2]]})
+    reader = Group.made(lane).reader()
+    [delivered] = read_in_parts(reader, [ranked], ALL, split=True)
+    assert delivered == ranked.written()
+    assert {b.events for b in reader.group.batches() if b.state == "committed"} == {1}
+    assert reader.group.cut() == lane.tail()
+
+
+def test_halves_are_about_equal(lane: Lane) -> None:
+    ranked = Ranked(lane)
+    for _ in range(9):
+        ranked.append({"0.0": [[0, 2]], "1.0": [[1, 3, 4]]})
+    reader = Group.made(lane).reader()
+    split_batch(lane.database, reader.must_open(order="stream"), "failed", lambda _: [])
+    assert reader.must_open(order="stream").events == 20
+
+
+def test_the_ranks_of_real_files_divide_what_one_task_wrote(
+    database: Database, settings: Settings
+) -> None:
+    write_marker(settings.warehouse, Marker(read_installation(database).installation_id))
+    lane = Lane.made(database)
+    rows = pa.table({"key": [f"key {n}" for n in range(40)], "n": list(range(40))})
+    weir.append(str(lane.name), rows, writer_id="w", batch_id="1", settings=settings)
+    reader = Group.made(lane).reader()
+    read: list[tuple[int, int]] = []
+    ranks = partial(rows_in_first_half, settings.warehouse)
+    while batch := reader.open(order="stream"):
+        if batch.events > 1:
+            split_batch(database, batch, "failed", ranks)
+            continue
+        read += [(b.segment_id, b.start) for b in batch.bounds if b.end > b.start]
+        reader.commit(batch)
+    whole = weir.read(str(lane.name), order="stream", settings=settings)
+    assert whole.column("n").to_pylist() == list(range(40))
+    places = [whole.column(name).to_pylist() for name in ("_segment", "_offset")]
+    assert read == list(zip(*places, strict=True))
