@@ -197,7 +197,9 @@ def publish_tables(
         if connection.execute(_PUBLISHING).scalar_one() != functions:
             raise _changed_functions(table)
     except exc.DBAPIError as error:
-        if getattr(error.orig, "pgcode", "") == "42883" and "weir_internal." in str(error.orig):
+        diagnosis = getattr(error.orig, "diag", None)
+        missing = getattr(diagnosis, "message_primary", None) or ""  # not what called it
+        if getattr(error.orig, "pgcode", "") == "42883" and "weir_internal." in missing:
             raise _changed_functions(table) from error
         if (meant := refused(table, error)) is None:
             raise

@@ -8,6 +8,7 @@ executes the same tree that was checked, and never parses the text again.
 
 import re
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -21,6 +22,7 @@ from weir.model.names import check_user_columns
 from weir.spark.session import active, moved
 
 MOST_CHARACTERS = 1_000  # of an expression; Spark's parser is slow with more
+DEEPEST = 50  # parentheses within each other; hundreds may exceed the stack of Spark's parser
 MOST_PADDING = 1_000  # characters of a value of lpad and rpad
 
 FUNCTIONS = frozenset(
@@ -89,6 +91,12 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
         raise InvalidInput(
             "expression_invalid",
             f"the {what} has {len(text):,} characters; use at most {MOST_CHARACTERS:,}.",
+        )
+    if max(accumulate((c == "(") - (c == ")") for c in text)) > DEEPEST:
+        raise InvalidInput(
+            "expression_invalid",
+            f"the {what} {text!r} has more than {DEEPEST} parentheses within each other; use "
+            "fewer.",
         )
     if "${" in text:
         raise InvalidInput(
