@@ -6,8 +6,8 @@ from typing import Any
 from weir.model.amounts import parse_size
 from weir.operations import Process
 from weir.operations.runner import Job, main
-from weir.operations.user_functions import load_function
 from weir.reader_groups.groups import end_of_group
+from weir.spark.user_functions import load_function
 
 
 def run(job: Job, arguments: Process) -> dict[str, Any]:

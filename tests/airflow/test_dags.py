@@ -24,6 +24,7 @@ FOLDER = Path(__file__).parents[2] / "dags"
 PERIODIC = {
     "weir_stream_cuts": "*/5 * * * *",
     "weir_checkpoints": "2-59/5 * * * *",
+    "weir_adjunct": "1-59/5 * * * *",
     "weir_scale": "4-59/5 * * * *",
     "weir_retention": "*/30 * * * *",
     "weir_upkeep": "17 * * * *",
@@ -45,6 +46,9 @@ MANUAL = {
     "weir_fork_reader_group": {"reader_group", "new_reader_group"},
     "weir_release_reader_group": {"reader_group"},
     "weir_delete_reader_group": {"reader_group"},
+    "weir_define_adjunct_store": {"adjunct_store", "stream"},
+    "weir_update_adjunct_store": {"adjunct_store"},
+    "weir_delete_adjunct_store": {"adjunct_store"},
     "weir_recover": set(),
     "weir_reader_offline": {"reader_group", "reader"},
     "weir_checkpoint_reader_group": {"reader_group", "name"},

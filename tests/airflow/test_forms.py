@@ -31,6 +31,10 @@ GOOD: dict[str, dict[str, Any]] = {
     "delete_reader_group": {"reader_group": "delays"},
     "reader_offline": {"reader_group": "delays", "reader": "dag/run/task/0"},
     "checkpoint_reader_group": {"reader_group": "delays", "name": "before the migration"},
+    "define_adjunct_store": {"adjunct_store": "nyc/planes", "stream": "nyc/plane-changes"},
+    "update_adjunct_store": {"adjunct_store": "nyc/planes"},
+    "delete_adjunct_store": {"adjunct_store": "nyc/planes"},
+    "adjunct": {},
     "ingest": {"stream": "nyc/flights", "files": ["january.parquet"]},
     "process": {
         "reader_group": "delays", "function": "flights.delays:delays", "outputs": ["parquet:d"],

@@ -58,6 +58,18 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Wait for open batches": ("barrier", "patience"),
         "More": ("cancel",),
     },
+    "define_adjunct_store": {
+        "Deletions and functions": ("delete_when", "key_type", "value_columns"),
+        "Joins": ("layout", "bootstrap", "missing", "patience"),
+        "What is wrong or missing": ("null_key", "on_error", "on_gap"),
+        "Retention": ("keep_versions", "history", "time_out"),
+    },
+    "update_adjunct_store": {
+        "Deletions and functions": ("delete_when", "key_type", "value_columns"),
+        "Joins": ("layout", "bootstrap", "missing", "patience"),
+        "What is wrong or missing": ("null_key", "on_error", "on_gap"),
+        "Retention": ("keep_versions", "history", "time_out"),
+    },
     "ingest": {
         "Kind of files": ("format", "separator", "null_value", "infer"),
         "More": ("append_again",),
@@ -74,7 +86,9 @@ _SIZES = ("500 MB", "2 GB", "none")
 
 # What a text field proposes, by its name.
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("retain_min_age", "retain_max_age", "time_out", "last", "max_ahead"), _AGES),
+    **dict.fromkeys(
+        ("retain_min_age", "retain_max_age", "time_out", "last", "max_ahead", "history"), _AGES
+    ),
     **dict.fromkeys(("retain_min_bytes", "retain_max_bytes", "batch_bytes"), _SIZES),
     **dict.fromkeys(("cuts_every", "retention_every"), ("30 min", "1 h", "1 d", "none")),
     "start": _PLACES,

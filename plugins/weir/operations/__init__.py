@@ -6,7 +6,14 @@ parse with them.
 
 from typing import Any
 
-from weir.operations.form import FUNCTION_PATTERN, form_schema, is_required, parse
+from weir.model.names import FUNCTION_PATTERN
+from weir.operations.adjunct import (
+    Adjunct,
+    DefineAdjunctStore,
+    DeleteAdjunctStore,
+    UpdateAdjunctStore,
+)
+from weir.operations.form import form_schema, is_required, parse
 from weir.operations.reader_groups import (
     CheckpointReaderGroup,
     CreateReaderGroup,
@@ -31,10 +38,13 @@ from weir.operations.streams import (
 __all__ = [
     "FUNCTION_PATTERN",
     "JOBS",
+    "Adjunct",
     "BackTest",
     "CheckpointReaderGroup",
     "CreateReaderGroup",
     "CreateStream",
+    "DefineAdjunctStore",
+    "DeleteAdjunctStore",
     "DeleteReaderGroup",
     "DeleteStream",
     "ForkReaderGroup",
@@ -50,6 +60,7 @@ __all__ = [
     "ScaleStream",
     "SealStream",
     "TruncateStream",
+    "UpdateAdjunctStore",
     "UpdateReaderGroup",
     "UpdateStream",
     "form_schema",
@@ -73,6 +84,10 @@ JOBS: dict[str, type[Any]] = {
     "delete_reader_group": DeleteReaderGroup,
     "reader_offline": ReaderOffline,
     "checkpoint_reader_group": CheckpointReaderGroup,
+    "define_adjunct_store": DefineAdjunctStore,
+    "update_adjunct_store": UpdateAdjunctStore,
+    "delete_adjunct_store": DeleteAdjunctStore,
+    "adjunct": Adjunct,
     "ingest": Ingest,
     "process": Process,
     "stream_cuts": Nothing,

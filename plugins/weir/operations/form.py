@@ -9,6 +9,8 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 from weir.errors import InvalidInput
 from weir.model.amounts import AGE, AGE_PATTERN, SIZE, SIZE_PATTERN
 from weir.model.names import (
+    ADJUNCT_STORE_PATTERN,
+    FUNCTION_PATTERN,
     LABEL_PATTERN,
     READABLE_STREAM_PATTERN,
     READER_GROUP_PATTERN,
@@ -24,7 +26,6 @@ PLACE = (
     "head, tail, a time such as 2013-06-01 09:00 (UTC), or a cut such as 0.0=12, 1.0=7 (for "
     'several streams {"nyc/flights": {"0.0": 12}})'
 )
-FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 OUTPUT_PATTERN = r"^(stream|parquet|table):\S+( +[a-z_]+=\S+)*$"
 NUMBER_PATTERN = r"0?\.\d*[1-9]\d*"  # between 0 and 1, as a line of a list
 MOST_PATTERN = "^(|none|[1-9][0-9]{0,4})$"
@@ -41,6 +42,7 @@ LONGEST_OBJECT = 100_000  # as JSON
 _TEXTS = {
     AGE_PATTERN: AGE,
     SIZE_PATTERN: SIZE,
+    ADJUNCT_STORE_PATTERN: f"an adjunct store's name, scope/name, each part of {RULE}",
     STREAM_PATTERN: f"a stream's name, scope/stream, each part of {RULE}",
     READABLE_STREAM_PATTERN: f"a stream's name, scope/stream, each part of {RULE}",
     READER_GROUP_PATTERN: f"a reader group's name of {RULE}",

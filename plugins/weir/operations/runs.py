@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.model.amounts import SIZE_PATTERN
-from weir.model.names import LABEL_PATTERN, READABLE_STREAM_PATTERN
+from weir.model.names import FUNCTION_PATTERN, LABEL_PATTERN, READABLE_STREAM_PATTERN
 from weir.operations.form import (
-    FUNCTION_PATTERN,
     OUTPUT_PATTERN,
     argument,
     reader_group_argument,

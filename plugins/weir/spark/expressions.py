@@ -7,6 +7,7 @@ executes the same tree that was checked, and never parses the text again.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -30,8 +31,8 @@ FUNCTIONS = frozenset(
     concat concat_ws crc32 date date_format date_trunc day dayofmonth dayofweek dayofyear
     decimal double element_at extract float floor format_number get_json_object greatest hex
     hour if ifnull initcap int isnotnull isnull lcase least left length lower lpad ltrim md5
-    minute mod month nullif nvl nvl2 pmod quarter regexp_extract regexp_replace replace right
-    round rpad rtrim second sha sha1 sha2 sign smallint split split_part string struct substr
+    minute mod month named_struct nullif nvl nvl2 pmod quarter regexp_extract regexp_replace replace
+    right round rpad rtrim second sha sha1 sha2 sign smallint split split_part string struct substr
     substring substring_index timestamp tinyint to_date to_json to_timestamp translate trim
     trunc ucase unix_date unix_seconds upper weekofyear xxhash64 year""".split()
 )
@@ -139,11 +140,40 @@ def with_expression(
     Raises InvalidInput if it cannot be computed from these rows, or if it depends on the current
     time.
     """
+    tree = expression.tree
+    return _with(moved(frame, session), expression, name, what, tree, lambda c: c.cast("string"))
+
+
+def with_outcome(
+    frame: DataFrame, expression: Expression, name: str, what: str, session: SparkSession
+) -> DataFrame:
+    """Return the rows, in `session`, with a struct in a column `name` that has the value of the
+    expression in its field `value`, or that is null in the rows in which the expression fails.
+
+    Raises InvalidInput as `with_expression` does.
+    """
     jvm: Any = SparkContext._jvm
-    rows = moved(frame, session)
-    column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression.tree))
+    catalyst = jvm.org.apache.spark.sql.catalyst.expressions
+    parser = jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser()
+    named = [parser.parseExpression("'value'"), expression.tree]
+    struct = catalyst.CreateNamedStruct(jvm.PythonUtils.toSeq(named))
+    tree = catalyst.TryEval(struct)
+    return _with(moved(frame, session), expression, name, what, tree, lambda c: c)
+
+
+def _with(
+    rows: DataFrame,
+    expression: Expression,
+    name: str,
+    what: str,
+    tree: Any,
+    form: Callable[[Column], Column],
+) -> DataFrame:
+    """Return the rows with the value of a tree in a column `name`, in some form."""
+    jvm: Any = SparkContext._jvm
+    column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
     try:
-        found = rows.withColumn(name, column.cast("string"))
+        found = rows.withColumn(name, form(column))
     except AnalysisException as error:
         raise InvalidInput(
             "expression_not_computable",

@@ -57,15 +57,19 @@ def frame_of(
     fields: list[Field],
     *,
     order: str,
+    rank: bool = False,
 ) -> DataFrame:
-    """Return the rows of slices of files in an order of `read_stream_frame`."""
+    """Return the rows of slices of files in an order of `read_stream_frame`.
+
+    `rank`: with their ranks in their commits, in `_weir_seq`; only in the order "none".
+    """
     if order not in ORDERS:
         raise InvalidInput(
             "argument_invalid", f"order is {order!r}; it must be one of {', '.join(ORDERS)}."
         )
     schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
     if not slices:
-        extra = [StructField(n, LongType()) for n in PLACES]
+        extra = [StructField(n, LongType()) for n in (*PLACES, *([SEQ] if rank else []))]
         return spark.createDataFrame([], StructType([*schema.fields, *extra]))
 
     # Beyond 32 paths Spark lists files in a job, which costs more than it saves here.
@@ -74,7 +78,8 @@ def frame_of(
     )
 
     def scan(part: Sequence[FileSlice], sort_by: Callable[..., list[Column]] | None) -> DataFrame:
-        return moved(_scan(resolving, warehouse, stream_id, part, schema, sort_by), spark)
+        rows = _scan(resolving, warehouse, stream_id, part, schema, sort_by, rank)
+        return moved(rows, spark)
 
     if order == "none":
         return scan(slices, None)
@@ -94,6 +99,7 @@ def _scan(
     slices: Sequence[FileSlice],
     schema: StructType,
     sort_by: Callable[..., list[Column]] | None,
+    rank: bool,
 ) -> DataFrame:
     """Return the rows of one native scan. With `sort_by` it is one task, sorted."""
     frame = scan_files(resolving, warehouse, stream_id, schema, [s.path for s in slices])
@@ -115,7 +121,7 @@ def _scan(
         clock.alias("_clock"),
     ]
     if sort_by is None:
-        return frame.select(*columns)
+        return frame.select(*columns, *([SEQ] if rank else []))
     keys = [
         key.alias(f"_weir_sort{i}")
         for i, key in enumerate(sort_by(slices, constants, offset, clock))

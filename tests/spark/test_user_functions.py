@@ -7,7 +7,7 @@ import pytest
 from tests.raises import raises
 from weir.operations import FUNCTION_PATTERN
 from weir.operations.form import _TEXTS
-from weir.operations.user_functions import load_function
+from weir.spark.user_functions import load_function
 
 SHOP = """
 import functools

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weir.errors import InvalidInput
-from weir.operations import FUNCTION_PATTERN
+from weir.model.names import FUNCTION_PATTERN
 
 
 def load_function(name: str, packages: Sequence[str]) -> Callable[..., Any]:

@@ -1,0 +1,169 @@
+"""Build versions of adjunct stores: find out who builds what, let it be written, and publish it."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
+
+from weir.adjunct.builds import Build, Running, begin_build
+from weir.adjunct.publication import fail_build, publish_build, renew_build
+from weir.adjunct.stores import AdjunctStore, read_store
+from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.database.connection import Database
+from weir.errors import Busy, Fenced, Unavailable, WeirError
+from weir.settings import Settings
+from weir.spark.adjunct_changes import code_of
+from weir.spark.adjunct_writer import Writer
+from weir.spark.append import Appender
+from weir.spark.failures import sentence
+from weir.warehouse.ownership import check_unused, check_warehouse_ownership
+
+log = logging.getLogger("weir.adjunct")
+_POLL = 1.0  # seconds between two looks at a build of somebody else
+
+
+def build_version(
+    app: Appender, name: str, cut: Cut | None = None, clock: int | None = None
+) -> AdjunctVersion:
+    """Return a version as `ensure_version` does, for who has a session of Spark anyway."""
+    return ensure_version(app.database, app.settings, app.source, lambda: app, name, cut, clock)
+
+
+def ensure_version(
+    database: Database,
+    settings: Settings,
+    builder: str,
+    appender: Callable[[], Appender],
+    name: str,
+    cut: Cut | None = None,
+    clock: int | None = None,
+) -> AdjunctVersion:
+    """Return a version of a store that is complete to a cut of its stream, and build it if need be.
+
+    `appender`: called if there are events to read. `cut`: None for the tail as it is now. `clock`:
+    the clock of the cut, if the caller has closed one. While another builder is at work, waits for
+    it, for at most the `patience` of the store.
+    Raises NotFound, Truncated for events that were truncated before the store read them, BadRows
+    for events without a key and for those that fail, and Busy if the other builder takes too long.
+    """
+    store = database.transaction(lambda c: read_store(c, name))
+    if cut is None:
+        cut, clock = database.transaction(lambda c: _tail(c, store))
+    until = time.monotonic() + store.configuration.patience
+    while True:
+        code = code_of(store.definition, settings)
+        begun = _recording(database, name, None, partial(
+            begin_build, database, name, builder=builder,
+            lease=settings.transaction_lease, code=code, cut=cut, clock=clock,
+        ))  # fmt: skip
+        if isinstance(begun, AdjunctVersion):
+            return begun
+        if isinstance(begun, Build):
+            _build(appender(), begun)
+        elif time.monotonic() > until:
+            raise Busy(
+                "adjunct_build_running",
+                f"{begun.builder} has been building version {begun.version} of adjunct store "
+                f"{name} for longer than {store.configuration.patience} s; wait, or give the store "
+                "more patience with weir_update_adjunct_store.",
+            )
+        else:
+            assert isinstance(begun, Running)
+            time.sleep(_POLL)
+        store = database.transaction(lambda c: read_store(c, name))
+
+
+def _tail(connection: Connection, store: AdjunctStore) -> tuple[Cut | None, int | None]:
+    row = connection.execute(
+        text(
+            """SELECT tail_cut(stream_id) AS cut, last_clock FROM stream
+            WHERE stream_id = :s AND state <> 'deleted'"""
+        ),
+        {"s": store.stream_id},
+    ).one_or_none()
+    return (None, None) if row is None else (dict(row.cut), row.last_clock)
+
+
+def _recording(database: Database, name: str, build: Build | None, work: Any) -> Any:
+    """Do a part of a build, and record in the store why it failed if it does."""
+    try:
+        return work()
+    except (Fenced, Unavailable):
+        raise
+    except Exception as error:
+        try:
+            fail_build(database, name, build, sentence(error))
+        except Exception as another:  # the first one matters
+            log.warning("why a build failed could not be recorded: %s", another)
+        raise
+
+
+def _build(app: Appender, build: Build) -> AdjunctVersion:
+    """Write a version and publish it."""
+    lease = app.settings.transaction_lease
+
+    def work() -> AdjunctVersion:
+        check_warehouse_ownership(app.database, app.settings.warehouse)
+        check_unused(app.settings.warehouse, build.folder)
+        with app.database.keep_alive(lambda c: renew_build(c, build, lease), every=lease / 3):
+            with Writer(app, build).writing() as writer:
+                built = writer.write()
+            version = publish_build(app.database, build, built)
+        app.say(
+            f"version {version.version} of adjunct store {version.store} is published: "
+            f"{version.rows:,} keys, of which {built.upserts:,} are new or changed and "
+            f"{built.deletes:,} were deleted by {built.events:,} events"
+        )
+        return version
+
+    made: AdjunctVersion = _recording(app.database, build.store.name, build, work)
+    return made
+
+
+def build_stores(
+    database: Database,
+    settings: Settings,
+    builder: str,
+    appender: Callable[[], Appender],
+    names: Sequence[str],
+) -> list[dict[str, Any]]:
+    """Build a version of each of these stores that is complete to the tail as it is now.
+
+    Returns a report for each, or the sentence of its failure, which does not stop the others.
+    """
+    reports: list[dict[str, Any]] = []
+    for name in names:
+        work = partial(ensure_version, database, settings, builder, appender, name)
+        version, error = database.one_of_many(f"adjunct store {name}", partial(_told, work))
+        if version is None and not error:
+            continue  # it was deleted meanwhile
+        report: dict[str, Any] = {"adjunct_store": name}
+        if version is None:
+            report["error"] = error
+        else:
+            report |= {
+                "version": version.version, "keys": version.rows, "bytes": version.bytes,
+                "files": len(version.files),
+            }  # fmt: skip
+        reports.append(report)
+    return reports
+
+
+def _told(work: Callable[[], AdjunctVersion]) -> AdjunctVersion:
+    """Do the work; an error of Spark becomes one of Weir's, so that it stops no other store."""
+    try:
+        return work()
+    except (WeirError, DBAPIError):
+        raise
+    except Exception as error:
+        raise BuildFailed("adjunct_build_failed", sentence(error)) from error
+
+
+class BuildFailed(WeirError):
+    """Spark failed while it built a version; another try may succeed."""
+
+    retryable = True

@@ -1,0 +1,323 @@
+"""Make changes of an adjunct store's keys from the events of its stream.
+
+Everything is computed in a private session of Weir's. A SQL expression that fails in a row, or a
+function that raises, gives a null outcome there: the store's settings say what becomes of such
+rows.
+"""
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import ParseException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    IntegralType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from weir.errors import InvalidInput
+from weir.model.adjunct_configuration import AdjunctDefinition
+from weir.model.names import check_user_columns
+from weir.settings import Settings
+from weir.spark.expressions import check_expression, with_outcome
+from weir.spark.frames import quoted
+from weir.spark.routing import SEQ, routing_steps
+from weir.spark.user_functions import load_function
+
+KEY, HASH, CLOCK, VALUE, SOURCE = (
+    "_weir_key", "_weir_hash", "_weir_clock", "_weir_value", "_weir_source",
+)  # fmt: skip
+FAILED, PLACE = "_weir_failed", "_weir_place"
+_KEY_OUTCOME, _VALUE_OUTCOME, _DELETE_OUTCOME = "_weir_k", "_weir_v", "_weir_d"
+_KEY_TYPES = (
+    StringType, BooleanType, IntegralType, DecimalType, DateType, TimestampType, TimestampNTZType,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes of keys: `frame` has `_weir_key` (null if it is null, or if the event failed),
+    `_weir_hash`, `_weir_clock`, `_weir_seq`, `_weir_failed`, `_weir_place` (segment and offset),
+    `_weir_value` (a struct with the value columns; null: the key is deleted), and `_weir_source`
+    unless the value is the whole event."""
+
+    frame: DataFrame
+    key: StructField
+    values: list[StructField]
+
+    @property
+    def fields(self) -> list[dict[str, Any]]:
+        """The columns of a version, in Spark's JSON form."""
+        return [field.jsonValue() for field in (self.key, *self.values)]
+
+    @property
+    def state(self) -> list[str]:
+        """The columns that say what a key is now."""
+        return [VALUE, *([SOURCE] if SOURCE in self.frame.columns else [])]
+
+
+def code_of(definition: AdjunctDefinition, settings: Settings) -> str | None:
+    """Return a hash of the files of a store's functions; None without functions."""
+    if not definition.functions:
+        return None
+    found = hashlib.sha256()
+    for name in definition.functions:
+        module = sys.modules[load_function(name, settings.function_packages).__module__]
+        file = getattr(module, "__file__", None)
+        found.update(name.encode() + b"\0" + (Path(file).read_bytes() if file else b""))
+    return found.hexdigest()
+
+
+def changes_of(
+    events: DataFrame,
+    columns: Sequence[str],
+    definition: AdjunctDefinition,
+    routing_key: str,
+    store: str,
+    session: SparkSession,
+    settings: Settings,
+    key: Column | None = None,
+) -> Changes:
+    """Return the changes that events make.
+
+    `events`: with the user's `columns`, `_clock`, `_weir_seq` and, of new events, `_segment` and
+    `_offset`. `key`: the keys, where they are known; else they are computed. Raises InvalidInput if
+    an expression can't be computed from these columns, or has a type that it may not have.
+    """
+    what = f"of adjunct store {store}"
+    rows = events
+    if key is not None:
+        rows = rows.withColumn(_KEY_OUTCOME, F.struct(key.alias("value")))
+    elif not definition.key_type:
+        wanted = check_expression(definition.key or routing_key, f"key {what},", session)
+        rows = with_outcome(rows, wanted, _KEY_OUTCOME, f"key {what},", session)
+        if not definition.key:  # a routing key is always text
+            text = F.col(f"{_KEY_OUTCOME}.value").cast("string")
+            outcome = F.when(F.col(_KEY_OUTCOME).isNotNull(), F.struct(text.alias("value")))
+            rows = rows.withColumn(_KEY_OUTCOME, outcome)
+    if definition.value and not definition.value_columns:
+        wanted = check_expression(definition.value, f"value {what},", session)
+        rows = with_outcome(rows, wanted, _VALUE_OUTCOME, f"value {what},", session)
+    if definition.delete_when:
+        wanted = check_expression(definition.delete_when, f"delete condition {what},", session)
+        rows = with_outcome(rows, wanted, _DELETE_OUTCOME, f"delete condition {what},", session)
+        _check_condition(rows.schema[_DELETE_OUTCOME].dataType, definition.delete_when, what)
+    rows = _with_functions(rows, columns, definition, session, settings, with_key=key is None)
+    key_type = rows.schema[_KEY_OUTCOME].dataType["value"].dataType  # type: ignore[index]  # a struct
+    if not isinstance(key_type, _KEY_TYPES):
+        raise InvalidInput(
+            "adjunct_key_type",
+            f"the key {what}, {definition.key or routing_key!r}, is of type "
+            f"{key_type.simpleString()}; make it text, a whole number, a decimal, a date, a time "
+            "or a boolean, for example with cast(... as string).",
+        )
+    value, values = _value(rows, columns, definition, what)
+    return _assembled(rows, columns, value, values, key_type, bool(definition.value))
+
+
+def _assembled(
+    rows: DataFrame,
+    columns: Sequence[str],
+    value: Column,
+    values: list[StructField],
+    key_type: DataType,
+    with_source: bool,
+) -> Changes:
+    failed: Column = F.lit(False)
+    for outcome in (_KEY_OUTCOME, _VALUE_OUTCOME, _DELETE_OUTCOME):
+        if outcome in rows.columns:
+            failed = failed | F.col(outcome).isNull()
+    if _DELETE_OUTCOME in rows.columns:
+        deleted = F.coalesce(F.col(f"{_DELETE_OUTCOME}.value"), F.lit(False))
+        value = F.when(~deleted, value)
+    places = all(name in rows.columns for name in ("_segment", "_offset"))
+    frame = rows.select(
+        F.when(~failed, F.col(f"{_KEY_OUTCOME}.value")).alias(KEY),
+        F.col("_clock").alias(CLOCK),
+        F.col(SEQ),
+        failed.alias(FAILED),
+        *([F.struct("_segment", "_offset").alias(PLACE)] if places else []),
+        value.alias(VALUE),
+        *([F.struct(*quoted(columns)).alias(SOURCE)] if with_source else []),
+    )
+    frame = frame.withColumn(HASH, routing_steps(F.col(KEY).cast("string")))
+    return Changes(frame, StructField(KEY, key_type, nullable=False), values)
+
+
+def _value(
+    rows: DataFrame, columns: Sequence[str], definition: AdjunctDefinition, what: str
+) -> tuple[Column, list[StructField]]:
+    """Return the value as a struct, and its columns. The value null is null."""
+    if not definition.value:
+        kept = [rows.schema[name] for name in columns]
+        return F.struct(*quoted(columns)), [StructField(f.name, f.dataType) for f in kept]
+    outcome = F.col(f"{_VALUE_OUTCOME}.value")
+    kind = rows.schema[_VALUE_OUTCOME].dataType["value"].dataType  # type: ignore[index]  # a struct
+    if isinstance(kind, StructType):
+        names = kind.fieldNames()
+        check_user_columns(names)
+        value, values = outcome, [StructField(f.name, f.dataType) for f in kind.fields]
+    else:
+        value = F.when(outcome.isNotNull(), F.struct(outcome.alias("value")))
+        values = [StructField("value", kind)]
+    for field in values:
+        if _is_null_type(field.dataType):
+            raise InvalidInput(
+                "adjunct_value_type",
+                f"column {field.name!r} of the value {what}, {definition.value!r}, is always null; "
+                "give it a type, for example with cast(null as string).",
+            )
+    return value, values
+
+
+def _is_null_type(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _is_null_type(kind.elementType)
+    return isinstance(kind, NullType)
+
+
+def _check_condition(outcome: Any, text: str, what: str) -> None:
+    if not isinstance(outcome["value"].dataType, BooleanType):
+        raise InvalidInput(
+            "adjunct_condition_type",
+            f"the delete condition {what}, {text!r}, is of type "
+            f"{outcome['value'].dataType.simpleString()}; write a condition such as op = 'delete'.",
+        )
+
+
+def parse_types(ddl: str, what: str) -> StructType:
+    """Return declared columns. Raises InvalidInput if they can't be read."""
+    try:
+        found = StructType.fromDDL(ddl)
+    except Exception as error:  # Spark's parser raises several kinds
+        if not isinstance(error, ParseException) and "py4j" not in type(error).__module__:
+            raise
+        found = None
+    if not isinstance(found, StructType) or "${" in ddl or not found.fields:
+        raise InvalidInput(
+            "columns_invalid",
+            f"{what} {ddl!r} can't be read as columns; write, for example, model STRING, seats "
+            "INT.",
+        )
+    return found
+
+
+def _with_functions(
+    rows: DataFrame,
+    columns: Sequence[str],
+    definition: AdjunctDefinition,
+    session: SparkSession,
+    settings: Settings,
+    *,
+    with_key: bool,
+) -> DataFrame:
+    """Return the rows with the outcomes of the store's functions, computed over Arrow batches."""
+    wanted: list[tuple[str, str, DataType]] = []
+    if definition.key_type and with_key:
+        (key,) = parse_types(f"value {definition.key_type}", "key_type").fields
+        wanted.append((_KEY_OUTCOME, definition.key, key.dataType))
+    if definition.value_columns:
+        declared = parse_types(definition.value_columns, "value_columns")
+        wanted.append((_VALUE_OUTCOME, definition.value, declared))
+    if not wanted:
+        return rows
+    calls = [
+        (name, to_arrow_schema(StructType([StructField("value", kind)])).field(0).type)
+        for _, name, kind in wanted
+    ]
+    outcomes = [StructField(c, StructType([StructField("value", kind)])) for c, _, kind in wanted]
+    work = partial(
+        _outcomes, columns=tuple(columns), calls=calls, packages=settings.function_packages,
+        path=settings.function_path,
+    )  # fmt: skip
+    return rows.mapInArrow(work, StructType([*rows.schema.fields, *outcomes]))
+
+
+def _outcomes(
+    batches: Iterator[pa.RecordBatch],
+    *,
+    columns: Sequence[str],
+    calls: Sequence[tuple[str, pa.DataType]],
+    packages: Sequence[str],
+    path: Sequence[str],
+) -> Iterator[pa.RecordBatch]:
+    """Add the outcomes of functions to each batch. Runs in Spark's Python workers."""
+    sys.path[:0] = [folder for folder in path if folder not in sys.path]
+    functions = [(load_function(name, packages), name, kind) for name, kind in calls]
+    for batch in batches:
+        given = batch.select(list(columns))
+        made = [_outcome(function, name, given, kind) for function, name, kind in functions]
+        names = [*batch.schema.names, *(f"_{i}" for i in range(len(made)))]
+        yield pa.RecordBatch.from_arrays([*batch.columns, *made], names=names)
+
+
+def _outcome(
+    function: Callable[..., Any], name: str, batch: pa.RecordBatch, kind: pa.DataType
+) -> pa.Array:
+    """Return one struct for each row, null where the function raises. If it raises for a batch, it
+    is called for each row."""
+    outcome = pa.struct([pa.field("value", kind)])
+    if batch.num_rows == 0:
+        return pa.array([], outcome)
+    try:
+        values = called(function, name, batch, kind)
+    except InvalidInput:  # the function is wrong, not the row
+        raise
+    except Exception:
+        if batch.num_rows == 1:
+            return pa.nulls(1, outcome)
+        rows = [_outcome(function, name, batch.slice(i, 1), kind) for i in range(batch.num_rows)]
+        return pa.concat_arrays(rows)
+    return pa.StructArray.from_arrays([values], names=["value"])
+
+
+def called(
+    function: Callable[..., Any], name: str, batch: pa.RecordBatch, kind: pa.DataType
+) -> pa.Array:
+    """Call a function with a batch of events, and return its values, one for each row.
+
+    It may return an array, a record batch or a table of as many rows. Raises InvalidInput if it
+    returns another number of rows, or another type.
+    """
+    found = function(batch)
+    if isinstance(found, pa.Table):
+        found = found.combine_chunks().to_struct_array()
+    if isinstance(found, pa.RecordBatch):
+        found = found.to_struct_array()
+    if isinstance(found, pa.ChunkedArray):
+        found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
+    if not isinstance(found, pa.Array) or len(found) != batch.num_rows:
+        shown = f"{len(found)} values" if isinstance(found, pa.Array) else type(found).__name__
+        raise InvalidInput(
+            "function_result_invalid",
+            f"function {name} returned {shown} for {batch.num_rows} events; return a pyarrow array "
+            "or record batch with one value for each event.",
+        )
+    if found.type == kind:
+        return found
+    try:
+        return found.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise InvalidInput(
+            "function_result_invalid",
+            f"function {name} returned {found.type}, but the store declares {kind} ({error}); "
+            "return what is declared, or declare what it returns.",
+        ) from None

@@ -1,0 +1,92 @@
+"""Check the definition of an adjunct store before it is stored: expressions with the columns of the
+stream, functions with a batch without events."""
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType
+
+from weir.controller.locks import read_stream
+from weir.controller.streams import schema_by_id
+from weir.database.connection import Database
+from weir.errors import InvalidInput, WeirError
+from weir.model.adjunct_configuration import AdjunctDefinition
+from weir.model.names import StreamName, adjunct_store_name
+from weir.model.schema import without_metadata
+from weir.settings import Settings
+from weir.spark.adjunct_changes import called, changes_of, parse_types
+from weir.spark.expressions import check_expression
+from weir.spark.failures import sentence
+from weir.spark.native_read import PLACES
+from weir.spark.routing import SEQ
+from weir.spark.session import private_session
+from weir.spark.user_functions import load_function
+
+
+def check_definition(
+    spark: SparkSession,
+    database: Database,
+    settings: Settings,
+    name: str,
+    stream: StreamName,
+    definition: AdjunctDefinition,
+) -> None:
+    """Check what a store makes of the events of a stream; only whether its expressions are allowed,
+    as long as the stream has no columns.
+
+    Raises NotFound for the stream, and InvalidInput with what is wrong.
+    """
+    adjunct_store_name(name)
+    definition.check()
+    locked = database.transaction(lambda c: read_stream(c, stream))
+    fields = database.transaction(lambda c: schema_by_id(c, locked.stream_id))
+    session = private_session(spark)
+    for what, function, declared in (
+        ("key", definition.key, definition.key_type and f"value {definition.key_type}"),
+        ("value", definition.value, definition.value_columns),
+    ):
+        if declared:
+            kind = parse_types(declared, "key_type" if what == "key" else "value_columns")
+            _check_function(function, settings, fields, kind, is_key=what == "key")
+    if not fields:
+        texts = {"key": definition.key, "value": definition.value}
+        for what, text in {**texts, "delete condition": definition.delete_when}.items():
+            if text and text not in definition.functions:
+                check_expression(text, f"{what} of adjunct store {name},", session)
+        return
+    schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
+    events = session.createDataFrame(
+        [], StructType([*schema.fields, *(StructField(n, LongType()) for n in (*PLACES, SEQ))])
+    )
+    changes_of(
+        events, schema.fieldNames(), definition, locked.configuration.routing_key, name, session,
+        settings,
+    )  # fmt: skip
+
+
+def _check_function(
+    name: str,
+    settings: Settings,
+    fields: list[dict[str, object]],
+    kind: StructType,
+    *,
+    is_key: bool,
+) -> None:
+    """Load a function, and call it with a batch without events."""
+    function = load_function(name, settings.function_packages)
+    if not fields:
+        return
+    schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
+    arrow = to_arrow_schema(schema)
+    batch = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in arrow], schema=arrow)
+    wanted = to_arrow_schema(kind)
+    try:
+        called(function, name, batch, wanted.field(0).type if is_key else pa.struct(wanted))
+    except WeirError:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            "function_fails",
+            f"function {name} fails for a batch without events ({sentence(error)}); it must return "
+            "an array without values.",
+        ) from error

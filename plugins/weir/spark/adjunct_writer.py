@@ -1,0 +1,353 @@
+"""Write a version of an adjunct store: the last version, without the keys that have changed, and
+what these are now.
+
+A version is copied on write: it has plain files, and each key is in one of them. A file is sorted
+by the hash of its keys. Files that no change touches are shared with the version before; the others
+are rewritten in the order that they have, without a shuffle. What has changed is in files of its
+own, until there are so many that everything is sorted anew.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+from sqlalchemy import text
+
+from weir.adjunct.builds import CONVERTED, Build
+from weir.adjunct.publication import Built
+from weir.adjunct.versions import AdjunctFile, AdjunctVersion
+from weir.controller.read_plan import FileSlice, plan
+from weir.errors import BadRows, InvariantViolation
+from weir.model.schema import Field
+from weir.model.segment import segment_name
+from weir.spark.adjunct_changes import (
+    CLOCK,
+    FAILED,
+    HASH,
+    KEY,
+    PLACE,
+    SOURCE,
+    VALUE,
+    Changes,
+    changes_of,
+)  # fmt: skip
+from weir.spark.adjunct_files import DELETED, PLACES, read_footers, scan, struct_of, write_rows
+from weir.spark.append import Appender
+from weir.spark.native_read import frame_of
+from weir.spark.progress import watched
+from weir.spark.routing import SEQ
+from weir.spark.session import WRITING, moved, private_session
+
+ROWS_PER_FILE = 250_000
+MOST_BROADCAST_KEYS = 2_000_000  # with more changed keys, both sides are shuffled
+MOST_SMALL_FILES = 16  # beyond twice as many files as the rows need, before all are sorted anew
+_SESSION = {
+    **WRITING,
+    "spark.sql.unionOutputPartitioning": "false",  # files of either side stay files of their own
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.sql.parquet.compression.codec": "zstd",
+}
+# Each file is one task, so that its rows keep their order.
+_WHOLE_FILES = {
+    "spark.sql.files.maxPartitionBytes": str(1 << 40),
+    "spark.sql.files.openCostInBytes": str(1 << 40),
+}
+
+
+@dataclass
+class _Counts:
+    """What was counted in the changes that a build reads."""
+
+    events: int = 0
+    null_keys: int = 0
+    failed: int = 0
+    upserts: int = 0
+    deletes: int = 0
+    example: Any = None
+    touched: set[str] = field(default_factory=set)
+
+    @property
+    def keys(self) -> int:
+        return self.upserts + self.deletes
+
+
+class Writer:
+    """Writes the files of one build, in a private session."""
+
+    def __init__(self, app: Appender, build: Build) -> None:
+        self._app, self._build, self._store = app, build, build.store
+        self._warehouse = app.settings.warehouse
+        self._spark: SparkSession = private_session(app.spark, _SESSION)
+        self._whole = private_session(self._spark, _WHOLE_FILES)
+        self._converted: Observation | None = None
+        self._kept: list[DataFrame] = []
+
+    @contextmanager
+    def writing(self) -> Iterator["Writer"]:
+        """Let Spark forget at the end of the block what it has kept for this build."""
+        try:
+            yield self
+        finally:
+            for frame in self._kept:
+                frame.unpersist()
+
+    def write(self) -> Built:
+        """Write the files of the version, and of its history; return them."""
+        build = self._build
+        slices, fields = self._app.database.snapshot(
+            lambda c: plan(c, self._store.stream, build.from_cut, build.cut)
+        )
+        events = sum(s.end_row - s.first_row for s in slices)
+        if not fields:  # nobody knows yet of which type the keys will be
+            key = [{"name": KEY, "type": "string", "nullable": False, "metadata": {}}]
+            return Built(key, (), (), self._no_history(), 0, 0, 0, 0, 0)
+        changes = self._changes(slices, fields)
+        what = f"building version {build.version} of {self._store.name}"
+        with watched(self._app.spark, what, self._app.say, (self._warehouse, build.folder)):
+            if build.base is None:
+                return self._rebuilt(changes, events)
+            return self._continued(changes, events, build.base, fields)
+
+    def _changes(self, slices: Sequence[FileSlice], fields: list[Field]) -> Changes:
+        events = frame_of(
+            self._spark, self._warehouse, self._store.stream_id, slices, fields, order="none",
+            rank=True,
+        )  # fmt: skip
+        return self._of_events(events, fields)
+
+    def _of_events(
+        self, events: DataFrame, fields: list[Field], key: Column | None = None
+    ) -> Changes:
+        routing_key = self._app.database.transaction(
+            lambda c: c.execute(
+                text("SELECT routing_key FROM stream WHERE stream_id = :s"),
+                {"s": self._store.stream_id},
+            ).scalar_one()
+        )
+        return changes_of(
+            events, [f["name"] for f in fields], self._store.definition, routing_key,
+            self._store.name, self._spark, self._app.settings, key,
+        )  # fmt: skip
+
+    def _rebuilt(self, changes: Changes, events: int) -> Built:
+        """Write what the keys are now, from all changes."""
+        seen, out = Observation(), Observation()
+        counted = changes.frame.observe(seen, *_counting())
+        delta = _latest(counted, changes).where(F.col(KEY).isNotNull())
+        delta = delta.observe(out, *_outcomes())
+        rows = _table(delta.where(F.col(VALUE).isNotNull()))
+        files = self._files_for(events)
+        self._write(_bucketed(rows, files), "table")
+        counts = _Counts(events, *(seen.get[n] for n in ("null_keys", "failed")))
+        counts.example = seen.get["example"]
+        counts.upserts, counts.deletes = out.get["upserts"], out.get["deletes"]
+        self._check(counts)
+        written = self._written("table")
+        self._check_rows(written, counts.upserts)
+        return self._built(changes, counts, written, (), self._history(changes))
+
+    def _continued(
+        self, changes: Changes, events: int, base: AdjunctVersion, fields: list[Field]
+    ) -> Built:
+        """Write the rows of the base whose keys have not changed, and what the others are now."""
+        if self._store.configuration.history is not None and self._build.kind != CONVERTED:
+            changes = Changes(self._keep(changes.frame), changes.key, changes.values)
+        delta = self._keep(_latest(changes.frame, changes))
+        counts = self._count(delta, events, base)
+        self._check(counts)
+        converted = self._build.kind == CONVERTED
+        old = [f for f in base.files if converted or f.path in counts.touched]
+        kept = [f for f in base.files if f not in old]
+        before = self._base_rows(base, old, changes, fields, converted)
+        changed = delta.where(F.col(KEY).isNotNull())
+        after = _table(changed.where(F.col(VALUE).isNotNull()))
+        keys = changed.select(KEY)
+        few = counts.keys <= MOST_BROADCAST_KEYS
+        rest = before.join(F.broadcast(keys) if few else keys, KEY, "left_anti")
+        size = sum(f.rows for f in base.files) + counts.upserts
+        files, added = self._files_for(size), self._files_for(counts.upserts)
+        if few and size > ROWS_PER_FILE and (
+            len(base.files) + added <= 2 * files + MOST_SMALL_FILES
+        ):  # fmt: skip
+            self._write(rest.unionByName(_bucketed(after, added)), "table")
+        else:  # small, or in too many pieces: in the order of all hashes
+            if kept:
+                more = self._base_rows(base, kept, changes, fields, converted)
+                rest, kept = rest.unionByName(more), []
+            self._write(_bucketed(rest.unionByName(after), files), "table")
+        if self._converted is not None:
+            counts.failed += self._converted.get["failed"]
+            self._check(counts)
+        history = None if converted else self._history(changes)
+        return self._built(changes, counts, self._written("table"), kept, history)
+
+    def _base_rows(
+        self,
+        base: AdjunctVersion,
+        files: Sequence[AdjunctFile],
+        changes: Changes,
+        fields: list[Field],
+        converted: bool,
+    ) -> DataFrame:
+        """Return rows of the base, with the columns of the new version. Each file is one task, in
+        the order of the file."""
+        with_source = bool(self._store.definition.value)
+        columns = StructType.fromJson({"type": "struct", "fields": fields})
+        places = PLACES
+        if not converted:
+            schema = struct_of(changes.fields, places)
+            if with_source:
+                schema = schema.add(SOURCE, columns)
+            return self._scan(files, schema)
+        if base.has_source:
+            key = struct_of([base.fields[0]], places).add(SOURCE, columns)
+            rows = self._scan(files, key).select(KEY, CLOCK, SEQ, f"{SOURCE}.*")
+        else:
+            rows = self._scan(files, struct_of([base.fields[0], *fields], places[1:]))
+        events = rows.withColumnRenamed(CLOCK, "_clock")
+        again = self._of_events(events, fields, F.col(KEY))
+        self._converted = Observation()
+        failed = F.count_if(FAILED).alias("failed")
+        frame = again.frame.observe(self._converted, failed)
+        return _table(frame.where(F.col(KEY).isNotNull() & F.col(VALUE).isNotNull()))
+
+    def _scan(self, files: Sequence[AdjunctFile], schema: StructType) -> DataFrame:
+        rows = scan(self._whole, self._warehouse, files, schema)
+        return moved(rows, self._spark)
+
+    def _keep(self, frame: DataFrame) -> DataFrame:
+        """Let Spark keep rows that are used several times, until the version is written."""
+        self._kept.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        return self._kept[-1]
+
+    def _count(self, delta: DataFrame, events: int, base: AdjunctVersion) -> _Counts:
+        """Count the changes, and find the files of the base that may have their keys."""
+        touching = [
+            F.bool_or(F.col(HASH).between(f.low, f.high)).alias(f"f{i}")
+            for i, f in enumerate(base.files)
+        ]
+        row = delta.agg(
+            F.sum("null_keys").alias("null_keys"), F.sum("failed").alias("failed"),
+            F.min("example").alias("example"), *_outcomes(), *touching,
+        ).head()  # fmt: skip
+        assert row is not None
+        counts = _Counts(events, row.null_keys or 0, row.failed or 0, row.upserts, row.deletes)
+        counts.example = row.example
+        counts.touched = {f.path for i, f in enumerate(base.files) if row[f"f{i}"]}
+        return counts
+
+    def _check(self, counts: _Counts) -> None:
+        """Check what the store says about events without a key, and about those that fail."""
+        settings, where = self._store.configuration, counts.example
+        place = "" if where is None else (
+            f" (the first is in segment {segment_name(where['_segment'])} at offset "
+            f"{where['_offset']})"
+        )  # fmt: skip
+        if counts.failed and settings.on_error == "fail":
+            raise BadRows(
+                "adjunct_rows_fail",
+                f"the key, the value or the delete condition of adjunct store {self._store.name} "
+                f"fails for {counts.failed:,} of {counts.events:,} events{place}; correct it, or "
+                "set its on_error to skip with weir_update_adjunct_store.",
+            )
+        if counts.null_keys and settings.null_key == "fail":
+            raise BadRows(
+                "adjunct_key_null",
+                f"{counts.null_keys:,} of {counts.events:,} events have no key for adjunct store "
+                f"{self._store.name}{place}; correct its key, or set its null_key to skip with "
+                "weir_update_adjunct_store.",
+            )
+
+    def _no_history(self) -> Sequence[AdjunctFile] | None:
+        return None if self._store.configuration.history is None else ()
+
+    def _history(self, changes: Changes) -> Sequence[AdjunctFile] | None:
+        """Write all changes, if the store keeps them."""
+        if self._store.configuration.history is None:
+            return None
+        rows = changes.frame.where(F.col(KEY).isNotNull()).select(
+            KEY, HASH, CLOCK, SEQ, F.col(VALUE).isNull().alias(DELETED), f"{VALUE}.*"
+        )
+        self._write(rows, "history")
+        return self._written("history")
+
+    def _files_for(self, rows: int) -> int:
+        return max(1, -(-rows // ROWS_PER_FILE))
+
+    def _write(self, rows: DataFrame, kind: str) -> None:
+        write_rows(rows, self._warehouse, f"{self._build.folder}{kind}/")
+
+    def _written(self, kind: str) -> list[AdjunctFile]:
+        return read_footers(self._warehouse, f"{self._build.folder}{kind}/")
+
+    def _check_rows(self, files: Sequence[AdjunctFile], rows: int) -> None:
+        if (found := sum(file.rows for file in files)) != rows:
+            raise InvariantViolation(
+                "row_count_differs",
+                f"Spark wrote {rows} rows for adjunct store {self._store.name}, but the files "
+                f"below {self._build.folder} have {found}, so nothing was published; try again.",
+            )
+
+    def _built(
+        self,
+        changes: Changes,
+        counts: _Counts,
+        files: Sequence[AdjunctFile],
+        kept: Sequence[AdjunctFile],
+        history: Sequence[AdjunctFile] | None,
+    ) -> Built:
+        return Built(
+            changes.fields, files, kept, history, counts.events, counts.upserts, counts.deletes,
+            counts.null_keys, counts.failed,
+        )  # fmt: skip
+
+
+def _counting() -> list[Column]:
+    """Return what to count of changes."""
+    missing = F.col(KEY).isNull()
+    place = F.when(missing, F.col(PLACE))
+    return [
+        F.count_if(missing & ~F.col(FAILED)).alias("null_keys"),
+        F.count_if(FAILED).alias("failed"),
+        F.min(place).alias("example"),
+    ]
+
+
+def _outcomes() -> list[Column]:
+    """Return what to count of the last changes of keys."""
+    known, lives = F.col(KEY).isNotNull(), F.col(VALUE).isNotNull()
+    return [
+        F.count_if(known & lives).alias("upserts"),
+        F.count_if(known & ~lives).alias("deletes"),
+    ]
+
+
+def _latest(frame: DataFrame, changes: Changes) -> DataFrame:
+    """Return the last change of each key, and in the row without a key what `_counting` counts.
+
+    The value is in a struct: without one, a deletion would bring back the value before it.
+    """
+    last = F.struct(HASH, CLOCK, SEQ, *changes.state)
+    found = frame.groupBy(KEY).agg(
+        F.max_by(last, F.struct(CLOCK, SEQ)).alias("_weir_last"), *_counting()
+    )
+    return found.select(KEY, "_weir_last.*", "null_keys", "failed", "example")
+
+
+def _table(rows: DataFrame) -> DataFrame:
+    """Return the columns of the table's files."""
+    source = [SOURCE] if SOURCE in rows.columns else []
+    return rows.select(KEY, HASH, CLOCK, SEQ, f"{VALUE}.*", *source)
+
+
+def _bucketed(rows: DataFrame, files: int) -> DataFrame:
+    """Return the rows in so many tasks, each with an equal range of the hashes of keys and sorted
+    by them."""
+    width = (1 << 53) // files + 1
+    bucket = F.expr(f"int({HASH} div {width}L)")
+    return rows.repartitionById(files, bucket).sortWithinPartitions(HASH)
