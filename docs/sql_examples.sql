@@ -221,6 +221,24 @@ WHERE stream = 'nyc/positions' ORDER BY decided_at DESC LIMIT 5;
 
 SELECT routing_key, segment, share, rate, since FROM weir.hot_keys WHERE stream = 'nyc/positions';
 
+-- # Which adjunct stores are there, and how far behind are they?
+
+SELECT adjunct_store, stream, version, row_count, layout, events_behind, time_behind, error
+FROM weir.adjunct_stores ORDER BY adjunct_store;
+
+-- How were the versions built?
+
+SELECT version, state, kind, cut, events, upserts, deletes, null_keys, row_count, bytes
+FROM weir.adjunct_versions WHERE adjunct_store = 'nyc/carriers' ORDER BY version;
+
+-- Which files are the newest version? DuckDB, pandas and Polars read them as they are.
+
+SELECT path, row_count, bytes, key_low, key_high FROM weir.adjunct('nyc/carriers');
+
+-- With which version is a batch read?
+
+SELECT adjunct_store, version, reader_group, batch_id, batch_state FROM weir.adjunct_pins;
+
 -- # Who holds retention back?
 
 SELECT reader_group, truncation_cut,

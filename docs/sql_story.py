@@ -9,6 +9,10 @@ from functools import partial
 
 from sqlalchemy import Connection, text
 
+from weir.adjunct.builds import Build, begin_build
+from weir.adjunct.publication import Built, publish_build
+from weir.adjunct.stores import define_store
+from weir.adjunct.versions import AdjunctFile
 from weir.controller.commit import commit
 from weir.controller.scale import scale
 from weir.controller.staged import Staged, StagedFile
@@ -16,6 +20,7 @@ from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, InputFile, begin
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.batches import commit_batch, open_in
@@ -27,6 +32,7 @@ from weir.retention.capture import capture
 from weir.retention.run import retain
 
 FLIGHTS = stream_name("nyc/flights")
+CARRIERS = stream_name("nyc/carrier-changes")
 POSITIONS = stream_name("nyc/positions")
 FIELDS = [
     {"name": "carrier", "type": "string", "nullable": True, "metadata": {}},
@@ -89,6 +95,28 @@ def tell(database: Database) -> None:
     )
 
     _report_positions(database)
+    _keep_carriers(database)
+
+
+def _keep_carriers(database: Database) -> None:
+    """A table of the carriers, kept from a stream of what changes about them."""
+    create_stream(
+        database, CARRIERS, routing_key="carrier", segments=1,
+        request_id="weir_create_stream/3/create",
+    )  # fmt: skip
+    define_store(
+        database, "nyc/carriers", CARRIERS, AdjunctConfiguration(history=2_592_000),
+        AdjunctDefinition(delete_when="op = 'delete'"),
+        request_id="weir_define_adjunct_store/1/define",
+    )  # fmt: skip
+    build = begin_build(
+        database, "nyc/carriers", builder="weir_adjunct/1/adjunct", lease=LEASE
+    )  # fmt: skip
+    if not isinstance(build, Build):
+        raise InvariantViolation("story_broken", "the story has a version of nyc/carriers already")
+    files = [AdjunctFile(f"{build.folder}table/part-00000.parquet", 16, 2_140, 1 << 44, 9 << 49)]
+    built = Built(FIELDS, files, (), (), 16, 16, 0, 0, 0)
+    publish_build(database, build, built)
 
 
 def _report_positions(database: Database) -> None:

@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from weir.adjunct.expiry import prune_versions
 from weir.controller.transactions import expire
 from weir.operations import Nothing
 from weir.operations.runner import Job, complete, forget_runs, main
@@ -32,6 +33,7 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         "pruned": pruned,
         "forgotten_checkpoints": forget_old(job.database, job.settings.checkpoint_history),
         "forgotten_batches": prune_batches(job.database, job.settings.metadata_history),
+        "forgotten_versions": prune_versions(job.database, job.settings.metadata_history),
         "forgotten_runs": forget_runs(job.database, job.settings.job_history),
         "dropped": dropped,
     }

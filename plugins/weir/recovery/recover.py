@@ -257,7 +257,9 @@ def _end(
             """SELECT setval('weir_internal.stream_stream_id_seq', greatest(:highest,
                     (SELECT last_value FROM stream_stream_id_seq)) + :skipped),
                 setval('weir_internal.reader_group_group_id_seq',
-                    (SELECT last_value FROM reader_group_group_id_seq) + :skipped)"""
+                    (SELECT last_value FROM reader_group_group_id_seq) + :skipped),
+                setval('weir_internal.adjunct_store_store_id_seq',
+                    (SELECT last_value FROM adjunct_store_store_id_seq) + :skipped)"""
         ),
         {"highest": highest, "skipped": RECOVERY_GAP},
     )
@@ -275,6 +277,15 @@ def _end(
                 -- time. They get the chance to come back before a time-out lets go of what is
                 -- unread here.
                 moved_at = clock_timestamp()"""
+        ),
+        {"skipped": RECOVERY_GAP},
+    )
+    connection.execute(
+        text(
+            """WITH building AS (
+                UPDATE adjunct_version SET attempt = attempt + :skipped WHERE state = 'building'
+            )
+            UPDATE adjunct_store SET next_version = next_version + :skipped"""
         ),
         {"skipped": RECOVERY_GAP},
     )
