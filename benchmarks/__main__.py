@@ -16,6 +16,7 @@ from benchmarks import (
     commits,
     control,
     data_path,
+    event_time,
     metadata,
     overhead,
     scaling,
@@ -41,6 +42,7 @@ def main() -> int:
     ):
         for area in (
             data_path,
+            event_time,
             split_points,
             overhead,
             metadata,

@@ -10,12 +10,15 @@ from weir.operations.runner import Job, main
 
 
 def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
-    """Check the routing key with Spark's own parser, then create the stream."""
+    """Check the routing key and the event time with Spark's own parser, then create the stream."""
+    from weir.spark.event_time import check_event_time
     from weir.spark.expressions import check_expression, parse_columns
 
     name = stream_name(arguments.stream, reserved=False)
     used = check_expression(arguments.routing_key, "routing key").columns
     fields = parse_columns(job.spark, arguments.schema, used) if arguments.schema.strip() else None
+    if event_time := arguments.event_time.strip():
+        check_event_time(name, event_time, fields, lambda: job.spark)
     return create_stream(
         job.database,
         name,
@@ -24,6 +27,7 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
         on_missing_key=arguments.on_missing_key,
         on_bad_rows=arguments.on_bad_rows,
         retain_by_consumption=arguments.retain_by_consumption,
+        event_time=event_time or None,
         tags=tuple(arguments.tags),
         fields=fields,
         request_id=job.request_id,

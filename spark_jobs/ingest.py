@@ -23,7 +23,8 @@ def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     job.say(f"{len(inputs.files)} {inputs.format} files, {size:,} bytes, for {name}")
     appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)
     again = job.request_id if arguments.append_again else ""
-    return appender.append_files(name, inputs, again=again).report()
+    until = arguments.complete_until
+    return appender.append_files(name, inputs, again=again, complete_until=until).report()
 
 
 if __name__ == "__main__":

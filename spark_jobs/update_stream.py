@@ -3,6 +3,8 @@
 import sys
 from typing import Any
 
+from weir.controller.locks import read_stream
+from weir.controller.streams import schema_of
 from weir.controller.update import update_stream
 from weir.errors import InvalidInput
 from weir.model.names import stream_name
@@ -11,7 +13,8 @@ from weir.operations.runner import Job, main
 
 
 def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
-    """Update one stream. Only new columns need Spark, to read their types."""
+    """Update one stream. Only new columns and an event time need Spark, to read their types."""
+    name = stream_name(arguments.stream)
     fields = None
     if arguments.more_columns.strip():
         from weir.spark.expressions import parse_columns
@@ -19,9 +22,15 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
         fields = parse_columns(job.spark, arguments.more_columns, [])
     if not arguments.changes and fields is None:
         raise InvalidInput("nothing_to_change", "no setting is given; fill in at least one.")
+    if event_time := arguments.changes.get("event_time"):
+        from weir.spark.event_time import check_event_time
+
+        known = job.database.transaction(lambda c: schema_of(c, read_stream(c, name)))
+        all_fields = [*(known or []), *(fields or [])] or None
+        check_event_time(name, event_time, all_fields, lambda: job.spark)
     return update_stream(
         job.database,
-        stream_name(arguments.stream),
+        name,
         arguments.changes,
         fields=fields,
         request_id=job.request_id,

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from weir.adjunct.expiry import prune_versions
-from weir.controller.transactions import expire
+from weir.controller.expiry import expire
 from weir.operations import Nothing
 from weir.operations.runner import Job, complete, forget_runs, main
 from weir.reader_groups.batch_history import prune_batches

@@ -27,7 +27,7 @@ ROOMS = {
     "database": "request",
     "warehouse": "garbage installation",
     "controller": """stream stream_schema epoch segment segment_tail data_file time_index
-        transaction transaction_input capture_queue retention_queue""",
+        transaction transaction_input stream_writer capture_queue retention_queue""",
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
         reader reader_batch checkpoint parquet_output""",
     "scaling": "scale_decision scale_evaluation hot_key",

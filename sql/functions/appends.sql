@@ -38,12 +38,14 @@ COMMENT ON FUNCTION weir_internal.held_input(bigint, bigint, text[]) IS 'The fir
 CREATE OR REPLACE FUNCTION weir_internal.begin_append(
     in_scope text, in_name text, in_writer_id text, in_batch_id text, in_fingerprint text,
     in_lease double precision, in_append_again boolean, in_source text,
-    in_paths text[], in_sizes bigint[],
+    in_paths text[], in_sizes bigint[], in_stated bigint,
     OUT outcome text, OUT stream_id bigint, OUT state text, OUT transaction_number bigint,
     OUT attempt integer, OUT routing_key text, OUT on_missing_key text, OUT on_bad_rows text,
     OUT schema_version integer, OUT fields jsonb, OUT ids bigint[], OUT lows double precision[],
     OUT highs double precision[], OUT clock bigint, OUT events bigint, OUT rejected bigint,
-    OUT bytes bigint, OUT files integer, OUT held jsonb, OUT durable boolean)
+    OUT bytes bigint, OUT files integer, OUT held jsonb, OUT durable boolean, OUT event_time text,
+    OUT min_event_time bigint, OUT max_event_time bigint,
+    OUT untimed bigint, OUT late bigint, OUT complete_until bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -77,11 +79,17 @@ BEGIN
     END IF;
     IF t.state = 'committed' THEN
         outcome := t.state; clock := t.clock; events := t.events; rejected := t.rejected;
-        bytes := t.bytes; files := t.files;
+        bytes := t.bytes; files := t.files; min_event_time := t.min_event_time;
+        max_event_time := t.max_event_time; untimed := t.untimed; late := t.late;
+        complete_until := t.complete_until;
         RETURN;
     END IF;
     IF s.state <> 'active' THEN
         outcome := s.state;
+        RETURN;
+    END IF;
+    IF in_stated IS NOT NULL AND s.event_time IS NULL THEN
+        outcome := 'no event time';
         RETURN;
     END IF;
     IF cardinality(in_paths) > 0 AND NOT in_append_again THEN
@@ -116,12 +124,62 @@ BEGIN
         FROM unnest(in_paths, in_sizes) AS f (path, bytes);
     END IF;
     routing_key := s.routing_key; on_missing_key := s.on_missing_key; on_bad_rows := s.on_bad_rows;
-    schema_version := s.schema_version;
+    schema_version := s.schema_version; event_time := s.event_time; complete_until := s.complete_until;
     SELECT v.fields INTO fields FROM weir_internal.stream_schema v
     WHERE v.stream_id = s.stream_id AND v.version = s.schema_version;
     SELECT a.ids, a.lows, a.highs INTO ids, lows, highs FROM weir_internal.active_tails(s.stream_id) a;
 END $$;
-COMMENT ON FUNCTION weir_internal.begin_append(text, text, text, text, text, double precision, boolean, text, text[], bigint[]) IS 'Locks a stream and opens the transaction of an append, or begins its next attempt.';
+COMMENT ON FUNCTION weir_internal.begin_append(text, text, text, text, text, double precision, boolean, text, text[], bigint[], bigint) IS 'Locks a stream and opens the transaction of an append, or begins its next attempt.';
+
+-- A writer that states an earlier time than before changes nothing. The stream is complete to what all writers have
+-- stated that append more, and never to less than before.
+CREATE OR REPLACE FUNCTION weir_internal.stated(s weir_internal.stream, in_writer_id text, in_until bigint)
+RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF in_until IS NULL THEN
+        RETURN s.complete_until;
+    END IF;
+    INSERT INTO weir_internal.stream_writer AS w (stream_id, writer_id, complete_until, stated_at)
+    VALUES (s.stream_id, in_writer_id, in_until, clock_timestamp())
+    ON CONFLICT (stream_id, writer_id) DO UPDATE
+    SET complete_until = excluded.complete_until, stated_at = excluded.stated_at
+    WHERE excluded.complete_until > w.complete_until;
+    RETURN greatest(s.complete_until, (
+        SELECT min(w.complete_until) FROM weir_internal.stream_writer w
+        WHERE w.stream_id = s.stream_id AND w.complete_until < 9223372036854775807));
+END $$;
+COMMENT ON FUNCTION weir_internal.stated(weir_internal.stream, text, bigint) IS 'Records what a writer states about a locked stream, and returns the event time that the stream is complete to then.';
+
+CREATE OR REPLACE FUNCTION weir_internal.not_yet(s weir_internal.stream, in_until bigint, in_newest bigint)
+RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT in_until < 9223372036854775807  -- the largest: the writer appends nothing more
+       AND in_until > greatest(s.last_clock, weir_internal.now_clock(), s.newest_event_time, in_newest)
+$$;
+COMMENT ON FUNCTION weir_internal.not_yet(weir_internal.stream, bigint, bigint) IS 'Whether nobody can have appended everything up to an event time: it is later than now, than every event of the stream, and than another time.';
+
+-- Without an append. Nothing is changed if the stream has no event time, or is not complete to a later one by it.
+CREATE OR REPLACE FUNCTION weir_internal.state_completeness(in_scope text, in_name text, in_writer_id text, in_until bigint)
+RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    s weir_internal.stream;
+    word bigint;
+BEGIN
+    SELECT * INTO s FROM weir_internal.stream o
+    WHERE o.scope = in_scope AND o.name = in_name AND o.state <> 'deleted' FOR NO KEY UPDATE;
+    IF s.event_time IS NULL OR s.state <> 'active' OR weir_internal.not_yet(s, in_until, NULL) THEN
+        RETURN s.complete_until;
+    END IF;
+    word := weir_internal.stated(s, in_writer_id, in_until);
+    UPDATE weir_internal.stream o SET complete_until = word WHERE o.stream_id = s.stream_id;
+    RETURN word;
+END $$;
+COMMENT ON FUNCTION weir_internal.state_completeness(text, text, text, bigint) IS 'Locks a stream, records what a writer states about it, and returns the event time that the stream is complete to then.';
 
 -- The files come in the order of their rows. Each gets offsets after the tail of its segment, and the commit
 -- gets the next clock. If something prevents the commit, the outcome says what, and nothing is changed.
@@ -130,8 +188,12 @@ CREATE OR REPLACE FUNCTION weir_internal.place_append(
     in_segments bigint[], in_events bigint[], in_bytes bigint[], in_first bigint[],
     in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
     in_rejected bigint,
+    in_min_times bigint[], in_max_times bigint[], in_untimed bigint, in_event_time text,
+    in_late bigint, in_word bigint, in_stated bigint,
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
-    OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb)
+    OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
+    OUT min_event_time bigint, OUT max_event_time bigint,
+    OUT untimed bigint, OUT late bigint, OUT complete_until bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -142,6 +204,10 @@ DECLARE
     issued bigint;
     total_events bigint := 0;
     total_bytes bigint := 0;
+    lowest bigint;  -- event times
+    highest bigint;
+    word bigint;  -- what the stream is complete to from now on
+    timed boolean;  -- whether the event times are those of the stream as it is now
     targets bigint[] := in_segments;  -- per file the active segment that gets it
 BEGIN
     SELECT * INTO s FROM weir_internal.stream o WHERE o.stream_id = in_stream_id AND o.state <> 'deleted';
@@ -156,7 +222,9 @@ BEGIN
         outcome := 'fenced';
     ELSIF t.state = 'committed' THEN
         outcome := 'repeated'; clock := t.clock; events := t.events; rejected := t.rejected;
-        bytes := t.bytes; files := t.files;
+        bytes := t.bytes; files := t.files; min_event_time := t.min_event_time;
+        max_event_time := t.max_event_time; untimed := t.untimed; late := t.late;
+        complete_until := t.complete_until;
     ELSIF s.state <> 'active' THEN
         outcome := s.state;
     ELSIF EXISTS (
@@ -188,32 +256,54 @@ BEGIN
     IF outcome IS NULL AND s.schema_version <> in_version THEN
         outcome := 'schema';
     END IF;
+    timed := coalesce(s.event_time = in_event_time, false);
+    IF outcome IS NULL AND timed THEN
+        -- The files may have been written before the stream became complete to another time.
+        IF s.complete_until IS DISTINCT FROM in_word THEN
+            IF EXISTS (SELECT FROM unnest(in_min_times) AS f (time) WHERE f.time < s.complete_until) THEN
+                outcome := 'late'; complete_until := s.complete_until;
+            END IF;
+            in_late := 0;
+        END IF;
+        SELECT min(f.low), max(f.high) INTO lowest, highest FROM unnest(in_min_times, in_max_times) AS f (low, high);
+        IF weir_internal.not_yet(s, in_stated, highest) THEN
+            outcome := 'not yet';
+        END IF;
+    END IF;
     IF outcome IS NOT NULL THEN
         RETURN;
     END IF;
+    IF NOT timed THEN  -- there are none, or they were computed with an expression that the stream had before
+        in_min_times := NULL; in_max_times := NULL; in_untimed := NULL; in_late := NULL; in_stated := NULL;
+    END IF;
+    word := weir_internal.stated(s, t.writer_id, in_stated);
     UPDATE weir_internal.stream o
-    SET last_clock = greatest(s.last_clock + 1, weir_internal.now_clock())
+    SET last_clock = greatest(s.last_clock + 1, weir_internal.now_clock()),
+        complete_until = word,
+        newest_event_time = greatest(s.newest_event_time, highest),
+        late_events = s.late_events + coalesce(in_late, 0)
     WHERE o.stream_id = in_stream_id RETURNING o.last_clock INTO issued;
     IF cardinality(in_paths) > 0 THEN
         WITH file AS (
             -- By rank: files of two segments that were merged meanwhile go into one.
             SELECT f.*, sum(f.events) OVER (PARTITION BY f.target ORDER BY f.first_seq, f.i)
                    - f.events AS before
-            FROM unnest(targets, in_events, in_bytes, in_first, in_last, in_paths)
-                WITH ORDINALITY AS f (target, events, bytes, first_seq, last_seq, path, i)
+            FROM unnest(targets, in_events, in_bytes, in_first, in_last, in_paths, in_min_times, in_max_times)
+                WITH ORDINALITY AS f (target, events, bytes, first_seq, last_seq, path, low, high, i)
         ), moved AS (
             UPDATE weir_internal.segment_tail o
             SET tail_offset = o.tail_offset + m.events, tail_bytes = o.tail_bytes + m.bytes
-            FROM (SELECT f.target, sum(f.events)::bigint AS events, sum(f.bytes)::bigint AS bytes
+            FROM (SELECT f.target, sum(f.events)::bigint AS events, sum(f.bytes)::bigint AS bytes,
+                         min(f.low) AS low, max(f.high) AS high
                   FROM file f GROUP BY f.target) m
             WHERE o.stream_id = in_stream_id AND o.segment_id = m.target
             RETURNING o.segment_id, o.tail_offset - m.events AS start_offset,
-                      o.tail_bytes - m.bytes AS start_byte, m.events, m.bytes
+                      o.tail_bytes - m.bytes AS start_byte, m.events, m.bytes, m.low, m.high
         ), indexed AS (
             INSERT INTO weir_internal.time_index (stream_id, segment_id, start_offset, events, start_byte,
-                                         bytes, clock, transaction_number)
+                                         bytes, clock, transaction_number, min_event_time, max_event_time)
             SELECT in_stream_id, m.segment_id, m.start_offset, m.events, m.start_byte, m.bytes,
-                   issued, in_number
+                   issued, in_number, m.low, m.high
             FROM moved m
             RETURNING events, bytes
         ), placed AS (
@@ -235,21 +325,27 @@ BEGIN
     UPDATE weir_internal.transaction o
     SET state = 'committed', ended_at = clock_timestamp(), staged = NULL, clock = issued,
         events = total_events, bytes = total_bytes, files = cardinality(in_paths),
-        rejected = in_rejected
+        rejected = in_rejected, min_event_time = lowest, max_event_time = highest,
+        untimed = in_untimed, late = in_late, stated_until = in_stated, complete_until = word,
+        newest_event_time = greatest(s.newest_event_time, highest)
     WHERE o.stream_id = in_stream_id AND o.transaction_number = in_number;
     outcome := 'committed'; clock := issued; events := total_events; bytes := total_bytes;
-    rejected := in_rejected; files := cardinality(in_paths);
+    rejected := in_rejected; files := cardinality(in_paths); min_event_time := lowest;
+    max_event_time := highest; untimed := in_untimed; late := in_late; complete_until := word;
 END $$;
-COMMENT ON FUNCTION weir_internal.place_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint) IS 'Makes the files of an append to a locked stream visible.';
+COMMENT ON FUNCTION weir_internal.place_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint) IS 'Makes the files of an append to a locked stream visible.';
 
 CREATE OR REPLACE FUNCTION weir_internal.commit_append(
     in_stream_id bigint, in_number bigint, in_attempt integer, in_version integer,
     in_segments bigint[], in_events bigint[], in_bytes bigint[], in_first bigint[],
     in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
     in_rejected bigint,
+    in_min_times bigint[], in_max_times bigint[], in_untimed bigint, in_event_time text,
+    in_late bigint, in_word bigint, in_stated bigint,
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
     OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
-    OUT durable boolean)
+    OUT min_event_time bigint, OUT max_event_time bigint,
+    OUT untimed bigint, OUT late bigint, OUT complete_until bigint, OUT durable boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -259,8 +355,10 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'off', true);
         PERFORM FROM weir_internal.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE;
     END IF;
-    SELECT * INTO outcome, state, attempt, epoch, clock, events, rejected, bytes, files, held
+    SELECT * INTO outcome, state, attempt, epoch, clock, events, rejected, bytes, files, held,
+        min_event_time, max_event_time, untimed, late, complete_until
     FROM weir_internal.place_append(in_stream_id, in_number, in_attempt, in_version, in_segments, in_events,
-        in_bytes, in_first, in_last, in_paths, in_fenced, in_rejected_files, in_rejected);
+        in_bytes, in_first, in_last, in_paths, in_fenced, in_rejected_files, in_rejected, in_min_times,
+        in_max_times, in_untimed, in_event_time, in_late, in_word, in_stated);
 END $$;
-COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint) IS 'Locks a stream and makes the files of an append visible.';
+COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint) IS 'Locks a stream and makes the files of an append visible.';

@@ -12,6 +12,7 @@ CREATE TABLE weir_internal.stream (
     routing_key text NOT NULL,
     on_missing_key text NOT NULL CHECK (on_missing_key IN ('fail', 'quarantine', 'spread')),
     on_bad_rows text NOT NULL CHECK (on_bad_rows IN ('fail', 'quarantine')),
+    event_time text,
     tags text[] NOT NULL DEFAULT '{}',
     scaling text NOT NULL DEFAULT 'fixed' CHECK (scaling IN ('fixed', 'event_rate', 'byte_rate')),
     min_segments integer NOT NULL DEFAULT 1 CHECK (min_segments > 0),
@@ -38,6 +39,10 @@ CREATE TABLE weir_internal.stream (
     sealed_clock bigint,
     head jsonb NOT NULL,
     retained_at timestamptz,
+    event_time_since bigint,
+    complete_until bigint,
+    newest_event_time bigint,
+    late_events bigint NOT NULL DEFAULT 0,
     CONSTRAINT stream_fixed_has_no_target CHECK ((scaling = 'fixed') = (target_rate IS NULL)),
     CONSTRAINT stream_target_has_factor CHECK ((target_rate IS NULL) = (scale_factor IS NULL)),
     CONSTRAINT stream_segments_in_order
@@ -63,6 +68,7 @@ COMMENT ON COLUMN weir_internal.stream.created_at IS 'When this life of the stre
 COMMENT ON COLUMN weir_internal.stream.routing_key IS 'Spark SQL expression over the user''s columns, cast to string and hashed.';
 COMMENT ON COLUMN weir_internal.stream.on_missing_key IS 'What happens to rows whose routing key is null: fail, quarantine, or spread by rank.';
 COMMENT ON COLUMN weir_internal.stream.on_bad_rows IS 'What happens to rows that do not fit the schema: fail or quarantine.';
+COMMENT ON COLUMN weir_internal.stream.event_time IS 'Spark SQL expression over the user''s columns: when an event happened. Null: the stream has no event time.';
 COMMENT ON COLUMN weir_internal.stream.tags IS 'Words to find it by.';
 COMMENT ON COLUMN weir_internal.stream.scaling IS 'fixed, or by event_rate or byte_rate.';
 COMMENT ON COLUMN weir_internal.stream.min_segments IS 'A scale may not leave fewer active segments.';
@@ -86,6 +92,10 @@ COMMENT ON COLUMN weir_internal.stream.last_clock IS 'The last clock issued; the
 COMMENT ON COLUMN weir_internal.stream.sealed_clock IS 'The clock of its sealing; null while it is active.';
 COMMENT ON COLUMN weir_internal.stream.head IS 'The cut where the stream begins now.';
 COMMENT ON COLUMN weir_internal.stream.retained_at IS 'When retention last decided about it.';
+COMMENT ON COLUMN weir_internal.stream.event_time_since IS 'The clock at which the event time was last set; earlier commits have event times of another meaning, or none.';
+COMMENT ON COLUMN weir_internal.stream.complete_until IS 'The event time that it is complete to, as its writers state, in microseconds since 1970 UTC; null if none has. It never decreases.';
+COMMENT ON COLUMN weir_internal.stream.newest_event_time IS 'The largest event time since the event time was set.';
+COMMENT ON COLUMN weir_internal.stream.late_events IS 'How many events came late since the event time was set: earlier than what the stream was already complete to.';
 
 CREATE TABLE weir_internal.stream_schema (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,

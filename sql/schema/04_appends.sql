@@ -19,6 +19,13 @@ CREATE TABLE weir_internal.transaction (
     bytes bigint,
     files integer,
     rejected bigint,
+    min_event_time bigint,
+    max_event_time bigint,
+    untimed bigint,
+    late bigint,
+    stated_until bigint,
+    complete_until bigint,
+    newest_event_time bigint,
     PRIMARY KEY (stream_id, transaction_number),
     UNIQUE (stream_id, writer_id, batch_id),
     CONSTRAINT transaction_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL)),
@@ -52,6 +59,13 @@ COMMENT ON COLUMN weir_internal.transaction.events IS 'How many events it append
 COMMENT ON COLUMN weir_internal.transaction.bytes IS 'The size of its files; null unless it is committed.';
 COMMENT ON COLUMN weir_internal.transaction.files IS 'The number of its files; null unless it is committed.';
 COMMENT ON COLUMN weir_internal.transaction.rejected IS 'How many rows of its input were written to <stream>.rejected.';
+COMMENT ON COLUMN weir_internal.transaction.min_event_time IS 'The smallest event time of its events, in microseconds since 1970 UTC; null if none has one.';
+COMMENT ON COLUMN weir_internal.transaction.max_event_time IS 'The largest event time of its events; null if none has one.';
+COMMENT ON COLUMN weir_internal.transaction.untimed IS 'How many of its events have no event time; null if the stream had no event time.';
+COMMENT ON COLUMN weir_internal.transaction.late IS 'How many of its events are earlier than what the stream was complete to before it; null if they were not counted.';
+COMMENT ON COLUMN weir_internal.transaction.stated_until IS 'The event time that its writer stated with it: everything before has been appended. The largest bigint: the writer appends nothing more.';
+COMMENT ON COLUMN weir_internal.transaction.complete_until IS 'The event time that the stream is complete to from this commit on, as its writers state; null if none has.';
+COMMENT ON COLUMN weir_internal.transaction.newest_event_time IS 'The largest event time of the stream up to this commit.';
 
 CREATE TABLE weir_internal.transaction_input (
     stream_id bigint NOT NULL,
@@ -66,6 +80,18 @@ CREATE INDEX transaction_input_by_transaction ON weir_internal.transaction_input
 COMMENT ON TABLE weir_internal.transaction_input IS 'The input files of each transaction, so that no file is appended twice by mistake.';
 COMMENT ON COLUMN weir_internal.transaction_input.path IS 'The path of the file below its input root.';
 COMMENT ON COLUMN weir_internal.transaction_input.bytes IS 'Its size.';
+
+CREATE TABLE weir_internal.stream_writer (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    writer_id text NOT NULL,
+    complete_until bigint NOT NULL,
+    stated_at timestamptz NOT NULL,
+    PRIMARY KEY (stream_id, writer_id)
+);
+COMMENT ON TABLE weir_internal.stream_writer IS 'The writers that have stated up to which event time they have appended everything.';
+COMMENT ON COLUMN weir_internal.stream_writer.writer_id IS 'The writer, as in its transactions.';
+COMMENT ON COLUMN weir_internal.stream_writer.complete_until IS 'The latest event time that it has stated, in microseconds since 1970 UTC; the largest bigint once it appends nothing more.';
+COMMENT ON COLUMN weir_internal.stream_writer.stated_at IS 'When it stated that.';
 
 CREATE TABLE weir_internal.data_file (
     stream_id bigint NOT NULL,
@@ -102,6 +128,8 @@ CREATE TABLE weir_internal.time_index (
     bytes bigint NOT NULL,
     clock bigint NOT NULL,
     transaction_number bigint NOT NULL,
+    min_event_time bigint,
+    max_event_time bigint,
     PRIMARY KEY (stream_id, segment_id, start_offset),
     FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment
 );
@@ -114,3 +142,5 @@ COMMENT ON COLUMN weir_internal.time_index.start_byte IS 'The bytes of the segme
 COMMENT ON COLUMN weir_internal.time_index.bytes IS 'Their bytes, as first committed.';
 COMMENT ON COLUMN weir_internal.time_index.clock IS 'The clock of the commit.';
 COMMENT ON COLUMN weir_internal.time_index.transaction_number IS 'The transaction that was committed.';
+COMMENT ON COLUMN weir_internal.time_index.min_event_time IS 'The smallest event time of these events, in microseconds since 1970 UTC; null if none has one.';
+COMMENT ON COLUMN weir_internal.time_index.max_event_time IS 'The largest event time of these events; null if none has one.';

@@ -22,6 +22,7 @@ CREATE TABLE weir_internal.reader_batch (
     max_lateness bigint,
     p99_lateness bigint,
     hole bigint,
+    complete_until bigint,
     PRIMARY KEY (group_id, batch_id),
     CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL))
 );
@@ -57,6 +58,7 @@ COMMENT ON COLUMN weir_internal.reader_batch.error IS 'Why it was abandoned or s
 COMMENT ON COLUMN weir_internal.reader_batch.max_lateness IS 'Microseconds by which its oldest event is older than the newest event of its stream that was read before it; null until it is committed.';
 COMMENT ON COLUMN weir_internal.reader_batch.p99_lateness IS 'The same for its events: 99 % of them are at most so late.';
 COMMENT ON COLUMN weir_internal.reader_batch.hole IS 'Microseconds by which, at its commit, the oldest unread event of a stream was older than the newest one read; 0 if none was.';
+COMMENT ON COLUMN weir_internal.reader_batch.complete_until IS 'The event time that its group has read everything before, once it is committed, as the writers state; null if no stream has such a statement.';
 
 -- Old batches are pruned, but the list of Parquet outputs is kept as long as the group. Rows are numbered
 -- in the order of the commits, so that a full part of the list never changes.

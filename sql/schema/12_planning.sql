@@ -11,6 +11,7 @@ ALTER TABLE weir_internal.segment_tail ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.transaction ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.transaction ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.transaction_input ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.stream_writer ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.data_file ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.time_index ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_id SET STATISTICS 0;

@@ -42,12 +42,18 @@ COMMENT ON COLUMN weir.segments.segment_id IS 'creation epoch << 32 | number.';
 CREATE OR REPLACE VIEW weir.transactions AS
 SELECT t.stream_name AS stream, t.transaction_number, t.state, t.attempt, t.epoch,
        t.writer_id, t.batch_id, t.source, t.opened_at, t.lease_until, t.ended_at,
-       weir_internal.clock_time(t.clock) AS clock, t.events, t.bytes, t.files, t.rejected
+       weir_internal.clock_time(t.clock) AS clock, t.events, t.bytes, t.files, t.rejected,
+       weir_internal.clock_time(t.min_event_time) AS min_event_time,
+       weir_internal.clock_time(t.max_event_time) AS max_event_time, t.untimed, t.late,
+       weir_internal.stated_time(t.stated_until) AS stated_until,
+       weir_internal.clock_time(t.complete_until) AS complete_until
 FROM weir_internal.transaction t;
 COMMENT ON VIEW weir.transactions IS 'Every append and its outcome.';
 COMMENT ON COLUMN weir.transactions.transaction_number IS '1, 2, 3 ... per stream.';
 COMMENT ON COLUMN weir.transactions.state IS 'open, committed or aborted.';
 COMMENT ON COLUMN weir.transactions.clock IS 'The time of the commit, and so of all its events.';
+COMMENT ON COLUMN weir.transactions.min_event_time IS 'The smallest event time of its events; null if none has one.';
+COMMENT ON COLUMN weir.transactions.stated_until IS 'The event time that its writer stated with it: everything before has been appended. infinity: the writer appends nothing more.';
 
 CREATE OR REPLACE VIEW weir.input_files AS
 SELECT t.stream_name AS stream, i.path, i.bytes, t.transaction_number, t.state
@@ -67,11 +73,14 @@ COMMENT ON COLUMN weir.data_files.segment IS 'The segment of its events, as numb
 
 CREATE OR REPLACE VIEW weir.time_indexes AS
 SELECT g.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment,
-       i.start_offset, i.events, i.bytes, weir_internal.clock_time(i.clock) AS clock, i.transaction_number
+       i.start_offset, i.events, i.bytes, weir_internal.clock_time(i.clock) AS clock, i.transaction_number,
+       weir_internal.clock_time(i.min_event_time) AS min_event_time,
+       weir_internal.clock_time(i.max_event_time) AS max_event_time
 FROM weir_internal.time_index i
 JOIN weir_internal.segment g USING (stream_id, segment_id);
 COMMENT ON VIEW weir.time_indexes IS 'When which offsets of which segment were committed.';
 COMMENT ON COLUMN weir.time_indexes.clock IS 'The time of the commit.';
+COMMENT ON COLUMN weir.time_indexes.min_event_time IS 'The smallest event time of these events; null if none has one.';
 
 CREATE OR REPLACE VIEW weir.retention_set AS
 SELECT c.stream_name AS stream, c.recorded_at, weir_internal.clock_time(c.clock) AS clock, c.cut,

@@ -13,10 +13,11 @@ from tests.controller.support import database_for_many, staged, unique
 from tests.raises import raises
 from weir.controller import queries
 from weir.controller.commit import commit
+from weir.controller.expiry import expire
 from weir.controller.scale import scale
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
-from weir.controller.transactions import Attempt, abort, expire, ping
+from weir.controller.transactions import Attempt, abort, ping
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, NotFound

@@ -30,8 +30,9 @@ from tests.controller.operations import (
 from tests.controller.support import Lane, run, staged, unique
 from tests.reader_groups.support import Group, budget, open_batch
 from weir.controller.commit import commit
+from weir.controller.expiry import expire
 from weir.controller.queries import closed_cut_at
-from weir.controller.transactions import Attempt, expire, ping_all
+from weir.controller.transactions import Attempt, ping_all
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound, Truncated
 from weir.model.names import stream_name

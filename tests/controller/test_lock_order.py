@@ -28,6 +28,7 @@ from tests.scaling.support import made, write
 from weir.controller import (
     attempts,
     commit,
+    expiry,
     queries,
     scale,
     seal,
@@ -69,8 +70,9 @@ BY_ID = {"stream": "ORDER BY stream_id", "reader_group": "ORDER BY group_id"}
 # Whose row must be locked before a table is written to.
 OWNER = {
     **dict.fromkeys(
-        """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
-        time_index stream_cut retention_decision scale_decision hot_key""".split(),
+        """stream stream_schema epoch segment segment_tail transaction transaction_input
+        stream_writer data_file time_index stream_cut retention_decision scale_decision
+        hot_key""".split(),
         "stream",
     ),
     **dict.fromkeys(
@@ -204,7 +206,10 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(commit.commit, *[staged(one.opened(), {}) for one in (other, lane)])
     watch(transactions.abort, aborted)
     lane.opened(lease=0.0)
-    watch(transactions.expire, 0.0)
+    watch(expiry.expire, 0.0)
+    timed = Lane.made(database, event_time="at")
+    watch(transactions.state_completeness, timed.name, "w", 1)
+    watch(update.update_stream, timed.name, {"event_time": "other"}, request_id="time")
     columns = [*FIELDS, {**FIELDS[0], "name": "more"}]
     changes = {"min_segments": 3}
     watch(update.update_stream, other.name, changes, fields=columns, request_id="update")
@@ -386,6 +391,8 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "begin_append",
         "place_append",
         "commit_append",
+        "stated",
+        "state_completeness",
         "prune_below",
         "measure_disorder",
     }

@@ -7,8 +7,9 @@ import pytest
 from tests.controller.support import Lane, at_once, staged
 from tests.raises import raises
 from weir.controller.commit import commit
+from weir.controller.expiry import expire
 from weir.controller.staged import announce
-from weir.controller.transactions import Committed, expire
+from weir.controller.transactions import Committed
 from weir.errors import Fenced
 from weir.model.segment import parse_segment_name
 

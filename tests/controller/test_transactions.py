@@ -9,8 +9,9 @@ import pytest
 from tests.controller.support import Lane, rows, run, staged, unique
 from tests.raises import raises
 from weir.controller.commit import commit
+from weir.controller.expiry import expire
 from weir.controller.seal import seal_stream
-from weir.controller.transactions import Attempt, Committed, abort, expire, ping, ping_all
+from weir.controller.transactions import Attempt, Committed, abort, ping, ping_all
 from weir.database.connection import Database
 from weir.errors import Fenced
 from weir.model.names import stream_name

@@ -25,8 +25,9 @@ from tests.controller.support import FIELDS, Lane, database_for_many, rows, run,
 from tests.crash.fault_points import Scene, kill_at, kill_everywhere, moments_of
 from tests.reader_groups.support import Group
 from tests.scaling.support import by_rate, write
+from weir.controller.expiry import expire
 from weir.controller.staged import announce
-from weir.controller.transactions import abort, expire
+from weir.controller.transactions import abort
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
 from weir.local.embedded_postgres import EmbeddedPostgres

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from tests.crash.jobs import wait_for
 from tests.raises import raises
 from tests.spark.installation import Installation
-from weir.controller.transactions import expire as expire_transactions
+from weir.controller.expiry import expire as expire_transactions
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.local import logins

@@ -15,7 +15,8 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
-from weir.controller.transactions import Committed, abort, expire
+from weir.controller.expiry import expire
+from weir.controller.transactions import Committed, abort
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.errors import InvariantViolation

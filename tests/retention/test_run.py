@@ -9,9 +9,9 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.reader_groups.support import Group
 from tests.retention.support import pass_time
+from weir.controller.expiry import expire as expire_transactions
 from weir.controller.locks import lock_group, lock_streams
 from weir.controller.seal import seal_stream
-from weir.controller.transactions import expire as expire_transactions
 from weir.database import connection as storage
 from weir.database.connection import Database
 from weir.model.names import stream_name

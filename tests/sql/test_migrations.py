@@ -104,7 +104,8 @@ QUESTIONS = """
 SELECT * FROM weir.streams ORDER BY stream
 SELECT * FROM weir.epoch_record ORDER BY stream, epoch
 SELECT * FROM weir.segments ORDER BY stream, segment_id
-SELECT * FROM weir.transactions ORDER BY stream, transaction_number
+SELECT stream, transaction_number, state, clock, rejected FROM weir.transactions ORDER BY 1, 2
+SELECT stream, writer_id, batch_id, events, bytes, files FROM weir.transactions ORDER BY 1, 2, 3
 SELECT * FROM weir.data_files ORDER BY stream, segment, start_offset
 SELECT * FROM weir.positions ORDER BY reader_group, stream, segment
 SELECT reader_group, stream, unread_events, lost_events, position FROM weir.lag ORDER BY 1, 2

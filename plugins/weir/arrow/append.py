@@ -9,7 +9,9 @@ import struct
 import uuid
 from bisect import bisect_right
 from collections import Counter
-from functools import cache
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +19,15 @@ import pyarrow.parquet as pq
 import xxhash
 from pyarrow import fs
 
+from weir.arrow.event_time import COLUMN as TIME
+from weir.arrow.event_time import (
+    TimeColumn,
+    check_type,
+    count_late,
+    missing_column,
+    range_of,
+    times_of,
+)
 from weir.arrow.schema import from_arrow, to_arrow
 from weir.controller.attempts import writing
 from weir.controller.commit import commit
@@ -24,8 +35,9 @@ from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt, Committed, begin
 from weir.database.connection import Database
 from weir.errors import BadRows, InvalidInput
+from weir.model.event_time import UNITS, EventTimes
 from weir.model.names import stream_name
-from weir.model.schema import merge
+from weir.model.schema import Field, merge
 from weir.model.segment import Segment
 from weir.settings import Settings, load
 from weir.warehouse.filesystem import filesystem
@@ -45,6 +57,7 @@ def append(
     writer_id: str,
     batch_id: str,
     source: str = "program",
+    complete_until: datetime | str | None = None,
     settings: Settings | None = None,
 ) -> Committed:
     """Append the rows of a pyarrow table to a stream, in the order of the table, in one
@@ -52,7 +65,9 @@ def append(
 
     `writer_id` and `batch_id` identify the append, so a retry appends nothing twice. The routing
     key must be a column of strings, whole numbers, booleans or dates. Use Spark if it is an
-    expression, or to quarantine rows.
+    expression, or to quarantine rows. So must the event time be a column, of times, dates, numbers
+    or strings (docs/event-time.md). `complete_until`: the event time before which this writer has
+    appended everything with this append.
 
     Raises BadRows for rows without a routing key, InvalidInput for columns that do not fit the
     stream, NotFound for a stream that does not exist.
@@ -63,6 +78,7 @@ def append(
         begun = begin(
             database, stream_name(stream), writer_id=writer_id, batch_id=batch_id,
             fingerprint="table", lease=settings.transaction_lease, source=source,
+            complete_until=complete_until,
         )  # fmt: skip
         if isinstance(begun, Committed):
             return begun
@@ -86,6 +102,9 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     given = to_arrow([f for f in fields if f["name"] in table.schema.names])
     table = pa.table([_cast(table[field.name], field) for field in given], schema=given)
     ordinals = _ordinals(attempt, table)
+    timing = _Timing.of(attempt, table, fields)
+    if timing is not None and timing.column.name == TIME:
+        table = table.append_column(TIME, timing.times.cast(pa.timestamp("us", "UTC")))
     table = table.append_column(_SEQ, pa.array(range(table.num_rows), pa.int64()))
     table = table.take(pc.sort_indices(ordinals))  # which is stable
     counts = Counter(ordinals.to_pylist())
@@ -98,8 +117,58 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
         for first in range(0, rows.num_rows, _ROWS_PER_FILE):
             task = i + len(attempt.segments) * (first // _ROWS_PER_FILE)
             part = rows.slice(first, _ROWS_PER_FILE)
-            files.append(_write(system, base, attempt, segment, task, part))
-    return Staged(attempt, tuple(files), fields)
+            file = _write(system, base, attempt, segment, task, part)
+            files.append(file if timing is None else timing.of_file(file, part))
+    if timing is None:
+        return Staged(attempt, tuple(files), fields)
+    return Staged(
+        attempt, tuple(files), fields, times=timing.counted(attempt),
+        count_late=partial(count_late, warehouse, files, timing.column),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Timing:
+    """The event times of the rows of a table, and the column of the files that has them."""
+
+    column: TimeColumn
+    times: pa.ChunkedArray
+
+    @classmethod
+    def of(cls, attempt: Attempt, table: pa.Table, fields: list[Field]) -> "_Timing | None":
+        if attempt.event_time is None:
+            return None
+        column = _plain(attempt.event_time)
+        if column is None:
+            raise InvalidInput(
+                "event_time_needs_spark",
+                f"the event time of stream {attempt.stream} is the expression "
+                f"{attempt.event_time!r}, which only Spark can compute; append with Spark.",
+            )
+        names = {name.lower(): name for name in table.schema.names}
+        if column.lower() not in names:
+            raise missing_column(attempt.stream, attempt.event_time, column, table.schema.names)
+        name = names[column.lower()]
+        [kind] = [field["type"] for field in fields if field["name"] == name]
+        check_type(attempt.stream, attempt.event_time, kind)
+        unit = UNITS.get(kind) if isinstance(kind, str) else None
+        where = TimeColumn(TIME, 1) if unit is None else TimeColumn(name, unit)
+        return cls(where, times_of(table[name]))
+
+    def of_file(self, file: StagedFile, rows: pa.Table) -> StagedFile:
+        found = range_of(times_of(rows[self.column.name]))
+        return replace(file, min_time=found.low, max_time=found.high, untimed=found.untimed)
+
+    def counted(self, attempt: Attempt) -> EventTimes:
+        word = attempt.complete_until
+        late = 0 if word is None else pc.sum(pc.less(self.times, word)).as_py() or 0
+        return EventTimes(str(attempt.event_time), late, word)
+
+
+def _plain(expression: str) -> str | None:
+    """Return the column that an expression is, if it is no more."""
+    match = _COLUMN.fullmatch(expression.strip())
+    return match and (match[1] or match[2])
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
@@ -121,7 +190,8 @@ def _write(
     system.create_dir(f"{base}/{folder}", recursive=True)
     with system.open_output_stream(f"{base}/{path}") as out:
         pq.write_table(
-            rows, out, compression="snappy", use_dictionary=rows.column_names[:-1],
+            rows, out, compression="snappy",
+            use_dictionary=[name for name in rows.column_names if name not in (_SEQ, TIME)],
             column_encoding={_SEQ: "DELTA_BINARY_PACKED"},
         )  # fmt: skip
     size = system.get_file_info(f"{base}/{path}").size
@@ -137,8 +207,7 @@ def _by_range(attempt: Attempt) -> list[Segment]:
 
 def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
     """Return for each row the index of its segment, in the order of key ranges."""
-    match = _COLUMN.fullmatch(attempt.routing_key.strip())
-    column = match and (match[1] or match[2])
+    column = _plain(attempt.routing_key)
     if column is None:
         raise InvalidInput(
             "routing_key_needs_spark",

@@ -22,9 +22,10 @@ from weir.controller.epochs import active_segments, next_epoch, segments_at, tic
 from weir.controller.locks import LockedStream, lock_streams, not_active
 from weir.controller.staged import Staged, announce, waiting, waiting_epochs
 from weir.controller.streams import schema_of, widen
-from weir.controller.transactions import Committed, held_by_another
+from weir.controller.transactions import Committed, event_times, held_by_another
 from weir.database.connection import Database
-from weir.errors import Conflict, Fenced, NotFound
+from weir.errors import Conflict, Fenced, InvalidInput, NotFound
+from weir.model.event_time import say_time
 from weir.model.key_space import KeyRange, splits_and_merges
 from weir.model.schema import combine
 from weir.model.segment import Segment, segment_id
@@ -32,7 +33,9 @@ from weir.warehouse.paths import attempt_folder
 
 _GIVEN = """(:s, :n, :attempt, :version, CAST(:segments AS bigint[]), CAST(:events AS bigint[]),
     CAST(:bytes AS bigint[]), CAST(:first AS bigint[]), CAST(:last AS bigint[]),
-    CAST(:paths AS text[]), CAST(:fenced AS text[]), CAST(:rejected_files AS text[]), :rejected)"""
+    CAST(:paths AS text[]), CAST(:fenced AS text[]), CAST(:rejected_files AS text[]), :rejected,
+    CAST(:min_times AS bigint[]), CAST(:max_times AS bigint[]), :untimed, CAST(:event_time AS text),
+    CAST(:late AS bigint), CAST(:word AS bigint), CAST(:stated AS bigint))"""
 _COMMIT = text(f"SELECT * FROM commit_append{_GIVEN}")  # noqa: S608 - constant
 _PLACE = text(f"SELECT * FROM place_append{_GIVEN}")  # noqa: S608 - constant
 _NEW = -1  # the columns that were written must be compared with the schema first
@@ -57,6 +60,9 @@ def commit(database: Database, *staged: Staged) -> list[Committed]:
     while True:
         if len(staged) == 1:  # mostly, one statement does everything
             found = database.statement(_COMMIT, _given(staged[0], _version(staged[0])))
+            if found.outcome == "late":
+                staged = (staged[0].recounted(found.complete_until),)
+                continue
             if found.outcome not in ("schema", "roll"):
                 return [_committed(staged[0], found, ready=ready, rolled=False)]
         if (done := database.transaction(work)) is not None:
@@ -125,9 +131,11 @@ class _Commits:
         if self._rolling is not None and self._rolling.originals != staged.attempt.segments:
             self.end_roll()
         version = _version(staged)
-        while (found := self._place(staged, version)).outcome in ("schema", "roll"):
+        while (found := self._place(staged, version)).outcome in ("schema", "roll", "late"):
             if found.outcome == "schema":
                 version = self._widen(staged)
+            elif found.outcome == "late":
+                staged = staged.recounted(found.complete_until)
             elif may_wait:
                 announce(self._connection, staged)
                 return None
@@ -220,7 +228,7 @@ def _version(staged: Staged) -> int:
 def _given(staged: Staged, version: int) -> dict[str, Any]:
     """Return the parameters of the one statement that commits. Raises InvariantViolation."""
     staged.check()
-    attempt, files = staged.attempt, staged.in_order()
+    attempt, files, times = staged.attempt, staged.in_order(), staged.times
     return {
         "s": attempt.stream_id,
         "n": attempt.transaction_number,
@@ -238,6 +246,13 @@ def _given(staged: Staged, version: int) -> dict[str, Any]:
         ],
         "rejected_files": [file.path for file in staged.rejected_files],
         "rejected": staged.rejected,
+        "min_times": [file.min_time for file in files],
+        "max_times": [file.max_time for file in files],
+        "untimed": staged.untimed,
+        "event_time": times and times.expression,
+        "late": times and times.late,
+        "word": times and times.word,
+        "stated": attempt.stated_until,
     }
 
 
@@ -251,6 +266,7 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
         return Committed(
             str(name), number, found.clock, found.events, found.rejected, found.bytes, found.files,
             rolled=ready if repeated else rolled, repeated=repeated and not ready,
+            **event_times(found),
         )  # fmt: skip
     if found.outcome == "no stream":
         raise NotFound(
@@ -271,6 +287,14 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
         )
     if found.outcome == "held":
         raise held_by_another(name, found.held)
+    if found.outcome == "not yet":
+        assert attempt.stated_until is not None, number
+        raise InvalidInput(
+            "completeness_in_future",
+            f"complete_until is {say_time(attempt.stated_until)}, which is later than now and than "
+            f"every event of stream {name}, so nothing was appended; give a time up to which all "
+            "events have been appended.",
+        )
     raise not_active(name, found.outcome)
 
 

@@ -111,6 +111,26 @@ def stream_cut_at(connection: Connection, stream: StreamName, at: datetime) -> C
     return dict(_value(connection, "stream_cut_at(:stream, :at)", stream, at=at))
 
 
+def completeness(connection: Connection, stream: StreamName) -> Row[Any] | None:
+    """Return up to which event time a stream is complete; None if it has no event time.
+
+    Columns: those of the view `weir.completeness`, with `complete_until` None if no writer states
+    anything.
+    """
+    return connection.execute(
+        text("SELECT * FROM completeness WHERE stream = :stream"), {"stream": str(stream)}
+    ).one_or_none()
+
+
+def group_completeness(connection: Connection, group: str) -> Sequence[Row[Any]]:
+    """Return up to which event time a reader group has read everything, for each of its streams
+    with an event time. Columns: those of the view `weir.group_completeness`."""
+    return connection.execute(
+        text("SELECT * FROM group_completeness WHERE reader_group = :group ORDER BY stream"),
+        {"group": group},
+    ).all()
+
+
 def closed_cut_at(database: Database, stream: StreamName, at: datetime) -> Cut:
     """Close a time, and return the cut that was the tail then, as a place to begin or stop at.
 

@@ -1,8 +1,8 @@
 """What attempts have written: ready to be committed, or waiting for a roll."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 
 from sqlalchemy import Connection, text
@@ -11,6 +11,7 @@ from weir.controller.epochs import segments_at
 from weir.controller.locks import LockedStream
 from weir.controller.transactions import Attempt
 from weir.errors import InvariantViolation
+from weir.model.event_time import EventTimes
 from weir.model.schema import Field
 from weir.model.segment import segment_name
 
@@ -25,21 +26,42 @@ class StagedFile:
     bytes: int
     first_seq: int
     last_seq: int
+    min_time: int | None = None  # the smallest event time; None if no event has one
+    max_time: int | None = None
+    untimed: int = 0  # events without an event time
 
 
 @dataclass(frozen=True)
 class Staged:
-    """Everything that an attempt wrote, ready to be committed."""
+    """Everything that an attempt wrote, ready to be committed.
+
+    `times`: None if the stream has no event time. `count_late`: counts the events before a time,
+    for a stream that is complete to another time when the attempt is committed.
+    """
 
     attempt: Attempt
     files: tuple[StagedFile, ...]
     fields: list[Field]
     rejected_files: tuple[StagedFile, ...] = ()  # rows that did not become events: garbage now
+    times: EventTimes | None = None
+    count_late: Callable[[int], int] | None = field(default=None, compare=False)
 
     @property
     def rejected(self) -> int:
         """The number of rows that did not become events."""
         return sum(file.events for file in self.rejected_files)
+
+    @property
+    def untimed(self) -> int:
+        """The number of events without an event time."""
+        return sum(file.untimed for file in self.files)
+
+    def recounted(self, word: int) -> "Staged":
+        """Return the same with the number of events that are late if the stream is complete to
+        `word`."""
+        assert self.times is not None, self.attempt.stream
+        late = None if self.count_late is None else self.count_late(word)
+        return replace(self, times=replace(self.times, late=late, word=word))
 
     def check(self) -> None:
         """Check the files before they are committed.
@@ -83,7 +105,12 @@ def announce(connection: Connection, staged: Staged) -> None:
             "n": staged.attempt.transaction_number,
             "attempt": staged.attempt.attempt,
             "staged": json.dumps(
-                {"files": [asdict(file) for file in staged.files], "fields": staged.fields}
+                {
+                    "files": [asdict(file) for file in staged.files],
+                    "fields": staged.fields,
+                    "times": staged.times and asdict(staged.times),
+                    "stated": staged.attempt.stated_until,
+                }
             ),
         },
     )
@@ -108,10 +135,11 @@ def waiting(connection: Connection, stream: LockedStream, epoch: int) -> list[St
             Attempt(
                 stream.stream_id, stream.name, row.transaction_number, row.attempt, segments,
                 settings.routing_key, settings.on_missing_key, settings.on_bad_rows,
-                stream.schema_version, None,
+                stream.schema_version, None, stated_until=row.staged["stated"],
             ),
             tuple(StagedFile(**file) for file in row.staged["files"]),
             row.staged["fields"],
+            times=row.staged["times"] and EventTimes(**row.staged["times"]),
         )
         for row in rows
     ]  # fmt: skip

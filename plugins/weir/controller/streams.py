@@ -91,12 +91,13 @@ def create_in(
         text(
             f"""WITH made AS (
                 INSERT INTO stream (scope, name, {columns.names(Configuration)},
-                    next_segment_number, schema_version, last_clock, head)
+                    next_segment_number, schema_version, last_clock, head, event_time_since)
                 SELECT :scope, :name, {columns.values(Configuration)}, l.first + :segments,
                     :version,
                     now_clock(),
                     (SELECT jsonb_object_agg(segment_name(l.first + i), 0)
-                     FROM generate_series(0, :segments - 1) i)
+                     FROM generate_series(0, :segments - 1) i),
+                    CASE WHEN CAST(:event_time AS text) IS NOT NULL THEN 0 END
                 FROM (SELECT coalesce((SELECT p.next_segment_number FROM stream p
                                        WHERE p.scope = :scope AND p.name = :name
                                        ORDER BY p.stream_id DESC LIMIT 1), 0) AS first) l

@@ -1,4 +1,4 @@
-"""Append transactions: begin, ping, abort, expire (semantics 12). `commit` has the commit.
+"""Append transactions: begin, ping, abort (semantics 12). `commit` has the commit.
 
 The identity of a transaction is (stream, writer id, batch id). Beginning it again returns the
 result if it is committed, and otherwise takes it over under a new attempt. The attempt before is
@@ -18,6 +18,7 @@ from weir.controller.locks import lock_streams, no_such_stream, not_active
 from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.model.amounts import check_lease
+from weir.model.event_time import say_time, stated_until
 from weir.model.names import StreamName, check_text
 from weir.model.schema import Field
 from weir.model.segment import Segment
@@ -27,7 +28,8 @@ log = logging.getLogger("weir.transactions")
 
 _BEGIN = text(
     """SELECT * FROM begin_append(:scope, :name, :writer_id, :batch_id, :fingerprint, :lease,
-        :append_again, :source, CAST(:paths AS text[]), CAST(:sizes AS bigint[]))"""
+        :append_again, :source, CAST(:paths AS text[]), CAST(:sizes AS bigint[]),
+        CAST(:stated AS bigint))"""
 )
 
 
@@ -52,6 +54,9 @@ class Attempt:
     on_bad_rows: str
     schema_version: int
     fields: list[Field] | None
+    event_time: str | None = None
+    complete_until: int | None = None  # what the stream was complete to when the attempt began
+    stated_until: int | None = None  # what its writer states with it
 
     @property
     def folder(self) -> str:
@@ -61,7 +66,13 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Committed:
-    """What a transaction did. `repeated`: it was committed before, and nothing was appended now."""
+    """What a transaction did. `repeated`: it was committed before, and nothing was appended now.
+
+    `min_event_time`, `max_event_time`: of its events, in microseconds since 1970 UTC. `untimed`:
+    how many of them have no event time. `late`: how many are earlier than what the stream was
+    complete to before it. `complete_until`: what the stream is complete to since. All are None in a
+    stream without event time.
+    """
 
     stream: str
     transaction_number: int
@@ -72,11 +83,21 @@ class Committed:
     files: int
     rolled: bool = False
     repeated: bool = False  # it was committed before: nothing was appended now
+    min_event_time: int | None = None
+    max_event_time: int | None = None
+    untimed: int | None = None
+    late: int | None = None
+    complete_until: int | None = None
 
     def report(self) -> dict[str, Any]:
-        """Return a dictionary for the job's report, with the time that the clock stands for."""
+        """Return a dictionary for the job's report, with the time that the clock stands for. Of
+        event times it has what is known."""
         at = datetime.fromtimestamp(self.clock / 1e6, UTC)
-        return {**self.__dict__, "committed_at": at.isoformat(timespec="milliseconds")}
+        found = {**self.__dict__, "committed_at": at.isoformat(timespec="milliseconds")}
+        for name in ("min_event_time", "max_event_time", "complete_until", "untimed", "late"):
+            if (value := found.pop(name)) is not None:
+                found[name] = value if name in ("untimed", "late") else say_time(value)
+        return found
 
 
 def begin(
@@ -90,12 +111,15 @@ def begin(
     source: str,
     inputs: Sequence[InputFile] = (),
     append_again: bool = False,
+    complete_until: datetime | str | None = None,
     guard: Callable[[Connection], object] | None = None,
 ) -> Attempt | Committed:
     """Open a transaction in the current epoch, or take it over; return Committed if it is done
     already.
 
-    `lease`: in seconds. `guard`: called in the same transaction; may refuse by raising, so that a
+    `lease`: in seconds. `complete_until`: what the writer states with the append: all its events
+    before this event time are appended with it, at the latest (a datetime, a text, or `done` if it
+    appends nothing more). `guard`: called in the same transaction; may refuse by raising, so that a
     reader that was taken over cannot take over. A returned Attempt survives a crash of the server:
     its files are written under its number, which must not be given out again.
 
@@ -104,6 +128,7 @@ def begin(
     InvalidInput for a lease or a text that Postgres can't keep.
     """
     check_lease(lease)
+    stated = stated_until(complete_until)
     for what, said in (("writer_id", writer_id), ("batch_id", batch_id), ("source", source)):
         check_text(what, said)
     for file in inputs:
@@ -119,23 +144,33 @@ def begin(
         "source": source,
         "paths": [file.path for file in inputs],
         "sizes": [file.bytes for file in inputs],
+        "stated": stated,
     }
 
     if guard is None:
         found = database.statement(_BEGIN, given)
     else:
         found = database.transaction(partial(_guarded, given=given, guard=guard))
+    if found.outcome == "no event time":
+        raise InvalidInput(
+            "event_time_missing",
+            f"complete_until is given, but stream {name} has no event time; set its event time "
+            "with weir_update_stream, or leave complete_until out.",
+        )
     if found.outcome == "open":
         segments = zip(found.ids, found.lows, found.highs, strict=True)
         return Attempt(
             found.stream_id, name, found.transaction_number, found.attempt,
             tuple(Segment(*one) for one in segments), found.routing_key, found.on_missing_key,
-            found.on_bad_rows, found.schema_version, found.fields,
+            found.on_bad_rows, found.schema_version, found.fields, found.event_time,
+            found.complete_until, stated,
         )  # fmt: skip
     if found.outcome == "committed":
+        if stated is not None:  # its files are there, and since then it may have learned more
+            state_completeness(database, name, writer_id, stated)
         return Committed(
             str(name), found.transaction_number, found.clock, found.events, found.rejected,
-            found.bytes, found.files, repeated=True,
+            found.bytes, found.files, repeated=True, **event_times(found),
         )  # fmt: skip
     if found.outcome == "no stream":
         raise no_such_stream(name)
@@ -149,6 +184,35 @@ def begin(
     if found.outcome == "held":
         raise held_by_another(name, found.held)
     raise not_active(name, found.outcome)
+
+
+def event_times(found: Any) -> dict[str, Any]:
+    """Return what a row says of the event times of a transaction, as `Committed` names it."""
+    return {
+        "min_event_time": found.min_event_time,
+        "max_event_time": found.max_event_time,
+        "untimed": found.untimed,
+        "late": found.late,
+        "complete_until": found.complete_until,
+    }
+
+
+def state_completeness(
+    database: Database, name: StreamName, writer_id: str, until: datetime | str | int
+) -> None:
+    """Record that a writer has appended everything before an event time, without an append.
+
+    `until`: a datetime, a text, microseconds, or `done` if the writer appends nothing more. Changes
+    nothing if the writer has stated a later time, or if the stream has no event time. Raises
+    InvalidInput for what is not a time.
+    """
+    stated = until if isinstance(until, int) else stated_until(until)
+    database.transaction(
+        lambda c: c.execute(
+            text("SELECT state_completeness(:scope, :name, :writer_id, CAST(:stated AS bigint))"),
+            {"scope": name.scope, "name": name.name, "writer_id": writer_id, "stated": stated},
+        )
+    )
 
 
 def _guarded(
@@ -321,52 +385,3 @@ def discard_attempts(
             ],
         },
     )
-
-
-_LAPSED = """t.state = 'open' AND greatest(t.lease_until,
-    pg_postmaster_start_time() + :lease * interval '1 second') < clock_timestamp()"""
-
-
-def expire(database: Database, lease: float) -> list[dict[str, Any]]:
-    """Abort the transactions whose lease has expired, each in a transaction of its own.
-
-    If one fails, the others are still aborted. `lease`: the configured lease in seconds. A lease
-    that expired less than one lease after the server's start is spared, so that its holder can come
-    back.
-
-    Returns for each the stream, the transaction and its source, or the `error`.
-    """
-    candidates = database.transaction(
-        lambda c: c.execute(
-            text(
-                f"""SELECT stream_id, transaction_number, s.stream_name
-                FROM transaction t JOIN stream s USING (stream_id) WHERE {_LAPSED}"""  # noqa: S608 - constant
-            ),
-            {"lease": lease},
-        ).all()
-    )
-    ended: list[dict[str, Any]] = []
-    for stream_id, number, name in candidates:
-        one = partial(_expire_one, stream_id=stream_id, number=number, lease=lease)
-        done, failed = database.one_of_many(f"stream {name}", partial(database.transaction, one))
-        if failed:
-            ended.append({"stream": name, "transaction": number, "error": failed})
-        elif done is not None:
-            ended.append(done)
-    return ended
-
-
-def _expire_one(
-    connection: Connection, stream_id: int, number: int, lease: float
-) -> dict[str, Any] | None:
-    stream = lock_streams(connection, ids=[stream_id])[0]
-    row = connection.execute(
-        text(
-            f"""SELECT attempt, source FROM transaction t WHERE stream_id = :s
-            AND transaction_number = :n AND {_LAPSED}"""  # noqa: S608 - constant
-        ),
-        {"s": stream_id, "n": number, "lease": lease},
-    ).one_or_none()
-    if row is None or not abort_in(connection, stream_id, number, row.attempt):
-        return None
-    return {"stream": str(stream.name), "transaction": number, "source": row.source}

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.epochs import active_segments
+from weir.controller.epochs import active_segments, tick
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
 from weir.controller.scale import scale_in
@@ -30,7 +30,8 @@ def update_stream(
     """Change settings of a stream's `Configuration`, and add columns (nullable) to its schema.
 
     If `changes` names `min_segments`, a stream with fixed scaling gets exactly that many equal
-    segments in place of all its segments; another stream gets them only if it has fewer.
+    segments in place of all its segments; another stream gets them only if it has fewer. If it
+    names another `event_time`, the stream's completeness begins anew.
 
     Returns the configuration, and the segments that were created. Raises InvalidInput for a wrong
     setting or column, Conflict for a sealed stream, NotFound.
@@ -44,6 +45,8 @@ def update_stream(
         stream.must_be_active()
         configuration = stream.configuration.changed(changes)
         _store(connection, stream.stream_id, configuration)
+        if configuration.event_time != stream.configuration.event_time:
+            _begin_event_time(connection, stream)
         mark_retention_due(connection, [stream.stream_id])
         if fields is not None:
             schema = schema_of(connection, stream)
@@ -70,6 +73,20 @@ def _store(connection: Connection, stream_id: int, configuration: Configuration)
             f"UPDATE stream SET {columns.assignments(Configuration)} WHERE stream_id = :s"  # noqa: S608 - constants
         ),
         {**columns.parameters(configuration), "s": stream_id},
+    )
+
+
+def _begin_event_time(connection: Connection, stream: LockedStream) -> None:
+    """Forget what writers have stated, because it was about event times of another meaning. What is
+    recorded of earlier commits stays as it is."""
+    connection.execute(
+        text(
+            """WITH gone AS (DELETE FROM stream_writer WHERE stream_id = :s)
+            UPDATE stream SET event_time_since = :clock, complete_until = NULL,
+                newest_event_time = NULL, late_events = 0
+            WHERE stream_id = :s"""
+        ),
+        {"s": stream.stream_id, "clock": tick(connection, stream)},
     )
 
 

@@ -17,7 +17,8 @@ class Configuration:
 
     `target_rate` to `scale_cooldown`: see `scaling_policy`; an update of `min_segments` in a stream
     with fixed scaling makes exactly that many segments (semantics 5.2). `retain_...`:
-    see `retention`. `cuts_every`, `retention_every`: the fewest seconds between two cuts of the
+    see `retention`. `event_time`: an expression, when an event happened; None: the stream has no
+    event time. `cuts_every`, `retention_every`: the fewest seconds between two cuts of the
     retention set, and between two decisions; None: every run of the periodic DAG.
     """
 
@@ -37,6 +38,7 @@ class Configuration:
     scale_factor: int | None = None
     max_segments: int | None = None
     scale_cooldown: int = DEFAULT_COOLDOWN
+    event_time: str | None = None
     tags: tuple[str, ...] = ()
 
     @property
@@ -67,6 +69,11 @@ class Configuration:
         self.retention.check()
         check_every("cuts_every", self.cuts_every)
         check_every("retention_every", self.retention_every)
+        if self.event_time is not None and not self.event_time.strip():
+            raise InvalidInput(
+                "argument_invalid",
+                "the event time is empty; name a column, write a SQL expression, or leave it out.",
+            )
         _one_of("on_missing_key", self.on_missing_key, ON_MISSING_KEY)
         _one_of("on_bad_rows", self.on_bad_rows, ON_BAD_ROWS)
         self.scaling_policy.check()

@@ -25,15 +25,8 @@ from weir.operations.reader_groups import (
     UpdateReaderGroup,
 )
 from weir.operations.runs import Ingest, Nothing, Process, Recover, Retention, Scale
-from weir.operations.streams import (
-    BackTest,
-    CreateStream,
-    DeleteStream,
-    ScaleStream,
-    SealStream,
-    TruncateStream,
-    UpdateStream,
-)
+from weir.operations.stream_ends import DeleteStream, SealStream, TruncateStream
+from weir.operations.streams import BackTest, CreateStream, ScaleStream, UpdateStream
 
 __all__ = [
     "FUNCTION_PATTERN",

@@ -48,6 +48,12 @@ class Ingest:
         "(numbers with leading zeros, such as 00501, are text); strings: all are text.",
         "types", enum=["types", "strings"],
     )  # fmt: skip
+    complete_until: str = argument(
+        "Complete until",
+        "If the stream has an event time: the time before which everything is appended with these "
+        "files, such as 2013-06-01T00:00:00Z; done: all is appended. Empty: nothing is stated.",
+        "", maxLength=100,
+    )  # fmt: skip
     append_again: bool = argument(
         "Append again", "Append files a second time that the stream holds already.", False
     )

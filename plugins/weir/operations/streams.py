@@ -6,11 +6,10 @@ from typing import Any
 
 from weir.errors import InvalidInput
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, parse_size
-from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
+from weir.model.names import READABLE_STREAM_PATTERN
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, MOST_SEGMENTS, SCALING, ScalingPolicy
 from weir.operations.form import (
     LONGEST_COLUMNS,
-    LONGEST_CUT,
     MOST_PATTERN,
     SEGMENT_PATTERN,
     TAG_PATTERN,
@@ -123,6 +122,12 @@ class CreateStream:
         "segment. Events of one key are read in the order in which they were written.",
         maxLength=1_000,
     )
+    event_time: str = argument(
+        "Event time",
+        "A column, or a SQL expression over columns, that says when an event happened: a time, a "
+        "date, a number of seconds since 1970, or a text such as 2013-06-01 10:00:00. Empty: none.",
+        "", maxLength=1_000,
+    )  # fmt: skip
     segments: int = argument(
         "Segments",
         "The number of equal ranges of the key space to begin with. Scale the stream to change it.",
@@ -257,6 +262,11 @@ class UpdateStream:
         "Rows that do not fit the schema", "As when a stream is created.",
         "unchanged", enum=["unchanged", "fail", "quarantine"],
     )  # fmt: skip
+    event_time: str = argument(
+        "Event time",
+        "As when a stream is created; none removes it. What is complete begins anew with it.",
+        "", maxLength=1_000,
+    )  # fmt: skip
     tags: list[str] = argument(
         "Tags", "Words to find the stream by; they replace its tags. A single - removes them.",
         [], **{**TAGS, "items": {"type": "string", "minLength": 1, "maxLength": 100}},
@@ -283,6 +293,8 @@ class UpdateStream:
         }
         if self.retain_by_consumption != "unchanged":
             changes["retain_by_consumption"] = self.retain_by_consumption == "yes"
+        if self.event_time.strip():
+            changes["event_time"] = None if self.event_time.strip() == NONE else self.event_time
         if self.tags:
             changes["tags"] = () if self.tags == ["-"] else tuple(self.tags)
             for tag in changes["tags"]:
@@ -349,47 +361,3 @@ class BackTest:
     def last_seconds(self) -> int | None:
         """How many seconds to replay; None for the whole history."""
         return parse_age(self.last)
-
-
-@dataclass(frozen=True)
-class SealStream:
-    """Make a stream read-only for ever."""
-
-    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
-
-
-@dataclass(frozen=True)
-class DeleteStream:
-    """Delete a sealed stream with everything that it owns."""
-
-    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
-    unread_too: bool = argument(
-        "Unread events too",
-        "Delete the stream even if a subscriber has not read all of it.",
-        False,
-    )
-
-
-@dataclass(frozen=True)
-class TruncateStream:
-    """Delete all events before a position in a stream."""
-
-    stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
-    cut: str = argument(
-        "Delete before",
-        "Delete all events before this position, for all readers. tail: all events; "
-        "2026-01-01 09:00: what was appended up to that time (UTC); position, or checkpoint NAME: "
-        "what the reader group below has read by then; or a cut such as 0.0=12, 1.0=7.",
-        minLength=1,
-        maxLength=LONGEST_CUT,
-    )
-    reader_group: str = argument(
-        "Reader group", "The group of the position or checkpoint. Empty for any other position.",
-        "", pattern=READER_GROUP_PATTERN,
-    )  # fmt: skip
-    dry_run: bool = argument(
-        "Dry run",
-        "Only count what would be deleted, and what each reader group would lose unread; the log "
-        "and the report of the run say it. Switch it off to delete. You cannot undo that.",
-        True,
-    )

@@ -90,7 +90,8 @@ def _resume(
             UPDATE reader_batch b SET reader_id = :reader_id, token = :token,
                 attempt = attempt + 1
             FROM taken WHERE b.group_id = :group_id AND b.batch_id = taken.batch_id
-            RETURNING b.batch_id, b.attempt, b.bounds, b.events, b.bound"""  # noqa: S608 - constant
+            RETURNING b.batch_id, b.attempt, b.bounds, b.events, b.bound,
+                b.complete_until"""  # noqa: S608 - constant
         ),
         {
             "group_id": group.group_id,
@@ -104,7 +105,7 @@ def _resume(
     bounds = tuple(Bound.of(value) for value in row.bounds)
     return Batch(
         group.group_id, group.name, row.batch_id, reader_id, token, row.attempt, bounds, row.events,
-        group.configuration.on_gap, row.bound,
+        group.configuration.on_gap, row.bound, row.complete_until,
     )  # fmt: skip
 
 

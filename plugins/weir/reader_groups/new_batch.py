@@ -36,6 +36,7 @@ class Batch:
     events: int
     on_gap: str
     bound: int | None = None
+    complete_until: int | None = None  # an event time; as the writers of its streams state
 
     @property
     def identity(self) -> str:
@@ -77,16 +78,18 @@ def open_new(
         group.group_id, group.name, group.next_batch, reader_id, token, 1, tuple(bounds), events,
         group.configuration.on_gap, planned.bound,
     )  # fmt: skip
-    connection.execute(
+    complete_until = connection.execute(
         text(
             """WITH counted AS (
                 UPDATE reader_group SET next_batch = next_batch + 1 WHERE group_id = :group_id
             )
             INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state,
-                                      bounds, events, bytes, read_order, readers, bound, opened_at)
+                                      bounds, events, bytes, read_order, readers, bound, opened_at,
+                                      complete_until)
             VALUES (:group_id, :group, :batch_id, :reader_id, :token, 'open',
                     CAST(:bounds AS jsonb), :events, :bytes, :read_order, :readers, :bound,
-                    clock_timestamp())"""
+                    clock_timestamp(), batch_complete_until(:group_id, CAST(:bounds AS jsonb)))
+            RETURNING complete_until"""
         ),
         {
             "group_id": group.group_id,
@@ -101,8 +104,8 @@ def open_new(
             "readers": readers,
             "bound": planned.bound,
         },
-    )
-    return batch
+    ).scalar_one()
+    return replace(batch, complete_until=complete_until)
 
 
 def _share(

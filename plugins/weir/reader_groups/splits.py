@@ -69,12 +69,13 @@ def open_parts(
             ), opened AS (
                 INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token,
                                           attempt, state, bounds, rest, events, bytes,
-                                          read_order, readers, bound, opened_at)
+                                          read_order, readers, bound, opened_at, complete_until)
                 SELECT :g, o.group_name, :b, :reader_id, :token, 0, 'open', CAST(:bounds AS jsonb),
                        CAST(:rest AS jsonb), :events,
                        sum(bytes_till(b.stream, b.segment, b."to")
                            - bytes_till(b.stream, b.segment, b."from")),
-                       o.read_order, o.readers, o.bound, o.opened_at
+                       o.read_order, o.readers, o.bound, o.opened_at,
+                       batch_complete_until(:g, CAST(:bounds AS jsonb))
                 FROM reader_batch o, jsonb_to_recordset(CAST(:bounds AS jsonb))
                     AS b (stream bigint, segment bigint, "from" bigint, "to" bigint)
                 WHERE o.group_id = :g AND o.batch_id = :before

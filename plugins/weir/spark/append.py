@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
@@ -42,11 +43,19 @@ class Appender:
         settings = load()
         return cls(spark, Database.of(settings), settings, source)
 
-    def append_files(self, name: StreamName, inputs: Inputs, *, again: str = "") -> Committed:
+    def append_files(
+        self,
+        name: StreamName,
+        inputs: Inputs,
+        *,
+        again: str = "",
+        complete_until: datetime | str | None = None,
+    ) -> Committed:
         """Append files in one transaction and return what was committed. The same files again
         append nothing.
 
         `again`: an id under which the same files are appended once more on purpose.
+        `complete_until`: the event time before which the writer has appended everything, with them.
 
         Raises Conflict for a file that another transaction has appended, or that changed since it
         was appended; BadRows with the number of bad rows and an example.
@@ -55,6 +64,7 @@ class Appender:
             self.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id + again,
             fingerprint=inputs.fingerprint, lease=self.settings.transaction_lease,
             source=self.source, inputs=inputs.named, append_again=bool(again),
+            complete_until=complete_until,
         )  # fmt: skip
         if isinstance(opened, Committed):
             self.say(
@@ -75,15 +85,24 @@ class Appender:
             return self.commit(staged)
 
     def append_frame(
-        self, name: StreamName | str, frame: DataFrame, *, writer_id: str, batch_id: str
+        self,
+        name: StreamName | str,
+        frame: DataFrame,
+        *,
+        writer_id: str,
+        batch_id: str,
+        complete_until: datetime | str | None = None,
     ) -> Committed:
         """Append a DataFrame to a stream (`scope/stream`) in the order of its partitions, in one
         transaction.
 
-        `writer_id` and `batch_id` identify the append, so a retry appends nothing twice. Returns
-        what was committed, now or by an earlier try.
+        `writer_id` and `batch_id` identify the append, so a retry appends nothing twice.
+        `complete_until`: the event time before which the writer has appended everything with this
+        append. Returns what was committed, now or by an earlier try.
         """
-        opened = self.begin_frame(stream_name(str(name)), writer_id, batch_id)
+        opened = self.begin_frame(
+            stream_name(str(name)), writer_id, batch_id, complete_until=complete_until
+        )
         if isinstance(opened, Committed):
             return opened
         attempts = [opened]
@@ -96,12 +115,14 @@ class Appender:
         writer_id: str,
         batch_id: str,
         guard: Callable[[Connection], object] | None = None,
+        complete_until: datetime | str | None = None,
     ) -> Attempt | Committed:
         """Open a transaction for a DataFrame. Return the attempt, or what an earlier try
         committed."""
         return begin(
             self.database, name, writer_id=writer_id, batch_id=batch_id, fingerprint="frame",
             lease=self.settings.transaction_lease, source=self.source, guard=guard,
+            complete_until=complete_until,
         )  # fmt: skip
 
     def writing(self, opened: list[Attempt]) -> AbstractContextManager[None]:
@@ -134,5 +155,6 @@ class Appender:
             f"committed {committed.events:,} events in {committed.files} files "
             f"({committed.bytes:,} bytes) to {committed.stream}"
             + (f"; {committed.rejected:,} rows rejected" if committed.rejected else "")
+            + (f"; {committed.late:,} events are late" if committed.late else "")
         )
         return committed

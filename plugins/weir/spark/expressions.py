@@ -144,6 +144,19 @@ def with_expression(
     return _with(moved(frame, session), expression, name, what, tree, lambda c: c.cast("string"))
 
 
+def with_value(
+    frame: DataFrame, expression: Expression, name: str, what: str, session: SparkSession
+) -> DataFrame:
+    """Return the rows, in `session`, with the value of the expression in a column `name`: of its
+    own type, and null in the rows in which the expression fails.
+
+    Raises InvalidInput as `with_expression` does.
+    """
+    jvm: Any = SparkContext._jvm
+    tree = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(expression.tree)
+    return _with(moved(frame, session), expression, name, what, tree, lambda c: c)
+
+
 def with_outcome(
     frame: DataFrame, expression: Expression, name: str, what: str, session: SparkSession
 ) -> DataFrame:

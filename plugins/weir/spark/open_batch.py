@@ -14,6 +14,7 @@ from weir.errors import (
     InvalidInput,
     Truncated,
 )
+from weir.model.event_time import as_datetime
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
 from weir.reader_groups.batches import Batch, commit_batch
@@ -114,6 +115,13 @@ class OpenBatch:
         if self._batch.bound is None:
             return None
         return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self._batch.bound)
+
+    @property
+    def complete_until(self) -> datetime | None:
+        """The event time before which the group has read everything once this batch is committed,
+        but for late events: the smallest that the writers of its streams state. None if they state
+        nothing. The same for every attempt."""
+        return as_datetime(self._batch.complete_until)
 
     def events(self, stream: str = "") -> DataFrame:
         """Return the events with `_segment`, `_offset` and `_clock`.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from weir.arrow.event_time import COLUMN as TIME
 from weir.controller.staged import Staged
 from weir.controller.streams import create_in
 from weir.controller.transactions import Attempt, begin, check_attempt
@@ -123,7 +124,7 @@ def _read(spark: SparkSession, settings: Settings, staged: Staged) -> DataFrame:
     """Return the rejected rows in the attempt's folder: text, reason and rank."""
     paths = [exact(spark_path(settings.warehouse, file.path)) for file in staged.rejected_files]
     frame = spark.read.parquet(*paths)
-    user = quoted([name for name in frame.columns if name not in (SEQ, MALFORMED)])
+    user = quoted([name for name in frame.columns if name not in (SEQ, TIME, MALFORMED)])
     row = as_json(F.struct(*user))
     if MALFORMED in frame.columns:
         malformed = F.col(MALFORMED).isNotNull()

@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -17,12 +19,16 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from weir.arrow.event_time import COLUMN as TIME
+from weir.arrow.event_time import TimeColumn, count_late, range_in_footer, range_of, times_in
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, InvariantViolation
+from weir.model.event_time import EventTimes
 from weir.model.names import check_user_columns
 from weir.model.schema import Field, merge
 from weir.model.segment import segment_name
+from weir.spark.event_time import Timing, timing_of
 from weir.spark.expressions import Expression, check_expression, with_expression
 from weir.spark.frames import exact, one_after_another
 from weir.spark.inputs import MALFORMED
@@ -52,6 +58,7 @@ MANY_FILES = 256  # ... and if there were more than this many
 PARQUET = {
     "parquet.writer.version": "v2",
     f"parquet.enable.dictionary#{SEQ}": "false",
+    f"parquet.enable.dictionary#{TIME}": "false",
     # The database says which files count; a file _SUCCESS would remain when all others are deleted.
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
@@ -86,11 +93,13 @@ def stage(
     fields = merge(str(attempt.stream), attempt.fields, given)
     resolving = private_session(spark)
     key = _checked_key(attempt, [field["name"] for field in given], resolving)
+    timing = timing_of(attempt, given, resolving)
     check_unused(warehouse, attempt.folder)
     writing, frame = writing_session(frame, say)
-    routed = _route(attempt, with_expression(frame, key, KEY, _what(attempt), resolving))
-    rows = _write(moved(routed, writing), warehouse, attempt, say)
-    files = read_footers(warehouse, attempt.folder)
+    keyed = with_expression(frame, key, KEY, _what(attempt), resolving)
+    routed = _route(attempt, keyed if timing is None else timing.added(keyed, resolving))
+    rows, late = _write(moved(routed, writing), warehouse, attempt, timing, say)
+    files = read_footers(warehouse, attempt.folder, None if timing is None else timing.column)
     found = sum(file.events for file in files)
     if found != rows:
         raise InvariantViolation(
@@ -103,11 +112,18 @@ def stage(
         _check_sample(resolving, warehouse, attempt, key, fields, files)
     if not files:  # without events no metadata names this folder, so delete what Spark left in it
         delete_here([(warehouse, attempt.folder)])
-    return Staged(
+    staged = Staged(
         attempt,
         tuple(file for file in files if file.segment_id != REJECTED_SEGMENT),
         fields,
         tuple(file for file in files if file.segment_id == REJECTED_SEGMENT),
+    )
+    if timing is None:
+        return staged
+    return replace(
+        staged,
+        times=EventTimes(timing.expression.text, late, attempt.complete_until),
+        count_late=partial(count_late, warehouse, staged.files, timing.column),
     )
 
 
@@ -149,8 +165,11 @@ def _route(attempt: Attempt, frame: DataFrame) -> DataFrame:
     return frame.withColumn(STEPS, steps).withColumn(ORDINAL, ordinal).drop(KEY, STEPS)
 
 
-def _write(routed: DataFrame, warehouse: str, attempt: Attempt, say: Say) -> int:
-    """Write the files. Return how many rows Spark counted on the way."""
+def _write(
+    routed: DataFrame, warehouse: str, attempt: Attempt, timing: Timing | None, say: Say
+) -> tuple[int, int]:
+    """Write the files. Return how many rows Spark counted on the way, and how many of them were
+    late events."""
     ids = _ids(attempt)
     routed = _in_fewer_tasks(routed, len(ids))
     # One number per (task, segment), so that the number alone names the folder in its transaction.
@@ -158,9 +177,12 @@ def _write(routed: DataFrame, warehouse: str, attempt: Attempt, say: Say) -> int
     # a pandas DataFrame, for example) in the driver, where every task has the number 0.
     task = F.spark_partition_id() * F.lit(len(ids)) + F.col(ORDINAL)
     counted = Observation()
-    out = routed.observe(counted, F.count(F.lit(1)).alias("rows")).select(
+    late = timing.late(F.col(ORDINAL) < F.lit(len(ids) - 1)) if timing else []
+    out = routed.observe(counted, F.count(F.lit(1)).alias("rows"), *late).select(
         "*", constant_array(ids)[F.col(ORDINAL)].alias(SEGMENT), task.alias(TASK)
     )
+    if timing is not None and not timing.written:
+        out = out.drop(TIME)
     what, where = f"appending to {attempt.stream}", (warehouse, attempt.folder)
     with watched(routed.sparkSession, what, say, where):
         (
@@ -172,7 +194,7 @@ def _write(routed: DataFrame, warehouse: str, attempt: Attempt, say: Say) -> int
             .partitionBy(SEGMENT, TASK)
             .parquet(spark_path(warehouse, attempt.folder))
         )
-    return int(counted.get["rows"])
+    return int(counted.get["rows"]), int(counted.get.get("late", 0))
 
 
 def _in_fewer_tasks(routed: DataFrame, folders: int) -> DataFrame:
@@ -243,9 +265,9 @@ def _check_sample(
             )
 
 
-def read_footers(warehouse: str, folder: str) -> list[StagedFile]:
-    """Return the Parquet files below an attempt's folder. Their footers are read once, in
-    parallel."""
+def read_footers(warehouse: str, folder: str, time: TimeColumn | None = None) -> list[StagedFile]:
+    """Return the Parquet files below an attempt's folder, with the ranges of their event times if
+    they have a column `time`. Their footers are read once, in parallel."""
     system, base = filesystem(warehouse)
     infos = system.get_file_info(
         fs.FileSelector(f"{base}/{folder}".rstrip("/"), allow_not_found=True, recursive=True)
@@ -265,14 +287,15 @@ def read_footers(warehouse: str, folder: str) -> list[StagedFile]:
         statistics = [
             footer.row_group(i).column(column).statistics for i in range(footer.num_row_groups)
         ]
-        return StagedFile(
-            int(match[1]),
-            info.path[len(base) + 1 :],
-            footer.num_rows,
-            info.size,
-            min(s.min for s in statistics),
+        segment_id, path = int(match[1]), info.path[len(base) + 1 :]
+        found = StagedFile(
+            segment_id, path, footer.num_rows, info.size, min(s.min for s in statistics),
             max(s.max for s in statistics),
-        )
+        )  # fmt: skip
+        if time is None or segment_id == REJECTED_SEGMENT:
+            return found
+        times = range_in_footer(footer, time) or range_of(times_in(warehouse, path, time))
+        return replace(found, min_time=times.low, max_time=times.high, untimed=times.untimed)
 
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(read, [i for i in infos if i.type == fs.FileType.File]))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 
@@ -25,15 +26,19 @@ class Transaction:
     _opened: list[Attempt] = field(default_factory=list)
     _appends: int = 0
 
-    def append(self, name: StreamName, frame: DataFrame) -> None:
+    def append(
+        self, name: StreamName, frame: DataFrame, complete_until: datetime | str | None = None
+    ) -> None:
         """Write the rows of a DataFrame, in the order of its partitions. They are not visible yet.
+        `complete_until`: the event time before which the writer has appended everything with it.
 
         A retry of a committed transaction writes nothing; the results are in `committed`.
         """
         self._appends += 1
         begun = self.appender.begin_frame(
-            name, self.writer_id, f"{self.batch_id}, append {self._appends}"
-        )
+            name, self.writer_id, f"{self.batch_id}, append {self._appends}",
+            complete_until=complete_until,
+        )  # fmt: skip
         if isinstance(begun, Committed):
             self.committed.append(begun)
             return

@@ -28,6 +28,7 @@ CREATE TABLE weir_internal.stream (
     routing_key text NOT NULL,
     on_missing_key text NOT NULL CHECK (on_missing_key IN ('fail', 'quarantine', 'spread')),
     on_bad_rows text NOT NULL CHECK (on_bad_rows IN ('fail', 'quarantine')),
+    event_time text,
     tags text[] NOT NULL DEFAULT '{}',
     scaling text NOT NULL DEFAULT 'fixed' CHECK (scaling IN ('fixed', 'event_rate', 'byte_rate')),
     min_segments integer NOT NULL DEFAULT 1 CHECK (min_segments > 0),
@@ -53,6 +54,10 @@ CREATE TABLE weir_internal.stream (
     sealed_clock bigint,
     head jsonb NOT NULL,
     retained_at timestamptz,
+    event_time_since bigint,
+    complete_until bigint,
+    newest_event_time bigint,
+    late_events bigint NOT NULL DEFAULT 0,
     CONSTRAINT stream_fixed_has_no_target CHECK ((scaling = 'fixed') = (target_rate IS NULL)),
     CONSTRAINT stream_target_has_factor CHECK ((target_rate IS NULL) = (scale_factor IS NULL)),
     CONSTRAINT stream_segments_in_order
@@ -159,6 +164,13 @@ CREATE TABLE weir_internal.transaction (
     bytes bigint,
     files integer,
     rejected bigint,
+    min_event_time bigint,
+    max_event_time bigint,
+    untimed bigint,
+    late bigint,
+    stated_until bigint,
+    complete_until bigint,
+    newest_event_time bigint,
     PRIMARY KEY (stream_id, transaction_number),
     UNIQUE (stream_id, writer_id, batch_id),
     CONSTRAINT transaction_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL)),
@@ -182,6 +194,14 @@ CREATE TABLE weir_internal.transaction_input (
 );
 CREATE INDEX transaction_input_by_transaction ON weir_internal.transaction_input
     (stream_id, transaction_number);
+
+CREATE TABLE weir_internal.stream_writer (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    writer_id text NOT NULL,
+    complete_until bigint NOT NULL,
+    stated_at timestamptz NOT NULL,
+    PRIMARY KEY (stream_id, writer_id)
+);
 
 CREATE TABLE weir_internal.data_file (
     stream_id bigint NOT NULL,
@@ -208,6 +228,8 @@ CREATE TABLE weir_internal.time_index (
     bytes bigint NOT NULL,
     clock bigint NOT NULL,
     transaction_number bigint NOT NULL,
+    min_event_time bigint,
+    max_event_time bigint,
     PRIMARY KEY (stream_id, segment_id, start_offset),
     FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment
 );
@@ -351,6 +373,7 @@ CREATE TABLE weir_internal.reader_batch (
     max_lateness bigint,
     p99_lateness bigint,
     hole bigint,
+    complete_until bigint,
     PRIMARY KEY (group_id, batch_id),
     CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL))
 );
@@ -477,6 +500,7 @@ ALTER TABLE weir_internal.segment_tail ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.transaction ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.transaction ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.transaction_input ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.stream_writer ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.data_file ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.time_index ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_id SET STATISTICS 0;

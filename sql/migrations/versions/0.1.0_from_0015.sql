@@ -327,3 +327,21 @@ CREATE TABLE weir_internal.adjunct_pin (
 );
 CREATE INDEX adjunct_pin_by_version ON weir_internal.adjunct_pin (store_id, version);
 -- End of adjunct stores.
+
+-- Event time.
+ALTER TABLE weir_internal.stream ADD COLUMN event_time text, ADD COLUMN event_time_since bigint,
+    ADD COLUMN complete_until bigint, ADD COLUMN newest_event_time bigint,
+    ADD COLUMN late_events bigint NOT NULL DEFAULT 0;
+ALTER TABLE weir_internal.transaction ADD COLUMN min_event_time bigint, ADD COLUMN max_event_time bigint,
+    ADD COLUMN untimed bigint, ADD COLUMN late bigint, ADD COLUMN stated_until bigint,
+    ADD COLUMN complete_until bigint, ADD COLUMN newest_event_time bigint;
+ALTER TABLE weir_internal.time_index ADD COLUMN min_event_time bigint, ADD COLUMN max_event_time bigint;
+ALTER TABLE weir_internal.reader_batch ADD COLUMN complete_until bigint;
+CREATE TABLE weir_internal.stream_writer (
+    stream_id bigint NOT NULL REFERENCES weir_internal.stream,
+    writer_id text NOT NULL,
+    complete_until bigint NOT NULL,
+    stated_at timestamptz NOT NULL,
+    PRIMARY KEY (stream_id, writer_id)
+);
+ALTER TABLE weir_internal.stream_writer ALTER COLUMN stream_id SET STATISTICS 0;

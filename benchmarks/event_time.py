@@ -1,0 +1,67 @@
+"""Appending with an event time beside appending the same rows without."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from benchmarks.data_path import BOUNDARIES, appender, source
+from benchmarks.figure import Figure
+from benchmarks.setting import Setting
+from weir.controller.scale import scale
+from weir.controller.streams import create_stream
+from weir.model.names import StreamName, stream_name
+
+BEGIN = 1_370_044_800  # 2013-06-01; an event a second
+
+
+def _stream(setting: Setting, event_time: str | None) -> StreamName:
+    """A new stream with 16 unequal segments."""
+    name = stream_name(f"bench/t{setting.number()}")
+    create_stream(
+        setting.database, name, routing_key="key", segments=1, event_time=event_time,
+        request_id=str(name),
+    )  # fmt: skip
+    scale(setting.database, name, seal=["0.0"], boundaries=BOUNDARIES, request_id=f"{name} 16")
+    return name
+
+
+def _rows(setting: Setting) -> DataFrame:
+    """The rows with a time as a column of its own, and as a text."""
+    path = setting.folder / "timed"
+    if not path.exists():
+        at = F.timestamp_seconds(F.col("id") + BEGIN)
+        text = F.date_format(at, "yyyy-MM-dd HH:mm:ss")
+        source(setting).withColumn("at", at).withColumn("said", text).write.parquet(str(path))
+    return setting.spark.read.parquet(str(path))
+
+
+def _append(setting: Setting, name: str, event_time: str, limit: float | None, what: str) -> Figure:
+    rows = _rows(setting)
+    timed, plain = _stream(setting, event_time), _stream(setting, None)
+
+    def append(to: StreamName, **how: str) -> None:
+        appender(setting).append_frame(
+            to, rows, writer_id="bench", batch_id=str(setting.number()), **how
+        )
+
+    return Figure(
+        name,
+        f"5 million rows into 16 unequal segments with {what} as event time, complete to a time "
+        "before which 1 million of them are late, beside the same append without event time",
+        lambda: append(timed, complete_until="2013-06-12T13:46:40Z"),
+        lambda: append(plain),
+        limit=limit,
+        goal=1.0,
+    )
+
+
+def column(setting: Setting) -> Figure:
+    """A column whose statistics are used."""
+    return _append(setting, "order/event_time", "at", 1.03, "a column of timestamps")
+
+
+def text(setting: Setting) -> Figure:
+    """A text, for which files get another column."""
+    return _append(setting, "order/event_time_text", "said", None, "a column of texts")
+
+
+FIGURES = {"order/event_time": column, "order/event_time_text": text}

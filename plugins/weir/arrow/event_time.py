@@ -1,0 +1,176 @@
+"""The event times of rows in pyarrow: of a table that is appended, and of files that were written.
+
+What a column means as a time is the same as in Spark (`weir.spark.event_time`).
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, localcontext
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from weir.controller.staged import StagedFile
+from weir.errors import InvalidInput
+from weir.model.event_time import FIRST, PAST, UNITS
+from weir.warehouse.filesystem import filesystem
+
+COLUMN = "_weir_event_time"  # in files: times that the statistics of no user's column tell
+# Texts of other forms are no times: Spark and Python would read some of them differently.
+TEXT = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
+    r"(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9])?)?"
+)
+_TEXT = re.compile(TEXT)
+_KINDS = frozenset([*UNITS, "string", "float", "double"])
+_SECOND = 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class TimeColumn:
+    """The column of an attempt's files that has the event times. `unit`: how many microseconds one
+    unit of its values is."""
+
+    name: str
+    unit: int
+
+
+def times_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the event times of a column's values, in microseconds; null for a value that is
+    none."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        found = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
+    elif pa.types.is_date32(kind):
+        found = _scaled(column.cast(pa.int32()).cast(pa.int64()), 86_400 * _SECOND)
+    elif pa.types.is_integer(kind):
+        found = _scaled(column.cast(pa.int64()), _SECOND)
+    elif pa.types.is_floating(kind):
+        values = column.cast(pa.float64())
+        near = pc.less(pc.abs(values), 1e12)  # false for what is not a number
+        values = pc.if_else(near, values, pa.scalar(None, pa.float64()))
+        found = pc.trunc(pc.multiply(values, 1e6)).cast(pa.int64())
+    elif pa.types.is_decimal(kind):
+        found = pa.chunked_array([[_of_decimal(v) for v in column.to_pylist()]], pa.int64())
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        found = pa.chunked_array([[_of_text(v) for v in column.to_pylist()]], pa.int64())
+    else:
+        raise TypeError(f"{kind} is no time")  # the caller has checked it
+    inside = pc.and_(pc.greater_equal(found, FIRST), pc.less(found, PAST))
+    return pc.if_else(inside, found, pa.scalar(None, pa.int64()))
+
+
+def _scaled(values: pa.ChunkedArray, unit: int) -> pa.ChunkedArray:
+    inside = pc.and_(pc.greater_equal(values, FIRST // unit), pc.less(values, PAST // unit))
+    return pc.multiply(pc.if_else(inside, values, pa.scalar(None, pa.int64())), unit)
+
+
+def _of_decimal(value: Decimal | None) -> int | None:
+    if value is None or not abs(value) < 10**12:
+        return None
+    with localcontext(prec=60):
+        return int(value * _SECOND)
+
+
+def _of_text(value: str | None) -> int | None:
+    if value is None or not _TEXT.fullmatch(value := value.strip(" ")):
+        return None
+    with suppress(ValueError):  # such as a 30th of February
+        at = datetime.fromisoformat(value)
+        past = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
+        return (past.days * 86_400 + past.seconds) * _SECOND + past.microseconds
+    return None
+
+
+def check_type(stream: object, expression: str, kind: Any) -> None:
+    """Check that values of a type (Spark's JSON form) can be event times. Raises InvalidInput."""
+    if not isinstance(kind, str) or not (kind in _KINDS or kind.startswith("decimal(")):
+        shown = kind if isinstance(kind, str) else kind["type"]
+        raise InvalidInput(
+            "event_time_type",
+            f"the event time of stream {stream}, {expression!r}, is of type "
+            f"{shown}, which is no time; it must be a timestamp, a date, a number of seconds since "
+            "1970, or a text such as 2013-06-01 10:00:00.",
+        )
+
+
+def missing_column(
+    stream: object, expression: str, column: str, names: Sequence[str]
+) -> InvalidInput:
+    """Return the error for rows without a column that the event time uses."""
+    return InvalidInput(
+        "event_time_column_missing",
+        f"the event time of stream {stream} is {expression!r}, but the rows have no column "
+        f"{column!r} (they have {', '.join(list(names)[:8])}); add it.",
+    )
+
+
+@dataclass(frozen=True)
+class Range:
+    """The smallest and the largest event time of some events, and how many of them have none."""
+
+    low: int | None
+    high: int | None
+    untimed: int
+
+
+def range_of(times: pa.ChunkedArray) -> Range:
+    """Return the range of event times."""
+    ends = pc.min_max(times).as_py()
+    return Range(ends["min"], ends["max"], times.null_count)
+
+
+def range_in_footer(footer: pq.FileMetaData, column: TimeColumn) -> Range | None:
+    """Return the range of event times in a file from the statistics in its footer; None if they do
+    not tell."""
+    leaf = next(
+        (i for i in range(footer.num_columns) if footer.schema.column(i).path == column.name), None
+    )
+    if leaf is None:
+        return None
+    ends: list[int] = []
+    untimed = 0
+    for i in range(footer.num_row_groups):
+        chunk = footer.row_group(i).column(leaf)
+        known: Any = chunk.statistics
+        if known is None or not known.has_null_count:
+            return None
+        untimed += known.null_count
+        if known.null_count < chunk.num_values:
+            if not known.has_min_max:
+                return None
+            ends += [known.min_raw * column.unit, known.max_raw * column.unit]
+    if not ends:
+        return Range(None, None, untimed)
+    if min(ends) < FIRST or max(ends) >= PAST:
+        return None
+    return Range(min(ends), max(ends), untimed)
+
+
+def times_in(warehouse: str, path: str, column: TimeColumn) -> pa.ChunkedArray:
+    """Return the event times of a file of the warehouse, reading no other column of it."""
+    system, base = filesystem(warehouse)
+    with system.open_input_file(f"{base}/{path}") as source:
+        return times_of(pq.read_table(source, columns=[column.name]).column(0))
+
+
+def count_late(
+    warehouse: str, files: Iterable[StagedFile], column: TimeColumn, word: int | None
+) -> int:
+    """Return how many events of some files are earlier than `word`. The column of event times is
+    read only where the range of a file does not decide."""
+    late = 0
+    for file in files:
+        if word is None or file.min_time is None or file.max_time is None or file.min_time >= word:
+            continue
+        if file.max_time < word:
+            late += file.events - file.untimed
+        else:
+            late += pc.sum(pc.less(times_in(warehouse, file.path, column), word)).as_py() or 0
+    return late

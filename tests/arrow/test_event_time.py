@@ -1,0 +1,136 @@
+"""Event times of tables of pyarrow, with their range in the time index, and what is late."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import weir
+from tests.controller.support import Lane
+from tests.raises import raises
+from weir.database.connection import Database
+from weir.settings import Settings
+
+JUNE = 1_370_044_800_000_000  # 2013-06-01 00:00 UTC
+HOUR = 3_600_000_000
+
+
+@pytest.fixture
+def lane(database: Database) -> Lane:
+    """A stream of two segments with an event time."""
+    return Lane.made(database, event_time="at")
+
+
+def append(lane: Lane, settings: Settings, at: Any, **how: Any) -> Any:
+    """Append a row per value of `at`, each with a key of its own."""
+    column = at if isinstance(at, pa.Array) else pa.array(at)
+    table = pa.table({"key": [f"k{i}" for i in range(len(column))], "at": column})
+    batch = how.pop("batch", str(lane.value("SELECT count(*) FROM transaction")))
+    return weir.append(
+        str(lane.name), table, writer_id=how.pop("writer", "w"), batch_id=batch, settings=settings,
+        **how,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("at", "low", "high", "untimed"),
+    [
+        (pa.array([JUNE + HOUR, None, JUNE], pa.timestamp("us", "UTC")), 0, HOUR, 1),
+        (pa.array([JUNE + HOUR, JUNE], pa.timestamp("us", "America/New_York")), 0, HOUR, 0),
+        (pa.array([JUNE // 1000], pa.timestamp("ms")), 0, 0, 0),
+        (pa.array([date(2013, 6, 2), date(2013, 6, 1)]), 0, 24 * HOUR, 0),
+        (pa.array([JUNE // 10**6, None]), 0, 0, 1),
+        (pa.array([JUNE, JUNE // 10**6]), 0, 0, 1),  # microseconds: no year has such a second
+        (pa.array([JUNE / 1e6 + 0.5, float("nan")]), 500_000, 500_000, 1),
+        (pa.array([Decimal("1370044800.000001")]), 1, 1, 0),
+        (
+            pa.array(["2013-06-01T02:00:00+02:00", "2013-06-01 01:00", "2013-02-30", "today", ""]),
+            0, HOUR, 3,
+        ),
+    ],
+)  # fmt: skip
+def test_the_range_of_event_times_is_recorded_whatever_they_are(
+    lane: Lane, settings: Settings, at: pa.Array, low: int, high: int, untimed: int
+) -> None:
+    done = append(lane, settings, at)
+    assert (done.min_event_time, done.max_event_time) == (JUNE + low, JUNE + high)
+    assert done.untimed == untimed
+    [[smallest, largest]] = lane.rows(
+        "SELECT min(min_event_time), max(max_event_time) FROM time_index WHERE stream_id = :s"
+    )
+    assert (smallest, largest) == (JUNE + low, JUNE + high)
+    assert "_weir_event_time" not in weir.read(str(lane.name), settings=settings).column_names
+
+
+def test_an_append_without_any_event_time_has_no_range(lane: Lane, settings: Settings) -> None:
+    done = append(lane, settings, pa.array([None, None], pa.timestamp("us", "UTC")))
+    assert (done.min_event_time, done.max_event_time, done.untimed, done.late) == (None, None, 2, 0)
+    assert set(lane.rows("SELECT max_event_time FROM time_index WHERE stream_id = :s")) == {(None,)}
+
+
+def test_late_events_are_counted_and_appended(lane: Lane, settings: Settings) -> None:
+    until = datetime(2013, 6, 1, 10, tzinfo=UTC)
+    on_time = append(lane, settings, ["2013-06-01 09:00", "2013-06-01 10:00"], complete_until=until)
+    assert (on_time.late, on_time.complete_until) == (0, JUNE + 10 * HOUR)
+    late = append(lane, settings, ["2013-06-01 09:59:59.999999", "2013-06-01 10:00", None])
+    assert (late.late, late.untimed) == (1, 1)
+    assert append(lane, settings, ["2013-01-01", "2013-01-02"]).late == 2, "all are late"
+    [[total]] = lane.rows("SELECT late_events FROM weir.completeness WHERE stream_id = :s")
+    assert total == 3
+    assert lane.rows("SELECT late FROM weir.transactions WHERE stream = :n ORDER BY clock",
+                     n=str(lane.name)) == [(0,), (1,), (2,)]  # fmt: skip
+    assert weir.read(str(lane.name), settings=settings).num_rows == 7
+    assert late.report()["late"] == 1
+    assert late.report()["complete_until"] == "2013-06-01T10:00:00Z"
+
+
+def test_events_are_late_by_what_was_stated_while_they_were_written(
+    lane: Lane, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from weir.arrow import append as module
+
+    stage = module._stage
+
+    def meanwhile(*given: Any) -> Any:
+        found = stage(*given)
+        monkeypatch.setattr(module, "_stage", stage)
+        append(lane, settings, ["2013-06-02"], batch="other", complete_until="2013-06-01T10:00")
+        return found
+
+    monkeypatch.setattr(module, "_stage", meanwhile)
+    done = append(lane, settings, ["2013-06-01 09:00", "2013-06-01 11:00", None], batch="one")
+    assert (done.late, done.untimed) == (1, 1)
+
+
+def test_what_is_no_statement_is_refused(lane: Lane, settings: Settings) -> None:
+    with raises("time_invalid noon"):
+        append(lane, settings, ["2013-06-01"], complete_until="noon")
+    with raises("completeness_in_future 2199-01-01T00:00:00Z"):
+        append(lane, settings, ["2013-06-01"], complete_until="2199-01-01")
+    ahead = append(lane, settings, ["2199-01-01"], complete_until="2199-01-01")
+    assert ahead.complete_until == ahead.max_event_time, "events that are planned may be complete"
+    plain = Lane.made(lane.database)
+    with raises("event_time_missing complete_until"):
+        append(plain, settings, ["2013-06-01"], complete_until="2013-06-01")
+    assert plain.value("SELECT count(*) FROM transaction WHERE stream_id = :s") == 0
+
+
+@pytest.mark.parametrize(
+    ("event_time", "wrong"),
+    [
+        ("at + interval 1 hour", "event_time_needs_spark"),
+        ("when", "event_time_column_missing 'when' key, at"),
+        ("yes", "event_time_type 'yes' boolean"),
+    ],
+)
+def test_rows_without_the_event_time_are_refused(
+    database: Database, settings: Settings, event_time: str, wrong: str
+) -> None:
+    lane = Lane.made(database, event_time=event_time)
+    rows = pa.table({"key": ["a"], "at": ["2013-06-01"], "yes": [True]})
+    rows = rows if event_time == "yes" else rows.drop_columns(["yes"])
+    with raises(wrong):
+        weir.append(str(lane.name), rows, writer_id="w", batch_id="x", settings=settings)
+    assert lane.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0

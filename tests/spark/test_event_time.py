@@ -1,0 +1,207 @@
+"""Event times that Spark computes: the same as pyarrow's, in every session; and what jobs and
+consumers get of them."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import weir as api
+from tests.crash.jobs import write_config
+from tests.raises import raises
+from tests.spark.installation import Installation, setting
+from weir.model.names import StreamName, stream_name
+from weir.operations.runner import main
+from weir.spark import Reader
+from weir.spark.event_time import check_event_time
+from weir.spark.transaction import transaction
+
+JUNE = 1_370_044_800  # 2013-06-01 00:00 UTC
+HOUR = 3600
+UNTIL = datetime(2013, 6, 1, 10, tzinfo=UTC)
+COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "time": (pa.timestamp("us", "UTC"), [datetime(2013, 6, 1, 9), None, datetime(2013, 6, 1, 11)]),
+    "local": (pa.timestamp("us"), [datetime(2013, 6, 1, 9), None, datetime(2013, 6, 1, 11)]),
+    "day": (pa.date32(), [date(2013, 6, 2), date(2013, 5, 31), None]),
+    "number": (pa.int64(), [JUNE, JUNE * 10**6, 2**62, -5]),
+    "short": (pa.int16(), [1, None, -5]),
+    "real": (pa.float64(), [JUNE + 0.123456, float("nan"), 1e300, float("-inf"), -1.9999999]),
+    "exact": (
+        pa.decimal128(38, 9),
+        [Decimal("1370044800.123456789"), Decimal(10) ** 28, Decimal("-0.0000015"), None],
+    ),
+    "text": (
+        pa.string(),
+        [
+            "2013-06-01", "2013-06-01T09:00:00+02:00", "2013-06-01 09:00", "2013-06-01T09:00:00.5Z",
+            "2013-02-30", "2013-06-01 24:00", "2013-06", "today", "now", "", " 2013-06-01 ", None,
+            "2013-06-01T09:00:00.123456-17:59", "0000-01-01", "9998-12-31T23:59:59.999999Z",
+            "9999-01-01",
+            "2013-06-01T09:00:00 Europe/Berlin", "2013-06-01T9:00", "\t2013-06-01", "1370044800",
+            "2013-06-01\n", "0001-01-01", "0001-01-01T00:00:00+02:00", "٢٠١٣-06-01",
+        ],
+    ),
+}  # fmt: skip
+
+
+def rows_of(name: str) -> pa.Table:
+    kind, values = COLUMNS[name]
+    return pa.table({"k": [f"k{i}" for i in range(len(values))], "at": pa.array(values, kind)})
+
+
+def frame(weir: Installation, name: str) -> Any:
+    pq.write_table(rows_of(name), f"{weir.input}/{name}.parquet")
+    return weir.spark.read.parquet(f"{weir.input}/{name}.parquet")
+
+
+def times(done: Any) -> tuple[int | None, ...]:
+    return done.min_event_time, done.max_event_time, done.untimed, done.late
+
+
+def ranges(weir: Installation, stream: StreamName) -> list[Any]:
+    return weir.query(
+        """SELECT segment, min_event_time, max_event_time FROM time_indexes WHERE stream = :name
+        ORDER BY transaction_number, segment""",
+        name=str(stream),
+    )
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_spark_and_pyarrow_find_the_same_event_times(weir: Installation, name: str) -> None:
+    by_spark = weir.create("s/spark", event_time="at", segments=2)
+    by_arrow = weir.create("s/arrow", event_time="at", segments=2)
+    rows = frame(weir, name)
+    with setting(weir.spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        one = weir.append(by_spark, rows)
+        word = (one.min_event_time or 0) + 1
+        weir.query("UPDATE stream SET complete_until = :word RETURNING 1", word=word)
+        two = weir.append(by_spark, rows)
+    weir.query("UPDATE stream SET complete_until = NULL RETURNING 1")
+    given = {"writer_id": "w", "settings": weir.settings}
+    first = api.append(str(by_arrow), rows_of(name), batch_id="1", **given)
+    weir.query("UPDATE stream SET complete_until = :word RETURNING 1", word=word)
+    second = api.append(str(by_arrow), rows_of(name), batch_id="2", **given)
+    assert (times(one), times(two)) == (times(first), times(second))
+    assert one.untimed is not None
+    assert one.untimed < len(COLUMNS[name][1])
+    assert two.late == 1
+    assert [row[1:] for row in ranges(weir, by_spark)] == [
+        row[1:] for row in ranges(weir, by_arrow)
+    ]
+
+
+def test_an_expression_is_an_event_time_that_no_reader_sees(weir: Installation) -> None:
+    stream = weir.create(event_time="timestamp(day) + make_interval(0)", segments=1)
+    with raises("expression_not_allowed make_interval"):
+        weir.append(stream, [("a", 1)])
+    stream = weir.create("s/two", event_time="coalesce(`at`, timestamp(concat(k, '-01')))",
+                         on_missing_key="quarantine")  # fmt: skip
+    rows = weir.spark.sql(
+        """SELECT * FROM VALUES ('2013-06', TIMESTAMP '2013-06-01 10:00:00Z'), ('2013-07', NULL),
+        (NULL, TIMESTAMP '1999-01-01 00:00:00Z') AS t (k, at)"""
+    )
+    done = weir.append(stream, rows)
+    assert (done.rejected, done.events, done.untimed) == (1, 2, 0)
+    assert done.min_event_time == (JUNE + 10 * HOUR) * 10**6, "of what was rejected nothing counts"
+    assert set(weir.read(stream).columns) == {"k", "at", "_segment", "_offset", "_clock"}
+    assert json.loads(weir.read(stream.rejected)["row"][0]).keys() == {"k", "at"}
+    assert "_weir_event_time" in weir.facts(stream).columns
+    fails = weir.create("s/fails", event_time="timestamp(concat(k, '-31'))")
+    july = (JUNE + 60 * 24 * HOUR) * 10**6
+    assert times(weir.append(fails, rows.where("k IS NOT NULL"))) == (july, july, 1, 0)
+    plain = weir.create("s/three", event_time="at")
+    weir.append(plain, rows.where("k IS NOT NULL"))
+    assert "_weir_event_time" not in weir.facts(plain).columns, "its statistics say it"
+
+
+def test_late_rows_are_counted_without_those_that_are_rejected(weir: Installation) -> None:
+    stream = weir.create(event_time="at", on_missing_key="quarantine")
+    rows = weir.spark.sql("SELECT concat('k', id) AS k, timestamp_seconds(id) AS at FROM range(10)")
+    done = weir.appender.append_frame(
+        stream, rows, writer_id="w", batch_id="1", complete_until="1970-01-01T00:00:05Z"
+    )
+    assert times(done) == (0, 9_000_000, 0, 0)
+    late = weir.append(stream, rows.selectExpr("if(at < timestamp_seconds(2), NULL, k) AS k", "at"))
+    assert (late.rejected, late.late) == (2, 3)
+    assert weir.said[-1].endswith("2 rows rejected; 3 events are late")
+    assert weir.append(stream, rows.where("false")).late == 0
+
+
+def test_a_transaction_over_several_streams_states_something_of_each(weir: Installation) -> None:
+    one = weir.create("s/one", key="k", event_time="at")
+    two = weir.create("s/two", key="k", event_time="at")
+    rows = frame(weir, "time")
+    for _ in range(2):
+        with transaction(weir.appender, writer_id="w", batch_id="all") as whole:
+            whole.append(one, rows, complete_until=UNTIL)
+            whole.append(two, rows)
+    found = weir.query("SELECT stream, complete_until, late_events FROM completeness ORDER BY 1")
+    assert found == [("s/one", UNTIL, 0), ("s/two", None, 0)]
+
+
+@pytest.mark.parametrize(
+    ("event_time", "wrong"),
+    [
+        ("k LIKE 'x'", "event_time_type boolean"),
+        ("other", "event_time_column_missing 'other' k, n"),
+        ("java_method('a', 'b', k)", "expression_not_allowed java_method()"),
+        ("timestamp '2013-06-01'", "expression_constant"),
+        ("${env:HOME}", "expression_not_allowed"),
+        ("array(n)", "expression_not_allowed array()"),
+        ("split(k, 'x')", "event_time_type array"),
+    ],
+)
+def test_what_is_no_event_time_is_refused(weir: Installation, event_time: str, wrong: str) -> None:
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in (("k", "string"), ("n", "long"))
+    ]
+    with raises(wrong):
+        check_event_time(stream_name("s/events"), event_time, fields, lambda: weir.spark)
+    stream = weir.create(event_time=event_time)
+    with raises(wrong):
+        weir.append(stream, [("a", 1)])
+
+
+def test_jobs_set_it_state_it_and_a_batch_knows_it(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
+
+    def job(which: str, **arguments: Any) -> Any:
+        run = import_module(f"spark_jobs.{which}").run
+        code = main(which, run, ["--arguments", json.dumps(arguments)])
+        return code, weir.query(
+            "SELECT report, error FROM job_runs WHERE job = :job ORDER BY started_at DESC LIMIT 1",
+            job=which,
+        )[0]
+
+    made = {"stream": "s/events", "routing_key": "k", "schema": "k STRING, at TIMESTAMP"}
+    assert "no column" in str(job("create_stream", **made, event_time="no"))
+    assert weir.query("SELECT * FROM streams") == []
+    assert job("create_stream", **made)[0] == 0
+    frame(weir, "time")
+    ingest = {"stream": "s/events", "files": ["time.parquet"]}
+    assert "weir_update_stream" in str(job("ingest", **ingest, complete_until="2013-06-01")[1])
+    assert job("update_stream", stream="s/events", event_time="k LIKE 'a'")[0] != 0
+    assert job("update_stream", stream="s/events", event_time="at")[0] == 0
+    _, (report, _) = job("ingest", **ingest, complete_until="2013-06-01T10:00:00Z")
+    assert (report["complete_until"], report["late"], report["untimed"]) == (
+        "2013-06-01T10:00:00Z", 0, 1,
+    )  # fmt: skip
+    group = weir.group(stream_name("s/events"))
+    with Reader(weir.spark, group) as reader:
+        for batch in reader:
+            assert batch.complete_until == UNTIL
+            assert batch.events().count() == 3
+            batch.commit()
+    assert weir.query("SELECT complete_until, newest_event_time FROM group_completeness") == [
+        (UNTIL, datetime(2013, 6, 1, 11, tzinfo=UTC))
+    ]
+    assert job("update_stream", stream="s/events", event_time="none")[0] == 0
+    assert weir.query("SELECT * FROM completeness") == []
