@@ -75,51 +75,55 @@ $$;
 COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the oldest unread event at each position of a reader group, where there is one.';
 
 -- Lateness is counted between batches only: within one, its order says what a consumer gets. Clocks are of commits,
--- so events of one commit are never late. Called after the positions have moved.
+-- so events of one commit are never late. Called after the positions have moved. It looks into the time index once
+-- per position; and at the entries of a batch only if there was a hole before it, because otherwise nothing is late.
 CREATE OR REPLACE FUNCTION weir_internal.measure_disorder(in_group_id bigint, in_batch_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
-    WITH bound AS MATERIALIZED (
-        SELECT h.stream AS stream_id, h.segment AS segment_id, h."from" AS first, h."to" AS past
-        FROM weir_internal.reader_batch b
-        CROSS JOIN LATERAL jsonb_to_recordset(b.bounds)
-            AS h (stream bigint, segment bigint, "from" bigint, "to" bigint)
-        WHERE b.group_id = in_group_id AND b.batch_id = in_batch_id AND h."from" < h."to"
-    ), newest AS MATERIALIZED (
-        SELECT b.stream_id, max(i.clock) AS clock
-        FROM bound b CROSS JOIN LATERAL (
-            SELECT i.clock FROM weir_internal.time_index i
-            WHERE i.stream_id = b.stream_id AND i.segment_id = b.segment_id AND i.start_offset < b.past
-            ORDER BY i.start_offset DESC LIMIT 1) i
-        GROUP BY b.stream_id
+    WITH place AS MATERIALIZED (
+        SELECT p.stream_id, max(i.clock) FILTER (WHERE i.start_offset < p.next_offset) AS newest,
+               min(i.clock) FILTER (WHERE i.start_offset + i.events > p.next_offset) AS oldest
+        FROM weir_internal.reader_group_segment p
+        CROSS JOIN LATERAL (
+            SELECT i.clock, i.start_offset, i.events FROM weir_internal.time_index i
+            WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
+              AND i.start_offset <= p.next_offset
+            ORDER BY i.start_offset DESC LIMIT 2) i
+        WHERE p.group_id = in_group_id
+        GROUP BY p.stream_id
     ), late AS MATERIALIZED (
         SELECT gs.newest_read - i.clock AS lateness,
                least(i.start_offset + i.events, b.past) - greatest(i.start_offset, b.first) AS events
-        FROM bound b
-        JOIN weir_internal.reader_group_stream gs ON gs.group_id = in_group_id AND gs.stream_id = b.stream_id
+        FROM weir_internal.reader_group_stream gs
+        CROSS JOIN LATERAL (
+            SELECT h.segment AS segment_id, h."from" AS first, h."to" AS past
+            FROM weir_internal.reader_batch r
+            CROSS JOIN LATERAL jsonb_to_recordset(r.bounds)
+                AS h (stream bigint, segment bigint, "from" bigint, "to" bigint)
+            WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id AND h.stream = gs.stream_id
+              AND h."from" < h."to") b
         CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
             SELECT coalesce(max(o.start_offset), b.first) AS first FROM weir_internal.time_index o
-            WHERE o.stream_id = b.stream_id AND o.segment_id = b.segment_id
+            WHERE o.stream_id = gs.stream_id AND o.segment_id = b.segment_id
               AND o.start_offset <= b.first OFFSET 0) f
         CROSS JOIN LATERAL (
             SELECT i.* FROM weir_internal.time_index i
-            WHERE i.stream_id = b.stream_id AND i.segment_id = b.segment_id
+            WHERE i.stream_id = gs.stream_id AND i.segment_id = b.segment_id
               AND i.start_offset >= f.first AND i.start_offset < b.past
               AND i.clock < gs.newest_read OFFSET 0) i
+        WHERE gs.group_id = in_group_id AND gs.hole > 0
     ), ranked AS (
         SELECT l.lateness, sum(l.events) OVER (ORDER BY l.lateness DESC) AS later FROM late l
     ), moved AS (
-        UPDATE weir_internal.reader_group_stream gs SET newest_read = greatest(gs.newest_read, n.clock)
-        FROM newest n WHERE gs.group_id = in_group_id AND gs.stream_id = n.stream_id
-        RETURNING gs.stream_id, gs.newest_read
-    ), hole AS (
-        SELECT max(m.newest_read - u.clock) AS width
-        FROM moved m JOIN weir_internal.oldest_unread(in_group_id) u USING (stream_id)
+        UPDATE weir_internal.reader_group_stream gs SET newest_read = greatest(gs.newest_read, p.newest),
+            hole = greatest(0, greatest(gs.newest_read, p.newest) - p.oldest)
+        FROM place p WHERE gs.group_id = in_group_id AND gs.stream_id = p.stream_id
+        RETURNING gs.hole
     )
     UPDATE weir_internal.reader_batch b SET
         max_lateness = coalesce((SELECT max(l.lateness) FROM late l), 0),
         p99_lateness = coalesce((SELECT max(r.lateness) FROM ranked r WHERE r.later > b.events / 100.0), 0),
-        hole = greatest(0, (SELECT h.width FROM hole h))
+        hole = coalesce((SELECT max(m.hole) FROM moved m), 0)
     WHERE b.group_id = in_group_id AND b.batch_id = in_batch_id
 $$;
 COMMENT ON FUNCTION weir_internal.measure_disorder(bigint, bigint) IS 'Records how far from write order a batch is that is being committed.';

@@ -46,6 +46,7 @@ CREATE TABLE weir_internal.reader_group_stream (
     lost_events bigint NOT NULL DEFAULT 0,
     head_seen jsonb,
     newest_read bigint,
+    hole bigint,
     PRIMARY KEY (group_id, stream_id)
 );
 CREATE INDEX reader_group_stream_by_stream ON weir_internal.reader_group_stream (stream_id);
@@ -57,6 +58,7 @@ COMMENT ON COLUMN weir_internal.reader_group_stream.published_at IS 'When the gr
 COMMENT ON COLUMN weir_internal.reader_group_stream.lost_events IS 'Events that were truncated before this group read them, and that its readers skipped.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.head_seen IS 'The last head of the stream that all positions were compared with, and none was before it; null before the first comparison.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.newest_read IS 'The newest clock in its committed batches since it was placed; null before the first.';
+COMMENT ON COLUMN weir_internal.reader_group_stream.hole IS 'Microseconds by which, at its last commit, the oldest unread event was older than that; 0 if it was not. Null before the first.';
 
 CREATE TABLE weir_internal.reader (
     group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,

@@ -108,7 +108,7 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
                 SELECT * FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
                     AS c (stream_id bigint, cut jsonb, released jsonb)
             ), published AS (
-                UPDATE reader_group_stream gs SET head_seen = NULL, newest_read = NULL,
+                UPDATE reader_group_stream gs SET head_seen = NULL, newest_read = NULL, hole = NULL,
                     published_cut = CASE WHEN gs.published_cut IS NOT NULL THEN c.released END,
                     published_at = CASE WHEN gs.published_cut IS NOT NULL THEN clock_timestamp() END
                 FROM cuts c WHERE gs.group_id = :g AND gs.stream_id = c.stream_id

@@ -306,6 +306,7 @@ CREATE TABLE weir_internal.reader_group_stream (
     lost_events bigint NOT NULL DEFAULT 0,
     head_seen jsonb,
     newest_read bigint,
+    hole bigint,
     PRIMARY KEY (group_id, stream_id)
 );
 CREATE INDEX reader_group_stream_by_stream ON weir_internal.reader_group_stream (stream_id);
