@@ -18,6 +18,7 @@ from benchmarks import (
     data_path,
     event_time,
     metadata,
+    order,
     overhead,
     scaling,
     split_points,
@@ -51,6 +52,7 @@ def main() -> int:
             scaling,
             batches,
             takeover,
+            order,
         ):
             for name, make in area.FIGURES.items():
                 if name.startswith(given.figure):
