@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from tests.chance import random_for
 from tests.controller.support import Lane, run
-from tests.reader_groups.support import Group, spans
+from tests.reader_groups.support import Group, Reader, spans
 from weir.database.connection import Database
+from weir.model.segment import parse_segment_name
 from weir.reader_groups import positions
+from weir.reader_groups.batches import Batch
 from weir.reader_groups.reset import reset_reader_group
 
 MINUTE = 60_000_000
@@ -19,16 +22,21 @@ def hours(lane: Lane) -> Lane:
     """Six commits to both segments, an hour apart."""
     for _ in range(6):
         lane.append({"0.0": 2, "1.0": 2})
+    spread_out(lane, 60 * MINUTE)
+    return lane
+
+
+def spread_out(lane: Lane, apart: int) -> None:
+    """Let the commits of a stream be so many microseconds apart, in their order."""
     for table in ("time_index", "transaction"):
         run(
             lane.database,
             f"""UPDATE {table} t SET clock = n.clock FROM (
-                SELECT transaction_number, 60::bigint * {MINUTE} * transaction_number AS clock
+                SELECT transaction_number, CAST(:apart AS bigint) * transaction_number AS clock
                 FROM transaction WHERE stream_id = :s) n
             WHERE t.stream_id = :s AND t.transaction_number = n.transaction_number""",
-            s=lane.stream_id,
-        )
-    return lane
+            s=lane.stream_id, apart=apart,
+        )  # fmt: skip
 
 
 def waiting(group: Group) -> list[Any]:
@@ -74,6 +82,65 @@ def test_a_part_whose_reader_is_dead_is_taken_over_and_holds_nobody(hours: Lane)
     alive.commit(taken)
     assert sum(end - first for _, first, end in alive.read_all()) == 20
     assert waiting(group) == []
+
+
+@pytest.mark.random
+def test_however_readers_come_and_go_none_is_further_ahead_than_it_may(
+    shared_database: Database,
+) -> None:
+    random = random_for("max_ahead")
+    lane = Lane.made(shared_database, segments=4)
+    for _ in range(16):
+        if random.random() < 0.2:
+            lane.scale(random.choice(lane.active()), parts=random.choice([1, 2]))
+        lane.append({name: random.randint(1, 3) for name in lane.active() if random.random() < 0.6})
+    most = 5  # commits, which are a minute apart
+    spread_out(lane, MINUTE)
+    group = Group.made(lane, max_ahead=most * 60)
+    entries = lane.rows(
+        "SELECT segment_id, start_offset, events, clock FROM time_index WHERE stream_id = :s"
+    )
+
+    def clocks(segment_id: int, first: int, past: int) -> list[int]:
+        return [
+            e.clock
+            for e in entries
+            if e.segment_id == segment_id and first < e.start_offset + e.events
+            and e.start_offset < past
+        ]  # fmt: skip
+
+    readers: dict[str, Reader] = {}
+    held: dict[str, Batch] = {}
+    read = 0
+    while read < sum(lane.sizes().values()):
+        name = random.choice("abc")
+        if name not in readers or random.random() < 0.1:
+            if name in readers:  # it died; who comes next takes over its batch
+                group.lapse(name)
+                held.pop(name, None)
+            readers[name] = group.reader(name)
+        if name in held and random.random() < 0.5:
+            readers[name].commit(batch := held.pop(name))
+            read += batch.events
+        elif name not in held:
+            before = group.batches()
+            batch = readers[name].open(random.choice([4, 10, 40]), expected=random.choice([1, 3]))
+            if batch is None:
+                continue
+            held = {r: b for r, b in held.items() if b.batch_id != batch.batch_id}
+            held[name] = batch
+            if batch.batch_id in {b.batch_id for b in before}:
+                continue
+            mine = {b.segment_id for b in batch.bounds}
+            others = [
+                min(found)
+                for s, (_, offset, _) in group.states().items()
+                if offset is not None and (segment_id := parse_segment_name(s)) not in mine
+                and (found := clocks(segment_id, offset, 10**9))
+            ]  # fmt: skip
+            newest = max(c for b in batch.bounds for c in clocks(b.segment_id, b.start, b.end))
+            assert newest <= min(others, default=newest) + most * MINUTE
+    assert group.cut() == lane.tail()
 
 
 def test_one_reader_alone_is_never_ahead_of_anybody(hours: Lane) -> None:

@@ -38,8 +38,7 @@ class File(NamedTuple):
 
 
 def units_of(files: Iterable[File], unit: Unit) -> list[list[File]]:
-    """The files as units, in the order in which a batch takes them; a file counts for itself only
-    in tests of their own."""
+    """The files as runs or as commits, in the order in which a batch takes them."""
     found: list[list[File]] = []
     for file in sorted(files):
         same = found and (found[-1][-1].clock == file.clock if unit == "commit" else (
