@@ -12,7 +12,8 @@ from tests.chance import cases, random_for
 from tests.controller.support import FIELDS, Lane, unique
 from tests.reader_groups.support import Group, Reader
 from weir.controller.commit import commit
-from weir.controller.staged import Staged, StagedFile
+from weir.controller.queries import completeness, group_completeness
+from weir.controller.staged import Staged, StagedFile, announce
 from weir.controller.transactions import Attempt, Committed, state_completeness
 from weir.controller.update import update_stream
 from weir.database.connection import Database
@@ -140,6 +141,12 @@ class World:
     read: set[Event] = field(default_factory=set)
     now: int = 1_000_000
 
+    @classmethod
+    def made(cls, database: Database, random: Random) -> "World":
+        streams = [Stream.made(database) for _ in range(2)]
+        group = Group.made(*(stream.lane for stream in streams))
+        return cls(random, streams, group, [group.reader("one"), group.reader("two")])
+
     def times(self) -> Times:
         """Event times around the present one; some are late, some are none."""
         return [
@@ -225,6 +232,11 @@ class World:
                 if None not in (stream.word, time, expected):
                     assert time >= expected, "all that is missing before it is late"
 
+    def step(self) -> None:
+        self.now += self.random.randint(0, 10)
+        self.random.choice([self.append] * 3 + [self.batch] * 4 + [self.roll, self.state])()
+        self.views()
+
     def views(self) -> None:
         for stream in self.streams:
             [found] = stream.lane.rows(
@@ -244,15 +256,10 @@ class World:
 def test_completeness_and_late_events_are_those_of_the_model(
     shared_database: Database, case: int
 ) -> None:
-    random = random_for(case)
-    streams = [Stream.made(shared_database) for _ in range(2)]
-    group = Group.made(*(stream.lane for stream in streams))
-    world = World(random, streams, group, [group.reader("one"), group.reader("two")])
+    world = World.made(shared_database, random_for(case))
+    streams = world.streams
     for _ in range(20):
-        world.now += random.randint(0, 10)
-        step = random.choice([world.append] * 3 + [world.batch] * 4 + [world.roll, world.state])
-        step()
-        world.views()
+        world.step()
     words = [w for stream in streams for _, w in stream.words]
     assert words
     for stream in streams:
@@ -272,10 +279,34 @@ def test_a_writer_that_is_done_holds_nothing_back(shared_database: Database) -> 
     stream = Stream.made(shared_database)
     assert one(stream, [10], "a", as_datetime(10)).complete_until == 10
     assert one(stream, [30], "b", as_datetime(30)).complete_until == 10
-    [[held]] = stream.lane.rows("SELECT held_by FROM weir.completeness WHERE stream_id = :s")
-    assert held == "a"
+    found = shared_database.transaction(lambda c: completeness(c, stream.lane.name))
+    assert found is not None
+    assert (found.held_by, found.writers) == ("a", 2)
     assert one(stream, [], "a", DONE).complete_until == 30
     assert one(stream, [40], "a", as_datetime(20)).complete_until == 30, "it does not come back"
+
+
+def test_an_append_that_a_roll_takes_along_is_counted_where_its_range_decides(
+    shared_database: Database,
+) -> None:
+    stream = Stream.made(shared_database)
+    late, on_time, rolling = (stream.begin(writer) for writer in "abc")
+    stream.lane.scale("0.0")
+    for attempt, times in ((late, [15, 25]), (on_time, [20, 25])):
+        waits = staged_times(attempt, {"0.0": [times]})
+        shared_database.transaction(lambda c, one=waits: announce(c, one))
+    attempt = stream.begin("d", as_datetime(20))
+    commit(shared_database, staged_times(attempt, {"1.0": [[30]]}))
+    [rolled] = commit(shared_database, staged_times(rolling, {"0.0": [[15, 16]]}))
+    assert (rolled.rolled, rolled.late) == (True, 2)
+    found = stream.lane.rows(
+        """SELECT late, min_event_time FROM transaction WHERE stream_id = :s
+        AND transaction_number = ANY(:n) ORDER BY transaction_number""",
+        n=[late.transaction_number, on_time.transaction_number],
+    )
+    assert found == [(None, 15), (0, 20)], "the session that rolls does not read their files"
+    [[total]] = stream.lane.rows("SELECT late_events FROM weir.completeness WHERE stream_id = :s")
+    assert total == 2
 
 
 def test_a_retry_of_a_committed_append_states_what_it_knows_now(shared_database: Database) -> None:
@@ -325,6 +356,8 @@ def test_the_word_of_a_group_counts_only_streams_whose_writers_state_something(
     batch = reader.must_open()
     assert batch.complete_until is None
     reader.commit(batch)
+    found = shared_database.transaction(lambda c: group_completeness(c, group.name))
+    assert {row.complete_until for row in found} == {None}
     one(speaking, [10], until=as_datetime(10))
     one(silent, [5])
     assert reader.must_open().complete_until == 10

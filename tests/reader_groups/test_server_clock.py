@@ -12,6 +12,7 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane
 from tests.raises import raises
 from tests.reader_groups.support import Group
+from tests.reader_groups.test_completeness import World
 from weir.controller import queries
 from weir.database.connection import Database
 
@@ -121,3 +122,14 @@ def test_a_time_that_was_closed_stays_closed_while_the_clock_is_set_back(
     later = lane.append({"0.0": 1})
     assert now(lane) - at > timedelta(minutes=59)
     assert later.clock > done.clock + 3000 * 10**6
+
+
+@pytest.mark.parametrize("case", range(cases(10)))
+def test_completeness_does_not_notice_it(
+    database: Database, set_clock: SetClock, case: int
+) -> None:
+    random = random_for(case)
+    world = World.made(database, random)
+    for _ in range(15):
+        set_clock(random.choice([-1, 0, 1]))
+        world.step()
