@@ -1,7 +1,8 @@
 """### Append files to a stream, as one transaction.
 
 **Parameters.** The stream, and files or folders below an input root, in the order in which their rows are to be
-read; Parquet, CSV, TSV or JSON.
+read; Parquet, CSV, TSV or JSON. If the stream has an event time, *Complete until* states that everything before a
+time is appended with these files.
 
 **On failure.** Retry or clear the run: no row is lost, and none is appended twice. The same files again append
 nothing. A file that another transaction has appended is refused by name.

@@ -138,9 +138,6 @@ RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF in_until IS NULL THEN
-        RETURN s.complete_until;
-    END IF;
     INSERT INTO weir_internal.stream_writer AS w (stream_id, writer_id, complete_until, stated_at)
     VALUES (s.stream_id, in_writer_id, in_until, clock_timestamp())
     ON CONFLICT (stream_id, writer_id) DO UPDATE
@@ -276,7 +273,10 @@ BEGIN
     IF NOT timed THEN  -- there are none, or they were computed with an expression that the stream had before
         in_min_times := NULL; in_max_times := NULL; in_untimed := NULL; in_late := NULL; in_stated := NULL;
     END IF;
-    word := weir_internal.stated(s, t.writer_id, in_stated);
+    word := s.complete_until;
+    IF in_stated IS NOT NULL THEN
+        word := weir_internal.stated(s, t.writer_id, in_stated);
+    END IF;
     UPDATE weir_internal.stream o
     SET last_clock = greatest(s.last_clock + 1, weir_internal.now_clock()),
         complete_until = word,

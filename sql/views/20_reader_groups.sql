@@ -185,7 +185,8 @@ SELECT b.group_name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, 
        b.rejected, b.error, b.read_order, b.readers, weir_internal.clock_time(b.bound) AS bound,
        b.max_lateness * interval '1 microsecond' AS max_lateness,
        b.p99_lateness * interval '1 microsecond' AS p99_lateness,
-       b.hole * interval '1 microsecond' AS hole
+       b.hole * interval '1 microsecond' AS hole,
+       weir_internal.clock_time(b.complete_until) AS complete_until
 FROM weir_internal.reader_batch b;
 COMMENT ON VIEW weir.batches IS 'What readers read at once, and its outcome. Old batches are pruned after metadata_history.';
 COMMENT ON COLUMN weir.batches.ended_at IS 'When it was committed, abandoned or split; null while it is open.';

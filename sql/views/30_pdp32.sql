@@ -15,7 +15,7 @@ SELECT s.stream_name AS stream, s.routing_key, s.scaling, s.min_segments, s.targ
        s.cuts_every * interval '1 second' AS cuts_every,
        s.retention_every * interval '1 second' AS retention_every, s.on_missing_key, s.on_bad_rows,
        s.tags,
-       s.schema_version, c.fields AS schema
+       s.schema_version, c.fields AS schema, s.event_time
 FROM weir_internal.stream s
 LEFT JOIN weir_internal.stream_schema c ON c.stream_id = s.stream_id AND c.version = s.schema_version
 WHERE s.state <> 'deleted';

@@ -207,6 +207,8 @@ def state_completeness(
     InvalidInput for what is not a time.
     """
     stated = until if isinstance(until, int) else stated_until(until)
+    if stated is None:
+        return
     database.transaction(
         lambda c: c.execute(
             text("SELECT state_completeness(:scope, :name, :writer_id, CAST(:stated AS bigint))"),
