@@ -3,7 +3,6 @@
 import sys
 from typing import Any
 
-from weir.model.amounts import parse_age
 from weir.model.names import stream_name
 from weir.operations import CreateReaderGroup
 from weir.operations.runner import Job, main
@@ -18,13 +17,8 @@ def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
         [stream_name(stream) for stream in arguments.streams],
         start=arguments.start,
         end=arguments.end,
-        subscriber=arguments.subscriber,
-        on_gap=arguments.on_gap,
-        release=arguments.release,
-        time_out=parse_age(arguments.time_out),
-        aligned=arguments.aligned,
-        max_ahead=parse_age(arguments.max_ahead),
         request_id=job.request_id,
+        **arguments.configuration,
     )
 
 

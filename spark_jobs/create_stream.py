@@ -22,17 +22,10 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
     return create_stream(
         job.database,
         name,
-        routing_key=arguments.routing_key,
         segments=arguments.segments,
-        on_missing_key=arguments.on_missing_key,
-        on_bad_rows=arguments.on_bad_rows,
-        retain_by_consumption=arguments.retain_by_consumption,
-        event_time=event_time or None,
-        tags=tuple(arguments.tags),
         fields=fields,
         request_id=job.request_id,
-        **arguments.scaling_settings,
-        **arguments.retention,
+        **arguments.configuration,
     )
 
 

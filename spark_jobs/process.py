@@ -5,18 +5,20 @@ from typing import Any
 
 from weir.model.amounts import parse_size
 from weir.operations import Process
+from weir.operations.consumers import with_declared
 from weir.operations.runner import Job, main
 from weir.reader_groups.groups import end_of_group
 from weir.spark.user_functions import load_function
 
 
-def run(job: Job, arguments: Process) -> dict[str, Any]:
+def run(job: Job, given: Process) -> dict[str, Any]:
     """Consume up to the tail as it is at the start. Log it if the group has reached its end."""
     from weir.spark.append import Appender
     from weir.spark.consume import Consumer
     from weir.spark.outputs import Output
     from weir.spark.progress import wait_for_cores
 
+    arguments = job.database.transaction(lambda c: with_declared(c, given))
     function = load_function(arguments.function, job.settings.function_packages)
     outputs = tuple(Output.parse(o, job.settings.output_roots) for o in arguments.outputs)
     # Before it joins: the group's other readers keep their cores until all of them have ended.

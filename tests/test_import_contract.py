@@ -39,6 +39,7 @@ ROOMS = {
     "arrow": "",
     "spark": "",
     "operations": "job_run",
+    "declarations": "",
     "jobs": "",
     "airflow": "",
     "local": "",

@@ -32,7 +32,8 @@ PERIODIC = {
 # What must be filled in. All the rest has a default that refuses, keeps or says rather than loses.
 MANUAL = {
     "weir_ingest": {"stream", "files"},
-    "weir_process": {"reader_group", "function", "outputs"},
+    "weir_process": {"reader_group"},
+    "weir_apply": set(),
     "weir_create_stream": {"stream", "routing_key"},
     "weir_scale_stream": {"stream", "segments"},
     "weir_update_stream": {"stream"},

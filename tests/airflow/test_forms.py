@@ -36,9 +36,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "delete_adjunct_store": {"adjunct_store": "nyc/planes"},
     "adjunct": {},
     "ingest": {"stream": "nyc/flights", "files": ["january.parquet"]},
-    "process": {
-        "reader_group": "delays", "function": "flights.delays:delays", "outputs": ["parquet:d"],
-    },
+    "process": {"reader_group": "delays"},
+    "apply": {},
     "stream_cuts": {}, "checkpoints": {}, "retention": {}, "upkeep": {},
     "scale": {},
     "recover": {},

@@ -45,6 +45,7 @@ from weir.reader_groups import (
     batch_history,
     batches,
     checkpoints,
+    consumers,
     groups,
     halves_by_rank,
     lag,
@@ -333,6 +334,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     watch(group_update.update_reader_group, "third", **by_hand)
     watch(release.release, "third", "position", request_id="release")
     watch(reset.reset_reader_group, "third", "tail", request_id="reset")
+    watch(consumers.declare_consumer, "third", {"function": "a:b"}, request_id="declare")
     watch(groups.fork_reader_group, "third", "fourth", at="checkpoint waits", request_id="fork")
     watch(groups.delete_reader_group, "fourth", request_id="delete")
 

@@ -53,6 +53,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Reading": ("on_gap", "pins", "max_outstanding", "aligned", "max_ahead"),
         "More": ("generation",),
     },
+    "apply": {"More": ("text", "allow_loss")},
     "release_reader_group": {"More": ("generation",)},
     "checkpoint_reader_group": {
         "Wait for open batches": ("barrier", "patience"),

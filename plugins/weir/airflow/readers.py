@@ -22,6 +22,7 @@ from weir.database.background import repeating
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.operations import Process, parse
+from weir.operations.consumers import with_declared
 from weir.operations.runner import RunId
 from weir.reader_groups.readers import leave
 from weir.settings import load
@@ -41,7 +42,11 @@ def form_per_reader(params: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the form of a run once for each reader that it asks for, to be mapped over."""
     form = dict(params)
     try:
-        return [form] * parse(Process, form).readers
+        parsed = parse(Process, form)
+        if not parsed.function or not parsed.outputs:  # of a declared consumer
+            with _database() as (database, _):
+                parsed = database.transaction(lambda c: with_declared(c, parsed))
+        return [form] * parsed.readers
     except InvalidInput as error:
         raise AirflowFailException(str(error)) from None
 

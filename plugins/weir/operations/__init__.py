@@ -24,7 +24,7 @@ from weir.operations.reader_groups import (
     ResetReaderGroup,
     UpdateReaderGroup,
 )
-from weir.operations.runs import Ingest, Nothing, Process, Recover, Retention, Scale
+from weir.operations.runs import Apply, Ingest, Nothing, Process, Recover, Retention, Scale
 from weir.operations.stream_ends import DeleteStream, SealStream, TruncateStream
 from weir.operations.streams import BackTest, CreateStream, ScaleStream, UpdateStream
 
@@ -32,6 +32,7 @@ __all__ = [
     "FUNCTION_PATTERN",
     "JOBS",
     "Adjunct",
+    "Apply",
     "BackTest",
     "CheckpointReaderGroup",
     "CreateReaderGroup",
@@ -81,6 +82,7 @@ JOBS: dict[str, type[Any]] = {
     "update_adjunct_store": UpdateAdjunctStore,
     "delete_adjunct_store": DeleteAdjunctStore,
     "adjunct": Adjunct,
+    "apply": Apply,
     "ingest": Ingest,
     "process": Process,
     "stream_cuts": Nothing,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from weir.model.amounts import AGE_PATTERN
+from weir.model.amounts import AGE_PATTERN, parse_age
 from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
 from weir.operations.form import (
     CHECKPOINT_PATTERN,
@@ -85,6 +85,18 @@ class CreateReaderGroup:
     time_out: str = _time_out()
     aligned: bool = _aligned(False)
     max_ahead: str = _max_ahead("Empty: none.")
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The settings of `GroupConfiguration` that the form has."""
+        return {
+            "subscriber": self.subscriber,
+            "on_gap": self.on_gap,
+            "release": self.release,
+            "time_out": parse_age(self.time_out),
+            "aligned": self.aligned,
+            "max_ahead": parse_age(self.max_ahead),
+        }
 
 
 @dataclass(frozen=True)

@@ -61,21 +61,23 @@ class Ingest:
 
 @dataclass(frozen=True)
 class Process:
-    """Call a function with what a reader group has not read yet, exactly once."""
+    """Call a function with what a reader group has not read yet, exactly once. Fields that are left
+    as they are have the values that weir_apply declared for the group's consumer, if any.
+    """
 
     reader_group: str = reader_group_argument()
     function: str = argument(
         "Function",
         "module:function of a configured package. It takes the events as a DataFrame and returns "
-        "a DataFrame, or a dictionary from output to DataFrame.",
-        pattern=FUNCTION_PATTERN, maxLength=500,
+        "a DataFrame, or a dictionary from output to DataFrame. Empty: the declared one.",
+        "", pattern=FUNCTION_PATTERN, maxLength=500,
     )  # fmt: skip
     outputs: list[str] = argument(
         "Outputs",
         "Where the result goes: stream:scope/stream, parquet:folder below the output root, or "
-        "table:schema.table of Weir's database; then its options, such as places=yes.",
-        items={"type": "string", "pattern": OUTPUT_PATTERN, "maxLength": 4_096}, minItems=1,
-        maxItems=100,
+        "table:schema.table of Weir's database; then its options, such as places=yes. Empty: the "
+        "declared ones.",
+        [], items={"type": "string", "pattern": OUTPUT_PATTERN, "maxLength": 4_096}, maxItems=100,
     )  # fmt: skip
     order: str = argument(
         "Order",
@@ -123,6 +125,30 @@ class Process:
         "Mistakes in the program are not tried again.",
         0, minimum=0, maximum=100,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Apply:
+    """Make streams, reader groups and consumers what a file declares. Nothing is deleted, and what
+    the file does not name is left alone.
+    """
+
+    file: str = argument(
+        "File",
+        "A YAML file below an input root; or module:function of a configured package, which "
+        "returns the declarations as a dictionary. Empty: the text below.",
+        "", maxLength=4_096,
+    )  # fmt: skip
+    text: str = argument(
+        "Declarations", "The declarations as YAML, instead of a file.", "", maxLength=1_000_000
+    )
+    dry_run: bool = argument("Dry run", "Only say what differs, and change nothing.", False)
+    allow_loss: bool = argument(
+        "Allow loss",
+        "Also make changes that may lose data: less retention, a stream taken out of a group, a "
+        "group that is no subscriber any more. Without it such a file is refused.",
+        False,
+    )
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,20 @@ class CreateStream:
         given = factor | _scaling_of(self)
         return {"scaling": self.scaling, "min_segments": self.min_segments, **given}
 
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """The settings of `Configuration`."""
+        return {
+            "routing_key": self.routing_key,
+            "on_missing_key": self.on_missing_key,
+            "on_bad_rows": self.on_bad_rows,
+            "retain_by_consumption": self.retain_by_consumption,
+            "event_time": self.event_time.strip() or None,
+            "tags": tuple(self.tags),
+            **self.scaling_settings,
+            **self.retention,
+        }
+
 
 @dataclass(frozen=True)
 class ScaleStream:

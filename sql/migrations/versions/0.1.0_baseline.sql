@@ -289,6 +289,7 @@ CREATE TABLE weir_internal.reader_group (
     time_out bigint CHECK (time_out > 0),
     aligned boolean NOT NULL DEFAULT false,
     max_ahead bigint CHECK (max_ahead > 0),
+    consumer jsonb,
     next_token bigint NOT NULL DEFAULT 1,
     next_batch bigint NOT NULL DEFAULT 1,
     moved_at timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -80,6 +80,7 @@ DROP INDEX weir_internal.segment_by_shard;
 CREATE INDEX segment_by_shard ON weir_internal.segment (stream_name, (creation_epoch / 1000));
 
 -- The last layout did not record when a batch ended that was not committed.
+ALTER TABLE weir_internal.reader_group ADD COLUMN consumer jsonb;
 ALTER TABLE weir_internal.reader_batch ADD COLUMN ended_at timestamptz;
 UPDATE weir_internal.reader_batch SET ended_at = coalesce(committed_at, opened_at)
 WHERE state <> 'open';

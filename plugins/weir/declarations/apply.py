@@ -1,0 +1,113 @@
+"""Change what differs from a declaration, each stream, group and consumer in a transaction of its
+own."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weir.controller.streams import create_stream
+from weir.controller.update import update_stream
+from weir.database.connection import Database
+from weir.declarations.declared import Declared
+from weir.declarations.differences import Columns, Difference, differences
+from weir.declarations.state import read_known
+from weir.errors import Conflict
+from weir.model.names import StreamName, stream_name
+from weir.model.schema import Field
+from weir.reader_groups.consumers import declare_consumer
+from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.update import update_reader_group
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What only Spark's parser can check. `key`: checks a routing key, and returns its columns.
+    `event_time`: checks an event time of a stream with these columns, if they are known."""
+
+    key: Callable[[str], Sequence[str]]
+    columns: Columns
+    event_time: Callable[[StreamName, str, list[Field] | None], object]
+
+
+def compare(database: Database, declared: Declared, columns: Columns) -> list[Difference]:
+    """Return what `apply` would change. Changes nothing. Raises as `differences`."""
+    known = database.snapshot(lambda c: read_known(c, declared))
+    return differences(declared, known, columns)
+
+
+def apply(
+    database: Database,
+    declared: Declared,
+    *,
+    checks: Checks,
+    allow_loss: bool = False,
+    request_id: str,
+    say: Callable[[str], None] = print,
+) -> list[Difference]:
+    """Make streams, groups and consumers what is declared; return what differed.
+
+    If nothing differs, nothing is written. After a failure, apply again: what was done does not
+    differ any more.
+
+    Raises Conflict for changes that may lose data, unless `allow_loss`; then nothing is changed.
+    """
+    found = compare(database, declared, checks.columns)
+    if not allow_loss and (losing := [one for one in found if one.loses]):
+        first = losing[0]
+        raise Conflict(
+            "would_lose_data",
+            f"{len(losing)} of {len(found)} changes may lose data, the first is of {first.kind} "
+            f"{first.name} ({'; '.join(first.loses)}), so nothing was changed; check the "
+            "differences with a dry run, then allow loss.",
+        )
+    for one in found:
+        say(str(one))
+        change = {"stream": _stream, "reader group": _group}.get(one.kind)
+        if change is None:
+            settings = declared.consumers[one.name]
+            declare_consumer(database, one.name, settings, request_id=request_id)
+        else:
+            change(database, declared, one, checks, request_id)
+    return found
+
+
+def _stream(
+    database: Database, declared: Declared, one: Difference, checks: Checks, request_id: str
+) -> None:
+    wanted, name = declared.streams[one.name], stream_name(one.name)
+    used = checks.key(wanted.configuration.routing_key) if one.new else []
+    fields = checks.columns(wanted.columns, used) if "columns" in one.changes else None
+    if (event_time := wanted.configuration.event_time) and "event_time" in one.changes:
+        checks.event_time(name, event_time, [*one.columns, *(fields or [])] or None)
+    if one.new:
+        settings = wanted.configuration.__dict__
+        create_stream(
+            database, name, segments=wanted.segments, fields=fields, request_id=request_id,
+            **settings,
+        )  # fmt: skip
+        return
+    changes = {name: new for name, (_, new) in one.changes.items() if name != "columns"}
+    update_stream(database, name, changes, fields=fields, request_id=request_id)
+
+
+def _group(
+    database: Database, declared: Declared, one: Difference, _checks: Checks, request_id: str
+) -> None:
+    wanted = declared.groups[one.name]
+    streams = [stream_name(name) for name in wanted.streams]
+    if one.new:
+        create_reader_group(
+            database, one.name, streams, start=wanted.start, end=wanted.end,
+            request_id=request_id, **wanted.configuration.__dict__,
+        )  # fmt: skip
+        if wanted.pins:
+            update_reader_group(database, one.name, pins=wanted.pins, request_id=request_id)
+        return
+    changes: dict[str, Any] = {
+        name: new for name, (_, new) in one.changes.items() if name not in ("streams", "pins")
+    }
+    if "streams" in one.changes:
+        changes |= {"streams": streams, "start": wanted.start}
+    if "pins" in one.changes:
+        changes["pins"] = wanted.pins
+    update_reader_group(database, one.name, **changes, request_id=request_id)

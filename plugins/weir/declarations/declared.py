@@ -1,0 +1,138 @@
+"""Read what a file declares, with the same fields and checks as the forms."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import yaml
+
+from weir.errors import InvalidInput
+from weir.model.group_configuration import GroupConfiguration
+from weir.model.names import reader_group_name, stream_name
+from weir.model.stream_configuration import Configuration
+from weir.operations import CreateReaderGroup, CreateStream, Process, UpdateReaderGroup, parse
+from weir.operations.consumers import given_settings
+from weir.reader_groups.pins import Pin, check_disjoint
+
+SECTIONS = ("streams", "reader_groups", "consumers")
+_OF_UPDATES = ("pins", "max_outstanding")  # settings of a group that its creation does not take
+_EXAMPLE = "streams: {shop/orders: {routing_key: customer}}"
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class DeclaredStream:
+    """A stream as it is to be. `segments` are those to begin with."""
+
+    configuration: Configuration
+    segments: int
+    columns: str
+
+
+@dataclass(frozen=True)
+class DeclaredGroup:
+    """A reader group as it is to be. It begins at `start` in streams that it does not read yet."""
+
+    configuration: GroupConfiguration
+    streams: tuple[str, ...]
+    start: str
+    end: str
+    pins: tuple[Pin, ...]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a file declares, by name. A consumer has the name of its group, and the arguments of
+    `weir_process` that it sets."""
+
+    streams: Mapping[str, DeclaredStream] = field(default_factory=dict)
+    groups: Mapping[str, DeclaredGroup] = field(default_factory=dict)
+    consumers: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def read_text(text: str) -> Declared:
+    """Return what a YAML text declares. Raises InvalidInput naming the entry that is wrong."""
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise InvalidInput(
+            "declarations_invalid", f"the declarations can't be read as YAML: {_first(error)}."
+        ) from None
+    return read_object(found if found is not None else {})
+
+
+def read_object(found: Any) -> Declared:
+    """Return what an object declares that a YAML text or a function gives. Raises InvalidInput."""
+    if not isinstance(found, dict) or not set(found) <= set(SECTIONS):
+        wrong = sorted(map(str, found)) if isinstance(found, dict) else type(found).__name__
+        raise InvalidInput(
+            "declarations_invalid",
+            f"the declarations have {wrong}; they must be a mapping with {', '.join(SECTIONS)}, "
+            f"such as {_EXAMPLE}.",
+        )
+    return Declared(
+        _each(found, "streams", _stream),
+        _each(found, "reader_groups", _group),
+        _each(found, "consumers", _consumer),
+    )
+
+
+def _each(found: dict[str, Any], section: str, read: Callable[[str, Any], A]) -> dict[str, A]:
+    entries = found.get(section) or {}
+    if not isinstance(entries, dict) or not all(
+        isinstance(name, str) and (one is None or isinstance(one, dict))
+        for name, one in entries.items()
+    ):
+        raise InvalidInput(
+            "declarations_invalid",
+            f"{section} must be a mapping from each name to its settings, such as {_EXAMPLE}.",
+        )
+    done = {}
+    for name, one in entries.items():
+        try:
+            done[name] = read(name, one or {})
+        except InvalidInput as error:
+            raise InvalidInput(
+                "declarations_invalid", f"in {section}, {name}: {error.sentence}"
+            ) from None
+    return done
+
+
+def _stream(name: str, given: dict[str, Any]) -> DeclaredStream:
+    form = parse(CreateStream, {"stream": str(stream_name(name, reserved=False)), **given})
+    configuration = Configuration(**form.configuration)
+    configuration.check()
+    return DeclaredStream(configuration, form.segments, form.schema.strip())
+
+
+def _group(name: str, given: dict[str, Any]) -> DeclaredGroup:
+    reader_group_name(name)
+    more = {one: given[one] for one in _OF_UPDATES if one in given}
+    rest = {one: value for one, value in given.items() if one not in more}
+    form = parse(CreateReaderGroup, {"reader_group": name, **rest})
+    also = parse(UpdateReaderGroup, {"reader_group": name, **more})
+    settings = form.configuration
+    if also.max_outstanding:
+        settings["max_outstanding"] = also.max_outstanding
+    configuration = GroupConfiguration(**settings)
+    configuration.check()
+    pins = tuple(sorted(Pin.parse(pin) for pin in also.pins))
+    check_disjoint(pins)
+    streams = tuple(sorted(form.streams))
+    return DeclaredGroup(configuration, streams, form.start, form.end, pins)
+
+
+def _consumer(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    form = parse(Process, {"reader_group": name, **given})
+    if not form.function or not form.outputs:
+        raise InvalidInput(
+            "declarations_invalid", "a consumer needs a function and outputs; declare both."
+        )
+    return given_settings(form)
+
+
+def _first(error: Exception) -> str:
+    """Return an error of the parser as a part of one line."""
+    mark = getattr(error, "problem_mark", None)
+    where = f" in line {mark.line + 1}" if mark is not None else ""
+    return f"{getattr(error, 'problem', None) or type(error).__name__}{where}"

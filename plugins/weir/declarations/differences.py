@@ -1,0 +1,167 @@
+"""Compare what is declared with what exists: what is to be changed, and what that may lose."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from weir.declarations.declared import Declared, DeclaredGroup, DeclaredStream
+from weir.declarations.state import Known, KnownGroup, KnownStream
+from weir.errors import Conflict, InvalidInput, NotFound
+from weir.model.schema import Field
+
+# Reads the columns that a text declares, with Spark; those of the routing key must be among them.
+Columns = Callable[[str, Sequence[str]], list[Field]]
+# Simple types as Spark's JSON names them, by the names that people write.
+_TYPES = {
+    "bigint": "long", "long": "long", "int": "integer", "integer": "integer", "smallint": "short",
+    "short": "short", "tinyint": "byte", "byte": "byte", "float": "float", "real": "float",
+    "double": "double", "boolean": "boolean", "string": "string", "binary": "binary",
+    "date": "date", "timestamp": "timestamp", "timestamp_ntz": "timestamp_ntz",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs of a stream, a reader group or a consumer. `new`: it does not exist yet.
+    `changes`: from a setting to its old and its new value. `loses`: why the change may lose data.
+    """
+
+    kind: str
+    name: str
+    new: bool
+    changes: dict[str, tuple[Any, Any]]
+    loses: list[str] = field(default_factory=list)
+    columns: list[Field] = field(default_factory=list)  # that a stream has before the change
+
+    def report(self) -> dict[str, Any]:
+        """Return it for the job's report."""
+        shown = {name: {"from": old, "to": new} for name, (old, new) in self.changes.items()}
+        action = "create" if self.new else "change"
+        return {"kind": self.kind, "name": self.name, "action": action, "changes": shown,
+                "loses": self.loses}  # fmt: skip
+
+    def __str__(self) -> str:
+        """Return it in one line."""
+        settings = ", ".join(
+            f"{name} = {new}" if self.new else f"{name}: {old} -> {new}"
+            for name, (old, new) in self.changes.items()
+        )
+        loses = f" (may lose data: {'; '.join(self.loses)})" if self.loses else ""
+        return f"{'+' if self.new else '~'} {self.kind} {self.name}: {settings}{loses}"
+
+
+def differences(declared: Declared, known: Known, columns: Columns) -> list[Difference]:
+    """Return what differs, in the order in which it can be changed: streams, groups, consumers.
+
+    Raises InvalidInput for a routing key that differs, NotFound for a stream or group that neither
+    exists nor is declared, Conflict for a stream that is sealed.
+    """
+    found = []
+    for name, stream in declared.streams.items():
+        found.append(_stream(name, stream, known.streams.get(name), columns))
+    for name, group in declared.groups.items():
+        for one in group.streams:
+            if one not in declared.streams and one not in known.streams:
+                raise NotFound(
+                    "stream_not_found",
+                    f"reader group {name} reads stream {one}, which neither exists nor is "
+                    "declared; declare it, or correct its name.",
+                )
+        found.append(_group(name, group, known.groups.get(name)))
+    for name, settings in declared.consumers.items():
+        if name not in declared.groups and name not in known.groups:
+            raise NotFound(
+                "group_not_found",
+                f"consumer {name} reads with a reader group of its name, which neither exists nor "
+                "is declared; declare it under reader_groups.",
+            )
+        there = known.groups.get(name)
+        old = (there.consumer if there else None) or {}
+        changes = _changes(old, settings)
+        found.append(Difference("consumer", name, not old, changes))
+    return [one for one in found if one.new or one.changes]
+
+
+def _changes(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    names = [*new, *(name for name in old if name not in new)]
+    return {n: (old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n)}
+
+
+def _stream(
+    name: str, wanted: DeclaredStream, known: KnownStream | None, columns: Columns
+) -> Difference:
+    settings = asdict(wanted.configuration)
+    if known is None:
+        given = {"segments": wanted.segments, **{k: v for k, v in settings.items() if v}}
+        given |= {"columns": wanted.columns} if wanted.columns else {}
+        return Difference("stream", name, True, {k: (None, v) for k, v in given.items()})
+    changes = _changes(asdict(known.configuration), settings)
+    if "routing_key" in changes:
+        raise InvalidInput(
+            "routing_key_fixed",
+            f"stream {name} has the routing key {known.configuration.routing_key}, and "
+            f"{wanted.configuration.routing_key} is declared; the routing key of a stream can't "
+            "change, so correct the file, or declare another stream.",
+        )
+    if wanted.columns and (more := _more_columns(wanted.columns, known.fields, columns)):
+        changes["columns"] = ([one["name"] for one in known.fields], more)
+    if changes and known.state != "active":
+        raise Conflict(
+            "stream_not_active",
+            f"stream {name} is {known.state}, so {', '.join(changes)} can't change; take the "
+            "stream out of the file.",
+        )
+    return Difference("stream", name, False, changes, _loses_events(changes), known.fields)
+
+
+def _more_columns(text: str, fields: list[Field], columns: Columns) -> list[str]:
+    """Return the columns of a declaration that a stream does not have, or has in another type.
+
+    Simple types are compared here; Spark reads only what is not simple or not there.
+    """
+    there = {one["name"]: one["type"] for one in fields}
+    simple = [re.fullmatch(r"\s*(\w+)\s+([A-Za-z_]+)\s*", part) for part in text.split(",")]
+    if all(
+        match and match[1] in there and there[match[1]] == _TYPES.get(match[2].lower())
+        for match in simple
+    ):
+        return []
+    return [one["name"] for one in columns(text, []) if there.get(one["name"]) != one["type"]]
+
+
+def _loses_events(changes: dict[str, tuple[Any, Any]]) -> list[str]:
+    """Return why new settings of retention may delete events that the old ones keep."""
+    loses = []
+    for name, (old, new) in changes.items():
+        if name.startswith("retain_max_") and new is not None and (old is None or new < old):
+            loses.append(f"{name} deletes events that were kept")
+        if name.startswith("retain_min_") and (old is None or new is None or new < old):
+            loses.append(f"{name} keeps less than before")
+        if name == "retain_by_consumption" and new:
+            loses.append("events that all subscribers have consumed are deleted")
+    return loses
+
+
+def _group(name: str, wanted: DeclaredGroup, known: KnownGroup | None) -> Difference:
+    settings = {
+        **asdict(wanted.configuration), "streams": list(wanted.streams),
+        "pins": [str(pin) for pin in wanted.pins],
+    }  # fmt: skip
+    if known is None:
+        given = {**{k: v for k, v in settings.items() if v}, "start": wanted.start}
+        given |= {"end": wanted.end} if wanted.end else {}
+        return Difference("reader group", name, True, {k: (None, v) for k, v in given.items()})
+    old = {**asdict(known.configuration), "streams": list(known.streams),
+           "pins": [str(pin) for pin in known.pins]}  # fmt: skip
+    changes, loses = _changes(old, settings), []
+    if "streams" in changes and (gone := set(known.streams) - set(wanted.streams)):
+        loses.append(f"its position in {', '.join(sorted(gone))} is forgotten")
+    if changes.get("subscriber") == (True, False):
+        loses.append("retention no longer keeps what it has not read")
+    if changes.get("on_gap") == ("fail", "skip"):
+        loses.append("it skips events that were truncated before it read them")
+    before, after = changes.get("time_out", (None, None))
+    if after is not None and (before is None or after < before):
+        loses.append("retention waits for it no longer than its time-out")
+    return Difference("reader group", name, False, changes, loses)

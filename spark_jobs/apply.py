@@ -1,0 +1,90 @@
+"""Make streams, reader groups and consumers what a file declares."""
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+
+from weir.declarations.apply import Checks, apply, compare
+from weir.declarations.declared import Declared, read_object, read_text
+from weir.errors import InvalidInput
+from weir.model.names import StreamName
+from weir.model.schema import Field
+from weir.operations import FUNCTION_PATTERN, Apply
+from weir.operations.runner import Job, main
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.paths import below_root
+
+LONGEST = 10_000_000  # bytes of a file
+
+
+def run(job: Job, arguments: Apply) -> dict[str, Any]:
+    """Say what differs, and change it. Only new streams and columns need Spark."""
+    declared = _read(job, arguments)
+
+    checks = _checks(job)
+    if arguments.dry_run:
+        found = compare(job.database, declared, checks.columns)
+        for one in found:
+            job.say(str(one))
+    else:
+        found = apply(
+            job.database, declared, checks=checks, allow_loss=arguments.allow_loss,
+            request_id=job.request_id, say=job.say,
+        )  # fmt: skip
+    count = len(declared.streams) + len(declared.groups) + len(declared.consumers)
+    job.say(
+        f"{len(found)} of {count} declared things {'differ' if arguments.dry_run else 'changed'}"
+    )
+    return {"changes": [one.report() for one in found], "unchanged": count - len(found)}
+
+
+def _checks(job: Job) -> Checks:
+    """Return checks by Spark's parser, which is loaded when one of them is first needed."""
+
+    def key(text: str) -> Sequence[str]:
+        from weir.spark.expressions import check_expression
+
+        return check_expression(text, "routing key").columns
+
+    def columns(text: str, used: Sequence[str]) -> list[Field]:
+        from weir.spark.expressions import parse_columns
+
+        return parse_columns(job.spark, text, list(used))
+
+    def event_time(name: StreamName, text: str, fields: list[Field] | None) -> None:
+        from weir.spark.event_time import check_event_time
+
+        check_event_time(name, text, fields, lambda: job.spark)
+
+    return Checks(key, columns, event_time)
+
+
+def _read(job: Job, arguments: Apply) -> Declared:
+    """Return what is declared in the text, the file, or what the function returns."""
+    if bool(arguments.file) == bool(arguments.text):
+        raise InvalidInput(
+            "arguments_conflict",
+            "the declarations are to come from either file or text; fill in one of them.",
+        )
+    if arguments.text:
+        return read_text(arguments.text)
+    if re.fullmatch(FUNCTION_PATTERN, arguments.file):
+        from weir.spark.user_functions import load_function
+
+        return read_object(load_function(arguments.file, job.settings.function_packages)())
+    root, path = below_root(arguments.file, job.settings.input_roots, "file")
+    system, base = filesystem(root)
+    try:
+        with system.open_input_file(f"{base}/{path}") as file:
+            return read_text(file.read(LONGEST).decode())
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            "declarations_invalid",
+            f"file {arguments.file!r} can't be read ({error}); check its path.",
+        ) from None
+
+
+if __name__ == "__main__":
+    sys.exit(main("apply", run))

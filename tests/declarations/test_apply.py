@@ -1,0 +1,232 @@
+"""A file declares streams, groups and consumers: what differs is changed, and nothing else."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import TestDatabase
+from tests.controller.support import rows
+from tests.raises import raises
+from weir.controller.seal import seal_stream
+from weir.database.connection import Database, count_statements
+from weir.declarations.apply import Checks, apply, compare
+from weir.declarations.declared import Declared, read_text
+from weir.declarations.differences import Difference
+from weir.model.names import stream_name
+from weir.model.schema import Field
+from weir.operations import Process, parse
+from weir.operations.consumers import with_declared
+
+SHOP = """
+streams:
+  shop/orders:
+    routing_key: customer
+    segments: 2
+    schema: customer STRING, amount BIGINT
+    retain_max_age: 30 d
+    tags: [money]
+  shop/late: {routing_key: customer}
+reader_groups:
+  late:
+    streams: [shop/orders]
+    time_out: 7 d
+    pins: [shop/orders 0.25..0.5 big]
+consumers:
+  late:
+    function: shop.orders:late
+    outputs: ["stream:shop/late", "table:shop.late mode=upsert key=customer"]
+    parameters: {threshold: 10}
+"""
+
+
+@pytest.fixture
+def database(test_database: TestDatabase) -> Database:
+    return test_database.open()
+
+
+def columns(text: str, used: Sequence[str]) -> list[Field]:
+    """What Spark makes of columns of two words."""
+    kinds = {"STRING": "string", "BIGINT": "long", "INT": "integer"}
+    named = [one.split() for one in text.split(",")]
+    return [{"name": n, "type": kinds[t], "nullable": True, "metadata": {}} for n, t in named]
+
+
+CHECKS = Checks(lambda key: [key], columns, lambda *event_time: None)
+
+
+def run(database: Database, text: str, **options: Any) -> list[Difference]:
+    """Apply a file under a request of its own."""
+    run.count = getattr(run, "count", 0) + 1  # type: ignore[attr-defined]
+    return apply(
+        database, read_text(text), checks=CHECKS,
+        request_id=f"run {run.count}", say=lambda line: None, **options,  # type: ignore[attr-defined]
+    )  # fmt: skip
+
+
+def everything(database: Database) -> list[Any]:
+    """All rows that an apply may write."""
+    tables = ("stream", "stream_schema", "epoch", "reader_group", "reader_group_stream",
+              "reader_group_segment", "reader_group_pin", "request")  # fmt: skip
+    return [
+        [tuple(map(str, row)) for row in rows(database, f"SELECT * FROM {table} ORDER BY 1, 2")]
+        for table in tables
+    ]
+
+
+def edited(*path: str, value: Any) -> str:
+    """The file with one entry changed."""
+    found = yaml.safe_load(SHOP)
+    one = found
+    for name in path[:-1]:
+        one = one.setdefault(name, {})
+    one[path[-1]] = value
+    return yaml.safe_dump(found)
+
+
+def test_a_file_makes_what_it_declares_and_the_second_time_changes_nothing(
+    database: Database,
+) -> None:
+    made = run(database, SHOP)
+    assert [(one.kind, one.name, one.new) for one in made] == [
+        ("stream", "shop/orders", True), ("stream", "shop/late", True),
+        ("reader group", "late", True), ("consumer", "late", True),
+    ]  # fmt: skip
+    [orders] = rows(database, "SELECT * FROM stream WHERE stream_name = 'shop/orders'")
+    assert (orders.routing_key, orders.retain_max_age, orders.tags) == (
+        "customer", 30 * 86400, ["money"],
+    )  # fmt: skip
+    [group] = rows(database, "SELECT * FROM reader_group")
+    assert (group.time_out, group.subscriber) == (7 * 86400, True)
+    assert rows(database, "SELECT key_low, label FROM reader_group_pin") == [(0.25, "big")]
+    before = everything(database)
+    assert run(database, SHOP) == []
+    assert everything(database) == before, "not even the generation of a group"
+
+
+CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
+    "a limit": (
+        edited("streams", "shop/orders", "retain_max_age", value="60 d"),
+        {"shop/orders": {"retain_max_age": (30 * 86400, 60 * 86400)}}),
+    "a setting that is left out": (
+        edited("streams", "shop/orders", "tags", value=[]),
+        {"shop/orders": {"tags": (("money",), ())}}),
+    "columns": (
+        edited("streams", "shop/orders", "schema", value="customer string, gate INT"),
+        {"shop/orders": {"columns": (["customer", "amount"], ["gate"])}}),
+    "segments to begin with": (edited("streams", "shop/orders", "segments", value=5), {}),
+    "a new stream of a group": (
+        edited("reader_groups", "late", "streams", value=["shop/orders", "shop/late"]),
+        {"late": {"streams": (["shop/orders"], ["shop/late", "shop/orders"])}}),
+    "pins": (
+        edited("reader_groups", "late", "pins", value=[]),
+        {"late": {"pins": (["shop/orders 0.25..0.5 big"], [])}}),
+    "a consumer": (
+        edited("consumers", "late", "parameters", value={"threshold": 11}),
+        {"late": {"parameters": ({"threshold": 10}, {"threshold": 11})}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_changed_file_changes_just_that(database: Database, what: str) -> None:
+    run(database, SHOP)
+    text, wanted = CHANGES[what]
+    before = everything(database)
+    text = text.replace("customer string,", "customer STRING,")
+    shown = compare(database, read_text(text), columns)
+    assert {one.name: one.changes for one in shown} == wanted
+    assert everything(database) == before, "a comparison changes nothing"
+    assert run(database, text) == shown
+    assert run(database, text) == []
+
+
+LOSSES = {
+    "retain_max_age deletes": edited("streams", "shop/orders", "retain_max_age", value="1 d"),
+    "retain_min_age keeps": edited("streams", "shop/orders", "retain_min_age", value="1 d"),
+    "position in shop/orders": edited("reader_groups", "late", "streams", value=["shop/late"]),
+    "retention no longer keeps": edited("reader_groups", "late", "subscriber", value=False),
+    "skips events": edited("reader_groups", "late", "on_gap", value="skip"),
+    "no longer than its time-out": edited("reader_groups", "late", "time_out", value="1 d"),
+}
+
+
+@pytest.mark.parametrize("says", LOSSES)
+def test_what_may_lose_data_is_refused_as_a_whole_unless_loss_is_allowed(
+    database: Database, says: str
+) -> None:
+    run(database, SHOP)
+    text = LOSSES[says].replace("segments: 2", "segments: 2\n    on_bad_rows: quarantine")
+    text = text.replace("pins:\n    - shop/orders 0.25..0.5 big\n", "pins: []\n")
+    before = everything(database)
+    with raises(f"would_lose_data {says}"):
+        run(database, text)
+    assert everything(database) == before
+    run(database, text, allow_loss=True)
+    assert run(database, text) == []
+
+
+WRONG = {
+    "streams: [a]": "declarations_invalid streams mapping",
+    "stream: {}": "declarations_invalid ['stream'] streams, reader_groups, consumers",
+    "a: [": "declarations_invalid YAML line 1",
+    "- x": "declarations_invalid list",
+    "streams: {shop/x: {routing_kay: a}}": "declarations_invalid shop/x 'routing_kay'",
+    "streams: {shop/x: {}}": "declarations_invalid shop/x 'routing_key' missing",
+    "streams: {Shop: {routing_key: a}}": "declarations_invalid Shop",
+    "reader_groups: {g: {streams: [shop/none]}}": "stream_not_found g shop/none declare",
+    "consumers: {g: {function: 'a:b', outputs: ['parquet:x']}}": "group_not_found g declare",
+    "consumers: {g: {function: 'a:b'}}": "declarations_invalid g outputs",
+    "reader_groups: {g: {streams: [shop/none], pins: [x]}}": "declarations_invalid g 'x' pin",
+    "streams: {shop/x: {routing_key: a, retain_max_age: 5}}": "declarations_invalid retain_max_age",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_wrong_in_a_file_is_named(database: Database, text: str) -> None:
+    with raises(WRONG[text]):
+        run(database, text)
+    assert rows(database, "SELECT FROM stream") == []
+
+
+def test_what_can_not_change_is_refused(database: Database) -> None:
+    run(database, SHOP)
+    with raises("routing_key_fixed shop/late customer amount"):
+        run(database, edited("streams", "shop/late", "routing_key", value="amount"))
+    seal_stream(database, stream_name("shop/late"), request_id="seal")
+    assert run(database, SHOP) == [], "it need not change"
+    with raises("stream_not_active shop/late sealed on_bad_rows"):
+        run(database, edited("streams", "shop/late", "on_bad_rows", value="quarantine"))
+
+
+def test_a_run_takes_what_was_declared_where_it_says_nothing(database: Database) -> None:
+    run(database, SHOP)
+    given = parse(Process, {"reader_group": "late", "readers": 3, "parameters": {"threshold": 5}})
+    found = database.transaction(lambda c: with_declared(c, given))
+    assert (found.function, found.readers, found.parameters) == (
+        "shop.orders:late", 3, {"threshold": 5},
+    )  # fmt: skip
+    with raises("argument_missing other weir_apply"):
+        alone = parse(Process, {"reader_group": "other"})
+        database.transaction(lambda c: with_declared(c, alone))
+
+
+def test_nothing_to_change_takes_as_many_statements_for_many_streams_as_for_few(
+    database: Database,
+) -> None:
+    def declared(count: int) -> Declared:
+        streams = {f"many/s{i}": {"routing_key": "k"} for i in range(count)}
+        groups = {f"g{i}": {"streams": [f"many/s{i}"]} for i in range(0, count, 5)}
+        return read_text(yaml.safe_dump({"streams": streams, "reader_groups": groups}))
+
+    few, many = declared(10), declared(60)
+    for i, one in enumerate((many, few)):
+        apply(database, one, checks=CHECKS, request_id=f"{i}",
+              say=lambda line: None)  # fmt: skip
+    counted, counts = count_statements(database), []
+    for one in (few, many):
+        del counted[:]
+        assert apply(database, one, checks=CHECKS,
+                     request_id="again") == []  # fmt: skip
+        counts.append(len(counted))
+    assert counts[0] == counts[1] <= 4
