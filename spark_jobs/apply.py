@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-
 from weir.declarations.apply import Checks, apply, compare
 from weir.declarations.declared import Declared, read_object, read_text
 from weir.errors import InvalidInput
