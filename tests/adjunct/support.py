@@ -53,18 +53,21 @@ class Store:
         assert isinstance(build, Build), build
         return build
 
-    def publish(self, build: Build, **what: Any) -> AdjunctVersion:
-        """Publish one invented file, and a history of one file if the store keeps one."""
+    def built(self, build: Build, **what: Any) -> Built:
+        """One invented file, and a history of one file if the store keeps one."""
         file = AdjunctFile(f"{build.folder}table/part.parquet", 10, 100, 0, 1 << 52)
         keeps = build.store.configuration.history is not None
         history = [replace(file, path=f"{build.folder}history/part.parquet")] if keeps else None
-        built = Built(
+        return Built(
             FIELDS, **{
                 "files": [file], "kept": [], "history": history, "events": 1, "upserts": 1,
                 "deletes": 0, "null_keys": 0, "failed_rows": 0, **what,
             }
         )  # fmt: skip
-        return publish_build(self.database, build, built)
+
+    def publish(self, build: Build, **what: Any) -> AdjunctVersion:
+        """Publish what `built` invents."""
+        return publish_build(self.database, build, self.built(build, **what))
 
     def build(self, builder: str = "builder", **how: Any) -> AdjunctVersion:
         return self.publish(self.begun(builder, **how))

@@ -14,17 +14,20 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+import weir.adjunct
 import weir.controller
 import weir.reader_groups
 import weir.retention
 import weir.scaling
+from tests.adjunct.support import Store
 from tests.conftest import TestDatabase
 from tests.controller.operations import equal_ranges
 from tests.controller.statements import LOCK, WRITE, functions, inlined
-from tests.controller.support import FIELDS, Lane, rows, staged
+from tests.controller.support import FIELDS, Lane, rows, run, staged
 from tests.crash.jobs import execute
 from tests.reader_groups.support import LEASE, Group, budget
 from tests.scaling.support import made, write
+from weir.adjunct import builds, expiry, publication, stores
 from weir.controller import (
     attempts,
     commit,
@@ -38,6 +41,7 @@ from weir.controller import (
     update,
 )
 from weir.database.connection import Database
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
 from weir.reader_groups import (
@@ -65,7 +69,7 @@ from weir.retention import run as retention_run
 from weir.scaling import run as scaling_run
 from weir.warehouse import garbage, ownership
 
-ORDER = ("stream", "reader_group", "reader")
+ORDER = ("stream", "reader_group", "reader", "adjunct_store")
 BY_ID = {"stream": "ORDER BY stream_id", "reader_group": "ORDER BY group_id"}
 
 # Whose row must be locked before a table is written to.
@@ -81,6 +85,11 @@ OWNER = {
         reader_group_pin checkpoint parquet_output""".split(),
         "reader_group",
     ),
+    **dict.fromkeys(
+        """adjunct_store adjunct_definition adjunct_version adjunct_file adjunct_version_file
+        adjunct_pin""".split(),
+        "adjunct_store",
+    ),
     # To the two lists of what is to be looked at rows are only added, by whoever knows.
     **dict.fromkeys(
         """garbage request job_run installation alembic_version capture_queue
@@ -93,6 +102,9 @@ OWNER = {
 EXCEPTIONS = {
     "streams.create_stream": "nobody else sees the rows yet; the unique name decides",
     "groups.create_reader_group": "the same, and its streams are locked",
+    "stores.define_store": "the same, and its stream is locked",
+    "publication.renew_build": "one row, as long as this attempt holds it",
+    "expiry.prune_versions": "they are over, and nobody changes or reads them",
     "capture.capture": "adds what it read in the same statement, and that stays true",
     "run.scale_by_load": "decisions to do nothing, which say on what they rest",
     "periodic_checkpoints.forget_old": "those that a newer one follows; a reset to them fails",
@@ -170,12 +182,13 @@ def called(operation: Callable[..., Any]) -> str:
 def operations() -> set[str]:
     """All that takes a database, or is given a connection by whoever renews leases or waits."""
     modules = [garbage, ownership, recover]
-    for package in (weir.controller, weir.reader_groups, weir.retention, weir.scaling):
+    packages = (weir.controller, weir.reader_groups, weir.adjunct, weir.retention, weir.scaling)
+    for package in packages:
         names = [found.name for found in pkgutil.iter_modules(package.__path__)]
         modules += [importlib.import_module(f"{package.__name__}.{name}") for name in names]
     given = (
         transactions.ping, transactions.ping_all, readers.renew, batches.open_in,
-        alignment.place_of_run,
+        alignment.place_of_run, publication.renew_build,
     )  # fmt: skip
     return {called(one) for one in given} | {
         called(function)
@@ -270,6 +283,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(readers.expire, 0.0)
     watch(readers.leave, "one", "heir", heir, LEASE)
     change_groups(watch, lane, other)
+    keep_stores(watch, other)
 
     watch(prune.prune, 0.0)
     lane.scale("1.3")
@@ -290,6 +304,33 @@ def publish_rows(watch: Watch, batch: batches.Batch) -> table_outputs.StagedTabl
     watch(table_outputs.drop_staging, staging)
     staging, _ = watch(table_outputs.make_staging, batch, 0, [column])
     return table_outputs.StagedTable("public.numbers", staging, (), 0)
+
+
+def keep_stores(watch: Watch, lane: Lane) -> None:
+    settings = AdjunctConfiguration(keep_versions=1, history=1)
+    for name in ("test/one", "test/other"):
+        watch(stores.define_store, name, lane.name, settings, AdjunctDefinition(), request_id=name)
+    store = Store(watch.database, "test/one", lane)
+    for _ in range(2):
+        lane.append({lane.active()[0]: 5})
+        begin = {"builder": "builder", "lease": LEASE}
+        watch(builds.begin_build, "test/one", **begin)
+        build = watch(builds.begin_build, "test/one", **begin)  # another attempt
+        watch(publication.renew_build, build, LEASE)
+        watch(publication.fail_build, "test/one", build, "it failed")
+        build = watch(builds.begin_build, "test/one", **begin)
+        watch(publication.publish_build, build, store.built(build))
+    lane.scale(lane.active()[0])
+    watch(builds.begin_build, "test/one", builder="builder", lease=LEASE)
+    watch(stores.update_store, "test/one", {"patience": 9}, {"value": "n"}, request_id="update")
+    watch(builds.begin_build, "test/one", builder="builder", lease=LEASE)
+    run(watch.database, "UPDATE adjunct_version SET superseded_at = '-infinity', clock = 1 "
+        "WHERE version = 1")  # fmt: skip
+    watch(expiry.expire_versions)
+    run(watch.database, "UPDATE adjunct_version SET ended_at = '-infinity', history_from = NULL "
+        "WHERE state = 'expired'")  # fmt: skip
+    watch(expiry.prune_versions, 0.0)
+    watch(stores.delete_store, "test/one", request_id="delete store")
 
 
 def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
