@@ -27,7 +27,8 @@ from tests.controller.support import FIELDS, Lane, rows, run, staged
 from tests.crash.jobs import execute
 from tests.reader_groups.support import LEASE, Group, budget
 from tests.scaling.support import made, write
-from weir.adjunct import builds, expiry, publication, stores
+from weir.adjunct import builds, publication, stores
+from weir.adjunct import expiry as version_expiry
 from weir.controller import (
     attempts,
     commit,
@@ -326,10 +327,10 @@ def keep_stores(watch: Watch, lane: Lane) -> None:
     watch(builds.begin_build, "test/one", builder="builder", lease=LEASE)
     run(watch.database, "UPDATE adjunct_version SET superseded_at = '-infinity', clock = 1 "
         "WHERE version = 1")  # fmt: skip
-    watch(expiry.expire_versions)
+    watch(version_expiry.expire_versions)
     run(watch.database, "UPDATE adjunct_version SET ended_at = '-infinity', history_from = NULL "
         "WHERE state = 'expired'")  # fmt: skip
-    watch(expiry.prune_versions, 0.0)
+    watch(version_expiry.prune_versions, 0.0)
     watch(stores.delete_store, "test/one", request_id="delete store")
 
 

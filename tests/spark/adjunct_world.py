@@ -105,6 +105,11 @@ class World:
         else:
             self.weir.scale(self.stream, [random.choice(names)], parts=2)
 
+    def truncate(self) -> None:
+        """Truncate all that there is."""
+        tail = self.weir.value("SELECT tail FROM streams WHERE stream = :s", s=str(self.stream))
+        self.weir.truncate(self.stream, ", ".join(f"{s}={n}" for s, n in tail.items()))
+
     def store(self, way: Way, **options: Any) -> "Store":
         name = f"s/{unique('store')}"
         define_store(

@@ -251,6 +251,7 @@ def _end(
 ) -> None:
     """Groups and new streams go on beyond what there was, and sweeps are allowed again."""
     connection.execute(text("SELECT FROM reader_group ORDER BY group_id FOR NO KEY UPDATE"))
+    connection.execute(text("SELECT FROM adjunct_store ORDER BY store_id FOR NO KEY UPDATE"))
     _discard(connection, None, strangers, _Found())
     connection.execute(
         text(

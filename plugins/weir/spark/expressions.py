@@ -40,7 +40,8 @@ _NODES = frozenset(
     """UnresolvedAttribute UnresolvedExtractValue Literal Cast Add Subtract Multiply Divide
     Remainder IntegralDivide UnaryMinus UnaryPositive And Or Not EqualTo EqualNullSafe LessThan
     LessThanOrEqual GreaterThan GreaterThanOrEqual IsNull IsNotNull In CaseWhen Like RLike
-    UnresolvedFunction Substring Concat StringTrim StringTrimLeft StringTrimRight Extract""".split()
+    UnresolvedFunction CreateNamedStruct NamePlaceholder Substring Concat StringTrim
+    StringTrimLeft StringTrimRight Extract""".split()
 )
 # The meaning of these words depends on the time or the user: functions without parentheses, and
 # words in a literal such as DATE 'today'.

@@ -1,0 +1,90 @@
+"""Look up one key of an adjunct store, without Spark: for debugging."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import xxhash
+
+from weir.adjunct.stores import read_store
+from weir.adjunct.versions import AdjunctVersion, find_version, read_version
+from weir.database.connection import Database
+from weir.errors import NotFound
+from weir.warehouse.filesystem import filesystem
+
+_HASH, _CLOCK = "_weir_hash", "_weir_clock"
+_SEED = 42  # of Spark's xxhash64
+
+
+def look_up(
+    database: Database, warehouse: str, store: str, key: Any, version: int | None = None
+) -> dict[str, Any] | None:
+    """Return what a key has in a version of a store (None: the newest): its value columns, and in
+    `_clock` the clock of the event that they come from. None if the key is not there.
+
+    `key`: a Python value of the key's type, or its text as Spark casts it. Reads one row group of
+    each file that may have the key. Raises NotFound for the store and the version.
+    """
+    found = database.snapshot(lambda c: _version(c, store, version))
+    text = key_text(key)
+    position = xxhash.xxh64_intdigest(text.encode(), _SEED) >> 11
+    system, base = filesystem(warehouse)
+    for file in found.files:
+        if not file.low <= position <= file.high:
+            continue
+        with system.open_input_file(f"{base}/{file.path}") as source:
+            row = _in_file(pq.ParquetFile(source), position, text, found)
+        if row is not None:
+            return row
+    return None
+
+
+def _version(connection: Any, store: str, version: int | None) -> AdjunctVersion:
+    known = read_store(connection, store)
+    if version is not None:
+        return read_version(connection, known.store_id, version)
+    newest = find_version(connection, known.store_id)
+    if newest is None:
+        raise NotFound(
+            "adjunct_version_not_found",
+            f"adjunct store {store} has no version yet; build one with weir_adjunct.",
+        )
+    return newest
+
+
+def _in_file(
+    file: pq.ParquetFile, position: int, text: str, version: AdjunctVersion
+) -> dict[str, Any] | None:
+    names = {file.schema_arrow.names[i]: i for i in range(len(file.schema_arrow.names))}
+    leaf = [file.metadata.schema.column(i).path for i in range(file.metadata.num_columns)]
+    for group in range(file.num_row_groups):
+        bounds = file.metadata.row_group(group).column(leaf.index(_HASH)).statistics
+        if not bounds.min <= position <= bounds.max:
+            continue
+        places = pc.indices_nonzero(pc.equal(file.read_row_group(group, [_HASH])[0], position))
+        if not len(places):
+            continue
+        wanted = [f["name"] for f in version.fields if f["name"] in names]
+        rows = file.read_row_group(group, [*wanted, _CLOCK]).take(places)
+        for row in rows.to_pylist():
+            if key_text(row.pop(version.fields[0]["name"])) == text:
+                clock = row.pop(_CLOCK)
+                values = {f["name"]: row.get(f["name"]) for f in version.fields[1:]}
+                return {**values, "_clock": clock}
+    return None
+
+
+def key_text(key: Any) -> str:
+    """Return a key as the text that its hash is made of: as Spark casts it, in UTC."""
+    if isinstance(key, bool):
+        return str(key).lower()
+    if isinstance(key, datetime):
+        shown = key.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+        return shown.rstrip("0").rstrip(".") if "." in shown else shown
+    if isinstance(key, date):
+        return key.isoformat()
+    if isinstance(key, Decimal):
+        return f"{key:f}"
+    return str(key)

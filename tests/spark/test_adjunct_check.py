@@ -1,0 +1,42 @@
+"""What is wrong with a definition is said when it is given, in one sentence."""
+
+from typing import Any
+
+from tests.raises import raises
+from tests.spark.installation import Installation
+from weir.model.adjunct_configuration import AdjunctDefinition
+from weir.model.names import StreamName
+from weir.spark.adjunct_check import check_definition
+
+
+def check(weir: Installation, stream: StreamName, **definition: Any) -> None:
+    check_definition(
+        weir.spark, weir.database, weir.settings, "s/store", stream, AdjunctDefinition(**definition)
+    )
+
+
+def test_mistakes_of_a_definition_are_named(weir: Installation) -> None:
+    stream = weir.create()
+    check(weir, stream, key="anything", value="struct(a, b)")  # there are no columns yet
+    with raises("expression_not_allowed"):
+        check(weir, stream, value="java_method('java.lang.System', 'getenv')")
+    weir.append(stream, [("a", 1)])
+    for good in (
+        {}, {"key": "n"}, {"value": "named_struct('n', n)"}, {"delete_when": "n is null"},
+        {"key": "concat(k, n)", "value": "if(n > 0, k, null)"},
+    ):  # fmt: skip
+        check(weir, stream, **good)
+    for code, wrong in {
+        "expression_not_computable": {"key": "missing"},
+        "expression_invalid": {"value": "n +"},
+        "expression_not_allowed": {"key": "rand() + n"},
+        "adjunct_key_type": {"key": "cast(n as double)"},
+        "adjunct_value_type": {"value": "if(n > 0, null, null)"},
+        "adjunct_condition_type": {"delete_when": "n"},
+        "column_name_reserved": {"value": "named_struct('_weir_key', n)"},
+        "function_not_allowed": {"value": "os:system", "value_columns": "a INT"},
+        "columns_invalid": {"value": "m:f", "value_columns": "not columns at all"},
+        "function_type_missing": {"value": "m:f"},
+    }.items():
+        with raises(code):
+            check(weir, stream, **wrong)

@@ -1,0 +1,255 @@
+"""Versions share what no change touches, and keep each key in one file, however they are built."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.raises import raises
+from tests.spark.adjunct_world import WAYS, Store, Way, World
+from tests.spark.installation import Installation
+from weir.adjunct.lookup import look_up
+from weir.adjunct.versions import AdjunctVersion
+from weir.model.adjunct_configuration import AdjunctDefinition
+from weir.spark import adjunct_writer
+from weir.spark.adjunct_diff import diff_versions
+
+pytestmark = pytest.mark.drawn(3)
+
+
+@pytest.fixture(autouse=True)
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adjunct_writer, "ROWS_PER_FILE", 20)
+    monkeypatch.setattr(adjunct_writer, "MOST_SMALL_FILES", -2)
+
+
+def paths(version: AdjunctVersion) -> set[str]:
+    return {file.path for file in version.files}
+
+
+def filled(weir: Installation, way: Way, keys: int = 80, **options: Any) -> tuple[Store, Any]:
+    world = World.made(weir)
+    world.append([(f"key {i}", i, "u") for i in range(keys)])
+    store = world.store(way, **options)
+    return store, store.build()
+
+
+def test_a_change_rewrites_the_files_of_its_keys_and_shares_the_others(weir: Installation) -> None:
+    store, first = filled(weir, WAYS["deletes"])
+    assert len(first.files) == 4
+    store.world.append([("key 3", 1000, "u"), ("key 4", 0, "d"), ("new", 7, "u")])
+    second = store.build()
+    assert store.found(second) == store.expected()
+    shared = paths(first) & paths(second)
+    assert 1 <= len(shared) < len(first.files)
+    for _ in range(4):  # until there are so many files that all are sorted anew
+        store.world.append([("key 5", 1, "u"), ("another", 2, "u")])
+        version = store.build()
+        assert store.found(version) == store.expected()
+        assert len(version.files) <= 7
+    ranges = sorted((file.low, file.high) for file in version.files)
+    assert all(low <= high for low, high in ranges)
+    store.world.append(
+        [(f"key {i}", 0, "d") for i in range(80)] + [("another", 0, "d"), ("new", 0, "d")]
+    )
+    empty = store.build()
+    assert (store.found(empty), empty.files) == ({}, ())
+
+
+def test_another_value_is_applied_to_the_last_version_without_its_history(
+    weir: Installation,
+) -> None:
+    store, _ = filled(weir, WAYS["whole"])
+    store.world.append([("late", 4, "u")])
+    store.build()
+    store.world.truncate()
+    for way in ("struct", "deletes", "whole"):
+        store.redefine(WAYS[way])
+        store.world.append([(f"key {len(store.world.events)}", 5, "u")])
+        version = store.build()
+        assert store.found(version) == store.expected()
+    kinds = store.world.weir.query("SELECT kind FROM adjunct_version ORDER BY version")
+    assert [row.kind for row in kinds] == ["rebuilt", "extended", *["converted"] * 3]
+
+
+def test_another_key_is_made_of_what_the_stream_still_has(weir: Installation) -> None:
+    store, _ = filled(weir, WAYS["whole"])
+    store.world.truncate()
+    store.world.append([("Left", 4, "u"), ("left", 5, "u")])
+    left = store.world.events[-2:]
+    store.redefine(WAYS["null"])
+    version = store.build()
+    assert store.found(version) == store.expected(left) == {"LEFT": (5,)}
+    assert (
+        weir.value("SELECT complete_since FROM adjunct_version WHERE version = 2") == left[0].clock
+    )
+
+
+def test_columns_that_the_stream_gains_are_null_in_older_rows(weir: Installation) -> None:
+    store, _ = filled(weir, WAYS["whole"], keys=3)
+    frame = weir.spark.createDataFrame(
+        [["more", 1, "u", "blue"]], "k string, n long, op string, c string"
+    )
+    weir.append(store.world.stream, frame)
+    version = store.build()
+    expected = {key: (*value, None) for key, value in store.expected().items()}
+    assert store.found(version) == {**expected, "more": ("more", 1, "u", "blue")}
+
+
+def test_an_empty_stream_without_columns_has_a_version_and_grows_from_it(
+    weir: Installation,
+) -> None:
+    world = World.made(weir)
+    store = world.store(WAYS["number"])
+    empty = store.build()
+    assert (empty.rows, store.build()) == (0, empty)
+    world.append([("a", 5, "u")])
+    assert store.found(store.build()) == {5: ("a",)}
+
+
+def test_a_null_key_is_counted_or_stops_the_build_with_its_place(weir: Installation) -> None:
+    world = World.made(weir, segments=1)
+    world.append([("a", 1, "u"), (None, 2, "u"), (None, 3, "u")])
+    store = world.store(WAYS["whole"])
+    store.build()
+    [row] = weir.query("SELECT null_keys, upserts, events FROM adjunct_version")
+    assert tuple(row) == (2, 1, 3)
+    strict = world.store(WAYS["whole"], null_key="fail")
+    with raises("adjunct_key_null 2 3 0.0 1"):
+        strict.build()
+    error = weir.value("SELECT error FROM adjunct_stores WHERE adjunct_store = :n", n=strict.name)
+    assert "have no key" in error
+
+
+FAILING = Way(
+    AdjunctDefinition(value="cast(op as int)"), lambda e: e.k, lambda e: (int(e.op),)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_row_that_fails_stops_the_build_or_is_left_out(weir: Installation, grown: bool) -> None:
+    world = World.made(weir, segments=1)
+    stores = [world.store(FAILING), world.store(FAILING, on_error="skip")]
+    if grown:
+        world.append([("a", 1, "1"), ("b", 1, "2")])
+        for store in stores:
+            store.build()
+    world.append([("a", 2, "x"), ("c", 2, "3")])
+    with raises("adjunct_rows_fail 1 of 2 0.0"):
+        stores[0].build()
+    version = stores[1].build()
+    good = [event for event in world.events if event.op.isdigit()]
+    assert stores[1].found(version) == stores[1].expected(good)
+    assert (
+        weir.value(
+            "SELECT failed_rows FROM adjunct_version WHERE version = :v AND upserts > 0"
+            " ORDER BY started_at DESC LIMIT 1",
+            v=version.version,
+        )
+        == 1
+    )
+
+
+MODULE = """
+import pyarrow as pa
+import pyarrow.compute as pc
+
+def keys(events):
+    if "poison" in events.column("op").to_pylist():
+        raise ValueError("poison")
+    return pc.utf8_upper(events.column("k"))
+
+def values(events):
+    n = pc.multiply(events.column("n"), FACTOR)
+    return pa.StructArray.from_arrays([n], names=["n"], mask=pc.equal(events.column("op"), "d"))
+
+def wrong(events):
+    return pa.array(["x"])
+"""
+
+
+@pytest.fixture
+def functions(weir: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    import sys
+    from dataclasses import replace
+
+    file = tmp_path / "adjunct_functions.py"
+    file.write_text(MODULE.replace("FACTOR", "2"))
+    weir.settings = replace(
+        weir.settings, function_path=(str(tmp_path),), function_packages=("adjunct_functions",)
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "adjunct_functions", raising=False)
+    return file
+
+
+def test_functions_make_keys_and_values_and_other_code_makes_them_anew(
+    weir: Installation, functions: Path
+) -> None:
+    definition = AdjunctDefinition(
+        key="adjunct_functions:keys", key_type="STRING", value="adjunct_functions:values",
+        value_columns="n BIGINT",
+    )  # fmt: skip
+    way = Way(
+        definition, lambda e: None if e.op == "poison" else e.k and e.k.upper(),
+        lambda e: None if e.op == "d" else (e.n * 2,),
+    )  # fmt: skip
+    world = World.made(weir)
+    rows = [("a", 1, "u"), ("b", 2, "u"), ("A", 3, "u"), (None, 4, "u"), ("x", 5, "poison")]
+    world.append(rows)
+    store = world.store(way, on_error="skip")
+    assert store.found(store.build()) == store.expected() == {"A": (6,), "B": (4,)}
+    world.append([("b", 2, "d"), ("c", 6, "u")])
+    assert store.found(store.build()) == store.expected()
+    functions.write_text(MODULE.replace("FACTOR", "3"))
+    version = store.build()
+    kinds = weir.query("SELECT kind FROM adjunct_version ORDER BY version")
+    assert [row.kind for row in kinds] == ["rebuilt", "extended", "rebuilt"]
+    assert version.rows == 2
+
+
+def test_one_key_is_looked_up_in_any_version_without_spark(weir: Installation) -> None:
+    store, first = filled(weir, WAYS["struct"])
+    store.world.append([("key 7", 500, "u"), ("key 8", 0, "d")])
+    second = store.build()
+
+    def look(key: Any, version: int | None = None) -> dict[str, Any] | None:
+        warehouse = weir.settings.warehouse
+        return look_up(weir.database, warehouse, store.name, key, version)
+
+    found = look("key 7")
+    assert found is not None
+    assert (found["twice"], found["op"]) == (1000, "u")
+    assert found["_clock"] == store.world.events[-1].clock
+    old = look("key 7", first.version)
+    assert old is not None
+    assert old["twice"] == 14
+    assert look("key 8") is None
+    assert look("key 8", first.version) is not None
+    assert look("nothing") is None
+    with raises("adjunct_version_not_found 9"):
+        look("key 7", 9)
+    assert second.version == 2
+    numbers = store.world.store(WAYS["number"])
+    numbers.build()
+    row = look_up(weir.database, weir.settings.warehouse, numbers.name, 3)
+    assert row is not None
+    assert (row["value"],) == numbers.expected()[3]
+
+
+def test_two_versions_are_compared_by_the_files_that_they_do_not_share(weir: Installation) -> None:
+    store, first = filled(weir, WAYS["deletes"])
+    same = store.world.events[5]
+    store.world.append([("key 1", 99, "u"), ("key 2", 0, "d"), ("new", 1, "u"), ("key 5", 5, "u")])
+    assert (same.k, same.n, same.op) == ("key 5", 5, "u")
+    second = store.build()
+    rows = diff_versions(weir.spark, weir.settings.warehouse, first, second).collect()
+    changes = {row["_weir_key"]: (row["change"], row["before"], row["after"]) for row in rows}
+    assert {key: change[0] for key, change in changes.items()} == {
+        "key 1": "changed", "key 2": "removed", "new": "added",
+    }  # fmt: skip
+    assert json.loads(changes["key 1"][2])["n"] == 99
+    other = store.world.store(WAYS["whole"]).build()
+    with raises("adjunct_versions_differ"):
+        diff_versions(weir.spark, weir.settings.warehouse, first, other)
