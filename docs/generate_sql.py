@@ -1,8 +1,9 @@
 """Writes docs/sql.md: functions, views and tables as the database's catalogue describes them, and
-example queries with their answers.
+example queries with their answers; and docs/cookbook.md: what people ask, and the queries.
 
 `python -m docs.generate_sql` migrates a database on a throw-away server, tells a small story in it
-(sql_story.py) and asks the queries of sql_examples.sql as the login that may only read views.
+(sql_story.py) and asks the queries of sql_examples.sql and cookbook.sql as the login that may only
+read views.
 """
 
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
-from docs.sql_story import tell
+from docs.sql_story import record_jobs, tell
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.local import binaries, logins
@@ -22,6 +23,7 @@ from weir.local.throw_away import throw_away_postgres
 FOLDER = Path(__file__).parent
 TARGET = FOLDER / "sql.md"
 EXAMPLES = FOLDER / "sql_examples.sql"
+COOKBOOK, RECIPES = FOLDER / "cookbook.md", FOLDER / "cookbook.sql"
 
 INTRODUCTION = """\
 # SQL
@@ -60,6 +62,37 @@ The tables of `weir_internal`, each with its constraints and then its other inde
 has them by topic."""
 
 
+ABOUT_COOKBOOK = """\
+# Questions and queries
+
+<!-- Made by `make docs` from docs/cookbook.sql. -->
+
+What people ask about streams, each with a query and its real answer. Ask in any SQL client:
+`make psql`, or `weir psql`. [sql.md](sql.md) has all views and functions; `weir why`, `weir lag`
+and `weir lineage` answer some of these in a terminal. The story behind the answers is that of
+[sql.md](sql.md#examples).
+"""
+
+
+def cookbook(server: EmbeddedPostgres, name: str) -> str:
+    """The page of questions, from a migrated database without streams."""
+    database = Database(server.dsn(name, "weir_app"), patience=30.0, connect_patience=10.0)
+    try:
+        tell(database)
+        record_jobs(database)
+    finally:
+        database.dispose()
+    asked = re.findall(r"^-- (##+) (.*)$", RECIPES.read_text(), re.M)
+    listed = [f"{'- ' if len(h) == 2 else '  - '}[{said}](#{_anchor(said)})" for h, said in asked]
+    parts = _examples(server.dsn(name, "weir_view"), RECIPES)
+    return "\n".join([ABOUT_COOKBOOK, *listed, "", *parts])
+
+
+def _anchor(heading: str) -> str:
+    """The name that a heading has in links."""
+    return re.sub(r"[^a-z0-9_ -]", "", heading.lower()).replace(" ", "-")
+
+
 def document(server: EmbeddedPostgres, name: str) -> str:
     """The page, from a migrated database without streams."""
     database = Database(server.dsn(name, "weir_app"), patience=30.0, connect_patience=10.0)
@@ -77,11 +110,12 @@ def _from_catalogue(connection: Connection) -> list[str]:
     return [*_functions(connection), "## Views", *views, ABOUT_TABLES, *tables]
 
 
-def _examples(dsn: str) -> Iterator[str]:
+def _examples(dsn: str, file: Path = EXAMPLES) -> Iterator[str]:
     """Paragraphs as they are, each query with its answer."""
-    for block in re.split(r"\n\n+", EXAMPLES.read_text().strip()):
+    for block in re.split(r"\n\n+", file.read_text().strip()):
         if block.startswith("-- "):
-            yield re.sub(r"^-- ?", "", block, flags=re.M).replace("# ", "### ", 1) + "\n"
+            said = re.sub(r"^-- ?", "", block, flags=re.M)
+            yield re.sub(r"\A# ", "### ", said) + "\n"
         else:
             yield f"```sql\n{block}\n```\n"
             yield f"```text\n{_answer(dsn, block)}\n```\n"
@@ -188,8 +222,14 @@ def main() -> None:
     with throw_away_postgres() as server:
         migrate.upgrade(server.dsn("weir", "weir_owner"))
         logins.make_users(server)
+        server.psql("CREATE DATABASE cookbook TEMPLATE weir OWNER weir_owner")
+        server.psql(
+            "UPDATE weir_internal.installation SET incarnation = weir_internal.incarnation()",
+            database="cookbook",
+        )
         TARGET.write_text(document(server, "weir"))
-    print(f"{TARGET} is up to date")
+        COOKBOOK.write_text(cookbook(server, "cookbook"))
+    print(f"{TARGET} and {COOKBOOK} are up to date")
 
 
 if __name__ == "__main__":

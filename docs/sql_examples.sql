@@ -260,3 +260,14 @@ SELECT segment, start_offset, events, why FROM weir.why_kept('nyc/flights')
 ORDER BY segment, start_offset;
 
 SELECT cut, span, events_till, size_till FROM weir.truncation_record WHERE stream = 'nyc/flights';
+
+-- # Which run made these events, of what, with which version of which function?
+--
+-- Of a stream, of some of its events, or of a run (`DAG/run/task`): what it was made of, as many
+-- commits back as there are; with direction `down` what was made of it.
+
+SELECT step, run, function, side, kind, name, name_segment, name_from, name_to
+FROM weir.lineage('nyc/flights', segment => '4.4', from_offset => 100, to_offset => 101);
+
+SELECT step, run, reader_group, side, kind, name, name_segment, name_from, name_to
+FROM weir.lineage('nyc/flights', 'down', segment => '2.1');

@@ -119,6 +119,36 @@ def _keep_carriers(database: Database) -> None:
     publish_build(database, build, built)
 
 
+def record_jobs(database: Database) -> None:
+    """Some runs of jobs, as weir.job_runs shows them: one failed, and one is at work."""
+    runs = [
+        ("weir_ingest", "2013-01", "ingest", "succeeded", 41, None, None),
+        ("weir_ingest", "2013-02", "ingest", "succeeded", 38, None, None),
+        ("weir_process", "2013-03", "process", "failed", 12, None,
+         "function 'shop:totals' is not in an allowed package (flights); add its package to "
+         "function_packages in weir.toml. [function_not_allowed]"),
+        ("weir_process", "2013-04", "process", "succeeded", 65, None, None),
+        ("weir_ingest", "2013-05", "ingest", "running", 0, "writing nyc/flights: 14 of 31 tasks",
+         None),
+    ]  # fmt: skip
+
+    def record(connection: Connection) -> None:
+        for number, (dag, run, job, state, seconds, progress, error) in enumerate(runs):
+            connection.execute(
+                text(
+                    """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
+                        arguments, state, started_at, updated_at, progress, error)
+                    SELECT :dag, :run, :job, -1, 1, :job, '{}', :state, s.at,
+                        s.at + :seconds * interval '1 second', :progress, :error
+                    FROM (SELECT clock_timestamp() + (:number - 60) * interval '1 minute') s (at)"""
+                ),
+                {"dag": dag, "run": run, "job": job, "state": state, "seconds": seconds,
+                 "progress": progress, "error": error, "number": number},
+            )  # fmt: skip
+
+    database.transaction(record)
+
+
 def _report_positions(database: Database) -> None:
     """Aeroplanes have reported where they are for three hours: a stream that scales by load."""
     create_stream(

@@ -32,7 +32,7 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         "deleted": deleted,
         "pruned": pruned,
         "forgotten_checkpoints": forget_old(job.database, job.settings.checkpoint_history),
-        "forgotten_batches": prune_batches(job.database, job.settings.metadata_history),
+        "forgotten_batches": prune_batches(job.database, job.settings.job_history),
         "forgotten_versions": prune_versions(job.database, job.settings.metadata_history),
         "forgotten_runs": forget_runs(job.database, job.settings.job_history),
         "dropped": dropped,

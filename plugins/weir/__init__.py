@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from weir.arrow.read import count as count
     from weir.arrow.read import read as read
     from weir.arrow.tail import tail as tail
+    from weir.history.lineage import lineage as lineage
 
 
 def __getattr__(name: str) -> Any:
-    """`weir.append`, `read`, `count` and `tail`, loaded when first used: jobs do not need them."""
+    """`weir.append`, `read`, `count`, `tail` and `lineage`, loaded when first used."""
     if name == "append":
         from weir.arrow.append import append
 
@@ -23,6 +24,10 @@ def __getattr__(name: str) -> Any:
         from weir.arrow import read
 
         return getattr(read, name)
+    if name == "lineage":
+        from weir.history.lineage import lineage
+
+        return lineage
     if name == "tail":
         from weir.arrow.tail import tail
 

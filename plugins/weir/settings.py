@@ -40,8 +40,8 @@ class Settings:
     reader_lease: float = 120.0  # a reader that has not renewed for this long may be replaced
     max_batch_time: float = 6 * 3600.0  # ... nor asked for its next batch for this long (0: any)
     checkpoint_history: float = 30 * 86400.0  # automatic checkpoints are kept this long
-    metadata_history: float = 7 * 86400.0  # metadata below the head, and batches, are kept so long
-    job_history: float = 90 * 86400.0  # what jobs did is kept this long
+    metadata_history: float = 7 * 86400.0  # metadata below the head is kept so long
+    job_history: float = 90 * 86400.0  # what jobs did, their batches too, is kept this long
     outage_patience: float = 900.0  # how long to wait for Postgres to come back
     connect_patience: float = 30.0  # how long to wait for the first connection
     batch_events: int = 10_000_000  # what one batch reads at most, but for a larger first file

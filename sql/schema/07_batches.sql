@@ -23,6 +23,8 @@ CREATE TABLE weir_internal.reader_batch (
     p99_lateness bigint,
     hole bigint,
     complete_until bigint,
+    function text,
+    function_version text,
     PRIMARY KEY (group_id, batch_id),
     CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL))
 );
@@ -34,6 +36,8 @@ CREATE INDEX reader_batch_open_by_name ON weir_internal.reader_batch (group_name
 CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_name, committed_at);
 -- For pruning: the batches that ended, by time.
 CREATE INDEX reader_batch_ended ON weir_internal.reader_batch (ended_at) WHERE state <> 'open';
+-- For lineage: what a run has committed.
+CREATE INDEX reader_batch_by_run ON weir_internal.reader_batch (reader_id) WHERE state = 'committed';
 COMMENT ON TABLE weir_internal.reader_batch IS 'What one reader reads at once. Its bounds are recorded before the reader begins to read.';
 COMMENT ON COLUMN weir_internal.reader_batch.group_id IS 'The group. The batch belongs to it, not to the reader.';
 COMMENT ON COLUMN weir_internal.reader_batch.group_name IS 'The name of the group, which never changes.';
@@ -52,13 +56,37 @@ COMMENT ON COLUMN weir_internal.reader_batch.bound IS 'Of an aligned group: the 
 COMMENT ON COLUMN weir_internal.reader_batch.opened_at IS 'When the bounds were fixed. While the batch is open, a sweep keeps the files that became garbage after that.';
 COMMENT ON COLUMN weir_internal.reader_batch.committed_at IS 'When it was committed; null for a batch that was not.';
 COMMENT ON COLUMN weir_internal.reader_batch.ended_at IS 'When it was committed, abandoned or split; null while it is open.';
-COMMENT ON COLUMN weir_internal.reader_batch.outputs IS 'While it is open, all outputs that its attempts began to write; then the outputs that count: Parquet folders and tables.';
+COMMENT ON COLUMN weir_internal.reader_batch.outputs IS 'While it is open, all outputs that its attempts began to write; then the outputs that count: Parquet folders, tables and appends to streams.';
 COMMENT ON COLUMN weir_internal.reader_batch.rejected IS 'How many of its events failed and were written to <stream>.rejected.';
 COMMENT ON COLUMN weir_internal.reader_batch.error IS 'Why it was abandoned or split, if that is known.';
 COMMENT ON COLUMN weir_internal.reader_batch.max_lateness IS 'Microseconds by which its oldest event is older than the newest event of its stream that was read before it; null until it is committed.';
 COMMENT ON COLUMN weir_internal.reader_batch.p99_lateness IS 'The same for its events: 99 % of them are at most so late.';
 COMMENT ON COLUMN weir_internal.reader_batch.hole IS 'Microseconds by which, at its commit, the oldest unread event of a stream was older than the newest one read; 0 if none was.';
 COMMENT ON COLUMN weir_internal.reader_batch.complete_until IS 'The event time that its group has read everything before, once it is committed, as the writers state; null if no stream has such a statement.';
+COMMENT ON COLUMN weir_internal.reader_batch.function IS 'The function that made its results, as module:function; null for a program of one''s own, and until it is committed.';
+COMMENT ON COLUMN weir_internal.reader_batch.function_version IS 'The first 16 digits of the SHA-256 of the file that defines the function.';
+
+-- What batches read, to be found by what they read. A B-tree can't find ranges that overlap one, but it can if the
+-- ranges are no longer than a power of two; so a range is looked for once per size class.
+CREATE TABLE weir_internal.batch_input (
+    stream_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
+    from_offset bigint NOT NULL,
+    to_offset bigint NOT NULL CHECK (to_offset > from_offset),
+    size_class smallint NOT NULL,
+    group_id bigint NOT NULL,
+    batch_id bigint NOT NULL
+);
+CREATE INDEX batch_input_by_range ON weir_internal.batch_input (stream_id, segment_id, size_class, from_offset);
+CREATE INDEX batch_input_by_batch ON weir_internal.batch_input (group_id, batch_id);
+COMMENT ON TABLE weir_internal.batch_input IS 'Which events each committed batch read: its bounds, to be found by the events. Pruned with the batch.';
+COMMENT ON COLUMN weir_internal.batch_input.stream_id IS 'The stream, which may have been deleted.';
+COMMENT ON COLUMN weir_internal.batch_input.segment_id IS 'The segment.';
+COMMENT ON COLUMN weir_internal.batch_input.from_offset IS 'The first offset.';
+COMMENT ON COLUMN weir_internal.batch_input.to_offset IS 'The offset after the last one.';
+COMMENT ON COLUMN weir_internal.batch_input.size_class IS 'A number n such that the batch read at most 2^n events of the segment.';
+COMMENT ON COLUMN weir_internal.batch_input.group_id IS 'The group of the batch, which may have been deleted.';
+COMMENT ON COLUMN weir_internal.batch_input.batch_id IS 'The batch of the group.';
 
 -- Old batches are pruned, but the list of Parquet outputs is kept as long as the group. Rows are numbered
 -- in the order of the commits, so that a full part of the list never changes.

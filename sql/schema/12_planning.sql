@@ -28,6 +28,7 @@ ALTER TABLE weir_internal.reader_group_stream ALTER COLUMN stream_id SET STATIST
 ALTER TABLE weir_internal.reader_group_segment ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.reader_group_pin ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.garbage ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.batch_input ALTER COLUMN stream_id SET STATISTICS 0;
 -- Nor of the group's name.
 ALTER TABLE weir_internal.reader_batch ALTER COLUMN group_name SET STATISTICS 0;
 ALTER TABLE weir_internal.parquet_output ALTER COLUMN group_name SET STATISTICS 0;

@@ -186,9 +186,10 @@ SELECT b.group_name AS reader_group, b.batch_id, b.state, b.reader_id, b.token, 
        b.max_lateness * interval '1 microsecond' AS max_lateness,
        b.p99_lateness * interval '1 microsecond' AS p99_lateness,
        b.hole * interval '1 microsecond' AS hole,
-       weir_internal.clock_time(b.complete_until) AS complete_until
+       weir_internal.clock_time(b.complete_until) AS complete_until,
+       b.function, b.function_version
 FROM weir_internal.reader_batch b;
-COMMENT ON VIEW weir.batches IS 'What readers read at once, and its outcome. Old batches are pruned after metadata_history.';
+COMMENT ON VIEW weir.batches IS 'What readers read at once, and its outcome. Old batches are pruned after job_history.';
 COMMENT ON COLUMN weir.batches.ended_at IS 'When it was committed, abandoned or split; null while it is open.';
 COMMENT ON COLUMN weir.batches.bound IS 'Of an aligned group: the moment up to which everything is in this batch or was read before; nothing in it is later. Null otherwise.';
 COMMENT ON COLUMN weir.batches.max_lateness IS 'By how much its oldest event is older than the newest event of its stream that was read before it; null until it is committed.';

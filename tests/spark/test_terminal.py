@@ -1,5 +1,6 @@
 """The commands that append and consume, as people type them in the folder of an installation."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,6 +47,15 @@ def test_a_csv_becomes_a_stream_and_reaches_a_consumer(
     rows = pq.read_table(place.partition(": ")[2]).to_pylist()
     assert sorted((row["customer"], row["orders"]) for row in rows) == [("ann", 2), ("bob", 1)]
     assert weir("lag", "totals", "--json").json[0]["unread"] == 0
+    made = weir("lineage", "shop/orders", "--down", "--json").json
+    assert {one["function"] for one in made} == {"terminal_shop:totals"}
+    assert all(re.fullmatch("[0-9a-f]{16}", one["function_version"]) for one in made)
+    assert {one["side"]: one["name"].rstrip("/") for one in made} == {
+        "read": "shop/orders", "wrote": place.partition(": ")[2].rstrip("/"),
+    }  # fmt: skip
+    [read, wrote] = weir("lineage", "shop/orders", "--json").json
+    assert (read["kind"], read["name"]) == ("file", str(orders))
+    assert (wrote["from_offset"], wrote["to_offset"]) == (0, 3)
     nothing = weir(*typed, "--output", "parquet:totals", "--json").json
     assert (nothing["events"], nothing["batches"]) == (0, [])
 

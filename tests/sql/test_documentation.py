@@ -1,8 +1,9 @@
 """docs/sql.md says what the catalogue says, and what the example queries really answer."""
 
+import re
 from difflib import unified_diff
 
-from docs.generate_sql import EXAMPLES, TARGET, document
+from docs.generate_sql import COOKBOOK, EXAMPLES, TARGET, cookbook, document
 from tests.conftest import TestDatabase
 from tests.controller.support import rows
 from weir.database.connection import Database
@@ -15,6 +16,17 @@ def test_the_page_is_up_to_date(
     kept, made = TARGET.read_text(), document(postgres_server, test_database.name)
     changes = list(unified_diff(kept.splitlines(), made.splitlines(), "kept", "made", "", "", 0))
     assert changes == [], "run `make docs`:\n" + "\n".join(changes[:20])
+
+
+def test_the_cookbook_is_up_to_date(
+    postgres_server: EmbeddedPostgres, test_database: TestDatabase
+) -> None:
+    kept, made = COOKBOOK.read_text(), cookbook(postgres_server, test_database.name)
+    changes = list(unified_diff(kept.splitlines(), made.splitlines(), "kept", "made", "", "", 0))
+    assert changes == [], "run `make docs`:\n" + "\n".join(changes[:20])
+    asked = re.findall("^### (.*)$", kept, re.MULTILINE)
+    assert len(asked) == len(set(asked)) >= 40
+    assert "ERROR" not in kept
 
 
 def test_every_function_that_people_may_call_has_an_example(database: Database) -> None:

@@ -92,6 +92,8 @@ def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
         ("tail shop/orders -n 0", "argument_invalid", "at least 1"),
         ("tail shop/orders --columns n,m", "column_unknown", "'m'"),
         ("read shop/orders --limit -1", "argument_invalid", "--limit"),
+        ("lineage shop/none", "stream_not_found", "shop/none"),
+        ("lineage shop/orders --segment 7.0", "segment_not_found", "7.0"),
         ("read shop/orders --since 2999-01-01", "time_in_future", "2999"),
         ("lag nobody", "group_not_found", "'nobody'"),
         ("why shop/none", "stream_not_found", "shop/none"),

@@ -30,17 +30,24 @@ def prune_batches(database: Database, older_than: float) -> int:
     kept until the checkpoint is settled.
     """
     return database.transaction(
-        lambda c: (
+        lambda c: int(
             c.execute(
                 text(
-                    """DELETE FROM reader_batch b
-                    WHERE b.state <> 'open' AND b.ended_at
-                        < clock_timestamp() - :age * interval '1 second'
-                      AND NOT EXISTS (
-                        SELECT FROM checkpoint c WHERE c.group_id = b.group_id
-                        AND c.state = 'waiting' AND b.batch_id = ANY (c.waits_for))"""
+                    """WITH pruned AS (
+                        DELETE FROM reader_batch b
+                        WHERE b.state <> 'open' AND b.ended_at
+                            < clock_timestamp() - :age * interval '1 second'
+                          AND NOT EXISTS (
+                            SELECT FROM checkpoint c WHERE c.group_id = b.group_id
+                            AND c.state = 'waiting' AND b.batch_id = ANY (c.waits_for))
+                        RETURNING b.group_id, b.batch_id
+                    ), inputs AS (
+                        DELETE FROM batch_input i USING pruned p
+                        WHERE i.group_id = p.group_id AND i.batch_id = p.batch_id
+                    )
+                    SELECT count(*) FROM pruned"""
                 ),
                 {"age": max(older_than, REJECTED_SPAN)},
-            ).rowcount
+            ).scalar_one()
         )
     )

@@ -6,7 +6,7 @@ bounds, under a new token and as a new attempt. One transaction commits the batc
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
@@ -30,7 +30,15 @@ from weir.reader_groups.readers import LAPSED, check_token, release_lapsed
 from weir.reader_groups.splits import open_parts
 from weir.reader_groups.table_outputs import StagedTable, publish_tables
 
-__all__ = ["Batch", "check_held", "commit_batch", "open_in"]
+__all__ = ["Batch", "Function", "check_held", "commit_batch", "open_in"]
+
+
+class Function(NamedTuple):
+    """The function that made the results of a batch: its name, module:function, and the version of
+    its source."""
+
+    name: str
+    version: str
 
 
 def open_in(
@@ -119,16 +127,26 @@ def commit_batch(
     outputs: Sequence[dict[str, Any]] = (),
     lost: dict[int, int] | None = None,
     rejected: int = 0,
+    function: Function | None = None,
 ) -> list[Committed]:
     """Move the positions to the end of the batch and publish its outputs, in one transaction.
 
     `staged`: appends to streams. `tables`: rows for tables of this database. `outputs`: the Parquet
     folders of this attempt. `lost`: by stream id, how many events were truncated after the batch
-    was opened. `rejected`: how many of its events failed. If the batch has a rest, the next part of
-    that is open afterwards. Doing it again changes nothing. Raises Fenced if the batch was taken
-    over; then nothing of it is published.
+    was opened. `rejected`: how many of its events failed. `function`: what made the results, for
+    lineage. If the batch has a rest, the next part of that is open afterwards. Doing it again
+    changes nothing. Raises Fenced if the batch was taken over; then nothing of it is published.
     """
-    published = [*outputs, *(table.output() for table in tables)]
+    appends = [
+        {
+            "kind": "stream",
+            "output": str(one.attempt.stream),
+            "stream_id": one.attempt.stream_id,
+            "transaction_number": one.attempt.transaction_number,
+        }
+        for one in staged
+    ]
+    published = [*outputs, *(table.output() for table in tables), *appends]
 
     def work(connection: Connection) -> tuple[list[Committed], bool]:
         locked, group = lock_streams_and_group(
@@ -146,9 +164,18 @@ def commit_batch(
             text(
                 """WITH ended AS (
                     UPDATE reader_batch SET state = 'committed', outputs = CAST(:out AS jsonb),
-                        committed_at = n.now, ended_at = n.now, rejected = :rejected
+                        committed_at = n.now, ended_at = n.now, rejected = :rejected,
+                        function = :function, function_version = :version
                     FROM (SELECT clock_timestamp() AS now OFFSET 0) n
                     WHERE group_id = :g AND batch_id = :b
+                ), traced AS (
+                    INSERT INTO batch_input (stream_id, segment_id, from_offset, to_offset,
+                                             size_class, group_id, batch_id)
+                    SELECT i.stream, i.segment, i."from", i."to",
+                        ceil(ln(i."to" - i."from") / ln(CAST(2 AS double precision))), :g, :b
+                    FROM reader_batch r CROSS JOIN LATERAL jsonb_to_recordset(r.bounds)
+                        AS i (stream bigint, segment bigint, "from" bigint, "to" bigint)
+                    WHERE r.group_id = :g AND r.batch_id = :b AND i."to" > i."from"
                 ), listed AS (
                     INSERT INTO parquet_output (group_id, group_name, output, number, batch_id,
                                                 root, path, committed_at)
@@ -177,6 +204,8 @@ def commit_batch(
                 "reader_id": batch.reader_id,
                 "token": batch.token,
                 "rejected": rejected,
+                "function": function.name if function else None,
+                "version": function.version if function else None,
             },
         )
         advance(connection, group, batch.bounds, batch.reader_id)

@@ -215,6 +215,7 @@ def delete_in(connection: Connection, group_id: int) -> None:
     connection.execute(
         text(
             """WITH positions AS (DELETE FROM reader_group_segment WHERE group_id = :g),
+            inputs AS (DELETE FROM batch_input WHERE group_id = :g),
             batches AS (DELETE FROM reader_batch WHERE group_id = :g),
             readers AS (DELETE FROM reader WHERE group_id = :g),
             checkpoints AS (DELETE FROM checkpoint WHERE group_id = :g),

@@ -16,6 +16,7 @@ from weir.reader_groups.batch_history import rejected_of
 from weir.reader_groups.groups import group_streams
 from weir.spark.append import Appender
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
+from weir.spark.function_source import source_of
 from weir.spark.open_batch import OpenBatch, list_folders
 from weir.spark.outputs import Output
 from weir.spark.places import check_last_row_known
@@ -86,6 +87,7 @@ class Consumer:
             batch_events=self.batch_events, batch_bytes=self.batch_bytes,
             batch_files=self.batch_files,
         )  # fmt: skip
+        reader.function = source_of(self.function)
         for key, value in WHOLE_TRACEBACKS.items():  # the session is the job's
             self.appender.spark.conf.set(key, value)
         with reader:

@@ -206,7 +206,7 @@ class OpenBatch:
         committed = commit_batch(
             app.database, self._batch, lease=app.settings.reader_lease, staged=written.staged,
             tables=written.tables, outputs=[one for _, one in written.parquet], lost=self._lost,
-            rejected=rejected,
+            rejected=rejected, function=self._reader.function,
         )  # fmt: skip
         self._end()
         app.say(f"batch {self.batch_id} of {self._batch.group} committed")

@@ -26,6 +26,7 @@ from weir.errors import (
     Unavailable,
 )
 from weir.reader_groups.alignment import place_of_run
+from weir.reader_groups.batches import Function
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.next_batch import next_batch
 from weir.reader_groups.readers import join, leave, renew
@@ -87,6 +88,7 @@ class Reader:
         self.appender = appender or Appender.of(spark, f"reader {self.reader_id}")
         self._budget = _budget(self.appender.settings, batch_events, batch_bytes, batch_files)
         self.opened: list[Attempt] = []  # appends whose leases are renewed with the reader's
+        self.function: Function | None = None  # what makes the results, if a consumer calls one
         self._token = 0
         self._until: dict[int, dict[str, Any]] = {}
         self._closed: int | None = None

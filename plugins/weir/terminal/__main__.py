@@ -72,6 +72,13 @@ def parser() -> Parser:
     one = add("why", look.why)
     one.add_argument("stream")
     one.add_argument("path", nargs="?", help="a file or folder of the stream")
+    one = add("lineage", look.lineage)
+    one.add_argument("of", help="a stream, or a run as DAG/run/task")
+    one.add_argument("--down", action="store_true", help="what was made of it")
+    one.add_argument("--depth", help="how many commits to follow (all)")
+    one.add_argument("--segment", help="only this segment of the stream")
+    one.add_argument("--from", dest="first", help="only from this offset of the segment")
+    one.add_argument("--to", dest="past", help="only up to this offset, exclusive")
     add("doctor", doctor)
 
     one = add("create", work.job, CreateStream.__doc__, job="create_stream")

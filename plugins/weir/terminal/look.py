@@ -17,6 +17,7 @@ from weir.controller.read_plan import FileSlice, plan
 from weir.controller.times import close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
+from weir.history.lineage import lineage_of
 from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.model.segment import segment_name
@@ -154,6 +155,24 @@ def why(terminal: Terminal, given: argparse.Namespace) -> int:
     parts = [f"{titles[name]}\n{table(rows, 1_000)}" for name, rows in said.items() if rows]
     print("\n\n".join(parts))
     return 0
+
+
+def lineage(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Say which runs made the events of a stream, or what a run (DAG/run/task) committed: from
+    which events, files and store versions, with which version of which function. With --down: what
+    was made of it."""
+    first, past = (
+        None if one is None else _number(one, option, least=0)
+        for one, option in ((given.first, "--from"), (given.past, "--to"))
+    )
+    depth = None if given.depth is None else _number(given.depth, "--depth", least=1)
+    steps = terminal.database.snapshot(
+        lambda c: lineage_of(
+            c, given.of, "down" if given.down else "up", depth, given.segment, first, past
+        )
+    )
+    rows = [one._asdict() for one in steps]
+    return terminal.show(rows, f"nothing is known of {given.of}")
 
 
 def _plan(terminal: Terminal, given: argparse.Namespace) -> tuple[list[FileSlice], list[Field]]:

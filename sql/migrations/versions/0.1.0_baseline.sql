@@ -376,6 +376,8 @@ CREATE TABLE weir_internal.reader_batch (
     p99_lateness bigint,
     hole bigint,
     complete_until bigint,
+    function text,
+    function_version text,
     PRIMARY KEY (group_id, batch_id),
     CONSTRAINT reader_batch_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL))
 );
@@ -384,6 +386,18 @@ CREATE UNIQUE INDEX reader_batch_by_name ON weir_internal.reader_batch (group_na
 CREATE INDEX reader_batch_open_by_name ON weir_internal.reader_batch (group_name) WHERE state = 'open';
 CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_name, committed_at);
 CREATE INDEX reader_batch_ended ON weir_internal.reader_batch (ended_at) WHERE state <> 'open';
+CREATE INDEX reader_batch_by_run ON weir_internal.reader_batch (reader_id) WHERE state = 'committed';
+CREATE TABLE weir_internal.batch_input (
+    stream_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
+    from_offset bigint NOT NULL,
+    to_offset bigint NOT NULL CHECK (to_offset > from_offset),
+    size_class smallint NOT NULL,
+    group_id bigint NOT NULL,
+    batch_id bigint NOT NULL
+);
+CREATE INDEX batch_input_by_range ON weir_internal.batch_input (stream_id, segment_id, size_class, from_offset);
+CREATE INDEX batch_input_by_batch ON weir_internal.batch_input (group_id, batch_id);
 
 CREATE TABLE weir_internal.parquet_output (
     group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
@@ -519,6 +533,7 @@ ALTER TABLE weir_internal.reader_group_stream ALTER COLUMN stream_id SET STATIST
 ALTER TABLE weir_internal.reader_group_segment ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.reader_group_pin ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.garbage ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.batch_input ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.reader_batch ALTER COLUMN group_name SET STATISTICS 0;
 ALTER TABLE weir_internal.parquet_output ALTER COLUMN group_name SET STATISTICS 0;
 

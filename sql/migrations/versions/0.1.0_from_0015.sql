@@ -346,3 +346,24 @@ CREATE TABLE weir_internal.stream_writer (
     PRIMARY KEY (stream_id, writer_id)
 );
 ALTER TABLE weir_internal.stream_writer ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.reader_batch ADD COLUMN function text, ADD COLUMN function_version text;
+CREATE INDEX reader_batch_by_run ON weir_internal.reader_batch (reader_id) WHERE state = 'committed';
+CREATE TABLE weir_internal.batch_input (
+    stream_id bigint NOT NULL,
+    segment_id bigint NOT NULL,
+    from_offset bigint NOT NULL,
+    to_offset bigint NOT NULL CHECK (to_offset > from_offset),
+    size_class smallint NOT NULL,
+    group_id bigint NOT NULL,
+    batch_id bigint NOT NULL
+);
+CREATE INDEX batch_input_by_range ON weir_internal.batch_input (stream_id, segment_id, size_class, from_offset);
+CREATE INDEX batch_input_by_batch ON weir_internal.batch_input (group_id, batch_id);
+ALTER TABLE weir_internal.batch_input ALTER COLUMN stream_id SET STATISTICS 0;
+INSERT INTO weir_internal.batch_input
+    (stream_id, segment_id, from_offset, to_offset, size_class, group_id, batch_id)
+SELECT i.stream, i.segment, i."from", i."to", ceil(ln(i."to" - i."from") / ln(2::double precision)),
+       b.group_id, b.batch_id
+FROM weir_internal.reader_batch b
+CROSS JOIN LATERAL jsonb_to_recordset(b.bounds) AS i (stream bigint, segment bigint, "from" bigint, "to" bigint)
+WHERE b.state = 'committed' AND i."to" > i."from";
