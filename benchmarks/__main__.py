@@ -23,6 +23,7 @@ from benchmarks import (
     scaling,
     split_points,
     takeover,
+    terminal,
 )
 from benchmarks.setting import bench_setting
 
@@ -53,6 +54,7 @@ def main() -> int:
             batches,
             takeover,
             order,
+            terminal,
         ):
             for name, make in area.FIGURES.items():
                 if name.startswith(given.figure):

@@ -65,6 +65,7 @@ def test_a_csv_becomes_a_stream_and_reaches_a_consumer(
     assert (wrong.status, len(wrong.err.splitlines())) == (2, 1)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("words", "code"),
     [

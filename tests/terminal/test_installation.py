@@ -11,6 +11,8 @@ import pytest
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 
+pytestmark = pytest.mark.drawn(1)
+
 
 def type_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """What a person types in a folder, in the virtual environment."""

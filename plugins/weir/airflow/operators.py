@@ -86,6 +86,7 @@ class WeirJobOperator(SparkSubmitOperator):
         self.job = job
         self.arguments = arguments
         self._reader: ReaderTask | None = None
+        self._run: RunId | None = None
 
     def execute(self, context: Any) -> dict[str, Any] | None:
         """Check the arguments, submit the job, and return the report that it stored in Postgres."""
@@ -98,6 +99,7 @@ class WeirJobOperator(SparkSubmitOperator):
         self._check_connection()
         map_index = -1 if ti.map_index is None else ti.map_index
         run = RunId(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number)
+        self._run = run
         self.application_args = ["--run", json.dumps(run.__dict__)]
         self._hand_over(run, arguments)
         failed: Exception | None = None
@@ -117,6 +119,17 @@ class WeirJobOperator(SparkSubmitOperator):
     def _hand_over(self, run: RunId, arguments: dict[str, Any]) -> None:
         with _database() as database:
             hand_over(database, run, self.job, arguments)
+
+    def get_openlineage_facets_on_complete(self, _task_instance: Any) -> Any:
+        """Return what the task read and wrote. The provider of OpenLineage calls this, if it is
+        installed and enabled."""
+        from weir.airflow.open_lineage import as_open_lineage, things_of
+
+        run = self._run
+        if run is None:
+            return None
+        with _database() as database:
+            return as_open_lineage(database.snapshot(lambda c: things_of(c, run)))
 
     def on_kill(self) -> None:
         """Stop the job and end the lease of its reader, because Airflow stops the task."""
