@@ -45,21 +45,25 @@ def test_a_group_is_made_changed_moved_forked_and_deleted_by_its_jobs(weir: Inst
     weir.append(stream, [("a", n) for n in range(10)])
 
     made = {"streams": [str(stream)], "start": "0.0=2", "end": "0.0=8", "on_gap": "skip"}
-    job(weir, "create_reader_group", **made, time_out="7 d", release="manual")
+    job(weir, "create_reader_group", **made, time_out="7 d", release="manual", max_ahead="2 h")
     settings = "subscriber, on_gap, release, time_out, generation, max_outstanding"
     assert group(weir, settings) == (True, "skip", "manual", 7 * 86400, 0, 3)
+    assert group(weir, "aligned, max_ahead") == (False, 7200)
     assert weir.query("SELECT position, end_cut FROM lag") == [({"0.0": 2}, {"0.0": 8})]
 
     job(weir, "update_reader_group", generation=0, on_gap="skip")
     assert group(weir, settings) == (True, "skip", "manual", 7 * 86400, 1, 3), "as it was"
     changed = {"subscriber": "no", "on_gap": "fail", "release": "automatic", "time_out": "none"}
+    changed |= {"aligned": "yes", "max_ahead": "none"}
     pins = ["s/events 0.25..0.5 big"]
     job(weir, "update_reader_group", **changed, max_outstanding=5, pins=pins)
     assert group(weir, settings) == (False, "fail", "automatic", None, 2, 5)
+    assert group(weir, "aligned, max_ahead") == (True, None)
     assert weir.query("SELECT key_low, label FROM pins") == [(0.25, "big")]
+    job(weir, "update_reader_group", aligned="no", generation=2)
     streams = [str(stream), str(other)]
     job(weir, "update_reader_group", pins=["-"], streams=streams, start="tail", subscriber="yes")
-    assert group(weir, settings) == (True, "fail", "automatic", None, 3, 5)
+    assert group(weir, settings) == (True, "fail", "automatic", None, 4, 5)
     assert weir.query("SELECT FROM pins") == []
     assert weir.value("SELECT count(*) FROM lag") == 2
     job(weir, "update_reader_group", streams=[str(stream)])

@@ -128,6 +128,28 @@ def test_quarantine_sets_the_failing_events_aside_and_goes_on_in_the_order_of_ea
     assert weir.value("SELECT unread_events FROM lag") == 0
 
 
+def test_in_write_order_the_halves_are_read_as_they_were_written(
+    weir: Installation, stream: StreamName
+) -> None:
+    # Each append is one file per segment and task, so its halves are found by the ranks of rows.
+    group = weir.group(stream)
+    weir.append(stream, [(f"key {n % 5}", n) for n in range(ROWS, 2 * ROWS)])
+    weir.scale(stream, ["0.0"], parts=2)
+    weir.append(stream, [(f"key {n % 5}", n) for n in range(2 * ROWS, 3 * ROWS)])
+    seen: list[int] = []
+
+    def picky(events: DataFrame) -> DataFrame:
+        found = [row.n for row in events.collect()]
+        if {7, 30, 60} & {*found}:
+            raise ValueError("I don't like it")
+        seen.extend(found)
+        return events.select("k", "n")
+
+    weir.consumer(group, picky, "parquet:out", on_error="quarantine", order="stream").run()
+    assert seen == [n for n in range(3 * ROWS) if n not in (7, 30, 60)]
+    assert weir.value("SELECT max(hole) FROM reader_batch") == 0
+
+
 def test_rows_that_do_not_fit_their_table_are_set_aside_too(
     weir: Installation, stream: StreamName, test_database: TestDatabase
 ) -> None:

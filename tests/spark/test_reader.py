@@ -277,3 +277,25 @@ def test_a_reader_that_hangs_gives_way_to_others_and_one_that_works_does_not(
             assert heir.batch_id == hung.batch_id
             with raises("batch_taken_over 'works'"):
                 hung.commit()
+
+
+def test_a_batch_of_an_aligned_group_knows_its_moment_and_holds_all_streams_to_it(
+    weir: Installation, stream: StreamName
+) -> None:
+    other = weir.create("s/other", segments=2)
+    weir.append(other, [("key", 1), ("other key", 2)])
+    group = weir.group(stream, other, aligned=True, name="aligned")
+    with read(weir, group, order="stream") as reader:
+        weir.append(other, [("key", 3)])  # after the moment at which the run began
+        [batch] = list(reader_commits(reader))
+    assert batch.bound is not None
+    assert batch.size == ROWS + 2
+    clocks = weir.query("SELECT max(clock), time_clock(:bound) FROM time_index", bound=batch.bound)
+    assert [last > bound for last, bound in clocks] == [True]
+    assert [row.n for row in batch.events("s/other").collect()] == [1, 2]
+
+
+def reader_commits(reader: Reader) -> Iterator[OpenBatch]:
+    for batch in reader:
+        batch.commit()
+        yield batch
