@@ -20,6 +20,7 @@ from benchmarks import (
     metadata,
     order,
     overhead,
+    people,
     scaling,
     split_points,
     takeover,
@@ -55,6 +56,7 @@ def main() -> int:
             takeover,
             order,
             terminal,
+            people,
         ):
             for name, make in area.FIGURES.items():
                 if name.startswith(given.figure):

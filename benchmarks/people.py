@@ -1,0 +1,116 @@
+"""What consumers' outputs and declarations cost: an upsert beside one by hand, and a file with
+nothing to change."""
+
+import json
+import time
+from collections.abc import Callable
+
+import psycopg2
+import yaml
+from sqlalchemy import text
+
+from benchmarks.figure import Figure
+from benchmarks.setting import Setting
+from weir.database.connection import count_statements
+from weir.declarations.apply import Checks, apply
+from weir.declarations.declared import Declared, read_text
+from weir.reader_groups.publication import Publication
+
+COLUMNS = ["k", "v", "said"]
+TYPES = [20, 701, 25]  # bigint, double precision, text
+
+
+def upsert(setting: Setting) -> Figure:
+    """A million rows by key into a table, half of them there already, beside the same statement by
+    hand from a staging table that holds each key once."""
+    setting.durable(True)
+    rows = 1_000_000 if setting.full else 200_000
+    database = setting.database
+    owner = psycopg2.connect(setting.server.dsn("weir", "weir_owner"))
+    owner.autocommit = True
+    for table in ("ours", "by_hand"):
+        owner.cursor().execute(
+            f"CREATE TABLE public.{table} (k bigint PRIMARY KEY, v double precision, said text);"
+            f"GRANT SELECT, INSERT, UPDATE ON public.{table} TO weir_publisher, weir_app"
+        )
+    given = f"""SELECT (i * 7919) % {rows} AS k, i::float8 AS v, 'row ' || i AS said
+        FROM generate_series(1, {rows}) i"""  # noqa: S608 - a number
+
+    def filled(table: str, staging: str, more: str) -> None:
+        owner.cursor().execute(
+            f"""TRUNCATE public.{table}, {staging};
+            INSERT INTO public.{table} SELECT i, 0, 'old' FROM generate_series(0, {rows} - 1, 2) i;
+            INSERT INTO {staging} ({", ".join(COLUMNS)}{more and ", _weir_clock, _weir_place"})
+            SELECT g.*{more} FROM ({given}) g"""  # noqa: S608 - constants
+        )
+        owner.cursor().execute(f"ANALYZE public.{table}")
+
+    how = json.dumps(Publication("upsert", ("k",)).statement({}))
+    make = text("SELECT make_staging('bench', :c, CAST(:t AS oid[]), :m)")
+    named = {"c": [*COLUMNS, "_weir_clock", "_weir_place"], "t": [*TYPES, 20, 20], "m": [-1] * 5}
+    database.transaction(lambda c: c.execute(make, named))
+    owner.cursor().execute(
+        "CREATE UNLOGGED TABLE public.staged (k bigint, v double precision, said text)"
+    )
+
+    def ours() -> float:
+        filled("ours", "weir_staging.bench", ", 0, v::bigint")
+        [(piece,)] = database.transaction(
+            lambda c: c.execute(text("SELECT _weir_piece FROM weir_staging.bench LIMIT 1")).all()
+        )
+        start = time.perf_counter()
+        found = database.transaction(lambda c: c.execute(
+            text("""SELECT publish_staging('bench', 'public.ours', ARRAY[:p], 'public',
+                    CAST(:h AS jsonb))"""),
+            {"p": piece, "h": how}).scalar_one())  # fmt: skip
+        assert found == rows
+        return time.perf_counter() - start
+
+    def by_hand() -> float:
+        filled("by_hand", "public.staged", "")
+        start = time.perf_counter()
+        owner.cursor().execute(
+            """INSERT INTO public.by_hand SELECT * FROM public.staged ON CONFLICT (k) DO UPDATE
+            SET v = excluded.v, said = excluded.said"""
+        )
+        return time.perf_counter() - start
+
+    return Figure(
+        "people/upsert", f"upserting {rows:,} rows by key, half of them new, beside the same "
+        "INSERT ... ON CONFLICT by hand", ours, by_hand, limit=1.2, notes={"rows": rows},
+    )  # fmt: skip
+
+
+def declared(setting: Setting) -> Figure:
+    """Applying a file of 500 streams in which nothing differs beside one of 10, in statements."""
+    many, few = 500, 10
+    checks = Checks(lambda key: [key], lambda text, used: [], lambda *event_time: None)
+
+    def file(count: int) -> Declared:
+        streams = {f"people/s{i}": {"routing_key": "k"} for i in range(count)}
+        return read_text(yaml.safe_dump({"streams": streams}))
+
+    database = setting.filled("people", "SELECT 1")
+
+    def applied(count: int) -> list[object]:
+        return list(apply(database, file(count), checks=checks, request_id="bench",
+                          say=lambda line: None))  # fmt: skip
+
+    assert len(applied(many)) == many
+    counted = count_statements(database)
+
+    def side(count: int) -> Callable[[], float]:
+        def run() -> float:
+            del counted[:]
+            assert applied(count) == []
+            return float(len(counted))
+
+        return run
+
+    return Figure(
+        "people/apply", f"statements of applying {many} streams with nothing to change beside "
+        f"{few}", side(many), side(few), limit=1.0, unit="statements",
+    )  # fmt: skip
+
+
+FIGURES = {"people/upsert": upsert, "people/apply": declared}
