@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from weir.arrow.read import read as read
     from weir.arrow.tail import tail as tail
     from weir.history.lineage import lineage as lineage
+    from weir.operations.programs import checkpoint as checkpoint
+    from weir.operations.programs import create_reader_group as create_reader_group
 
 
 def __getattr__(name: str) -> Any:
-    """`weir.append`, `read`, `count`, `tail` and `lineage`, loaded when first used."""
+    """What programs use: `weir.append`, `read`, `count`, `tail`, `lineage`, `create_reader_group`
+    and `checkpoint`, loaded when first used, because jobs do not need them."""
     if name == "append":
         from weir.arrow.append import append
 
@@ -28,6 +31,10 @@ def __getattr__(name: str) -> Any:
         from weir.history.lineage import lineage
 
         return lineage
+    if name in ("checkpoint", "create_reader_group"):
+        from weir.operations import programs
+
+        return getattr(programs, name)
     if name == "tail":
         from weir.arrow.tail import tail
 

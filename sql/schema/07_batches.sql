@@ -98,6 +98,7 @@ CREATE TABLE weir_internal.parquet_output (
     batch_id bigint NOT NULL,
     root text NOT NULL,
     path text NOT NULL,
+    partitions text NOT NULL DEFAULT '',
     committed_at timestamptz NOT NULL,
     PRIMARY KEY (group_id, output, number)
 );
@@ -111,4 +112,5 @@ COMMENT ON COLUMN weir_internal.parquet_output.number IS '0, 1, 2 ... per group 
 COMMENT ON COLUMN weir_internal.parquet_output.batch_id IS 'The batch that wrote it; its row may be pruned.';
 COMMENT ON COLUMN weir_internal.parquet_output.root IS 'The output root.';
 COMMENT ON COLUMN weir_internal.parquet_output.path IS 'The folder, below the root.';
+COMMENT ON COLUMN weir_internal.parquet_output.partitions IS 'The columns by which its files are partitioned, with their types as SQL; empty without any.';
 COMMENT ON COLUMN weir_internal.parquet_output.committed_at IS 'When the batch was committed.';

@@ -1,17 +1,24 @@
 """Consumers as people write them: the first function that comes to mind works for every output."""
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from tests.conftest import TestDatabase
-from tests.crash.jobs import execute
+from tests.crash.jobs import execute, write_config
 from tests.raises import raises
 from tests.spark.installation import PLACE, Installation
 from tests.spark.test_consume import parquet_rows
 from weir.model.names import StreamName, stream_name
+from weir.operations.programs import checkpoint, create_reader_group
+from weir.spark.append import Appender
+from weir.spark.parquet_output import output_frame
 from weir.spark.reader import Reader
 
 
@@ -73,6 +80,8 @@ def test_places_are_written_where_they_are_asked_for(
 
 
 WRONG = {
+    "parquet:large compression=rar": "output_invalid 'rar' zstd",
+    "parquet:large rows_per_file=x": "output_invalid rows_per_file 'x'",
     "parquet:large color=red": "output_invalid parquet:large 'color=red' places",
     "parquet:large places=maybe": "output_invalid places 'maybe' yes no",
     "parquet:large places=yes places=no": "output_invalid 'places=no' once",
@@ -201,3 +210,90 @@ def test_an_upsert_whose_last_row_is_not_known_is_refused_before_anything_is_rea
     group = weir.group(weir.create())
     with raises(says) if says else contextlib.nullcontext():
         weir.consumer(group, large, output, order=order).run()
+
+
+def test_a_partitioned_output_is_read_as_it_was_written_and_only_what_counts(
+    weir: Installation, stream: StreamName
+) -> None:
+    group = weir.group(stream)
+
+    def by_day(events: DataFrame) -> DataFrame:
+        day = F.date_add(F.lit("2024-02-28").cast("date"), (events.n % 3).cast("int"))
+        return events.select("n", day.alias("day"), F.lpad("n", 5, "0").alias("zip code"))
+
+    to = "parquet:days partition_by=day,group compression=zstd rows_per_file=3"
+
+    def with_group(events: DataFrame) -> DataFrame:
+        return by_day(events).withColumn("group", F.col("zip code")).where("n <> 29")
+
+    weir.consumer(group, with_group, to).run()
+    root = Path(weir.settings.output_roots[0])
+    files = [path for path in root.rglob("*.parquet") if "day=2024-02-29" in str(path)]
+    assert files
+    assert all("group=000" in str(path) and ".zstd." in path.name for path in files)
+    (root / files[0].relative_to(root).parts[0] / "group=readers/batch=1.9/attempt=1").mkdir(
+        parents=True
+    )
+    weir.append(stream, [("a", 29)])
+    weir.consumer(group, with_group, to).run()  # a batch without a row
+    weir.append(stream, [("a", 30)])
+    weir.consumer(group, lambda events: by_day(events).drop("zip code"), "parquet:days").run()
+    found = output_frame(weir.spark, weir.database, weir.settings, "parquet:days", group)
+    assert dict(found.dtypes) == {
+        "n": "bigint", "zip code": "string", "day": "date", "group": "string",
+    }  # fmt: skip
+    days = [date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1)]
+    wanted = [(n, days[n % 3], f"{n:05}", f"{n:05}") for n in range(29)]
+    wanted.append((30, days[0], None, None))
+    rows = found.select("n", "day", "zip code", "group").orderBy("n").collect()
+    assert [tuple(row) for row in rows] == wanted
+    with raises("output_not_found parquet:nights"):
+        output_frame(weir.spark, weir.database, weir.settings, "nights", group)
+
+
+@pytest.mark.parametrize(
+    ("function", "option", "says"),
+    [
+        (large, "day", "column_unknown 'day' k, n"),
+        (lambda e: e.withColumn("x", e.n / 3), "x", "column_type_differs 'x' double"),
+        (lambda e: e.withColumn("Batch", e.n), "n", "column_name_reserved 'Batch'"),
+    ],
+)
+def test_columns_that_can_not_name_folders_are_refused(
+    weir: Installation, stream: StreamName, function: Any, option: str, says: str
+) -> None:
+    with raises(says):
+        weir.consumer(weir.group(stream), function, f"parquet:x partition_by={option}").run()
+
+
+def test_a_program_makes_a_group_and_waits_for_a_barrier(
+    weir: Installation, stream: StreamName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(weir.settings)))
+    made = create_reader_group("mine", [str(stream)], start="tail", subscriber=False)
+    assert made["reader_group"] == "mine"
+    with raises("group_exists mine"):
+        create_reader_group("mine", [str(stream)])
+    weir.append(stream, [("a", 100)])
+    with Reader(weir.spark, "mine", appender=weir.appender) as reader:
+        batch = next(reader)
+        before = checkpoint("mine", "before")
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(checkpoint, "mine", "after", barrier=True, patience=60.0)
+            with raises("checkpoint_not_complete hasty timed out"):
+                checkpoint("mine", "hasty", barrier=True, patience=0.1)
+            assert not waiting.done()
+            batch.commit()
+            after = waiting.result(60)
+    (one,), (other,) = before.values(), after.values()
+    assert sum(other.values()) == sum(one.values()) + 1
+
+
+def test_a_session_of_spark_connect_is_refused_in_a_sentence(weir: Installation) -> None:
+    class ConnectSession:
+        """As one of pyspark.sql.connect, it has no JVM in this process."""
+
+    with raises("session_unsupported ConnectSession Spark Connect"):
+        Reader(ConnectSession(), "mine")  # type: ignore[arg-type]
+    with raises("session_unsupported Spark Connect"):
+        Appender.of(ConnectSession(), "mine")  # type: ignore[arg-type]

@@ -178,11 +178,12 @@ def commit_batch(
                     WHERE r.group_id = :g AND r.batch_id = :b AND i."to" > i."from"
                 ), listed AS (
                     INSERT INTO parquet_output (group_id, group_name, output, number, batch_id,
-                                                root, path, committed_at)
+                                                root, path, partitions, committed_at)
                     SELECT :g, :group, o ->> 'output', coalesce(1 + (
                         SELECT max(p.number) FROM parquet_output p
                         WHERE p.group_id = :g AND p.output = o ->> 'output'), 0),
-                        :b, o ->> 'root', o ->> 'path', clock_timestamp()
+                        :b, o ->> 'root', o ->> 'path',
+                        coalesce(o ->> 'partitions', ''), clock_timestamp()
                     FROM jsonb_array_elements(CAST(:out AS jsonb)) o
                     WHERE o ->> 'kind' = 'parquet'
                 ), renewed AS (

@@ -70,6 +70,18 @@ def committed_folders(database: Database, group: str, output: str) -> list[str]:
     return [path for _, _, path in _listed(database, group, output, 0)]
 
 
+def committed_outputs(connection: Connection, group: str, output: str) -> Sequence[Any]:
+    """Return root, path and partitions of the folders that count, in the order of the commits."""
+    return connection.execute(
+        text(
+            """SELECT o.root, o.path, o.partitions FROM parquet_output o
+            JOIN reader_group g USING (group_id)
+            WHERE g.name = :group AND o.output = :output ORDER BY o.number"""
+        ),
+        {"group": group, "output": output},
+    ).all()
+
+
 def write_manifest(database: Database, group: str, output: str, root: str, path: str) -> None:
     """Write `_manifest.json` beside a group's batches, from what the database has recorded.
 

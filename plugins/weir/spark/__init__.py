@@ -1,6 +1,6 @@
 """Streams as Spark DataFrames: append, read, consume. Imports no airflow.
 
-Programs of your own need `from weir.spark import Reader, Appender, register`.
+Programs of your own need `from weir.spark import Reader, Appender, output, register`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weir.spark.append import Appender as Appender
     from weir.spark.open_batch import OpenBatch as OpenBatch
+    from weir.spark.parquet_output import output as output
     from weir.spark.reader import Reader as Reader
     from weir.spark.source import register as register
 
@@ -22,6 +23,10 @@ def __getattr__(name: str) -> Any:
         from weir.spark.append import Appender
 
         return Appender
+    if name == "output":
+        from weir.spark.parquet_output import output
+
+        return output
     if name == "register":
         from weir.spark.source import register
 

@@ -19,6 +19,7 @@ from weir.model.names import StreamName, stream_name
 from weir.settings import Settings, load
 from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading_session
 from weir.spark.rejected import check_rejected, stage_rejected
+from weir.spark.session import check_session
 from weir.spark.stage import Say, ranked, stage
 from weir.spark.unreadable import naming_files
 
@@ -40,6 +41,7 @@ class Appender:
     def of(cls, spark: SparkSession, source: str) -> "Appender":
         """Return an appender for a program of your own, with the settings that jobs have: those of
         the file that WEIR_CONFIG names, or of `weir.toml`."""
+        check_session(spark)
         settings = load()
         return cls(spark, Database.of(settings), settings, source)
 

@@ -26,6 +26,7 @@ from weir.reader_groups.table_outputs import (
 )
 from weir.spark.append import Appender
 from weir.spark.outputs import Output
+from weir.spark.parquet_output import partitions_of
 from weir.spark.places import check_last_row_known, with_order, without_places
 from weir.spark.progress import watched
 from weir.spark.session import check_classic, moved, writing_session
@@ -82,11 +83,19 @@ class BatchOutputs:
             f"{output.path}/group={batch.group}/batch={batch.identity}/attempt={batch.attempt}/"
         )
         one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
+        if output.partition_by:
+            one["partitions"] = partitions_of(output, frame)
         record_output(self.app.database, batch, one)
         what, where = f"writing {output.name}", (output.root, folder)
         writing, frame = writing_session(frame, self.app.say, {})  # no key is computed here
         with watched(self.app.spark, what, self.app.say, where):
             rows = moved(frame, writing).write.mode("overwrite")
+            if output.partition_by:
+                rows = rows.partitionBy(*output.partition_by)
+            if output.compression:
+                rows = rows.option("compression", output.compression)
+            if output.rows_per_file:
+                rows = rows.option("maxRecordsPerFile", output.rows_per_file)
             rows.parquet(spark_path(output.root, folder))
         self.parquet.append((output, one))
 

@@ -14,8 +14,12 @@ from weir.reader_groups.table_outputs import read_table, table_name
 from weir.warehouse.paths import below_root
 
 _TEXT = re.compile(r"(.*?)((?: +[a-z_]+=\S+)*)", re.DOTALL)
+COMPRESSIONS = ("none", "snappy", "zstd", "gzip", "lz4")
 # The options of each kind of output.
-_OPTIONS = {"parquet": ("places",), "table": ("mode", "key", "newest", "call")}
+_OPTIONS = {
+    "parquet": ("places", "partition_by", "compression", "rows_per_file"),
+    "table": ("mode", "key", "newest", "call"),
+}
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,8 @@ class Output:
 
     `places`: whether a Parquet output keeps `_segment`, `_offset` and `_clock` of its rows. Events
     of a stream get new ones; a table keeps those for which it has a column. `publication`: how rows
-    get into a table.
+    get into a table. `partition_by`: columns whose values name folders of a Parquet output.
+    `compression`: "": Spark's default. `rows_per_file`: 0: any number.
     """
 
     kind: str
@@ -32,6 +37,9 @@ class Output:
     root: str = ""
     path: str = ""
     places: bool = False
+    partition_by: tuple[str, ...] = ()
+    compression: str = ""
+    rows_per_file: int = 0
     publication: Publication = INSERT
 
     def __str__(self) -> str:
@@ -58,7 +66,13 @@ class Output:
             return cls(kind, str(stream_name(name, reserved=False)))
         if kind == "parquet":
             root, path = below_root(name, roots, "output path")
-            return cls(kind, name, root, path, places=_switch(place, "places", options))
+            return cls(
+                kind, name, root, path,
+                places=_switch(place, "places", options),
+                partition_by=columns_of(place, "partition_by", options.get("partition_by", "")),
+                compression=_compression(place, options.get("compression", "")),
+                rows_per_file=_count(place, "rows_per_file", options.get("rows_per_file", "0")),
+            )  # fmt: skip
         if kind == "table":
             how = Publication(
                 options.get("mode", "insert"),
@@ -105,3 +119,21 @@ def _switch(place: str, name: str, options: dict[str, str]) -> bool:
             "output_invalid", f"{name} of output {place} is {value!r}; it must be yes or no."
         )
     return value == "yes"
+
+
+def _compression(place: str, value: str) -> str:
+    if value and value not in COMPRESSIONS:
+        raise InvalidInput(
+            "output_invalid",
+            f"compression of output {place} is {value!r}; it must be one of "
+            f"{', '.join(COMPRESSIONS)}.",
+        )
+    return value
+
+
+def _count(place: str, name: str, value: str) -> int:
+    if re.fullmatch(r"[0-9]{1,12}", value) is None:
+        raise InvalidInput(
+            "output_invalid", f"{name} of output {place} is {value!r}; it must be a whole number."
+        )
+    return int(value)

@@ -33,6 +33,7 @@ from weir.reader_groups.readers import join, leave, renew
 from weir.settings import Settings
 from weir.spark.append import Appender
 from weir.spark.open_batch import OpenBatch
+from weir.spark.session import check_session
 from weir.warehouse.ownership import check_warehouse_ownership
 
 log = logging.getLogger("weir.reader")
@@ -79,6 +80,7 @@ class Reader:
         batch_files: int = 0,
         appender: Appender | None = None,
     ) -> None:
+        check_session(spark)
         name = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
         self.group = group
         self.reader_id = reader_id or name

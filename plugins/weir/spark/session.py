@@ -140,6 +140,17 @@ def check_classic(frame: Any) -> None:
         )
 
 
+def check_session(spark: Any) -> None:
+    """Raise InvalidInput for a session of Spark Connect, whose JVM is in another process."""
+    if not hasattr(spark, "_jsparkSession"):
+        raise InvalidInput(
+            "session_unsupported",
+            f"the session is a {type(spark).__module__}.{type(spark).__name__}, but Weir reads and "
+            "writes only with a Spark session in this process, not with Spark Connect; start the "
+            "program with spark-submit, or use weir.read and weir.append, which need no Spark.",
+        )
+
+
 def _java(spark: SparkSession) -> Any:
     return spark._jsparkSession
 

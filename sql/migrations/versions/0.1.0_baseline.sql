@@ -407,6 +407,7 @@ CREATE TABLE weir_internal.parquet_output (
     batch_id bigint NOT NULL,
     root text NOT NULL,
     path text NOT NULL,
+    partitions text NOT NULL DEFAULT '',
     committed_at timestamptz NOT NULL,
     PRIMARY KEY (group_id, output, number)
 );

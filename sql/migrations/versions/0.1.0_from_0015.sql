@@ -147,6 +147,7 @@ CREATE UNIQUE INDEX reader_batch_by_name ON weir_internal.reader_batch (group_na
 CREATE INDEX reader_batch_open_by_name ON weir_internal.reader_batch (group_name) WHERE state = 'open';
 DROP INDEX weir_internal.reader_batch_by_commit;
 CREATE INDEX reader_batch_by_commit ON weir_internal.reader_batch (group_name, committed_at);
+ALTER TABLE weir_internal.parquet_output ADD COLUMN partitions text NOT NULL DEFAULT '';
 ALTER TABLE weir_internal.parquet_output ADD COLUMN group_name text;
 UPDATE weir_internal.parquet_output o SET group_name = g.name
 FROM weir_internal.reader_group g WHERE g.group_id = o.group_id;

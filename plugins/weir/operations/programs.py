@@ -1,0 +1,84 @@
+"""Reader groups for programs of your own, with the settings of jobs (`WEIR_CONFIG`, or
+`weir.toml`)."""
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import text
+
+from weir.database.connection import Database
+from weir.errors import Conflict
+from weir.model.names import stream_name
+from weir.reader_groups import checkpoints, groups
+from weir.settings import load
+
+PAUSE = 0.5  # seconds between two looks at a checkpoint that waits
+
+
+@contextmanager
+def _database() -> Iterator[Database]:
+    database = Database.of(load())
+    try:
+        yield database
+    finally:
+        database.dispose()
+
+
+def create_reader_group(
+    name: str, streams: Sequence[str], *, start: str = "head", end: str = "", **settings: Any
+) -> dict[str, Any]:
+    """Create a reader group over streams (`scope/stream`), from `start` to `end`: places as in the
+    form of weir_create_reader_group. `settings`: of `GroupConfiguration`, such as subscriber=False.
+
+    Returns its name and start. Raises NotFound for a stream, Conflict if the group exists,
+    Truncated for a place below the head, InvalidInput for wrong settings.
+    """
+    with _database() as database:
+        return groups.create_reader_group(
+            database, name, [stream_name(one) for one in streams], start=start, end=end,
+            request_id=f"program {uuid.uuid4()}", **settings,
+        )  # fmt: skip
+
+
+def checkpoint(
+    reader_group: str, name: str, *, barrier: bool = False, patience: float = 3600.0
+) -> dict[str, Any]:
+    """Record the positions of a group under a name, and return them by stream. With `barrier`, wait
+    up to `patience` seconds until the batches that are open now are committed.
+
+    Raises NotFound, Conflict if it was cancelled, timed out or exists, InvalidInput for the name.
+    """
+    with _database() as database:
+        checkpoints.checkpoint(
+            database, reader_group, name=name, barrier=barrier, patience=patience,
+            request_id=f"program {uuid.uuid4()}",
+        )  # fmt: skip
+        while (found := _look(database, reader_group, name)).state == "waiting":
+            time.sleep(PAUSE)
+            checkpoints.settle_group(database, reader_group)
+    if found.state != "complete":
+        raise Conflict(
+            "checkpoint_not_complete",
+            f"checkpoint {name} of reader group {reader_group} was not completed, it {found.said}; "
+            "weir.checkpoint_blockers shows for whom one waits.",
+        )
+    return dict(found.cuts)
+
+
+def _look(database: Database, group: str, name: str) -> Any:
+    return database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT k.state, CASE k.state WHEN 'timed out' THEN 'timed out'
+                    ELSE 'was ' || k.state END AS said,
+                    (SELECT jsonb_object_agg(s.stream_name, x.value) FROM jsonb_each(k.cuts) x
+                     JOIN stream s ON s.stream_id = x.key::bigint) AS cuts
+                FROM checkpoint k JOIN reader_group g USING (group_id)
+                WHERE g.name = :group AND k.name = :name"""
+            ),
+            {"group": group, "name": name},
+        ).one()
+    )
