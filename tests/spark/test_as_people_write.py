@@ -280,7 +280,7 @@ def test_a_program_makes_a_group_and_waits_for_a_barrier(
         before = checkpoint("mine", "before")
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(checkpoint, "mine", "after", barrier=True, patience=60.0)
-            with raises("checkpoint_not_complete hasty timed out"):
+            with raises("checkpoint_not_reached hasty timed out"):
                 checkpoint("mine", "hasty", barrier=True, patience=0.1)
             assert not waiting.done()
             batch.commit()

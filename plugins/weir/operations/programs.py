@@ -61,7 +61,7 @@ def checkpoint(
             checkpoints.settle_group(database, reader_group)
     if found.state != "complete":
         raise Conflict(
-            "checkpoint_not_complete",
+            "checkpoint_not_reached",
             f"checkpoint {name} of reader group {reader_group} was not completed, it {found.said}; "
             "weir.checkpoint_blockers shows for whom one waits.",
         )
