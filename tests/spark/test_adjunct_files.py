@@ -10,9 +10,11 @@ from tests.raises import raises
 from tests.spark.adjunct_world import WAYS, Store, Way, World
 from tests.spark.installation import Installation
 from weir.adjunct.lookup import look_up
+from weir.adjunct.stores import update_store
 from weir.adjunct.versions import AdjunctVersion
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.spark import adjunct_writer
+from weir.spark.adjunct_check import check_definition
 from weir.spark.adjunct_diff import diff_versions
 
 pytestmark = pytest.mark.drawn(3)
@@ -138,7 +140,20 @@ def test_a_row_that_fails_stops_the_build_or_is_left_out(weir: Installation, gro
     world.append([("a", 2, "x"), ("c", 2, "3")])
     with raises("adjunct_rows_fail 1 of 2 0.0"):
         stores[0].build()
+    assert "fails for 1 of 2" in weir.value(
+        "SELECT error FROM adjunct_stores WHERE adjunct_store = :n", n=stores[0].name
+    )
+    update_store(weir.database, stores[0].name, {"on_error": "skip"}, {}, request_id="skip")
+    mended = stores[0].build()
+    [row] = weir.query(
+        """SELECT v.attempt, g.reason FROM adjunct_version v JOIN garbage g
+        ON g.path = format('_weir_adjunct=%s/version=%s/attempt=1/', v.store_id, v.version)
+        WHERE v.store_id = :a AND v.version = :v""",
+        a=mended.store_id, v=mended.version,
+    )  # fmt: skip
+    assert tuple(row) == (2, "fenced")
     version = stores[1].build()
+    assert stores[0].found(mended) == stores[1].found(version)
     good = [event for event in world.events if event.op.isdigit()]
     assert stores[1].found(version) == stores[1].expected(good)
     assert (
@@ -202,6 +217,11 @@ def test_functions_make_keys_and_values_and_other_code_makes_them_anew(
     assert store.found(store.build()) == store.expected() == {"A": (6,), "B": (4,)}
     world.append([("b", 2, "d"), ("c", 6, "u")])
     assert store.found(store.build()) == store.expected()
+    with raises("function_result_invalid"):
+        check_definition(
+            weir.spark, weir.database, weir.settings, "s/x", world.stream,
+            AdjunctDefinition(value="adjunct_functions:wrong", value_columns="a STRING"),
+        )  # fmt: skip
     functions.write_text(MODULE.replace("FACTOR", "3"))
     version = store.build()
     kinds = weir.query("SELECT kind FROM adjunct_version ORDER BY version")

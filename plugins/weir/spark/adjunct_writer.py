@@ -45,6 +45,8 @@ from weir.spark.session import WRITING, moved, private_session
 
 ROWS_PER_FILE = 250_000
 MOST_BROADCAST_KEYS = 2_000_000  # with more changed keys, both sides are shuffled
+_MOST_RANGES = 256  # of files that are compared with the changed keys one by one
+_ROWS_PER_TASK = 200_000  # of a shuffle
 MOST_SMALL_FILES = 16  # beyond twice as many files as the rows need, before all are sorted anew
 _SESSION = {
     **WRITING,
@@ -68,8 +70,13 @@ class _Counts:
     failed: int = 0
     upserts: int = 0
     deletes: int = 0
-    example: Any = None
     touched: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, events: int, found: dict[str, Any]) -> "_Counts":
+        """Return what `_outcomes` has counted; a sum of no rows is null."""
+        null_keys, failed = found["null_keys"] or 0, found["failed"] or 0
+        return cls(events, null_keys, failed, found["upserts"], found["deletes"])
 
     @property
     def keys(self) -> int:
@@ -106,6 +113,8 @@ class Writer:
         if not fields:  # nobody knows yet of which type the keys will be
             key = [{"name": KEY, "type": "string", "nullable": False, "metadata": {}}]
             return Built(key, (), (), self._no_history(), 0, 0, 0, 0, 0)
+        tasks = max(self._spark.sparkContext.defaultParallelism, events // _ROWS_PER_TASK)
+        self._spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
         changes = self._changes(slices, fields)
         what = f"building version {build.version} of {self._store.name}"
         with watched(self._app.spark, what, self._app.say, (self._warehouse, build.folder)):
@@ -136,17 +145,12 @@ class Writer:
 
     def _rebuilt(self, changes: Changes, events: int) -> Built:
         """Write what the keys are now, from all changes."""
-        seen, out = Observation(), Observation()
-        counted = changes.frame.observe(seen, *_counting())
-        delta = _latest(counted, changes).where(F.col(KEY).isNotNull())
-        delta = delta.observe(out, *_outcomes())
-        rows = _table(delta.where(F.col(VALUE).isNotNull()))
-        files = self._files_for(events)
-        self._write(_bucketed(rows, files), "table")
-        counts = _Counts(events, *(seen.get[n] for n in ("null_keys", "failed")))
-        counts.example = seen.get["example"]
-        counts.upserts, counts.deletes = out.get["upserts"], out.get["deletes"]
-        self._check(counts)
+        seen = Observation()
+        delta = _latest(changes.frame, changes).observe(seen, *_outcomes())
+        rows = _table(delta.where(F.col(KEY).isNotNull() & F.col(VALUE).isNotNull()))
+        self._write(_bucketed(rows, self._files_for(events)), "table")
+        counts = _Counts.of(events, seen.get)
+        self._check(counts, changes)
         written = self._written("table")
         self._check_rows(written, counts.upserts)
         return self._built(changes, counts, written, (), self._history(changes))
@@ -159,7 +163,7 @@ class Writer:
             changes = Changes(self._keep(changes.frame), changes.key, changes.values)
         delta = self._keep(_latest(changes.frame, changes))
         counts = self._count(delta, events, base)
-        self._check(counts)
+        self._check(counts, changes)
         converted = self._build.kind == CONVERTED
         old = [f for f in base.files if converted or f.path in counts.touched]
         kept = [f for f in base.files if f not in old]
@@ -182,7 +186,7 @@ class Writer:
             self._write(_bucketed(rest.unionByName(after), files), "table")
         if self._converted is not None:
             counts.failed += self._converted.get["failed"]
-            self._check(counts)
+            self._check(counts, changes)
         history = None if converted else self._history(changes)
         return self._built(changes, counts, self._written("table"), kept, history)
 
@@ -231,36 +235,31 @@ class Writer:
             F.bool_or(F.col(HASH).between(f.low, f.high)).alias(f"f{i}")
             for i, f in enumerate(base.files)
         ]
-        row = delta.agg(
-            F.sum("null_keys").alias("null_keys"), F.sum("failed").alias("failed"),
-            F.min("example").alias("example"), *_outcomes(), *touching,
-        ).head()  # fmt: skip
+        every = len(base.files) > _MOST_RANGES  # so many conditions cost more than they save
+        row = delta.agg(*_outcomes(), *([] if every else touching)).head()
         assert row is not None
-        counts = _Counts(events, row.null_keys or 0, row.failed or 0, row.upserts, row.deletes)
-        counts.example = row.example
-        counts.touched = {f.path for i, f in enumerate(base.files) if row[f"f{i}"]}
+        found = row.asDict()
+        counts = _Counts.of(events, found)
+        counts.touched = {f.path for i, f in enumerate(base.files) if found.get(f"f{i}", every)}
         return counts
 
-    def _check(self, counts: _Counts) -> None:
+    def _check(self, counts: _Counts, changes: Changes) -> None:
         """Check what the store says about events without a key, and about those that fail."""
-        settings, where = self._store.configuration, counts.example
-        place = "" if where is None else (
-            f" (the first is in segment {segment_name(where['_segment'])} at offset "
-            f"{where['_offset']})"
-        )  # fmt: skip
+        settings = self._store.configuration
         if counts.failed and settings.on_error == "fail":
             raise BadRows(
                 "adjunct_rows_fail",
                 f"the key, the value or the delete condition of adjunct store {self._store.name} "
-                f"fails for {counts.failed:,} of {counts.events:,} events{place}; correct it, or "
-                "set its on_error to skip with weir_update_adjunct_store.",
+                f"fails for {counts.failed:,} of {counts.events:,} events"
+                f"{_place(changes, F.col(FAILED))}; correct it, or set its on_error to skip with "
+                "weir_update_adjunct_store.",
             )
         if counts.null_keys and settings.null_key == "fail":
             raise BadRows(
                 "adjunct_key_null",
                 f"{counts.null_keys:,} of {counts.events:,} events have no key for adjunct store "
-                f"{self._store.name}{place}; correct its key, or set its null_key to skip with "
-                "weir_update_adjunct_store.",
+                f"{self._store.name}{_place(changes, ~F.col(FAILED))}; correct its key, or set its "
+                "null_key to skip with weir_update_adjunct_store.",
             )
 
     def _no_history(self) -> Sequence[AdjunctFile] | None:
@@ -307,36 +306,40 @@ class Writer:
         )  # fmt: skip
 
 
-def _counting() -> list[Column]:
-    """Return what to count of changes."""
-    missing = F.col(KEY).isNull()
-    place = F.when(missing, F.col(PLACE))
-    return [
-        F.count_if(missing & ~F.col(FAILED)).alias("null_keys"),
-        F.count_if(FAILED).alias("failed"),
-        F.min(place).alias("example"),
-    ]
-
-
 def _outcomes() -> list[Column]:
     """Return what to count of the last changes of keys."""
     known, lives = F.col(KEY).isNotNull(), F.col(VALUE).isNotNull()
     return [
+        F.sum("null_keys").alias("null_keys"),
+        F.sum("failed").alias("failed"),
         F.count_if(known & lives).alias("upserts"),
         F.count_if(known & ~lives).alias("deletes"),
     ]
 
 
 def _latest(frame: DataFrame, changes: Changes) -> DataFrame:
-    """Return the last change of each key, and in the row without a key what `_counting` counts.
+    """Return the last change of each key; in the row without a key, how many events have no key,
+    and for how many something fails.
 
     The value is in a struct: without one, a deletion would bring back the value before it.
     """
     last = F.struct(HASH, CLOCK, SEQ, *changes.state)
     found = frame.groupBy(KEY).agg(
-        F.max_by(last, F.struct(CLOCK, SEQ)).alias("_weir_last"), *_counting()
+        F.max_by(last, F.struct(CLOCK, SEQ)).alias("_weir_last"),
+        F.count_if(F.col(KEY).isNull() & ~F.col(FAILED)).alias("null_keys"),
+        F.count_if(FAILED).alias("failed"),
     )
-    return found.select(KEY, "_weir_last.*", "null_keys", "failed", "example")
+    return found.select(KEY, "_weir_last.*", "null_keys", "failed")
+
+
+def _place(changes: Changes, which: Column) -> str:
+    """Return where the first event without a key is, of some, as a part of a sentence."""
+    rows = changes.frame.where(F.col(KEY).isNull() & which)
+    row = rows.agg(F.min(PLACE).alias("place")).head()
+    if row is None or row.place is None:
+        return ""
+    segment, offset = row.place
+    return f" (the first is in segment {segment_name(segment)} at offset {offset})"
 
 
 def _table(rows: DataFrame) -> DataFrame:
