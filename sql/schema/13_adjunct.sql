@@ -188,3 +188,5 @@ COMMENT ON COLUMN weir_internal.adjunct_pin.cut IS 'The cut that the version mus
 COMMENT ON COLUMN weir_internal.adjunct_pin.clock IS 'The clock of that cut.';
 COMMENT ON COLUMN weir_internal.adjunct_pin.version IS 'The version; null until one is there.';
 COMMENT ON COLUMN weir_internal.adjunct_pin.since IS 'The oldest clock at which the batch asks for a value; null: it asks only for the newest.';
+-- As in 12_planning.sql.
+ALTER TABLE weir_internal.adjunct_store ALTER COLUMN stream_id SET STATISTICS 0;

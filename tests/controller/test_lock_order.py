@@ -27,7 +27,7 @@ from tests.controller.support import FIELDS, Lane, rows, run, staged
 from tests.crash.jobs import execute
 from tests.reader_groups.support import LEASE, Group, budget
 from tests.scaling.support import made, write
-from weir.adjunct import builds, publication, stores
+from weir.adjunct import builds, lookup, publication, stores
 from weir.adjunct import expiry as version_expiry
 from weir.controller import (
     attempts,
@@ -321,6 +321,7 @@ def keep_stores(watch: Watch, lane: Lane) -> None:
         watch(publication.fail_build, "test/one", build, "it failed")
         build = watch(builds.begin_build, "test/one", **begin)
         watch(publication.publish_build, build, store.built(build))
+    assert watch(lookup.look_up, "/nowhere", "test/one", "k0") is None  # beyond its files' hashes
     lane.scale(lane.active()[0])
     watch(builds.begin_build, "test/one", builder="builder", lease=LEASE)
     watch(stores.update_store, "test/one", {"patience": 9}, {"value": "n"}, request_id="update")

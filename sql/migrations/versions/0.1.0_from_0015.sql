@@ -328,6 +328,7 @@ CREATE TABLE weir_internal.adjunct_pin (
     FOREIGN KEY (store_id, version) REFERENCES weir_internal.adjunct_version
 );
 CREATE INDEX adjunct_pin_by_version ON weir_internal.adjunct_pin (store_id, version);
+ALTER TABLE weir_internal.adjunct_store ALTER COLUMN stream_id SET STATISTICS 0;
 -- End of adjunct stores.
 
 -- Event time.
