@@ -28,9 +28,10 @@ def _rows(setting: Setting) -> DataFrame:
     """The rows with a time as a column of its own, and as a text."""
     path = setting.folder / "timed"
     if not path.exists():
+        rows = source(setting)  # which makes the session
         at = F.timestamp_seconds(F.col("id") + BEGIN)
         text = F.date_format(at, "yyyy-MM-dd HH:mm:ss")
-        source(setting).withColumn("at", at).withColumn("said", text).write.parquet(str(path))
+        rows.withColumn("at", at).withColumn("said", text).write.parquet(str(path))
     return setting.spark.read.parquet(str(path))
 
 
