@@ -83,7 +83,7 @@ OWNER = {
     ),
     **dict.fromkeys(
         """reader_group reader_group_stream reader reader_batch reader_group_segment
-        reader_group_pin checkpoint parquet_output""".split(),
+        reader_group_pin checkpoint parquet_output batch_input""".split(),
         "reader_group",
     ),
     **dict.fromkeys(
