@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -139,6 +140,22 @@ def test_a_job_run_by_hand_is_recorded_with_its_report_or_its_error(weir: Weir, 
         ("by hand", "scale_stream", "succeeded"), ("by hand", "scale_stream", "failed"),
     ]  # fmt: skip
     assert "0.0" in runs[1].error
+
+
+def test_a_file_of_declarations_is_applied_from_where_the_person_is(
+    weir: Weir, lane: Lane, tmp_path: Path
+) -> None:
+    declared = "reader_groups:\n  audit: {streams: [shop/orders], subscriber: false}\n"
+    (tmp_path / "shop.yaml").write_text(declared)
+    shown = weir("apply", "shop.yaml", "--dry-run", "--json").json
+    assert len(shown["changes"]) == 1
+    assert weir("lag", "--json").json == []
+    done = weir("apply", "shop.yaml")
+    assert done.status == 0, done.err
+    assert [one["reader_group"] for one in weir("lag", "--json").json] == ["audit"]
+    assert weir("apply", "shop.yaml", "--json").json == {"changes": [], "unchanged": 1}
+    assert weir("apply", "none.yaml").status == 2
+    assert weir("apply").status == 2
 
 
 def test_the_tail_is_the_end_of_the_write_order(

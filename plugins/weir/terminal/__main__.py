@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 
 from weir.errors import WeirError
-from weir.operations import JOBS, CreateStream, Ingest, Process, is_required
+from weir.operations import JOBS, Apply, CreateStream, Ingest, Process, is_required
 from weir.operations.runner import failure_of
 from weir.terminal import look, work
 from weir.terminal.doctor import doctor
@@ -30,7 +30,7 @@ LOCAL = {
     "psql": "read the views by SQL",
 }
 # The jobs that have a command under a shorter name.
-SHORT = {"create_stream", "ingest", "process"}
+SHORT = {"create_stream", "ingest", "process", "apply"}
 _KEY = ("--key", "--routing-key")
 
 
@@ -100,6 +100,7 @@ def parser() -> Parser:
         "--stream", dest="create_from", action="append", metavar="STREAM",
         help="create the reader group on this stream, if there is none",
     )  # fmt: skip
+    add_arguments(add("apply", work.apply), Apply, positional=["file"])
     for job, form in JOBS.items():
         if job not in SHORT:
             one = add(job.replace("_", "-"), work.job, form.__doc__, job=job)

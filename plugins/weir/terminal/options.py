@@ -4,6 +4,8 @@ They are only collected here; the job's own check (`weir.operations.parse`) chec
 """
 
 import argparse
+import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, NoReturn
@@ -68,11 +70,15 @@ def given_arguments(form: type[Any], given: argparse.Namespace) -> dict[str, Any
 
 
 def _typed(value: Any, schema: dict[str, Any]) -> Any:
-    """Return a text as the number that it is; other texts are left to the job's check."""
+    """Return a text as the number or JSON object that it is; other texts are left to the job's
+    check."""
     if schema["type"] in ("integer", "number") and isinstance(value, str):
         for kind in (int, float):
             try:
                 return kind(value)
             except ValueError:
                 continue
+    if schema["type"] == "object" and isinstance(value, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(value)
     return value

@@ -16,7 +16,7 @@ from weir.controller.seal import seal_stream
 from weir.controller.streams import schema_by_id
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError
 from weir.model.names import StreamName, stream_name
-from weir.operations import JOBS, CreateReaderGroup, CreateStream, Ingest, Process, parse
+from weir.operations import JOBS, Apply, CreateReaderGroup, CreateStream, Ingest, Process, parse
 from weir.operations.runner import Job, by_hand, job_path, perform, record_failure
 from weir.retention.delete_stream import delete_stream
 from weir.settings import Settings
@@ -112,6 +112,15 @@ def _undo(terminal: Terminal, name: StreamName) -> None:
         seal_stream(terminal.database, name, request_id=request)
         delete_stream(terminal.database, name, request_id=request)
         note(f"weir: deleted stream {name} again, because nothing was appended")
+
+
+def apply(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Make streams, reader groups and consumers what a file declares, and say what differed. With
+    --dry-run nothing is changed; what may lose data needs --allow-loss."""
+    arguments = given_arguments(Apply, given)
+    files, settings = _readable([arguments["file"]], terminal.settings)
+    arguments["file"] = files[0]
+    return _print(terminal, run_job(replace(terminal, settings=settings), "apply", arguments))
 
 
 def process(terminal: Terminal, given: argparse.Namespace) -> int:
