@@ -80,5 +80,5 @@ lock: setup ## requirements.in -> requirements.txt
 clean: setup ## stop everything and delete the state folder with its streams (asks; YES=1 does not)
 	@$(WEIR) -m weir.local clean $(if $(YES),--yes)
 
-setup:
+setup: ## make .venv, with the command weir, and see to a Java
 	@./setup.sh
