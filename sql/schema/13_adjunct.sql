@@ -104,6 +104,10 @@ CREATE TABLE weir_internal.adjunct_version (
 CREATE UNIQUE INDEX adjunct_version_building ON weir_internal.adjunct_version (store_id) WHERE state = 'building';
 CREATE INDEX adjunct_version_published ON weir_internal.adjunct_version (store_id, version) WHERE state = 'published';
 CREATE INDEX adjunct_version_ended ON weir_internal.adjunct_version (ended_at) WHERE state IN ('expired', 'abandoned');
+-- For the expiry: what may have to go, found without looking at all versions.
+CREATE INDEX adjunct_version_superseded ON weir_internal.adjunct_version (superseded_at)
+    WHERE state = 'published' AND superseded_at IS NOT NULL;
+CREATE INDEX adjunct_version_with_history ON weir_internal.adjunct_version (store_id) WHERE history_from IS NOT NULL;
 COMMENT ON TABLE weir_internal.adjunct_version IS 'The table of a store at a cut of its stream, published in one transaction. Its rows never change; its cut moves forward over epochs without events.';
 COMMENT ON COLUMN weir_internal.adjunct_version.version IS '1, 2, 3 ... per store; a later one has a later cut or a later definition.';
 COMMENT ON COLUMN weir_internal.adjunct_version.definition IS 'The definition with which it is built.';

@@ -229,3 +229,13 @@ def test_history_is_refused_where_a_changed_value_or_a_store_without_history_int
     third = store.build()
     with raises("adjunct_history_gone"):
         store.history(third, second.clock)
+
+
+def test_a_cut_below_the_head_means_the_head(lane: Lane) -> None:
+    lane.truncate("0.0=3, 1.0=5")
+    store = Store.made(lane)
+    build = store.begun(cut={"0.0": 1, "1.0": 0})
+    assert (build.from_cut, build.cut) == (lane.head(), lane.head())
+    assert store.publish(build, files=[]).rows == 0
+    [event] = lane.rows("SELECT min(clock) FROM time_index WHERE stream_id = :s")
+    assert build.clock < event[0] + 1

@@ -112,3 +112,12 @@ def test_another_key_says_since_when_there_are_events(
     [[clock]] = lane.rows("SELECT last_clock FROM stream WHERE stream_id = :s")
     [[expected]] = rows(shared_database, "SELECT to_json(clock_time(:c)) #>> '{}'", c=clock)
     assert since == expected
+
+
+def test_a_version_that_is_too_large_is_not_broadcast() -> None:
+    auto, forced = AdjunctConfiguration(), AdjunctConfiguration(layout="broadcast")
+    assert auto.layout_of("s/x", 1000) == forced.layout_of("s/x", 1 << 29) == "broadcast"
+    assert auto.layout_of("s/x", 1 << 29) == "partitioned"
+    assert AdjunctConfiguration(layout="partitioned").layout_of("s/x", 1) == "partitioned"
+    with raises("adjunct_too_large s/x"):
+        forced.layout_of("s/x", 1 << 31)

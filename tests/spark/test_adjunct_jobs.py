@@ -12,9 +12,12 @@ from spark_jobs import (
     update_adjunct_store,
 )
 from tests.crash.jobs import write_config
+from tests.raises import raises
 from tests.spark.adjunct_world import COLUMNS
 from tests.spark.installation import Installation
+from weir.adjunct.builds import begin_build
 from weir.operations.runner import Job, main
+from weir.spark.adjunct_build import build_version
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +91,13 @@ def test_a_run_with_nothing_to_read_starts_no_session(
     [moved] = job(weir, adjunct)["built"]
     assert (moved["version"], asked) == (1, ["adjunct"])
     assert job(weir, adjunct)["built"] == []
+
+
+def test_who_waits_for_another_builder_gives_up_after_the_patience_of_the_store(
+    weir: Installation,
+) -> None:
+    stream = weir.create(segments=1)
+    job(weir, define_adjunct_store, adjunct_store="s/store", stream=str(stream), patience=1)
+    begin_build(weir.database, "s/store", builder="another", lease=60.0)
+    with raises("adjunct_build_running another 1"):
+        build_version(weir.appender, "s/store")

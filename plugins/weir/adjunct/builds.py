@@ -144,12 +144,15 @@ _BEGIN = text(
 def _target(
     connection: Connection, stream: LockedStream, cut: Cut | None, clock: int | None
 ) -> tuple[StreamCut, int]:
-    """Return the cut to be complete to, at most the tail, and its clock."""
+    """Return the cut to be complete to, at least the head, and its clock."""
     row = connection.execute(
         text(
-            """SELECT coalesce(CAST(:cut AS jsonb), tail_cut(:s)) AS cut,
+            """SELECT CASE WHEN CAST(:cut AS jsonb) IS NULL THEN tail_cut(:s)
+                    ELSE readable_cut(:s, CAST(:cut AS jsonb), head) END AS cut,
                 coalesce(:clock, CASE WHEN CAST(:cut AS jsonb) IS NOT NULL
-                    THEN clock_after(:s, CAST(:cut AS jsonb)) - 1 END, :last) AS clock"""
+                    THEN clock_after(:s, readable_cut(:s, CAST(:cut AS jsonb), head)) - 1 END,
+                    :last) AS clock
+            FROM stream WHERE stream_id = :s"""
         ),
         {
             "s": stream.stream_id, "cut": None if cut is None else json.dumps(cut),

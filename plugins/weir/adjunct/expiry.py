@@ -11,14 +11,16 @@ from weir.database.connection import Database
 from weir.model.adjunct_expiry import Kept, expire
 
 _SECOND = 1_000_000
-# Stores of which a version was superseded long enough ago, or that have a history.
+# Stores of which a version was superseded long enough ago, or has changes that are old enough.
 _DUE = text(
-    """SELECT DISTINCT a.store_id, a.name
-    FROM adjunct_store a JOIN adjunct_version v USING (store_id)
-    WHERE v.state = 'published'
+    """SELECT a.store_id, a.name FROM adjunct_store a JOIN adjunct_version v USING (store_id)
+    WHERE v.state = 'published' AND v.superseded_at IS NOT NULL
       AND v.superseded_at + a.keep_versions * interval '1 second' <= clock_timestamp()
-       OR v.state IN ('published', 'expired') AND v.history_from IS NOT NULL
-    ORDER BY a.store_id"""
+    UNION
+    SELECT a.store_id, a.name FROM adjunct_store a JOIN adjunct_version v USING (store_id)
+    WHERE v.history_from IS NOT NULL AND (a.history IS NULL
+          OR v.clock <= time_clock(clock_timestamp()) - a.history * 1000000)
+    ORDER BY 1"""
 )
 _VERSIONS = text(
     """SELECT version, definition || '/' || coalesce(code, '') AS line, clock,

@@ -165,6 +165,8 @@ class Writer:
         counts = self._count(delta, events, base)
         self._check(counts, changes)
         converted = self._build.kind == CONVERTED
+        if not counts.keys and not converted:  # all of them were skipped
+            return self._built(changes, counts, (), base.files, self._history(changes))
         old = [f for f in base.files if converted or f.path in counts.touched]
         kept = [f for f in base.files if f not in old]
         before = self._base_rows(base, old, changes, fields, converted)

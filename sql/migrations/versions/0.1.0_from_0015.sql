@@ -289,6 +289,9 @@ CREATE TABLE weir_internal.adjunct_version (
 CREATE UNIQUE INDEX adjunct_version_building ON weir_internal.adjunct_version (store_id) WHERE state = 'building';
 CREATE INDEX adjunct_version_published ON weir_internal.adjunct_version (store_id, version) WHERE state = 'published';
 CREATE INDEX adjunct_version_ended ON weir_internal.adjunct_version (ended_at) WHERE state IN ('expired', 'abandoned');
+CREATE INDEX adjunct_version_superseded ON weir_internal.adjunct_version (superseded_at)
+    WHERE state = 'published' AND superseded_at IS NOT NULL;
+CREATE INDEX adjunct_version_with_history ON weir_internal.adjunct_version (store_id) WHERE history_from IS NOT NULL;
 
 CREATE TABLE weir_internal.adjunct_file (
     store_id bigint NOT NULL REFERENCES weir_internal.adjunct_store ON DELETE CASCADE,
