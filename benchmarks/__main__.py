@@ -19,6 +19,7 @@ from benchmarks import (
     event_time,
     metadata,
     order,
+    ordered_reads,
     overhead,
     people,
     scaling,
@@ -46,6 +47,7 @@ def main() -> int:
         for area in (
             data_path,
             event_time,
+            ordered_reads,
             split_points,
             overhead,
             metadata,

@@ -1,8 +1,6 @@
 """Appending and reading 5 million rows, beside plain Spark doing the same to plain files."""
 
 import shutil
-from collections.abc import Callable
-from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -84,10 +82,6 @@ def append(setting: Setting) -> Figure:
     )
 
 
-def _noop(frame: DataFrame) -> None:
-    frame.write.format("noop").mode("overwrite").save()
-
-
 def appended(setting: Setting) -> StreamName:
     """A stream of 16 segments that holds the rows, appended in five transactions."""
     cached = setting.__dict__.get("_appended")
@@ -103,79 +97,37 @@ def appended(setting: Setting) -> StreamName:
     return cached
 
 
-def _reading(
-    setting: Setting,
-    order: str,
-    reference: Callable[[DataFrame], DataFrame],
-    what: str,
-    limit: float,
-    goal: float,
-) -> Figure:
-    name = appended(setting)
+def files_of(setting: Setting, name: StreamName) -> DataFrame:
+    """A plain scan of a stream's files, with ranks; the names of their folders give the rest."""
     stream_id = setting.database.transaction(
         lambda c: c.exec_driver_sql(
             "SELECT stream_id FROM streams WHERE stream = %s", (str(name),)
         ).scalar_one()
     )
-    root = spark_path(setting.settings.warehouse, str(stream_id))
     schema = StructType([*source(setting).schema.fields, StructField("_weir_seq", LongType())])
+    root = spark_path(setting.settings.warehouse, str(stream_id))
+    return setting.spark.read.schema(schema).parquet(root)
 
-    def scan() -> DataFrame:
-        return setting.spark.read.schema(schema).parquet(root)
 
-    return Figure(
-        {"none": "read", "segment": "read_segment", "stream": "read_stream"}[order],
-        what,
-        lambda: _noop(
-            read_stream_frame(setting.spark, setting.database, setting.settings, name, order=order)
-        ),
-        lambda: _noop(reference(scan())),
-        limit,
-        goal,
-    )
+def to_nothing(frame: DataFrame) -> None:
+    """Compute all rows of a DataFrame."""
+    frame.write.format("noop").mode("overwrite").save()
 
 
 def read(setting: Setting) -> Figure:
     """All events with segment, offset and clock, beside a scan of the same files."""
-    return _reading(
-        setting,
-        "none",
-        lambda frame: frame.select(*COLUMNS),
+    name = appended(setting)
+    return Figure(
+        "read",
         "5 million events with segment, offset and clock beside a native scan of the same files "
         "and columns",
+        lambda: to_nothing(
+            read_stream_frame(setting.spark, setting.database, setting.settings, name, order="none")
+        ),
+        lambda: to_nothing(files_of(setting, name).select(*COLUMNS)),
         limit=1.1,
         goal=1.05,
     )
 
 
-def read_ordered(setting: Setting, order: str) -> Figure:
-    """The same in an order, beside repartitioning and sorting that scan by the same columns."""
-
-    def plain(frame: DataFrame) -> DataFrame:
-        # What plain Spark must do: the folder names give segment and transaction; within those
-        # the rank is the order.
-        if order == "segment":
-            frame = frame.repartition(16, "_weir_segment")
-            frame = frame.sortWithinPartitions("_weir_segment", "_weir_tx", "_weir_seq")
-        else:
-            frame = frame.repartitionByRange(16, "_weir_tx", "_weir_seq")
-            frame = frame.sortWithinPartitions("_weir_tx", "_weir_seq")
-        return frame.select(*COLUMNS, "_weir_segment", "_weir_tx")
-
-    return _reading(
-        setting,
-        order,
-        plain,
-        f'5 million events with order="{order}" beside Spark repartitioning and sorting a scan of '
-        "the same files the same way",
-        limit=1.3,
-        goal=0.8,
-    )
-
-
-FIGURES = {
-    "append": append,
-    "read": read,
-    "read_segment": partial(read_ordered, order="segment"),
-    "read_stream": partial(read_ordered, order="stream"),
-}
+FIGURES = {"append": append, "read": read}

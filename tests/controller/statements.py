@@ -8,7 +8,7 @@ from weir.database.migrate import sql_folder
 LOCK = re.compile(r"FOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)")
 WRITE = re.compile(r"\b(?:INSERT INTO|DELETE FROM|(?<!KEY )(?<!FOR )(?<!DO )UPDATE) (\w+)")
 _FUNCTION = re.compile(
-    r"CREATE OR REPLACE FUNCTION weir_internal\.(\w+)\(.*?AS \$\$(.*?)\$\$", re.DOTALL
+    r"CREATE OR REPLACE FUNCTION weir(?:_internal)?\.(\w+)\(.*?AS \$\$(.*?)\$\$", re.DOTALL
 )
 
 

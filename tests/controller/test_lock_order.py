@@ -37,6 +37,7 @@ from weir.controller import (
     scale,
     seal,
     streams,
+    times,
     transactions,
     truncation,
     update,
@@ -258,6 +259,9 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(release.read_alerts, [str(lane.name)])
     watch(capture.capture)
     watch(queries.closed_cut_at, lane.name, datetime.now(UTC))
+    watch(queries.count_between, lane.name, None, datetime.now(UTC))
+    watch(times.close_span, [lane.name], times.Span(None, datetime.now(UTC)))
+    watch(times.close_now, [lane.name])
     write(made(database, 2), {"0.0": 90.0, "1.0": 8.0})
     watch(scaling_run.scale_by_load, equal_ranges, request_id="run")
     watch(scaling_run.scale_by_load, equal_ranges, request_id="again")
@@ -440,6 +444,9 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "state_completeness",
         "prune_below",
         "measure_disorder",
+        "close_streams",
+        "closed_cut_at",
+        "count_between",
     }
 
 

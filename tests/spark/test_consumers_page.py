@@ -30,10 +30,14 @@ def weir(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Installation:
     weir.create("nyc/notes", "key")
     weir.create("nyc/late", "carrier")
     weir.create("nyc/late-streamed", "carrier")
+    weir.create("nyc/replayed", "carrier")
+    weather = weir.create("nyc/weather", "origin")
+    weir.append(weather, weir.spark.createDataFrame([("JFK", 39.0)], "origin string, temp double"))
     frame = weir.spark.createDataFrame(FLIGHTS, "carrier string, flight int, dep_delay double")
     weir.append(flights, frame.selectExpr("*", "timestamp'2013-01-01 05:00:00Z' AS time_hour"))
     for group in ("late", "late-by-carrier", "late-elsewhere"):
         weir.group(flights, name=group)
+    weir.group(flights, weather, name="trips")
     return weir
 
 
@@ -72,6 +76,12 @@ def test_every_example_of_the_page_does_what_it_says(
     assert execute(test_database.owner_dsn, table) == sorted(LATE)
     counted = {r.carrier: r["count"] for r in parquet(weir, "late-by-carrier")}
     assert counted == {"AA": 8, "UA": 8, "DL": 8}
+
+    # Several streams in one order.
+    trips = parquet(weir, "trips")
+    assert {(r["_stream"], r.origin, r.temp) for r in trips} == {("nyc/flights", None, None)}
+    assert len(trips) == len(FLIGHTS)
+    assert known["everything"].first()["_stream"] == "nyc/weather"
 
     # Another sink, by the batch's number.
     files = (tmp_path / "late").glob("batch=*.1/*.json")

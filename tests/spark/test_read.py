@@ -101,6 +101,30 @@ def test_an_ordered_read_is_divided_among_tasks(weir: Installation, order: str) 
     assert (read.groupby("task")["_segment"].nunique() == 1).all() or order == "stream"
 
 
+@pytest.mark.parametrize("order", ["segment", "stream"])
+def test_each_file_is_read_by_one_task_only(
+    weir: Installation, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "ROWS_PER_FILE", 10)
+    stream = weir.create(segments=2)
+    for seed in range(3):
+        weir.append(stream, weir.spark.createDataFrame(rows(seed, 90), "k string, n long"))
+    facts = weir.facts(stream)
+    assert facts["_file"].nunique() > 3 * 6, "several files in a folder"
+    frame = weir.frame(stream, order)
+    execution = frame._jdf.queryExecution()
+    assert len(execution.executedPlan().executeCollect()) == 270
+    scans = execution.executedPlan().collectLeaves()
+    files = [
+        scans.apply(i).metrics().apply("numFiles").value()
+        for i in range(scans.size())
+        if scans.apply(i).metrics().contains("numFiles")
+    ]
+    assert sum(files) == facts["_file"].nunique()
+    assert len(files) >= 2, "by several tasks"
+    weir.check_read(stream, facts, order)
+
+
 def test_none_of_the_orders_needs_a_shuffle(weir: Installation) -> None:
     stream, _ = history(weir)
     for order in ORDERS:

@@ -225,3 +225,31 @@ def test_a_micro_batch_goes_on_over_many_epochs_up_to_its_budget(
     query.prepareForTriggerAvailableNow()
     lane.append({follows: 50})
     assert query.latestOffset(half, ReadMaxRows(1000)) == {follows: 2}
+
+
+def test_the_format_reads_between_two_times_and_a_query_ends_there(
+    weir: Installation, config: str, tmp_path: Path
+) -> None:
+    stream = weir.create(segments=2)
+    weir.append(stream, rows(weir, 0, 50))
+    since = weir.value("SELECT clock_timestamp()")
+    fill(weir, stream)
+    until = weir.value("SELECT clock_timestamp()")
+    hour = {"config": config, "since": str(since), "until": until.isoformat()}
+    batch = weir.spark.read.format("weir").options(**hour)
+    first = sorted(row.n for row in batch.load(str(stream)).collect())
+    assert first == list(range(200))
+    weir.append(stream, rows(weir, 200, 10))
+    assert sorted(row.n for row in batch.load(str(stream)).collect()) == first
+    read: list[int] = []
+    query = (
+        weir.spark.readStream.format("weir").options(**hour, maxEvents="60").load(str(stream))
+        .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .foreachBatch(lambda frame, _: read.extend(row.n for row in frame.collect()))
+        .trigger(availableNow=True)
+        .start()
+    )  # fmt: skip
+    assert query.awaitTermination(60)
+    assert sorted(read) == first
+    with pytest.raises(PySparkException, match="'noon' is not a time"):
+        batch.option("until", "noon").load(str(stream))

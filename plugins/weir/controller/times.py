@@ -78,13 +78,23 @@ def parse_span(since: Moment | None, until: Moment | None) -> Span:
 def close_span(database: Database, names: Sequence[StreamName], span: Span) -> None:
     """Close the later time of a span in streams that exist: no later commit gets a clock at or
     before it. Raises InvalidInput for a future time."""
-    at = span.until or span.since
-    if at is None:
-        return
-    given = {"names": [str(name) for name in names], "at": at}
+    if (at := span.until or span.since) is not None:
+        _close(database, names, at)
+
+
+def close_now(database: Database, names: Sequence[StreamName]) -> datetime:
+    """Close this moment in streams that exist, or their last clock if that is later. Return it."""
+    return _close(database, names, None)
+
+
+def _close(database: Database, names: Sequence[StreamName], at: datetime | None) -> datetime:
     statement = text(
-        """SELECT close_streams(array(SELECT stream_id FROM stream
+        """SELECT clock_time(close_streams(array(SELECT stream_id FROM stream
                WHERE stream_name = ANY(CAST(:names AS text[])) AND state <> 'deleted'),
-               time_clock(CAST(:at AS timestamptz)))"""
+               time_clock(CAST(:at AS timestamptz))))"""
     )
-    database.transaction(lambda connection: connection.execute(statement, given))
+    given = {"names": [str(name) for name in names], "at": at}
+    closed: datetime = database.transaction(
+        lambda connection: connection.execute(statement, given).scalar_one()
+    )
+    return closed

@@ -1,6 +1,6 @@
 """Streams as Spark DataFrames: append, read, consume. Imports no airflow.
 
-Programs of your own need `from weir.spark import Reader, Appender, output, register`.
+Programs of your own need `from weir.spark import Reader, Appender, output, read, register`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from weir.spark.parquet_output import output as output
     from weir.spark.reader import Reader as Reader
     from weir.spark.source import register as register
+    from weir.spark.stream_read import read as read
 
 
 def __getattr__(name: str) -> Any:
@@ -27,6 +28,10 @@ def __getattr__(name: str) -> Any:
         from weir.spark.parquet_output import output
 
         return output
+    if name == "read":
+        from weir.spark.stream_read import read
+
+        return read
     if name == "register":
         from weir.spark.source import register
 

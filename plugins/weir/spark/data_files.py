@@ -6,17 +6,19 @@ Spark reads the names of a file's folders as partition columns, which index arra
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from weir.spark.frames import exact
-from weir.spark.routing import SEGMENT, SEQ, TASK, constant_array
+from weir.spark.routing import SEGMENT, SEQ, TASK
 from weir.spark.session import COMPLETE
 from weir.warehouse.paths import spark_path, stream_folder
 
 TRANSACTION, ATTEMPT = "_weir_tx", "_weir_attempt"
+ADDED = (SEQ, TRANSACTION, ATTEMPT, SEGMENT, TASK)  # the columns that a scan adds
 # In a file's name: the number of the file among those of one task and segment.
 _PIECE = r"\.c(\d+)\."
 _FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*{_PIECE}")
@@ -28,7 +30,7 @@ def scan_files(
     session: SparkSession, warehouse: str, stream_id: int, schema: StructType, paths: Sequence[str]
 ) -> DataFrame:
     """Return the rows of data files of one stream (paths below the warehouse), with the columns of
-    `schema`, their ranks, and the columns that `FileConstants` needs."""
+    `schema`, their ranks, and the columns that `FileConstants` needs (together: `ADDED`)."""
     folders = [
         StructField(SEQ, LongType()),
         StructField(TRANSACTION, IntegerType()),
@@ -36,10 +38,14 @@ def scan_files(
         StructField(SEGMENT, LongType()),
         StructField(TASK, IntegerType()),
     ]
-    return (
-        session.read.schema(StructType([*schema.fields, *folders]))
-        .options(basePath=spark_path(warehouse, stream_folder(stream_id)), **COMPLETE)
-        .parquet(*[exact(spark_path(warehouse, path)) for path in paths])
+    reader = session.read.schema(StructType([*schema.fields, *folders])).options(
+        basePath=spark_path(warehouse, stream_folder(stream_id)), **COMPLETE
+    )
+    # As one text, as each entry of a list is a call of its own to the JVM.
+    jvm: Any = session._jvm
+    text = "\0".join(exact(spark_path(warehouse, path)) for path in paths)
+    return reader._df(
+        reader._jreader.parquet(jvm.java.util.regex.Pattern.compile("\0").split(text))
     )
 
 
@@ -73,7 +79,6 @@ class FileConstants:
             match = _FOLDERS.search(path)
             assert match is not None, path  # Weir wrote it
             found.append((int(match[1]), int(match[2]), int(match[3])))
-        self._pieces = 1 + max(piece for _, _, piece in found)
         tasks: dict[int, list[int]] = {}
         for transaction, task, _ in found:
             tasks.setdefault(transaction, []).append(task)
@@ -90,9 +95,8 @@ class FileConstants:
                 base[transaction] = slots - low
                 self._base[transaction + self._shifts[-1]] = base[transaction]
                 slots += high - low + 1
-        self._slots = [
-            (base[transaction] + task) * self._pieces + piece for transaction, task, piece in found
-        ]
+        self._folders = [base[transaction] + task for transaction, task, _ in found]
+        self._piece = [piece for _, _, piece in found]
 
     def _shift(self, low: int, high: int) -> str:
         """Return SQL for the shift of the run that contains a row's transaction, by bisection."""
@@ -102,20 +106,39 @@ class FileConstants:
         left, right = self._shift(low, middle), self._shift(middle, high)
         return f"if({TRANSACTION} < {self._runs[middle][0]}, {left}, {right})"
 
-    def _slot(self) -> Column:
-        place = F.col(TRANSACTION) + F.expr(self._shift(0, len(self._runs)))
-        slot = constant_array(self._base)[place].cast("int") + F.col(TASK)
-        if self._pieces > 1:
-            piece = F.regexp_extract("_metadata.file_name", _PIECE, 1).cast("int")
-            slot = slot * F.lit(self._pieces) + piece
-        return slot
+    def _slot(self) -> str:
+        place = f"{TRANSACTION} + {self._shift(0, len(self._runs))}"
+        return f"cast({_array(self._base)}[{place}] AS int) + {TASK}"
+
+    def by_folder(self, values: Sequence[int]) -> bool:
+        """Return whether all files of a folder have the same value, so that the folder decides."""
+        known: dict[int, int] = {}
+        pairs = zip(self._folders, values, strict=True)
+        return all(known.setdefault(folder, value) == value for folder, value in pairs)
+
+    def sql(self, values: Sequence[int]) -> str:
+        """Return SQL for the value of the file that contains a row. `values` has one for each path.
+
+        A text, because each part of a `Column` is a call of its own to the JVM.
+        """
+        if len(set(values)) == 1:
+            return f"cast({values[0]} AS bigint)"
+        slot, slots = self._slot(), self._folders
+        if not self.by_folder(values):
+            pieces = 1 + max(self._piece)
+            piece = f"cast(regexp_extract(_metadata.file_name, r'{_PIECE}', 1) AS int)"
+            slot = f"({slot}) * {pieces} + {piece}"
+            slots = [slots[i] * pieces + piece for i, piece in enumerate(self._piece)]
+        array = [0] * (1 + max(slots))
+        for place, value in zip(slots, values, strict=True):
+            array[place] = value
+        return f"{_array(array)}[{slot}]"
 
     def of(self, values: Sequence[int]) -> Column:
-        """Return a column with the value of the file that contains a row. `values` has one for each
-        path."""
-        if len(set(values)) == 1:
-            return F.lit(values[0]).cast("long")
-        array = [0] * (1 + max(self._slots))
-        for slot, value in zip(self._slots, values, strict=True):
-            array[slot] = value
-        return constant_array(array)[self._slot()]
+        """Return a column with the value of the file that contains a row, as `sql` does."""
+        return F.expr(self.sql(values))
+
+
+def _array(values: Sequence[int]) -> str:
+    """Return SQL for a constant array of longs as one literal. Spark folds it."""
+    return f"cast(split('{','.join(map(str, values))}', ',') AS array<bigint>)"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -40,7 +41,9 @@ def one_after_another(frames: Sequence[DataFrame]) -> DataFrame:
     if len(frames) > 1:
         # If all frames have a single partition, Spark (since 4.1) reads them in one task. It does
         # not if one frame is partitioned in another way, such as into no partitions.
-        spark = frames[0].sparkSession
-        nothing = spark.createDataFrame(spark.sparkContext.emptyRDD(), frames[0].schema)
-        frames = [*frames, nothing]
+        java: Any = frames[0]._jdf
+        nothing = java.sparkSession().createDataFrame(
+            frames[0].sparkSession.sparkContext._jsc.emptyRDD(), java.schema()
+        )
+        frames = [*frames, DataFrame(nothing, frames[0].sparkSession)]
     return reduce(DataFrame.union, frames)

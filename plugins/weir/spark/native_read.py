@@ -1,13 +1,15 @@
-"""Read a stream natively: Spark scans exactly the files that the metadata names.
+"""Read streams natively: Spark scans exactly the files that the metadata names.
 
 `_segment`, `_offset` and `_clock` are computed from constants per file (`weir.spark.data_files`).
-There is no join, no shuffle, and no sort except for the order that was asked for.
+There is no join, no shuffle, and no sort except for the order that was asked for
+(`weir.spark.read_tasks`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from weir.controller.read_plan import FileSlice, plan_of_stream
@@ -16,14 +18,34 @@ from weir.errors import InvalidInput
 from weir.model.names import StreamName
 from weir.model.schema import Field, without_metadata
 from weir.settings import Settings
-from weir.spark.data_files import FileConstants, scan_files
-from weir.spark.frames import one_after_another, quoted
+from weir.spark.data_files import ADDED, FileConstants, scan_files
+from weir.spark.frames import one_after_another
+from weir.spark.read_tasks import Task, tasks_by_segment, tasks_in_write_order
 from weir.spark.routing import SEQ
 from weir.spark.session import moved, private_session
 
 ORDERS = ("segment", "stream", "none")
 PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
-_TASKS_PER_CORE = 4  # reading tasks that an ordered read is divided into
+STREAM = "_stream"  # a column that a read of several streams adds
+_TASKS_PER_CORE = 4
+_TASK, _PLACE = "_weir_reading_task", "_weir_place"
+_NAME = "_weir_file_name"
+
+
+class Slices(NamedTuple):
+    """What is to be read of a stream."""
+
+    name: str
+    stream_id: int
+    slices: Sequence[FileSlice]
+    fields: list[Field]
+
+
+class Scan(NamedTuple):
+    """The rows of a native scan; with the names of its files if tasks share a folder."""
+
+    frame: DataFrame
+    names: list[str]
 
 
 def read_stream_frame(
@@ -59,139 +81,118 @@ def frame_of(
     order: str,
     rank: bool = False,
 ) -> DataFrame:
-    """Return the rows of slices of files in an order of `read_stream_frame`.
-
-    `rank`: with their ranks in their commits, in `_weir_seq`; only in the order "none".
-    """
+    """Return the rows of slices of files in an order of `read_stream_frame`. `rank`: with the ranks
+    of the rows in their commits, `_weir_seq`."""
     if order not in ORDERS:
         raise InvalidInput(
             "argument_invalid", f"order is {order!r}; it must be one of {', '.join(ORDERS)}."
         )
     schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
+    more = [*PLACES, *([SEQ] if rank else [])]
     if not slices:
-        extra = [StructField(n, LongType()) for n in (*PLACES, *([SEQ] if rank else []))]
+        extra = [StructField(name, LongType()) for name in more]
         return spark.createDataFrame([], StructType([*schema.fields, *extra]))
+    resolving = resolving_session(spark)
+    tasks: list[list[Task]] = []
+    if order != "none":
+        most = most_tasks(spark)
+        by_segment = order == "segment"
+        tasks = (
+            tasks_by_segment(slices, most) if by_segment else tasks_in_write_order([slices], most)
+        )
+    scan = scan_of(
+        resolving,
+        warehouse,
+        Slices("", stream_id, slices, fields),
+        schema,
+        more,
+        0,
+        tasks,
+        "_metadata.row_index" if order == "segment" else SEQ,
+    )
+    return moved(in_tasks([scan], tasks) if tasks else scan.frame, spark)
 
+
+def most_tasks(spark: SparkSession) -> int:
+    """Return the number of reading tasks that an ordered read is divided into."""
+    return _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+
+
+def resolving_session(spark: SparkSession) -> SparkSession:
+    """Return a private session in which scans are resolved."""
     # Beyond 32 paths Spark lists files in a job, which costs more than it saves here.
-    resolving = private_session(
+    return private_session(
         spark, {"spark.sql.sources.parallelPartitionDiscovery.threshold": "100000"}
     )
 
-    def scan(part: Sequence[FileSlice], sort_by: Callable[..., list[Column]] | None) -> DataFrame:
-        rows = _scan(resolving, warehouse, stream_id, part, schema, sort_by, rank)
-        return moved(rows, spark)
 
-    if order == "none":
-        return scan(slices, None)
-    parts = _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-    if order == "segment":
-        groups = _pack(chains_of(slices), parts)
-        frames = [scan(group, _by_segment) for group in groups]
-    else:
-        frames = [scan(group, _by_rank) for group in _runs(slices, parts)]
-    return one_after_another(frames)
-
-
-def _scan(
+def scan_of(
     resolving: SparkSession,
     warehouse: str,
-    stream_id: int,
-    slices: Sequence[FileSlice],
+    read: Slices,
     schema: StructType,
-    sort_by: Callable[..., list[Column]] | None,
-    rank: bool,
-) -> DataFrame:
-    """Return the rows of one native scan. With `sort_by` it is one task, sorted."""
-    frame = scan_files(resolving, warehouse, stream_id, schema, [s.path for s in slices])
+    more: Sequence[str],
+    number: int,
+    tasks: Sequence[Sequence[Task]],
+    place: str,
+) -> Scan:
+    """Return the rows of one native scan with the columns of `schema` and `more`. With `tasks`, the
+    rows also have their task and their place in it, the sum of their file's and of `place`.
+
+    `number`: of the stream in the tasks.
+    """
+    slices = read.slices
+    frame = scan_files(resolving, warehouse, read.stream_id, schema, [s.path for s in slices])
     constants = FileConstants([s.path for s in slices])
-    row = F.col("_metadata.row_index")
-    offset = constants.of([s.start_offset for s in slices]) + row
-    # If all files have the same segment or commit, the constant needs no array.
-    segment = constants.of([s.segment_id for s in slices])
-    clock = constants.of([s.clock for s in slices])
     if not all(s.whole for s in slices):
-        frame = frame.where(
-            (row >= constants.of([s.first_row for s in slices]))
-            & (row < constants.of([s.end_row for s in slices]))
-        )
-    columns = [
-        *quoted(schema.fieldNames()),
-        segment.alias("_segment"),
-        offset.alias("_offset"),
-        clock.alias("_clock"),
-    ]
-    if sort_by is None:
-        return frame.select(*columns, *([SEQ] if rank else []))
-    keys = [
-        key.alias(f"_weir_sort{i}")
-        for i, key in enumerate(sort_by(slices, constants, offset, clock))
-    ]
-    ordered = frame.select(*columns, *keys).coalesce(1)
-    ordered = ordered.sortWithinPartitions(*[f"_weir_sort{i}" for i in range(len(keys))])
-    return ordered.select(*quoted(schema.fieldNames()), *PLACES)
-
-
-def _by_segment(
-    slices: Sequence[FileSlice], constants: FileConstants, offset: Column, _clock: Column
-) -> list[Column]:
-    # One long to sort by: Spark sorts a single long by radix. Segments in the order of their ids.
-    rank = {segment: i for i, segment in enumerate(sorted({s.segment_id for s in slices}))}
-    if len(rank) == 1:
-        return [offset]
-    first = {
-        i: min(s.start_offset for s in slices if rank[s.segment_id] == i) for i in rank.values()
+        first = constants.sql([s.first_row for s in slices])
+        past = constants.sql([s.end_row for s in slices])
+        frame = frame.where(f"_metadata.row_index >= {first} AND _metadata.row_index < {past}")
+    # If all files have the same segment or commit, the constant needs no array.
+    known = {
+        STREAM: "'" + read.name + "'",
+        "_segment": constants.sql([s.segment_id for s in slices]),
+        "_offset": constants.sql([s.start_offset for s in slices]) + " + _metadata.row_index",
+        "_clock": constants.sql([s.clock for s in slices]),
+        SEQ: SEQ,
     }
-    room = 1 + max(s.start_offset + s.events - first[rank[s.segment_id]] for s in slices)
-    if room * len(rank) >= 1 << 63:
-        return [constants.of([s.segment_id for s in slices]), offset]
-    place = constants.of([rank[s.segment_id] * room - first[rank[s.segment_id]] for s in slices])
-    return [place + offset]
+    columns = {name: known[name] for name in more}
+    names: list[str] = []
+    if tasks:
+        of_file, places = [0] * len(slices), [0] * len(slices)
+        for i, task in enumerate(tasks):
+            for part in task:
+                if part.stream == number:
+                    for file, at in part.slices.items():
+                        of_file[file], places[file] = i, at
+        columns[_TASK] = constants.sql(of_file)
+        columns[_PLACE] = f"{constants.sql(places)} + {place}"
+        if not constants.by_folder(of_file):
+            columns[_NAME] = "_metadata.file_name"
+            names = [s.path.rsplit("/", 1)[1] for s in slices]
+    frame = frame.selectExpr(
+        f"* EXCEPT ({', '.join(ADDED)})", *(f"{sql} AS {name}" for name, sql in columns.items())
+    )
+    return Scan(frame, names)
 
 
-def _by_rank(
-    slices: Sequence[FileSlice], constants: FileConstants, _offset: Column, clock: Column
-) -> list[Column]:
-    if len({s.clock for s in slices}) == 1:
-        return [F.col(SEQ)]
-    return [clock, F.col(SEQ)]
+def in_tasks(scans: Sequence[Scan], tasks: Sequence[Sequence[Task]]) -> DataFrame:
+    """Return the rows of scans task by task, in each task by their places.
 
+    The task of a row follows from the names of its folders and its file, so Spark finds the files
+    of a task in its plan, and does not read the others.
+    """
 
-def chains_of(slices: Sequence[FileSlice]) -> list[list[FileSlice]]:
-    """Group slices by segment. Segments whose key ranges overlap follow one another and are in one
-    group."""
-    chains: list[list[FileSlice]] = []
-    past = 0.0  # the end of the last group's keys
-    for s in sorted(slices, key=lambda s: s.key_low):
-        if not chains or s.key_low >= past:
-            chains.append([])
-        chains[-1].append(s)
-        past = max(past, s.key_high)
-    return chains
+    def part_of(i: int, part: Task) -> DataFrame:
+        frame, names = scans[part.stream]
+        frame = frame.where(f"{_TASK} = {i}")
+        if not names:
+            return frame
+        listed = ", ".join(f"'{names[file]}'" for file in part.slices)
+        return frame.where(f"{_NAME} IN ({listed})").drop(_NAME)
 
-
-def _pack(units: list[list[FileSlice]], parts: int) -> list[list[FileSlice]]:
-    """Divide whole units into at most `parts` groups with about equal numbers of events."""
-    groups: list[list[FileSlice]] = [[] for _ in range(min(parts, len(units)))]
-    events = [0] * len(groups)
-    for size, unit in sorted(((sum(s.events for s in u), u) for u in units), key=lambda u: -u[0]):
-        least = events.index(min(events))
-        events[least] += size
-        groups[least] += unit
-    return groups
-
-
-def _runs(slices: Sequence[FileSlice], parts: int) -> list[list[FileSlice]]:
-    """Divide slices into about `parts` consecutive runs in write order, cut where no file spans the
-    cut."""
-    wanted = max(1, sum(s.events for s in slices) // parts)
-    runs: list[list[FileSlice]] = []
-    last = (-1, -1)
-    events = wanted
-    for s in sorted(slices, key=lambda s: (s.clock, s.first_seq)):
-        if events >= wanted and (s.clock, s.first_seq) > last:
-            runs.append([])
-            events = 0
-        runs[-1].append(s)
-        events += s.events
-        last = max(last, (s.clock, s.last_seq))
-    return runs
+    frames = []
+    for i, task in enumerate(tasks):
+        parts = [part_of(i, part) for part in task]
+        frames.append(reduce(DataFrame.union, parts).coalesce(1).sortWithinPartitions(_PLACE))
+    return one_after_another(frames).selectExpr(f"* EXCEPT ({_TASK}, {_PLACE})")

@@ -1,6 +1,7 @@
 """A batch that a reader is reading: its events, its outputs, and its commit."""
 
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,8 @@ from weir.reader_groups.splits import split_batch
 from weir.spark.append import Appender
 from weir.spark.batch_outputs import BatchOutputs
 from weir.spark.failures import sentence
-from weir.spark.native_read import frame_of
+from weir.spark.merged_read import merged_frame
+from weir.spark.native_read import Slices, frame_of
 from weir.spark.outputs import Output
 from weir.spark.rejected import failed_events, make_rejected_stream
 
@@ -62,6 +64,7 @@ class OpenBatch:
         self.ended = False  # committed, split, or discarded for another try
         self._outputs = BatchOutputs(self._app, batch, reader.opened, reader.order)
         self._lost: dict[int, int] = {}
+        self._planned: list[Slices] = []
         self.without_columns: list[str] = []  # streams without events and without declared columns
         self._streams = dict(
             self._app.database.transaction(lambda c: group_streams(c, reader.group))
@@ -138,6 +141,15 @@ class OpenBatch:
             )
         return self.frames[stream]
 
+    def merged(self, columns: Sequence[str] | None = None) -> DataFrame:
+        """Return the events of all streams of the group in write order: by clock, then by the
+        streams' names. `_stream` has the name; the other columns are as in `weir.spark.read`.
+
+        Raises InvalidInput for a column that no stream has, or that has several types.
+        """
+        app = self._app
+        return merged_frame(app.spark, app.settings.warehouse, self._planned, columns)
+
     def _frame(self, stream_id: int, name: str) -> DataFrame:
         """Return the events of one stream. If events were truncated after the batch was opened,
         raises Truncated, unless the group skips gaps; then they are counted."""
@@ -167,6 +179,7 @@ class OpenBatch:
                     "weir_update_reader_group.",
                 )
             app.say(gap)
+        self._planned.append(Slices(name, stream_id, slices, fields))
         return frame_of(
             app.spark, app.settings.warehouse, stream_id, slices, fields, order=self._reader.order
         )

@@ -45,7 +45,8 @@ from weir.model.names import StreamName, stream_name
 from weir.model.schema import without_metadata
 from weir.model.stream_cut import meet
 from weir.settings import Settings, load
-from weir.spark.native_read import PLACES, chains_of
+from weir.spark.native_read import PLACES
+from weir.spark.read_tasks import chains_of
 
 _STEPS = 1000  # the most ends of segments that are passed at once
 # From the query's position, which is valid. If events after it were truncated, planning says so.
