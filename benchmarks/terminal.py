@@ -109,10 +109,12 @@ def _stream_of(setting: Setting, commits: int, files: int) -> StreamName:
     create_stream(
         setting.database, name, routing_key="key", segments=1, request_id=f"tail {commits * files}"
     )
-    table = pa.table({"key": [f"k{n}" for n in range(ROWS)], "_weir_seq": range(ROWS)})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    content = sink.getvalue().to_pybytes()
+    contents = []
+    for task in range(files):
+        ranks = range(task * ROWS, (task + 1) * ROWS)
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.table({"key": [f"k{n}" for n in ranks], "_weir_seq": ranks}), sink)
+        contents.append(sink.getvalue().to_pybytes())
     fields = [{"name": "key", "type": "string", "nullable": True, "metadata": {}}]
     for number in range(commits):
         attempt = begin(
@@ -121,13 +123,14 @@ def _stream_of(setting: Setting, commits: int, files: int) -> StreamName:
         )  # fmt: skip
         assert isinstance(attempt, Attempt)
         written = []
-        for task in range(files):
+        for task, content in enumerate(contents):
             folder = f"{attempt.folder}_weir_segment=0/_weir_task={task}"
             path = Path(setting.settings.warehouse) / folder
             path.mkdir(parents=True)
             (path / "part.parquet").write_bytes(content)
             place = f"{folder}/part.parquet"
-            written.append(StagedFile(0, place, ROWS, len(content), 0, ROWS - 1))
+            first = task * ROWS
+            written.append(StagedFile(0, place, ROWS, len(content), first, first + ROWS - 1))
         commit(setting.database, Staged(attempt, tuple(written), fields))
     return name
 
@@ -164,7 +167,7 @@ def lineage(setting: Setting) -> Figure:
 _RUNS = """
 INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retain_by_consumption,
     next_segment_number, last_clock, head)
-SELECT 'bench', 's' || d, 'key', 'fail', 'fail', true, 1, 1, '{"0.0":0}'
+SELECT 'bench', 's' || d, 'key', 'fail', 'fail', true, 1, 1, jsonb_build_object('0.0', 0)
 FROM generate_series(0, :depth) d ORDER BY d;
 INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, cause, request_id)
 SELECT stream_id, stream_name, 0, 0, 1, 'create', '' FROM stream;

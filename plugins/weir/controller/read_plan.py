@@ -88,15 +88,17 @@ def slices_of_bounds(
 
 
 def newest_slices(connection: Connection, stream_id: int, events: int) -> list[FileSlice]:
-    """Return slices of the newest commits with so many events, the last ones written first.
+    """Return slices of the newest files, the last one written first, that hold the last `events`
+    events in write order, and others.
 
-    Looks at the newest commits only, at more of them while those hold truncated events.
+    Looks at the newest commit first, and at eight times as many before it while these do not
+    suffice.
     """
     found: list[FileSlice] = []
-    before, commits = None, events
+    before, commits = None, 1
     while True:
         rows = connection.execute(
-            _NEWEST, {"s": stream_id, "before": before, "commits": commits}
+            _NEWEST, {"s": stream_id, "before": before, "commits": commits, "most": events}
         ).all()
         found += [FileSlice(*row[:-1]) for row in rows if row.path is not None]
         if not rows or sum(one.end_row - one.first_row for one in found) >= events:
@@ -104,24 +106,27 @@ def newest_slices(connection: Connection, stream_id: int, events: int) -> list[F
         before, commits = rows[0].oldest, commits * 8
 
 
-# A row without a file says that commits were looked at.
+# Each file ends with an event that can be read, so so many files hold so many of the last events. A
+# row without a file says that commits were looked at.
 _NEWEST = text(
     f"""WITH seen AS (
         SELECT min(n.clock) AS oldest FROM (
             SELECT DISTINCT clock FROM time_index WHERE stream_id = :s
               AND clock < coalesce(CAST(:before AS bigint), 9223372036854775807)
             ORDER BY clock DESC LIMIT :commits) n
+    ), newest AS MATERIALIZED (
+        SELECT d.*, i.clock FROM seen
+        JOIN time_index i ON i.stream_id = :s AND i.clock >= seen.oldest
+            AND i.clock < coalesce(CAST(:before AS bigint), 9223372036854775807)
+        JOIN data_file d ON d.stream_id = i.stream_id AND d.segment_id = i.segment_id
+            AND d.start_offset >= i.start_offset AND d.start_offset < i.start_offset + i.events
+        ORDER BY i.clock DESC, d.last_seq DESC LIMIT :most
     )
     SELECT n.*, seen.oldest FROM seen LEFT JOIN LATERAL (
         SELECT {_COLUMNS}, greatest(coalesce(h.event_offset, 0) - f.start_offset, 0), f.events
-        FROM time_index i
-        JOIN data_file f ON f.stream_id = i.stream_id AND f.segment_id = i.segment_id
-            AND f.start_offset >= i.start_offset AND f.start_offset < i.start_offset + i.events
-        {_JOINS}
+        FROM newest f {_JOINS}
         LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
             ON h.segment_id = f.segment_id
-        WHERE i.stream_id = :s AND i.clock >= seen.oldest
-          AND i.clock < coalesce(CAST(:before AS bigint), 9223372036854775807)
     ) n ON true
     WHERE seen.oldest IS NOT NULL
     ORDER BY n.clock DESC, n.last_seq DESC"""  # noqa: S608 - constants
