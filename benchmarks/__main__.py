@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import (
+    adjunct_joins,
     batches,
     commits,
     control,
@@ -59,6 +60,7 @@ def main() -> int:
             order,
             terminal,
             people,
+            adjunct_joins,
         ):
             for name, make in area.FIGURES.items():
                 if name.startswith(given.figure):

@@ -20,11 +20,13 @@ def run(job: Job, given: Process) -> dict[str, Any]:
 
     arguments = job.database.transaction(lambda c: with_declared(c, given))
     function = load_function(arguments.function, job.settings.function_packages)
+    manager = arguments.manager.strip()
+    packages = job.settings.function_packages
     outputs = tuple(Output.parse(o, job.settings.output_roots) for o in arguments.outputs)
     # Before it joins: the group's other readers keep their cores until all of them have ended.
     wait_for_cores(job.spark, job.say)
     appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)
-    report = Consumer(
+    consumer = Consumer(
         appender,
         arguments.reader_group,
         str(job.run),
@@ -39,8 +41,14 @@ def run(job: Job, given: Process) -> dict[str, Any]:
         batch_events=arguments.batch_events,
         batch_bytes=parse_size(arguments.batch_bytes) or 0,
         batch_files=arguments.batch_files,
-    ).run()
-    if end := job.database.transaction(lambda c: end_of_group(c, arguments.reader_group)):
+        adjuncts=tuple(arguments.adjuncts),
+        manager=load_function(manager, packages) if manager else None,
+    )
+    report = consumer.run()
+    group = arguments.reader_group
+    if end := job.database.transaction(
+        lambda c: end_of_group(c, group, consumer.binding(c).not_delivered)
+    ):
         job.say(end)
         report["end"] = end
     return report

@@ -29,10 +29,10 @@ ROOMS = {
     "controller": """stream stream_schema epoch segment segment_tail data_file time_index
         transaction transaction_input stream_writer capture_queue retention_queue""",
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
-        reader reader_batch batch_input checkpoint parquet_output""",
+        reader reader_batch batch_input adjunct_pin checkpoint parquet_output""",
     "scaling": "scale_decision scale_evaluation hot_key",
-    "adjunct": """adjunct_store adjunct_definition adjunct_version adjunct_file adjunct_version_file
-        adjunct_pin""",
+    "adjunct": """adjunct_store adjunct_definition adjunct_version adjunct_file
+        adjunct_version_file""",
     "retention": "stream_cut retention_decision",
     "recovery": "",
     "history": "",

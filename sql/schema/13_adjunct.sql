@@ -181,16 +181,19 @@ CREATE TABLE weir_internal.adjunct_pin (
     clock bigint NOT NULL,
     version bigint,
     since bigint,
+    pinned_at timestamptz,
     PRIMARY KEY (group_id, batch_id, store_id),
     FOREIGN KEY (group_id, batch_id) REFERENCES weir_internal.reader_batch ON DELETE CASCADE,
-    FOREIGN KEY (store_id, version) REFERENCES weir_internal.adjunct_version
+    FOREIGN KEY (store_id, version) REFERENCES weir_internal.adjunct_version,
+    CONSTRAINT adjunct_pin_of_version CHECK (version IS NULL OR pinned_at IS NOT NULL)
 );
 CREATE INDEX adjunct_pin_by_version ON weir_internal.adjunct_pin (store_id, version);
 COMMENT ON TABLE weir_internal.adjunct_pin IS 'The version of a store that a batch is read with, by all its tasks, tries and readers. It protects the version while the batch is open.';
 COMMENT ON COLUMN weir_internal.adjunct_pin.batch_id IS 'The batch of the group.';
 COMMENT ON COLUMN weir_internal.adjunct_pin.cut IS 'The cut that the version must be complete to.';
 COMMENT ON COLUMN weir_internal.adjunct_pin.clock IS 'The clock of that cut.';
-COMMENT ON COLUMN weir_internal.adjunct_pin.version IS 'The version; null until one is there.';
+COMMENT ON COLUMN weir_internal.adjunct_pin.version IS 'The version; null until one is there, or for good if an empty table was pinned.';
+COMMENT ON COLUMN weir_internal.adjunct_pin.pinned_at IS 'When it was decided what the batch is read with; null: the batch is being prepared.';
 COMMENT ON COLUMN weir_internal.adjunct_pin.since IS 'The oldest clock at which the batch asks for a value; null: it asks only for the newest.';
 -- As in 12_planning.sql.
 ALTER TABLE weir_internal.adjunct_store ALTER COLUMN stream_id SET STATISTICS 0;

@@ -52,7 +52,9 @@ COMMENT ON COLUMN weir.adjunct_stores.stale IS 'Whether its stream was deleted, 
 
 CREATE OR REPLACE VIEW weir.adjunct_pins AS
 SELECT a.name AS adjunct_store, p.version, b.group_name AS reader_group, p.batch_id, b.state AS batch_state,
-       weir_internal.clock_time(p.clock) AS complete_to, weir_internal.clock_time(p.since) AS since
+       weir_internal.clock_time(p.clock) AS complete_to, weir_internal.clock_time(p.since) AS since,
+       CASE WHEN p.pinned_at IS NULL THEN 'preparing' WHEN p.version IS NULL THEN 'empty' ELSE 'pinned' END AS state,
+       p.pinned_at
 FROM weir_internal.adjunct_pin p
 JOIN weir_internal.adjunct_store a ON a.store_id = p.store_id
 JOIN weir_internal.reader_batch b ON b.group_id = p.group_id AND b.batch_id = p.batch_id;
@@ -60,7 +62,9 @@ COMMENT ON VIEW weir.adjunct_pins IS 'Which version of each adjunct store a batc
 COMMENT ON COLUMN weir.adjunct_pins.adjunct_store IS 'scope/name.';
 COMMENT ON COLUMN weir.adjunct_pins.reader_group IS 'The group that reads the batch.';
 COMMENT ON COLUMN weir.adjunct_pins.batch_id IS 'The batch of the group.';
-COMMENT ON COLUMN weir.adjunct_pins.version IS 'The version; null until one is there.';
+COMMENT ON COLUMN weir.adjunct_pins.version IS 'The version; null until one is there, and for an empty table.';
+COMMENT ON COLUMN weir.adjunct_pins.state IS 'preparing: no version is pinned yet; pinned; or empty: there was no version, so the batch joins an empty table.';
+COMMENT ON COLUMN weir.adjunct_pins.pinned_at IS 'When it was decided what the batch is read with; null while it is being prepared.';
 COMMENT ON COLUMN weir.adjunct_pins.batch_state IS 'open, committed, abandoned or split.';
 COMMENT ON COLUMN weir.adjunct_pins.complete_to IS 'What the version had to be complete to.';
 COMMENT ON COLUMN weir.adjunct_pins.since IS 'The oldest time at which the batch asks for a value; null: it asks only for the newest.';

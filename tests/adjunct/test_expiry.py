@@ -108,8 +108,8 @@ def test_files_of_an_expired_version_become_garbage_unless_another_version_has_t
     batch = group.reader().must_open()
     run(
         shared_database,
-        """INSERT INTO adjunct_pin (group_id, batch_id, store_id, cut, clock, version)
-        VALUES (:g, :b, :a, '{}', 1, 1)""",
+        """INSERT INTO adjunct_pin (group_id, batch_id, store_id, cut, clock, version, pinned_at)
+        VALUES (:g, :b, :a, '{}', 1, 1, now())""",
         g=group.group_id, b=batch.batch_id, a=store.row.store_id,
     )  # fmt: skip
     run(

@@ -29,6 +29,7 @@ from tests.reader_groups.support import LEASE, Group, budget
 from tests.scaling.support import made, write
 from weir.adjunct import builds, lookup, publication, stores
 from weir.adjunct import expiry as version_expiry
+from weir.adjunct import pins as version_pins
 from weir.controller import (
     attempts,
     commit,
@@ -84,12 +85,11 @@ OWNER = {
     ),
     **dict.fromkeys(
         """reader_group reader_group_stream reader reader_batch reader_group_segment
-        reader_group_pin checkpoint parquet_output batch_input""".split(),
+        reader_group_pin adjunct_pin checkpoint parquet_output batch_input""".split(),
         "reader_group",
     ),
     **dict.fromkeys(
-        """adjunct_store adjunct_definition adjunct_version adjunct_file adjunct_version_file
-        adjunct_pin""".split(),
+        """adjunct_store adjunct_definition adjunct_version adjunct_file adjunct_version_file""".split(),
         "adjunct_store",
     ),
     # To the two lists of what is to be looked at rows are only added, by whoever knows.
@@ -336,6 +336,17 @@ def keep_stores(watch: Watch, lane: Lane) -> None:
     run(watch.database, "UPDATE adjunct_version SET ended_at = '-infinity', history_from = NULL "
         "WHERE state = 'expired'")  # fmt: skip
     watch(version_expiry.prune_versions, 0.0)
+    watch(groups.create_reader_group, "joins", [lane.name], request_id="joins")
+    token = watch(readers.join, "joins", "reader", LEASE)
+    batch = watch(batches.open_in, "joins", "reader", token, lease=LEASE, budget=budget(3))
+    bound = watch.database.transaction(lambda c: version_pins.bind_stores(c, ["test/other"]))
+    watch(version_pins.record_targets, batch, bound, [])
+    watch(version_pins.pin_version, batch, bound["test/other"], None)
+    watch(splits.split_batch, batch, "it failed")
+    batch = watch(batches.open_in, "joins", "reader", token, lease=LEASE, budget=budget(3))
+    watch(batches.commit_batch, batch, lease=LEASE)
+    Group(watch.database, "joins", (lane,)).lapse("reader")
+    watch(version_pins.pass_over, "joins", [bound["test/other"].stream_id])
     watch(stores.delete_store, "test/one", request_id="delete store")
 
 

@@ -4,7 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.model.amounts import SIZE_PATTERN
-from weir.model.names import FUNCTION_PATTERN, LABEL_PATTERN, READABLE_STREAM_PATTERN
+from weir.model.names import (
+    FUNCTION_PATTERN,
+    LABEL_PATTERN,
+    READABLE_STREAM_PATTERN,
+    STREAM_PATTERN,
+)
 from weir.operations.form import (
     OUTPUT_PATTERN,
     argument,
@@ -124,6 +129,18 @@ class Process:
         "How often a run reads a batch again that failed, before it splits, quarantines or stops. "
         "Mistakes in the program are not tried again.",
         0, minimum=0, maximum=100,
+    )  # fmt: skip
+    adjuncts: list[str] = argument(
+        "Adjunct stores",
+        "Stores, as scope/store, that the function gets in its argument adjuncts, each in a "
+        "version that is pinned to the batch. A store's own stream is not delivered.",
+        [], items={"type": "string", "pattern": STREAM_PATTERN}, maxItems=100, uniqueItems=True,
+    )  # fmt: skip
+    manager: str = argument(
+        "Manager",
+        "module:factory of a configured package, which makes the AdjunctStoreManager that decides "
+        "what is delivered. Empty: all streams but those of the stores.",
+        "", maxLength=500,
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Create, fork and delete reader groups, and look up what they read and where they end."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -267,14 +267,18 @@ def end_cuts(connection: Connection, group: LockedGroup) -> dict[int, dict[str, 
     return {row.stream_id: row.end_cut for row in rows}
 
 
-def end_of_group(connection: Connection, name: str) -> str:
-    """Return a sentence if the group has read all that it will ever have to read, else nothing."""
+def end_of_group(connection: Connection, name: str, not_delivered: Collection[int] = ()) -> str:
+    """Return a sentence if the group has read all that it will ever have to read, else nothing.
+
+    `not_delivered`: ids of streams that do not matter, as nothing of them is delivered.
+    """
     streams = connection.execute(
         text(
             """SELECT string_agg(l.stream, ', ' ORDER BY l.stream) FROM lag l
-            WHERE l.reader_group = :name HAVING bool_and(l.at_end)"""
+            WHERE l.reader_group = :name AND l.stream_id <> ALL(:not_delivered)
+            HAVING bool_and(l.at_end)"""
         ),
-        {"name": name},
+        {"name": name, "not_delivered": list(not_delivered)},
     ).scalar_one_or_none()
     if not streams:
         return ""

@@ -80,6 +80,11 @@ def open_parts(
                     AS b (stream bigint, segment bigint, "from" bigint, "to" bigint)
                 WHERE o.group_id = :g AND o.batch_id = :before
                 GROUP BY o.group_id, o.batch_id
+            ), pinned AS (  -- the parts are read with the same versions
+                INSERT INTO adjunct_pin (group_id, batch_id, store_id, cut, clock, version, since,
+                                         pinned_at)
+                SELECT group_id, :b, store_id, cut, clock, version, since, pinned_at
+                FROM adjunct_pin WHERE group_id = :g AND batch_id = :before
             )
             UPDATE reader_group_segment p
             SET state = 'assigned', reader_id = :reader_id

@@ -6,6 +6,7 @@ Programs of your own need `from weir.spark import Reader, Appender, output, read
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from weir.spark.adjuncts import AdjunctStoreManager as AdjunctStoreManager
     from weir.spark.append import Appender as Appender
     from weir.spark.open_batch import OpenBatch as OpenBatch
     from weir.spark.parquet_output import output as output
@@ -20,6 +21,10 @@ def __getattr__(name: str) -> Any:
         from weir.spark import reader
 
         return getattr(reader, name)
+    if name == "AdjunctStoreManager":
+        from weir.spark.adjuncts import AdjunctStoreManager
+
+        return AdjunctStoreManager
     if name == "Appender":
         from weir.spark.append import Appender
 

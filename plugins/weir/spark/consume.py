@@ -14,6 +14,7 @@ from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError
 from weir.model.names import stream_name
 from weir.reader_groups.batch_history import rejected_of
 from weir.reader_groups.groups import group_streams
+from weir.spark.adjuncts import Binding, Factory, bind
 from weir.spark.append import Appender
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
 from weir.spark.function_source import source_of
@@ -38,7 +39,8 @@ class Consumer:
 
     `parameters`: keyword arguments of the function. `retries`: how often a batch that failed for
     another reason than the program's text is read again, before `on_error` applies. `batch_events`,
-    `batch_bytes`, `batch_files`: as in `Reader`.
+    `batch_bytes`, `batch_files`, `adjuncts`, `manager`: as in `Reader`. With `adjuncts`, the
+    function gets another keyword argument of this name: the stores of the batch (`Adjuncts`).
     """
 
     appender: Appender
@@ -55,6 +57,8 @@ class Consumer:
     batch_events: int = 0
     batch_bytes: int = 0
     batch_files: int = 0
+    adjuncts: tuple[str, ...] = ()
+    manager: Factory | None = None
 
     def __post_init__(self) -> None:
         names = [output.name for output in self.outputs]
@@ -69,7 +73,13 @@ class Consumer:
                 "argument_invalid",
                 f"on_error is {self.on_error!r}; it must be one of {', '.join(ON_ERROR)}.",
             )
-        check_parameters(self.function, self.parameters)
+        if "adjuncts" in self.parameters:
+            raise InvalidInput(
+                "parameters_invalid",
+                "a parameter is named adjuncts, as the argument with the adjunct stores is; choose "
+                "another name.",
+            )
+        check_parameters(self.function, self._keywords({}))
 
     def run(self) -> dict[str, Any]:
         """Process batch after batch up to the tail at the start of the run. Return what was done.
@@ -85,7 +95,7 @@ class Consumer:
             self.appender.spark, self.group, reader_id=self.reader_id, order=self.order,
             expected_readers=self.expected_readers, label=self.label, appender=self.appender,
             batch_events=self.batch_events, batch_bytes=self.batch_bytes,
-            batch_files=self.batch_files,
+            batch_files=self.batch_files, adjuncts=self.adjuncts, manager=self.manager,
         )  # fmt: skip
         reader.function = source_of(self.function)
         for key, value in WHOLE_TRACEBACKS.items():  # the session is the job's
@@ -115,6 +125,11 @@ class Consumer:
             "rejected": sum(one["rejected"] for one in done),
         }
 
+    def binding(self, connection: Connection) -> Binding:
+        """Return the stores that it binds, and which streams are not delivered to it. Raises
+        NotFound or InvalidInput."""
+        return bind(connection, self.group, self.adjuncts, self.manager)
+
     def _check(self, connection: Connection) -> None:
         """Check the outputs before a batch is opened. Raises NotFound or InvalidInput for a wrong
         one."""
@@ -122,7 +137,12 @@ class Consumer:
             output.check(connection)
             if output.publication.ordered:
                 check_last_row_known(connection, self.group, self.order, output)
-        streams = [name for _, name in group_streams(connection, self.group)]
+        binding = self.binding(connection)
+        streams = [
+            name
+            for stream_id, name in group_streams(connection, self.group)
+            if stream_id not in binding.not_delivered
+        ]
         for output in self.outputs:
             if output.kind == "stream" and output.name in streams:
                 raise InvalidInput(
@@ -131,6 +151,8 @@ class Consumer:
                     f"output {output} again in each run; name another stream, or write to it with "
                     "a Reader of your own.",
                 )
+            if output.kind == "stream":
+                binding.check_output(self.group, output.name)
         if self.on_error == "quarantine":
             for name in streams:
                 stream_name(name, reserved=False)  # a stream of rejected rows has none for its own
@@ -161,7 +183,7 @@ class Consumer:
         }
         if several:
             kept += given.values()
-        result = self._call(next(iter(given.values())) if len(given) == 1 else given)
+        result = self._call(batch, next(iter(given.values())) if len(given) == 1 else given)
         if isinstance(result, DataFrame):
             if several:
                 kept.append(result.persist())
@@ -179,9 +201,12 @@ class Consumer:
             )
         return [(output, result[output.name]) for output in self.outputs]
 
-    def _call(self, events: DataFrame | dict[str, DataFrame]) -> Any:
+    def _call(self, batch: OpenBatch, events: DataFrame | dict[str, DataFrame]) -> Any:
         """Call the function with the events, or with those of each stream by its name."""
-        return self.function(events, **self.parameters)
+        return self.function(events, **self._keywords(batch.adjuncts))
+
+    def _keywords(self, adjuncts: Mapping[str, DataFrame]) -> dict[str, Any]:
+        return {**self.parameters, **({"adjuncts": adjuncts} if self.adjuncts else {})}
 
     def _tries_again(self, batch: OpenBatch, error: Exception, tried: Counter[int]) -> bool:
         """Discard what a failed batch has written, so that it is the next one again, if it may be

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from weir.arrow.ranks import rows_in_first_half
 from weir.controller.read_plan import plan_of_bounds
@@ -22,6 +22,7 @@ from weir.reader_groups.batches import Batch, commit_batch
 from weir.reader_groups.groups import group_streams
 from weir.reader_groups.outputs import write_manifest
 from weir.reader_groups.splits import split_batch
+from weir.spark.adjuncts import Adjuncts
 from weir.spark.append import Appender
 from weir.spark.batch_outputs import BatchOutputs
 from weir.spark.failures import sentence
@@ -59,8 +60,9 @@ class OpenBatch:
     """A batch that this reader is reading. What is written for it becomes visible when it is
     committed, all at once."""
 
-    def __init__(self, reader: "Reader", batch: Batch) -> None:
+    def __init__(self, reader: "Reader", batch: Batch, adjuncts: Adjuncts) -> None:
         self._reader, self._batch, self._app = reader, batch, reader.appender
+        self.adjuncts = adjuncts
         self.ended = False  # committed, split, or discarded for another try
         self._outputs = BatchOutputs(self._app, batch, reader.opened, reader.order)
         self._lost: dict[int, int] = {}
@@ -69,8 +71,14 @@ class OpenBatch:
         self._streams = dict(
             self._app.database.transaction(lambda c: group_streams(c, reader.group))
         )
+        manager = adjuncts.manager
+        self._all_events: dict[str, DataFrame] = {
+            name: self._frame(stream_id, name)
+            for stream_id, name in self._streams.items()
+            if manager.delivers(name)
+        }
         self.frames: dict[str, DataFrame] = {
-            name: self._frame(stream_id, name) for stream_id, name in self._streams.items()
+            name: manager.delivered(name, frame) for name, frame in self._all_events.items()
         }
 
     def __str__(self) -> str:
@@ -149,6 +157,28 @@ class OpenBatch:
         """
         app = self._app
         return merged_frame(app.spark, app.settings.warehouse, self._planned, columns)
+
+    def adjunct(self, name: str) -> DataFrame:
+        """Return the table of an adjunct store, in the version that all attempts at this batch
+        read: `_weir_key`, the columns of the value, and `_clock`. Raises InvalidInput if the store
+        is not bound."""
+        return self.adjuncts[name]
+
+    def enrich(
+        self,
+        events: DataFrame,
+        name: str,
+        on: str | Column,
+        how: str = "left",
+        *,
+        as_of: bool | str = False,
+        valid_from: str = "",
+        prefix: str = "",
+    ) -> DataFrame:
+        """Return events with the value columns of an adjunct store. See `Adjuncts.enrich`."""
+        return self.adjuncts.enrich(
+            events, name, on, how, as_of=as_of, valid_from=valid_from, prefix=prefix
+        )
 
     def _frame(self, stream_id: int, name: str) -> DataFrame:
         """Return the events of one stream. If events were truncated after the batch was opened,
@@ -229,6 +259,7 @@ class OpenBatch:
             "attempt": self.attempt,
             "events": self.size,
             "rejected": rejected,
+            "adjuncts": self.adjuncts.versions,
             "streams": [one.report() for one in committed],
             "parquet": [f"{one['root']}/{one['path']}" for _, one in written.parquet],
             "unlisted": unlisted,
@@ -264,7 +295,7 @@ class OpenBatch:
         streams instead of to the outputs, and commit it. Return what was done."""
         self.discard()
         rejected = 0
-        for name, frame in self.frames.items():
+        for name, frame in self._all_events.items():
             bounds = [b for b in self._batch.bounds if self._streams[b.stream_id] == name]
             if events := sum(b.end - b.start for b in bounds):
                 stream = make_rejected_stream(self._app.database, stream_name(name))

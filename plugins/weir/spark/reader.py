@@ -11,12 +11,15 @@ import os
 import socket
 import time
 import uuid
+from collections.abc import Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 from pyspark.sql import SparkSession
 from sqlalchemy import Connection
 
+from weir.adjunct.pins import pass_over
 from weir.controller.transactions import Attempt, ping_all
 from weir.database.background import KeepAlive
 from weir.errors import (
@@ -31,6 +34,7 @@ from weir.reader_groups.budget import Budget
 from weir.reader_groups.next_batch import next_batch
 from weir.reader_groups.readers import join, leave, renew
 from weir.settings import Settings
+from weir.spark.adjuncts import Adjuncts, Binding, Factory, bind
 from weir.spark.append import Appender
 from weir.spark.open_batch import OpenBatch
 from weir.spark.session import check_session
@@ -57,6 +61,10 @@ class Reader:
     different for each of several readers. `label`: the name by which pins of the group refer to the
     reader. `order`: as in `weir.spark.native_read`. `batch_events`, `batch_bytes`, `batch_files`:
     the most that a batch reads, except that its first file may exceed it; 0: the settings.
+    `adjuncts`: adjunct stores, of each of which a version is pinned to every batch
+    (`batch.adjunct`, `batch.enrich`); if the group reads the stream of a store, that stream is not
+    delivered.
+    `manager`: makes the `AdjunctStoreManager` that decides so.
     `appender`: one that the program already has; otherwise one with the settings of jobs
     (`WEIR_CONFIG`, or `weir.toml`).
 
@@ -78,6 +86,8 @@ class Reader:
         batch_events: int = 0,
         batch_bytes: int = 0,
         batch_files: int = 0,
+        adjuncts: Sequence[str] = (),
+        manager: Factory | None = None,
         appender: Appender | None = None,
     ) -> None:
         check_session(spark)
@@ -91,6 +101,8 @@ class Reader:
         self._budget = _budget(self.appender.settings, batch_events, batch_bytes, batch_files)
         self.opened: list[Attempt] = []  # appends whose leases are renewed with the reader's
         self.function: Function | None = None  # what makes the results, if a consumer calls one
+        self._bind = partial(bind, group=group, names=adjuncts, factory=manager)
+        self._binding: Binding | None = None
         self._token = 0
         self._until: dict[int, dict[str, Any]] = {}
         self._closed: int | None = None
@@ -101,8 +113,11 @@ class Reader:
     def __enter__(self) -> "Reader":
         database, lease = self.appender.database, self.appender.settings.reader_lease
         check_warehouse_ownership(database, self.appender.settings.warehouse)
+        self._binding = database.transaction(self._bind)
         self._token = join(database, self.group, self.reader_id, lease, label=self.label)
+        passed = pass_over(database, self.group, list(self._binding.not_delivered))
         self._until, self._closed = database.transaction(lambda c: place_of_run(c, self.group))
+        self._until |= passed
         self._alive = database.keep_alive(self._renew, every=lease / 3).__enter__()
         return self
 
@@ -155,7 +170,10 @@ class Reader:
         )  # fmt: skip
         if batch is None:
             raise StopIteration
-        self._batch, self._since = OpenBatch(self, batch), time.monotonic()
+        assert self._binding is not None
+        pins = self._binding.pins(app, batch)
+        adjuncts = Adjuncts(app, pins, self._binding.manager)
+        self._batch, self._since = OpenBatch(self, batch, adjuncts), time.monotonic()
         app.say(f"{self._batch}: {batch.events:,} events")
         return self._batch
 

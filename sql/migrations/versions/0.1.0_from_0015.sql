@@ -326,9 +326,11 @@ CREATE TABLE weir_internal.adjunct_pin (
     clock bigint NOT NULL,
     version bigint,
     since bigint,
+    pinned_at timestamptz,
     PRIMARY KEY (group_id, batch_id, store_id),
     FOREIGN KEY (group_id, batch_id) REFERENCES weir_internal.reader_batch ON DELETE CASCADE,
-    FOREIGN KEY (store_id, version) REFERENCES weir_internal.adjunct_version
+    FOREIGN KEY (store_id, version) REFERENCES weir_internal.adjunct_version,
+    CONSTRAINT adjunct_pin_of_version CHECK (version IS NULL OR pinned_at IS NOT NULL)
 );
 CREATE INDEX adjunct_pin_by_version ON weir_internal.adjunct_pin (store_id, version);
 ALTER TABLE weir_internal.adjunct_store ALTER COLUMN stream_id SET STATISTICS 0;

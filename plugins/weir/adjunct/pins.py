@@ -1,0 +1,250 @@
+"""Pin a version of each store to a batch, in steps of which each can be resumed.
+
+After a batch is recorded, the bound of its stores is chosen and closed in their streams: the clock
+of its newest event, or in an aligned group the bound of the batch. That gives the cut to which a
+version must be complete. Both are recorded. Then such a version is found or built, and pinned.
+Whoever takes the batch over continues with what is recorded, so all attempts at a batch read the
+same version.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from weir.adjunct.stores import AdjunctStore, lock_store, read_store
+from weir.adjunct.versions import AdjunctVersion, Cut, find_version, read_version
+from weir.controller.epochs import close
+from weir.controller.locks import LockedStream, lock_streams_and_group
+from weir.database.connection import Database
+from weir.errors import InvalidInput, NotFound
+from weir.reader_groups.batch_ownership import check_held
+from weir.reader_groups.batches import Batch
+from weir.reader_groups.positions import place_at
+from weir.reader_groups.starting_points import find_place
+
+
+@dataclass(frozen=True)
+class Pin:
+    """What a batch reads of a store.
+
+    `cut`, `clock`: the version must have everything up to them. `since`: the oldest clock of the
+    batch's events, if the store keeps its history. `pinned`: whether the version is decided;
+    without a `version` the batch then joins an empty table.
+    """
+
+    store: AdjunctStore
+    cut: Cut
+    clock: int
+    since: int | None
+    pinned: bool
+    version: AdjunctVersion | None
+
+
+def bind_stores(connection: Connection, names: Sequence[str]) -> dict[str, AdjunctStore]:
+    """Return the stores that a consumer binds, by name. Raises NotFound, and InvalidInput if one is
+    named twice."""
+    if len(set(names)) < len(names):
+        raise InvalidInput(
+            "adjunct_named_twice",
+            f"an adjunct store is named twice ({', '.join(names)}); name each store once.",
+        )
+    return {name: read_store(connection, name) for name in names}
+
+
+def pass_over(database: Database, group: str, stream_ids: Sequence[int]) -> dict[int, Cut]:
+    """Move a group to the tail of those of its streams that are not delivered to its consumer.
+    Return by stream id up to where a run reads them: so far.
+
+    A stream of which an open batch still holds segments is left where it is.
+    """
+    if not stream_ids:
+        return {}
+
+    def work(connection: Connection) -> dict[int, Cut]:
+        streams, locked = lock_streams_and_group(connection, group, ids=stream_ids)
+        rows = connection.execute(
+            text(
+                """SELECT s.stream_id, group_cut(:g, s.stream_id) AS at,
+                    tail_cut(s.stream_id) AS tail, EXISTS (
+                        SELECT FROM held_segments(:g) h WHERE h.stream_id = s.stream_id) AS held
+                FROM unnest(CAST(:ids AS bigint[])) AS s (stream_id)"""
+            ),
+            {"g": locked.group_id, "ids": [stream.stream_id for stream in streams]},
+        ).all()
+        moved = [row.stream_id for row in rows if not row.held and row.at != row.tail]
+        tails = {s.stream_id: find_place(connection, [s], "tail") for s in streams}
+        if moved:
+            place_at(connection, locked.group_id, {s: tails[s][s] for s in moved})
+        return {row.stream_id: row.at if row.held else row.tail for row in rows}
+
+    return database.transaction(work)
+
+
+def record_targets(
+    database: Database,
+    batch: Batch,
+    stores: Mapping[str, AdjunctStore],
+    not_delivered: Collection[int],
+) -> dict[str, Pin]:
+    """Choose and close the bound of a batch's stores, record the cut to which each must be
+    complete, and return what is recorded: of an earlier attempt, if there was one.
+
+    `not_delivered`: streams whose events take no part in the bound.
+
+    Raises Fenced if the batch was taken over, Truncated for a cut below the head, NotFound if the
+    stream of a store was deleted before a version was built, and InvalidInput (`time_in_future`)
+    while the clock of the server is behind that of the batch.
+    """
+
+    def work(connection: Connection) -> dict[str, Pin]:
+        pins = read_pins(connection, batch, stores)
+        if set(pins) == set(stores):
+            return pins
+        new = [store for name, store in stores.items() if name not in pins]
+        ids = _existing(connection, [store.stream_id for store in new])
+        locked, _ = lock_streams_and_group(connection, batch.group, ids=ids)
+        streams = {stream.stream_id: stream for stream in locked}
+        check_held(connection, batch)
+        oldest, newest = _clocks(connection, batch, not_delivered)
+        newest = newest if batch.bound is None else batch.bound
+        if locked:
+            close(connection, locked, newest)
+        for store in new:
+            cut, clock = _target(connection, store, streams.get(store.stream_id), newest)
+            connection.execute(
+                text(
+                    """INSERT INTO adjunct_pin (group_id, batch_id, store_id, cut, clock, since)
+                    VALUES (:g, :b, :a, CAST(:cut AS jsonb), :clock, :since)
+                    ON CONFLICT DO NOTHING"""
+                ),
+                {
+                    "g": batch.group_id, "b": batch.batch_id, "a": store.store_id,
+                    "cut": json.dumps(cut), "clock": clock,
+                    "since": None if store.configuration.history is None else oldest,
+                },
+            )  # fmt: skip
+        return read_pins(connection, batch, stores)
+
+    return database.transaction(work)
+
+
+def pin_version(
+    database: Database, batch: Batch, store: AdjunctStore, version: AdjunctVersion | None
+) -> bool:
+    """Pin a version to a batch, or with None an empty table; an earlier pin stays. Return False if
+    the version has expired meanwhile. Raises Fenced if the batch was taken over."""
+
+    def work(connection: Connection) -> bool:
+        lock_streams_and_group(connection, batch.group)
+        check_held(connection, batch)
+        lock_store(connection, store.store_id)
+        row = connection.execute(
+            text(
+                """UPDATE adjunct_pin SET pinned_at = clock_timestamp(), version = :v
+                WHERE group_id = :g AND batch_id = :b AND store_id = :a AND pinned_at IS NULL
+                  AND (CAST(:v AS bigint) IS NULL OR EXISTS (
+                      SELECT FROM adjunct_version n WHERE n.store_id = :a AND n.version = :v
+                        AND n.state = 'published'))
+                RETURNING version"""
+            ),
+            {"g": batch.group_id, "b": batch.batch_id, "a": store.store_id,
+             "v": None if version is None else version.version},
+        ).one_or_none()  # fmt: skip
+        return (
+            row is not None or read_pins(connection, batch, {store.name: store})[store.name].pinned
+        )
+
+    return database.transaction(work)
+
+
+def read_pins(
+    connection: Connection, batch: Batch, stores: Mapping[str, AdjunctStore]
+) -> dict[str, Pin]:
+    """Return what is recorded of a batch's stores, by name. An open batch protects its versions."""
+    rows = connection.execute(
+        text(
+            """SELECT store_id, cut, clock, since, pinned_at IS NOT NULL AS pinned, version
+            FROM adjunct_pin WHERE group_id = :g AND batch_id = :b"""
+        ),
+        {"g": batch.group_id, "b": batch.batch_id},
+    )
+    by_id = {row.store_id: row for row in rows}
+    found = {name: (s, by_id[s.store_id]) for name, s in stores.items() if s.store_id in by_id}
+    return {
+        name: Pin(
+            store, row.cut, row.clock, row.since, row.pinned,
+            None if row.version is None else read_version(connection, store.store_id, row.version),
+        )
+        for name, (store, row) in found.items()
+    }  # fmt: skip
+
+
+def _existing(connection: Connection, stream_ids: Sequence[int]) -> list[int]:
+    """Return the streams that were not deleted: what a store has of another one stays readable."""
+    rows = connection.execute(
+        text("SELECT stream_id FROM stream WHERE stream_id = ANY(:ids) AND state <> 'deleted'"),
+        {"ids": list(stream_ids)},
+    )
+    return [row.stream_id for row in rows]
+
+
+def _clocks(
+    connection: Connection, batch: Batch, not_delivered: Collection[int]
+) -> tuple[int, int]:
+    """Return the clocks of the oldest and of the newest event that a batch delivers."""
+    delivered = [b for b in batch.bounds if b.stream_id not in not_delivered and b.end > b.start]
+    row = connection.execute(
+        text(
+            """SELECT coalesce(min(f.clock), 0) AS oldest, coalesce(max(l.clock), 0) AS newest
+            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
+                CAST(:starts AS bigint[]), CAST(:ends AS bigint[]))
+                AS b (stream_id, segment_id, first, past)
+            LEFT JOIN LATERAL (
+                SELECT i.clock FROM time_index i WHERE i.stream_id = b.stream_id
+                  AND i.segment_id = b.segment_id AND i.start_offset <= b.first
+                ORDER BY i.start_offset DESC LIMIT 1) f ON true
+            LEFT JOIN LATERAL (
+                SELECT i.clock FROM time_index i WHERE i.stream_id = b.stream_id
+                  AND i.segment_id = b.segment_id AND i.start_offset < b.past
+                ORDER BY i.start_offset DESC LIMIT 1) l ON true"""
+        ),
+        {
+            "streams": [b.stream_id for b in delivered],
+            "segments": [b.segment_id for b in delivered],
+            "starts": [b.start for b in delivered],
+            "ends": [b.end for b in delivered],
+        },
+    ).one()
+    return row.oldest, row.newest
+
+
+def _target(
+    connection: Connection, store: AdjunctStore, stream: LockedStream | None, bound: int
+) -> tuple[Cut, int]:
+    """Return the cut to which a version must be complete, and its clock, which is closed."""
+    word = store.configuration.bootstrap.strip()
+    if stream is None or word == "none":
+        newest = find_version(connection, store.store_id)
+        if newest is not None:
+            return newest.cut, newest.clock
+        if stream is None:
+            raise NotFound(
+                "stream_deleted",
+                f"stream {store.stream} of adjunct store {store.name} was deleted before a version "
+                "of the store was built, so it has no rows; bind another store.",
+            )
+        word = "tail"
+    if word == "bound":
+        cut = connection.execute(
+            text("SELECT stream_cut_at(:stream, clock_time(:clock))"),
+            {"stream": str(stream.name), "clock": bound},
+        ).scalar_one()
+        return dict(cut), bound
+    cut = find_place(connection, [stream], word)[stream.stream_id].to_json()
+    clock = connection.execute(
+        text("SELECT clock_after(:s, CAST(:cut AS jsonb)) - 1"),
+        {"s": stream.stream_id, "cut": json.dumps(cut)},
+    ).scalar_one()
+    return cut, max(bound, stream.last_clock) if clock is None else clock
