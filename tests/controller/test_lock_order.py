@@ -336,14 +336,15 @@ def keep_stores(watch: Watch, lane: Lane) -> None:
     run(watch.database, "UPDATE adjunct_version SET ended_at = '-infinity', history_from = NULL "
         "WHERE state = 'expired'")  # fmt: skip
     watch(version_expiry.prune_versions, 0.0)
-    watch(groups.create_reader_group, "joins", [lane.name], request_id="joins")
+    watch(groups.create_reader_group, "joins", [lane.name], start="tail", request_id="joins")
+    lane.append({lane.active()[0]: 5})
     token = watch(readers.join, "joins", "reader", LEASE)
-    batch = watch(batches.open_in, "joins", "reader", token, lease=LEASE, budget=budget(3))
+    batch = watch(batches.open_in, "joins", "reader", token, lease=LEASE, budget=budget(9))
     bound = watch.database.transaction(lambda c: version_pins.bind_stores(c, ["test/other"]))
     watch(version_pins.record_targets, batch, bound, [])
     watch(version_pins.pin_version, batch, bound["test/other"], None)
     watch(splits.split_batch, batch, "it failed")
-    batch = watch(batches.open_in, "joins", "reader", token, lease=LEASE, budget=budget(3))
+    batch = watch(batches.open_in, "joins", "reader", token, lease=LEASE, budget=budget(9))
     watch(batches.commit_batch, batch, lease=LEASE)
     Group(watch.database, "joins", (lane,)).lapse("reader")
     watch(version_pins.pass_over, "joins", [bound["test/other"].stream_id])
