@@ -89,7 +89,8 @@ OWNER = {
         "reader_group",
     ),
     **dict.fromkeys(
-        """adjunct_store adjunct_definition adjunct_version adjunct_file adjunct_version_file""".split(),
+        """adjunct_store adjunct_definition adjunct_version adjunct_file
+        adjunct_version_file""".split(),
         "adjunct_store",
     ),
     # To the two lists of what is to be looked at rows are only added, by whoever knows.

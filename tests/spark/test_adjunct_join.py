@@ -149,7 +149,7 @@ def test_several_stores_are_complete_to_the_same_bound(weir: Installation, world
         joined = batch.enrich(batch.events(), stores[0].name, "k", prefix="one_")
         joined = batch.enrich(joined, stores[1].name, "k", prefix="two_")
         assert rows(joined.select("one_n", "two_n")) == [(1, 10)]
-        clocks = weir.query("SELECT DISTINCT clock FROM adjunct_pins")
+        clocks = weir.query("SELECT DISTINCT clock FROM adjunct_pin")
         assert clocks == [(last_clock(weir, "s/events"),)]
         batch.commit()
 
