@@ -34,6 +34,7 @@ MANUAL = {
     "weir_ingest": {"stream", "files"},
     "weir_process": {"reader_group"},
     "weir_apply": set(),
+    "weir_put_back": {"reader_group"},
     "weir_create_stream": {"stream", "routing_key"},
     "weir_scale_stream": {"stream", "segments"},
     "weir_update_stream": {"stream"},
@@ -113,7 +114,7 @@ def test_a_dag_submits_the_job_of_its_name(dag: DAG, task: WeirJobOperator) -> N
     assert Path(task.application).stem == task.job
     assert Path(task.application).is_file()
     assert task.arguments is None, "the job takes what the form gives"
-    assert (APPENDED in (task.outlets or [])) == (task.job in ("ingest", "process"))
+    assert (APPENDED in (task.outlets or [])) == (task.job in ("ingest", "process", "put_back"))
 
 
 def test_a_consumer_announces_the_streams_to_which_it_has_appended() -> None:

@@ -38,6 +38,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "ingest": {"stream": "nyc/flights", "files": ["january.parquet"]},
     "process": {"reader_group": "delays"},
     "apply": {},
+    "put_back": {"reader_group": "delays"},
     "stream_cuts": {}, "checkpoints": {}, "retention": {}, "upkeep": {},
     "scale": {},
     "recover": {},

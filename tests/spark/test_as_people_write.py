@@ -2,7 +2,9 @@
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
+from datetime import date, datetime
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,9 @@ from tests.spark.test_consume import parquet_rows
 from weir.model.names import StreamName, stream_name
 from weir.operations.programs import checkpoint, create_reader_group
 from weir.spark.append import Appender
+from weir.spark.outputs import Output
 from weir.spark.parquet_output import output_frame
+from weir.spark.put_back import put_back
 from weir.spark.reader import Reader
 
 
@@ -297,3 +301,44 @@ def test_a_session_of_spark_connect_is_refused_in_a_sentence(weir: Installation)
         Reader(ConnectSession(), "mine")  # type: ignore[arg-type]
     with raises("session_unsupported Spark Connect"):
         Appender.of(ConnectSession(), "mine")  # type: ignore[arg-type]
+
+
+def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_keys(
+    weir: Installation,
+) -> None:
+    stream = weir.create(segments=2)
+    at = datetime(2024, 3, 31, 1, 30, 0, 123456)
+    schema = "k string, n long, price decimal(10,2), at timestamp_ntz, more struct<x: int>"
+    rows = [(f"key {n % 3}", n, Decimal(n) / 4, at, None) for n in range(12)]
+    weir.append(stream, weir.spark.createDataFrame(rows, schema))
+    group, other = weir.group(stream), weir.group(stream, name="other")
+    bad = F.col("n").isin(3, 4, 6, 9)
+
+    def picky(events: DataFrame) -> DataFrame:
+        failure = F.when(bad, F.raise_error(F.lit("no")).cast("long")).otherwise(F.col("n"))
+        return events.withColumn("n", failure)
+
+    options = {"on_error": "quarantine"}
+    assert weir.consumer(group, picky, "parquet:x places=yes", **options).run()["rejected"] == 4
+    assert weir.consumer(other, picky, "parquet:y", **options).run()["rejected"] == 4
+    parquet = Output.parse("parquet:x places=yes", weir.settings.output_roots)
+    with raises("batch_failed group readers-put-back no"):
+        put_back(weir.appender, group, "one", picky, [parquet], {})
+    seen: list[int] = []
+
+    def mended(events: DataFrame, up_to: int = 0) -> DataFrame:
+        seen.extend(row.n for row in events.collect() if row.n < up_to)
+        return events
+
+    for _ in range(2):
+        put_back(weir.appender, group, "one", mended, [parquet], {"up_to": 100})
+    assert sorted(seen) == [3, 4, 6, 9], "each once, and not those of the other group"
+    assert [n for n in seen if n % 3 == 0] == [3, 6, 9], "a key keeps its order"
+    of = partial(output_frame, weir.spark, weir.database, weir.settings, "x")
+    found = of(group).unionByName(of(f"{group}-put-back"))
+    columns = ["k", "n", "price", "at", "more", "_segment", "_offset"]
+    rows = [tuple(row) for row in found.select(*columns).orderBy("n").collect()]
+    there = weir.frame(stream).select(*columns).orderBy("n").collect()
+    assert rows == [tuple(row) for row in there]
+    with raises("group_not_found nobody"):
+        put_back(weir.appender, "nobody", "one", mended, [parquet], {})

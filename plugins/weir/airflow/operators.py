@@ -24,7 +24,7 @@ from weir.operations.runner import RunId, hand_over, job_path, read_outcome
 from weir.settings import load
 
 log = logging.getLogger("weir.airflow")
-MOVES_DATA = {"ingest", "process"}
+MOVES_DATA = {"ingest", "process", "put_back"}
 # A job that only changes metadata ends before the optimising compiler pays off: it saves a second.
 SHORT_JOB = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
 

@@ -24,7 +24,7 @@ from weir.operations.reader_groups import (
     ResetReaderGroup,
     UpdateReaderGroup,
 )
-from weir.operations.runs import Apply, Ingest, Nothing, Process, Recover, Retention, Scale
+from weir.operations.runs import Apply, Ingest, Nothing, Process, PutBack, Recover, Retention, Scale
 from weir.operations.stream_ends import DeleteStream, SealStream, TruncateStream
 from weir.operations.streams import BackTest, CreateStream, ScaleStream, UpdateStream
 
@@ -45,6 +45,7 @@ __all__ = [
     "Ingest",
     "Nothing",
     "Process",
+    "PutBack",
     "ReaderOffline",
     "Recover",
     "ReleaseReaderGroup",
@@ -85,6 +86,7 @@ JOBS: dict[str, type[Any]] = {
     "apply": Apply,
     "ingest": Ingest,
     "process": Process,
+    "put_back": PutBack,
     "stream_cuts": Nothing,
     "checkpoints": Nothing,
     "scale": Scale,

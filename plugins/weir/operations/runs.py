@@ -145,6 +145,26 @@ class Process:
 
 
 @dataclass(frozen=True)
+class PutBack:
+    """Call the function of a consumer, after it was mended, with the events that it has rejected.
+    Each of them is put back once.
+    """
+
+    reader_group: str = reader_group_argument("The group whose consumer has rejected events.")
+    function: str = argument(
+        "Function", "As in weir_process. Empty: the declared one.", "", pattern=FUNCTION_PATTERN,
+        maxLength=500,
+    )  # fmt: skip
+    outputs: list[str] = argument(
+        "Outputs", "As in weir_process. Empty: the declared ones.", [],
+        items={"type": "string", "pattern": OUTPUT_PATTERN, "maxLength": 4_096}, maxItems=100,
+    )  # fmt: skip
+    parameters: dict[str, Any] = argument(
+        "Parameters", "As in weir_process. Empty: the declared ones.", {}
+    )
+
+
+@dataclass(frozen=True)
 class Apply:
     """Make streams, reader groups and consumers what a file declares. Nothing is deleted, and what
     the file does not name is left alone.

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 _PATTERN = re.compile(r"[\\*?{}\[\]]")
 
 # JSON must keep microseconds and null fields, in any time zone of the session.
-_EXACT = {
+EXACT = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
     "timeZone": "UTC",
@@ -23,7 +23,7 @@ _EXACT = {
 
 def as_json(column: Column) -> Column:
     """Return a struct, array or map as JSON text."""
-    return F.to_json(column, _EXACT)
+    return F.to_json(column, EXACT)
 
 
 def quoted(names: Sequence[str]) -> list[Column]:

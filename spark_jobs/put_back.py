@@ -1,0 +1,31 @@
+"""Put back the events that a consumer has rejected, after it was mended."""
+
+import sys
+from typing import Any
+
+from weir.operations import Process, PutBack
+from weir.operations.consumers import with_declared
+from weir.operations.runner import Job, main
+from weir.spark.user_functions import load_function
+
+
+def run(job: Job, given: PutBack) -> dict[str, Any]:
+    """Call the function with what was rejected and not put back before."""
+    from weir.spark.append import Appender
+    from weir.spark.outputs import Output
+    from weir.spark.put_back import put_back
+
+    form = Process(given.reader_group, given.function, given.outputs, parameters=given.parameters)
+    arguments = job.database.transaction(lambda c: with_declared(c, form))
+    return put_back(
+        Appender(job.spark, job.database, job.settings, str(job.run), job.say),
+        arguments.reader_group,
+        str(job.run),
+        load_function(arguments.function, job.settings.function_packages),
+        [Output.parse(output, job.settings.output_roots) for output in arguments.outputs],
+        arguments.parameters,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main("put_back", run))
