@@ -48,6 +48,8 @@ def put_back(
     """
     database = appender.database
     schemas, rejected = database.transaction(lambda c: _rejected_streams(c, group))
+    if not schemas:
+        raise NotFound("group_not_found", f"there is no reader group {group}; check its name.")
     if not rejected:
         appender.say(f"reader group {group} has rejected no events")
         return {"reader_group": group, "batches": [], "events": 0, "rejected": 0}
