@@ -1,6 +1,6 @@
 """### Delete an adjunct store with all its versions.
 
-Its stream is kept, and no longer waits for it. The files are deleted after the grace period.
+**Parameters.** The store. Its stream is kept, and no longer waits for it. The files are deleted after the grace period.
 
 **On failure.** While an open batch of a consumer is read with the store, nothing is deleted.
 """

@@ -78,7 +78,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "process": {
         "Readers, order and errors": ("readers", "order", "on_error", "retries", "label"),
         "Size of a batch": ("batch_events", "batch_bytes", "batch_files"),
-        "Adjunct stores": ("adjuncts",),
+        "Adjunct stores": ("adjuncts", "manager"),
     },
 }
 
