@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import (
     adjunct_joins,
+    adjunct_stores,
     batches,
     commits,
     control,
@@ -61,6 +62,7 @@ def main() -> int:
             terminal,
             people,
             adjunct_joins,
+            adjunct_stores,
         ):
             for name, make in area.FIGURES.items():
                 if name.startswith(given.figure):
