@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flights import checks
+from flights import checks, reference
 from flights.demo import DELAYS, DEPARTURES, FLIGHTS, Story, Told
 from flights.report import Views
 from flights.runs import Ended, Run, Runs
@@ -197,6 +197,7 @@ def test_what_refused_appends_wrote_is_deleted(
     runs = Runs(installation.airflow.api(), story.database, print)
     runs.together(Run("weir_upkeep", {}, "delete what is dead"))
     listed = [row.path for row in story.views.rows("SELECT path FROM data_files")]
+    listed += reference.files(story.jobs_login)
     assert str(checks.files_are_those_listed(story.warehouse, listed)).startswith("ok")
 
 

@@ -109,8 +109,8 @@ def test_a_deleted_stream_leaves_nothing_but_garbage(lane: Lane) -> None:
         if lane.rows(f"SELECT 1 FROM {t.table_name} WHERE stream_id = :s")
     ]
     # The row that remembers the numbers of its segments, and what tells the readers of its group
-    # that it was deleted, until the group leaves it.
-    assert sorted(left) == ["garbage", "reader_group_stream", "stream"]
+    # that it was deleted, until the group leaves it. What its batches read is kept as long as they.
+    assert sorted(left) == ["batch_input", "garbage", "reader_group_stream", "stream"]
     with raises("stream_deleted"):
         reader.open()
     [garbage] = rows(lane.database, "SELECT * FROM garbage WHERE reason = 'deleted' AND path = :p",

@@ -14,7 +14,7 @@ from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt
 from weir.model.names import StreamName
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = pytest.mark.drawn(1, among="killed jobs")
 
 ROUNDS = 6
 

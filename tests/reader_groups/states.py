@@ -46,6 +46,7 @@ def told(value: Any, groups: Sequence[str], lanes: Sequence[Lane]) -> str:
         text = text.replace(f'"{lane.name}"', f'"stream {i}"')
         text = text.replace(f'"{lane.stream_id}"', f'"stream {i}"')
         text = re.sub(rf'"stream": {lane.stream_id}\b', f'"stream": {i}', text)
+    text = re.sub(r'"test/stream-\d+", "stream_id": \d+', '"another stream"', text)
     return re.sub(r"automatic-\d+", "automatic", text)
 
 

@@ -196,7 +196,8 @@ def test_the_manifest_lists_thousands_of_batches_at_the_price_of_the_newest(
     for before in (0, PART - 1, PART, 3 * PART + 7):  # what was committed in between, unlisted
         run(
             group.database,
-            """INSERT INTO parquet_output
+            """INSERT INTO parquet_output (group_id, group_name, output, number, batch_id, root,
+                                        path, committed_at)
             SELECT :g, :name, 'delays', n, n, :root, 'delays/' || n, clock_timestamp()
             FROM generate_series(coalesce((SELECT 1 + max(number) FROM parquet_output
                                            WHERE group_id = :g), 0), :last) n""",
@@ -231,7 +232,8 @@ def test_after_a_restore_the_manifest_lists_no_folder_of_the_history_that_was_lo
         nonlocal number
         run(
             group.database,
-            """INSERT INTO parquet_output
+            """INSERT INTO parquet_output (group_id, group_name, output, number, batch_id, root,
+                                        path, committed_at)
             SELECT :g, :name, 'delays', n, n, :root, 'delays/' || :history || n, clock_timestamp()
             FROM generate_series(CAST(:first AS bigint), :first + :batches - 1) n""",
             g=group.group_id, name=group.name, root=root, history=history, first=number,

@@ -25,6 +25,8 @@ from weir.spark.parquet_output import output_frame
 from weir.spark.put_back import put_back
 from weir.spark.reader import Reader
 
+pytestmark = pytest.mark.drawn(9)
+
 
 def large(events: DataFrame, threshold: int = 20) -> DataFrame:
     """The first function that anybody writes."""

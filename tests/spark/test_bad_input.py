@@ -91,7 +91,7 @@ PROCESSES = [
     ({"outputs": ["table:x"]}, r"'x' is not the name of a table"),
     ({"outputs": ["stream:Nowhere"]}, r"'Nowhere' is not a valid stream name"),
     ({"outputs": ["stream:s/nowhere"]}, UNKNOWN),
-    ({"outputs": []}, r"outputs is \[\]"),
+    ({"outputs": []}, "no function and outputs are given"),
     ({"order": "newest"}, r"order is 'newest'"),
 ]
 OTHERS = [

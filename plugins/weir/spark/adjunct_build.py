@@ -160,7 +160,9 @@ def _told(work: Callable[[], AdjunctVersion]) -> AdjunctVersion:
     except (WeirError, DBAPIError):
         raise
     except Exception as error:
-        raise BuildFailed("adjunct_build_failed", sentence(error)) from error
+        raise BuildFailed(
+            "adjunct_build_failed", f"Spark could not build a version: {sentence(error)}"
+        ) from error
 
 
 class BuildFailed(WeirError):
