@@ -77,7 +77,13 @@ def _read(job: Job, arguments: Apply) -> Declared:
     system, base = filesystem(root)
     try:
         with system.open_input_file(f"{base}/{path}") as file:
-            return read_text(file.read(LONGEST).decode())
+            written = file.read(LONGEST + 1)
+        if len(written) > LONGEST:
+            raise InvalidInput(
+                "declarations_invalid",
+                f"file {arguments.file!r} is longer than {LONGEST:,} bytes; divide it.",
+            )
+        return read_text(written.decode())
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
             "declarations_invalid",

@@ -166,6 +166,7 @@ def test_what_may_lose_data_is_refused_as_a_whole_unless_loss_is_allowed(
     assert run(database, text) == []
 
 
+CONSUMER = "consumers: {{g: {{function: 'a:b', outputs: ['parquet:x'], parameters: {}}}}}"
 WRONG = {
     "streams: [a]": "declarations_invalid streams mapping",
     "stream: {}": "declarations_invalid ['stream'] streams, reader_groups, consumers",
@@ -179,6 +180,11 @@ WRONG = {
     "consumers: {g: {function: 'a:b'}}": "declarations_invalid g outputs",
     "reader_groups: {g: {streams: [shop/none], pins: [x]}}": "declarations_invalid g 'x' pin",
     "streams: {shop/x: {routing_key: a, retain_max_age: 5}}": "declarations_invalid retain_max_age",
+    "streams:\n  shop/x: {}\n  shop/x: {}": "declarations_invalid 'shop/x' second time line 3",
+    "streams: !!python/object/apply:os.getcwd []": "declarations_invalid constructor",
+    CONSUMER.format("{a: .nan}"): "declarations_invalid g parameters nan",
+    CONSUMER.format("{1: a}"): "declarations_invalid g parameters",
+    CONSUMER.format("&p {a: *p}"): "declarations_invalid alias contains",
 }
 
 
@@ -187,6 +193,34 @@ def test_what_is_wrong_in_a_file_is_named(database: Database, text: str) -> None
     with raises(WRONG[text]):
         run(database, text)
     assert rows(database, "SELECT FROM stream") == []
+
+
+def test_a_text_that_grows_beyond_measure_is_refused_at_once() -> None:
+    nested = [f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]" for i in range(9)]
+    with raises("declarations_invalid aliases repeat"):
+        read_text("\n".join(["a0: &a0 [1]", *nested]))
+    with raises("declarations_invalid digits"):
+        read_text(f"streams: {{shop/x: {{segments: {'1' * 5000}}}}}")
+
+
+def test_dates_are_written_without_quotes(database: Database) -> None:
+    plain = SHOP.replace("{threshold: 10}", "{since: 2024-01-01, at: 2024-01-01T10:00:00Z}")
+    plain = plain.replace("time_out: 7 d", "time_out: 7 d\n    start: 2024-01-01")
+    run(database, plain)
+    assert run(database, plain) == []
+    given = parse(Process, {"reader_group": "late"})
+    found = database.transaction(lambda c: with_declared(c, given))
+    assert found.parameters == {"since": "2024-01-01", "at": "2024-01-01T10:00:00Z"}
+
+
+def test_settings_can_be_shared_by_aliases(database: Database) -> None:
+    text = """
+streams:
+  shop/x: &all {routing_key: customer, tags: [money]}
+  shop/y: {<<: *all, routing_key: amount}
+"""
+    assert read_text(text).streams["shop/y"].configuration.tags == ("money",)
+    assert read_text(text).streams["shop/y"].configuration.routing_key == "amount"
 
 
 def test_what_can_not_change_is_refused(database: Database) -> None:

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import yaml
-
+from weir.declarations.written import read_yaml
 from weir.errors import InvalidInput
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import reader_group_name, stream_name
@@ -52,12 +51,7 @@ class Declared:
 
 def read_text(text: str) -> Declared:
     """Return what a YAML text declares. Raises InvalidInput naming the entry that is wrong."""
-    try:
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise InvalidInput(
-            "declarations_invalid", f"the declarations can't be read as YAML: {_first(error)}."
-        ) from None
+    found = read_yaml(text)
     return read_object(found if found is not None else {})
 
 
@@ -129,10 +123,3 @@ def _consumer(name: str, given: dict[str, Any]) -> dict[str, Any]:
             "declarations_invalid", "a consumer needs a function and outputs; declare both."
         )
     return given_settings(form)
-
-
-def _first(error: Exception) -> str:
-    """Return an error of the parser as a part of one line."""
-    mark = getattr(error, "problem_mark", None)
-    where = f" in line {mark.line + 1}" if mark is not None else ""
-    return f"{getattr(error, 'problem', None) or type(error).__name__}{where}"

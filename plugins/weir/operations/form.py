@@ -286,6 +286,16 @@ def _wanted(schema: dict[str, Any], value: Any) -> str:
     return f"{what} {' and '.join(bounds)}".rstrip()
 
 
+def _is_json(value: dict[str, Any]) -> bool:
+    """Return whether Postgres stores a value and gives it back as it is: not dates, numbers as
+    names, or NaN."""
+    try:
+        written = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return len(written) <= LONGEST_OBJECT and json.loads(written) == value
+
+
 def _fits(value: Any, schema: dict[str, Any]) -> bool:
     """Return whether a value fits the few JSON schema keywords that the forms use."""
     kinds = {"string": str, "integer": int, "boolean": bool, "number": (int, float), "array": list,
@@ -301,7 +311,7 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
             and not (schema.get("uniqueItems") and len(set(value)) < len(value))
         )
     if isinstance(value, dict):
-        return len(json.dumps(value)) <= LONGEST_OBJECT
+        return _is_json(value)
     if isinstance(value, str):
         return (
             value in schema.get("enum", [value])
