@@ -69,6 +69,8 @@ def test_what_there_is_is_shown_as_a_table_and_as_json(
     assert len(some.out.splitlines()) == 6
     assert "only the first 5" in some.err
 
+    assert weir("lineage", "shop/orders", "--depth", "9999999999").status == 0
+
     why = weir("why", "shop/orders")
     assert "no subscriber reads the stream" in why.out
     kept = weir("why", "shop/orders", "--json").json["kept"]
@@ -92,6 +94,8 @@ def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
         ("tail shop/orders -n ten", "argument_invalid", "-n is 'ten'"),
         ("tail shop/orders -n 0", "argument_invalid", "at least 1"),
         ("tail shop/orders --columns n,m", "column_unknown", "'m'"),
+        ("tail shop/orders -n 99999999999999999999", "argument_invalid", "at most 18 digits"),
+        ("lineage shop/orders --from 99999999999999999999", "argument_invalid", "--from"),
         ("read shop/orders --limit -1", "argument_invalid", "--limit"),
         ("lineage shop/none", "stream_not_found", "shop/none"),
         ("lineage shop/orders --segment 7.0", "segment_not_found", "7.0"),
@@ -155,7 +159,38 @@ def test_a_file_of_declarations_is_applied_from_where_the_person_is(
     assert [one["reader_group"] for one in weir("lag", "--json").json] == ["audit"]
     assert weir("apply", "shop.yaml", "--json").json == {"changes": [], "unchanged": 1}
     assert weir("apply", "none.yaml").status == 2
-    assert weir("apply").status == 2
+    assert "fill in one of them" in weir("apply").err
+    assert weir("apply", "--text", declared, "--json").json == {"changes": [], "unchanged": 1}
+    (tmp_path / "long.yaml").write_text(declared + "#" * 10_000_000)
+    assert "long.yaml' is longer than 10,000,000 bytes" in weir("apply", "long.yaml").err
+
+
+def test_a_consumer_that_was_declared_is_run_by_the_name_of_its_group(
+    weir: Weir, lane: Lane, tmp_path: Path
+) -> None:
+    declared = """
+reader_groups: {audit: {streams: [shop/orders]}}
+consumers: {audit: {function: "nowhere:audit", outputs: ["parquet:audit"]}}
+"""
+    (tmp_path / "shop.yaml").write_text(declared)
+    assert weir("apply", "shop.yaml").status == 0
+    assert "'nowhere:audit' is not in an allowed package" in weir("process", "audit").err
+    for words in ("audit none:f --output parquet:x", "audit --output parquet:x none:f"):
+        assert "'none:f' can't be loaded" in weir("process", *words.split()).err
+
+
+def test_what_events_hold_does_not_change_the_terminal(
+    weir: Weir, lane: Lane, settings: Settings
+) -> None:
+    append(settings, "one", ["\x1b]0;title\x07", "\u202etxt.exe", "a\x9b2J"])
+    shown = weir("tail", "shop/orders").out
+    assert not {"\x1b", "\x07", "\u202e", "\x9b"} & set(shown)
+    assert r"\x1b]0;title\x07" in shown
+    assert r"\u202etxt.exe" in shown
+    assert len({line.index("  one  ") for line in shown.splitlines()[1:]}) == 1
+    exact = [row["key"] for row in weir("tail", "shop/orders", "--json").lines]
+    assert "\x1b]0;title\x07" in exact
+    assert "\x1b" not in weir("tail", "shop/orders", "--columns", "\x1b[2J").err
 
 
 def test_the_tail_is_the_end_of_the_write_order(

@@ -39,8 +39,8 @@ def parser() -> Parser:
     made = Parser(
         prog="weir",
         description="Look at streams, and run jobs, from a terminal.",
-        epilog="Every command takes --json, for programs. The exit status is 0; 1 if another try "
-        "may succeed; 2 if it would fail in the same way.",
+        epilog="Every command but up, down, status, login and psql takes --json, for programs. The "
+        "exit status is 0; 1 if another try may succeed; 2 if it would fail in the same way.",
     )
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, said in LOCAL.items():

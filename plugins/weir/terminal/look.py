@@ -26,6 +26,8 @@ from weir.terminal.printing import clock_time, note, print_json, print_lines, ta
 
 SHOWN = 100  # rows that `read` shows to people unless they ask for more
 _BATCH = 10_000
+_DEEPEST = 2**31 - 1
+_DIGITS = 18  # of the largest numbers that Postgres counts with
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ def lineage(terminal: Terminal, given: argparse.Namespace) -> int:
         None if one is None else _number(one, option, least=0)
         for one, option in ((given.first, "--from"), (given.past, "--to"))
     )
-    depth = None if given.depth is None else _number(given.depth, "--depth", least=1)
+    depth = None if given.depth is None else min(_number(given.depth, "--depth", least=1), _DEEPEST)
     steps = terminal.database.snapshot(
         lambda c: lineage_of(
             c, given.of, "down" if given.down else "up", depth, given.segment, first, past
@@ -230,10 +232,11 @@ def _number(given: str | None, option: str, *, least: int) -> int:
     """Return the number that was given for an option; 0 for none. Raises InvalidInput."""
     if given is None:
         return 0
-    if not given.isdecimal() or int(given) < least:
+    if not given.isdecimal() or len(given) > _DIGITS or int(given) < least:
         raise InvalidInput(
             "argument_invalid",
-            f"{option} is {given!r}; it must be a whole number of at least {least}.",
+            f"{option} is {given!r}; it must be a whole number of at least {least} and at most "
+            f"{_DIGITS} digits.",
         )
     return int(given)
 

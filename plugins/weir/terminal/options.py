@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields
 from typing import Any, NoReturn
 
 from weir.errors import InvalidInput
-from weir.operations.form import json_schema
+from weir.operations.form import is_required, json_schema
 
 
 class Parser(argparse.ArgumentParser):
@@ -21,6 +21,16 @@ class Parser(argparse.ArgumentParser):
         raise InvalidInput(
             "command_invalid", f"{self.prog}: {message}; `{self.prog} --help` lists what it takes."
         )
+
+    def _match_arguments_partial(
+        self, actions: Sequence[argparse.Action], arg_strings_pattern: str
+    ) -> list[int]:
+        """Return how many words each positional argument takes. One that may be missing waits for
+        the words after the next option, which Python 3.11 does not do."""
+        counts = super()._match_arguments_partial(actions, arg_strings_pattern)
+        while counts and counts[-1] == 0 and "A" in arg_strings_pattern[sum(counts) :]:
+            counts.pop()
+        return counts
 
 
 def add_arguments(
@@ -47,7 +57,10 @@ def add_arguments(
         if name in positional:
             if schema["type"] == "array":
                 given["nargs"] = "+"
-            del given["default"]
+            if is_required(one):
+                del given["default"]
+            else:
+                given["nargs"] = "?"
             parser.add_argument(name, **given)
             continue
         flags = (names or {}).get(name) or [f"--{name.replace('_', '-')}"]

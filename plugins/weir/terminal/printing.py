@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -9,6 +10,14 @@ from typing import Any
 
 _WIDEST = 60  # characters of a cell that people see
 _NUMBERS = (int, float)
+# Characters with which an event could move the cursor, hide text, or change the terminal itself.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(said: str) -> str:
+    """Return a text with its control characters, but line feeds and tabs, as escapes that people
+    see."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], said)
 
 
 def print_json(value: Any) -> None:
@@ -21,18 +30,19 @@ def table(rows: Sequence[Mapping[str, Any]], widest: int = _WIDEST) -> str:
     """Return rows as lines of text under their column names. Numbers are aligned to the right, and
     texts are cut off after `widest` characters. There must be at least one row."""
     names = list(rows[0])
+    titles = [_cell(name) for name in names]
     cells = [[_cell(row[name], widest) for name in names] for row in rows]
     right = [
         all(isinstance(row[n], _NUMBERS) and not isinstance(row[n], bool) for row in rows)
         for n in names
     ]
-    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     lines = [
         "  ".join(
             cell.rjust(width) if to_right else cell.ljust(width)
             for cell, width, to_right in zip(line, widths, right, strict=True)
         ).rstrip()
-        for line in [names, *cells]
+        for line in [titles, *cells]
     ]
     return "\n".join(lines)
 
@@ -54,13 +64,13 @@ def records(values: Mapping[str, Any]) -> str:
 
 def complain(sentence: str) -> None:
     """Print why a command failed, for people."""
-    print(f"weir: {sentence}", file=sys.stderr, flush=True)
+    print(visible(f"weir: {sentence}"), file=sys.stderr, flush=True)
 
 
 def note(line: str) -> None:
     """Print something beside the result, for people: not on the standard output, which programs
     read."""
-    print(line, file=sys.stderr, flush=True)
+    print(visible(line), file=sys.stderr, flush=True)
 
 
 def print_lines(rows: Iterable[Mapping[str, Any]]) -> None:
@@ -86,8 +96,8 @@ def _text(value: Any) -> str:
     if isinstance(value, timedelta):
         return duration(value)
     if isinstance(value, (dict, list)):
-        return json.dumps(value, default=_as_json, ensure_ascii=False)
-    return str(value)
+        return visible(json.dumps(value, default=_as_json, ensure_ascii=False))
+    return visible(str(value))
 
 
 def clock_time(clock: int) -> datetime:

@@ -22,7 +22,7 @@ from weir.retention.delete_stream import delete_stream
 from weir.settings import Settings
 from weir.terminal.look import Terminal
 from weir.terminal.options import given_arguments
-from weir.terminal.printing import note, print_json, records
+from weir.terminal.printing import note, print_json, records, visible
 
 
 def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def ingest(terminal: Terminal, given: argparse.Namespace) -> int:
         f"{name}: {report['events']:,} events {done} (transaction {report['transaction_number']}"
         + (f"; {report['rejected']:,} rows rejected" if report["rejected"] else "") + ")"
     )  # fmt: skip
-    print("columns: " + ", ".join(f"{one['name']} {one['type']}" for one in columns))
+    print(visible("columns: " + ", ".join(f"{one['name']} {one['type']}" for one in columns)))
     return 0
 
 
@@ -118,27 +118,27 @@ def apply(terminal: Terminal, given: argparse.Namespace) -> int:
     """Make streams, reader groups and consumers what a file declares, and say what differed. With
     --dry-run nothing is changed; what may lose data needs --allow-loss."""
     arguments = given_arguments(Apply, given)
-    files, settings = _readable([arguments["file"]], terminal.settings)
-    arguments["file"] = files[0]
-    return _print(terminal, run_job(replace(terminal, settings=settings), "apply", arguments))
+    if "file" in arguments:
+        [arguments["file"]], settings = _readable([arguments["file"]], terminal.settings)
+        terminal = replace(terminal, settings=settings)
+    return _print(terminal, run_job(terminal, "apply", arguments))
 
 
 def process(terminal: Terminal, given: argparse.Namespace) -> int:
-    """Call a function with what a reader group has not read yet, exactly once. With --stream, a
-    reader group that is missing is created. The function may come from any package that Python
-    finds: who types this may run any code here."""
+    """Call a function with what a reader group has not read yet, exactly once. Without a function,
+    the one that `weir apply` declared for the group. With --stream, a reader group that is missing
+    is created. A function that is named here may come from any package that Python finds: who types
+    this may run any code here."""
     arguments = given_arguments(Process, given)
     wanted = parse(Process, arguments)
-    package = wanted.function.partition(":")[0].partition(".")[0]
     here = str(Path.cwd())
     if here not in sys.path:  # as for `python -m`
         sys.path.insert(0, here)
         os.environ["PYTHONPATH"] = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
-    known = terminal.settings
-    terminal = replace(
-        terminal,
-        settings=replace(known, function_packages=(*known.function_packages, package)),
-    )
+    if wanted.function:  # somebody else may have declared the other one
+        known, package = terminal.settings, wanted.function.partition(":")[0].partition(".")[0]
+        settings = replace(known, function_packages=(*known.function_packages, package))
+        terminal = replace(terminal, settings=settings)
     _create_group_if_missing(terminal, wanted.reader_group, given.create_from or [])
     report = run_job(terminal, "process", arguments)
     if terminal.json:
