@@ -115,10 +115,15 @@ BEGIN
       AND s.attname NOT IN ('_weir_clock', '_weir_place');
     SELECT string_agg(quote_ident(k), ', ' ORDER BY i)
     INTO keys FROM jsonb_array_elements_text(in_how -> 'key') WITH ORDINALITY AS x (k, i);
-    SELECT string_agg(format('%I DESC, ', n), '' ORDER BY i),
+    -- Staged values of an enumeration are text, which has another order.
+    SELECT string_agg(format('%I%s DESC, ', n,
+               CASE WHEN y.typtype = 'e' THEN '::' || format_type(y.oid, NULL) ELSE '' END), '' ORDER BY i),
            format(' WHERE ROW(%s) OPERATOR(pg_catalog.>=) ROW(%s)',
                string_agg(format('excluded.%I', n), ', ' ORDER BY i), string_agg(format('w.%I', n), ', ' ORDER BY i))
-    INTO newest, later FROM jsonb_array_elements_text(in_how -> 'newest') WITH ORDINALITY AS x (n, i);
+    INTO newest, later
+    FROM jsonb_array_elements_text(in_how -> 'newest') WITH ORDINALITY AS x (n, i)
+    JOIN pg_attribute t ON t.attrelid = target AND t.attname = n
+    JOIN pg_type y ON y.oid = t.atttypid;
     IF mode = 'replace' THEN
         removal := format('DELETE FROM %s w', target);
         IF keys IS NOT NULL THEN

@@ -12,7 +12,7 @@ from tests.raises import raises
 from tests.reader_groups.support import Group
 from tests.reader_groups.test_table_outputs import Execute
 from weir.database.connection import copy_in
-from weir.errors import Fenced
+from weir.errors import Fenced, WeirError
 from weir.model.segment import segment_name
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.publication import Publication
@@ -103,6 +103,24 @@ def test_an_older_row_replaces_no_newer_one_if_columns_say_which_is_newer(
     ) == [("a", 1, 5), ("b", 2, 5), ("c", 3, 6)]  # fmt: skip
 
 
+def test_an_enumeration_says_by_its_own_order_which_row_is_newer(
+    group: Group, table: str, as_owner: Execute
+) -> None:
+    kind = f'"{table.partition(".")[0]}".state'
+    as_owner(
+        f"CREATE TYPE {kind} AS ENUM ('placed', 'sent', 'back')",
+        f"ALTER TABLE {quoted(table)} ADD state {kind} NOT NULL",
+    )
+    how = Publication("upsert", ("k",), ("state",))
+    reader = group.reader()
+    for states in [["placed", "back", "sent"], ["sent", "placed"]]:
+        group.lanes[0].append({"0.0": [5]})
+        batch = reader.must_open()
+        given = [("x", 1, 0, state) for state in states]
+        reader.commit(batch, tables=[stage(group, batch, table, how, given)])
+        assert rows(group.database, f"SELECT state::text FROM {quoted(table)}") == [("back",)]
+
+
 def test_rows_replace_the_table_or_those_of_their_key(
     group: Group,
     table: str,
@@ -166,6 +184,24 @@ WRONG = {
     "SELECT 4": (Publication("replace", newest=("at",)), "output_invalid newest mode=upsert"),
     "SELECT 5": (Publication("merge"), "output_invalid 'merge' insert, upsert, replace"),
 }  # fmt: skip
+
+
+def test_the_statements_that_mend_it_hold_for_names_in_capitals(
+    group: Group, table: str, as_owner: Execute
+) -> None:
+    schema = table.partition(".")[0]
+    as_owner(
+        f'ALTER TABLE {quoted(table)} DROP CONSTRAINT "Latest_pkey", ADD "Order" bigint',
+        f'CREATE FUNCTION "{schema}"."Note"(batch jsonb) RETURNS void LANGUAGE sql AS \'\'',
+    )
+    how = Publication("upsert", ("Order",), call=f"{schema}.Note")
+    for code in ("key_nullable", "key_not_unique", "right_missing"):
+        with pytest.raises(WeirError) as refused:
+            group.database.transaction(lambda c: read_table(c, table, how))
+        assert refused.value.code == code
+        said = refused.value.sentence.partition("run ")[2].removesuffix(".")
+        as_owner(*said.split("; "))
+    assert group.database.transaction(lambda c: read_table(c, table, how))
 
 
 @pytest.mark.parametrize("change", WRONG)

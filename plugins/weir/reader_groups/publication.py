@@ -95,7 +95,9 @@ def check_publication(connection: Connection, table: str, publication: Publicati
                         SELECT FROM pg_attribute a WHERE a.attrelid = c.oid
                         AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1])
                         AND NOT a.attname = ANY (CAST(:key AS text[])))) AS is_unique,
-                quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS quoted
+                quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS quoted,
+                (SELECT jsonb_object_agg(k, quote_ident(k))
+                 FROM unnest(CAST(:named AS text[])) k) AS idents
             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             WHERE n.nspname = :schema AND c.relname = :name"""
         ),
@@ -121,11 +123,11 @@ def check_publication(connection: Connection, table: str, publication: Publicati
         raise InvalidInput(
             "key_nullable",
             f"column {found.nullable[0]!r} of table {table} may be null, so it can't be part of "
-            f"key or newest; run ALTER TABLE {found.quoted} ALTER COLUMN {found.nullable[0]} SET "
-            "NOT NULL.",
+            f"key or newest; run ALTER TABLE {found.quoted} ALTER COLUMN "
+            f"{found.idents[found.nullable[0]]} SET NOT NULL.",
         )
     if publication.mode == "upsert" and not found.is_unique:
-        columns = ", ".join(publication.key)
+        columns = ", ".join(found.idents[one] for one in publication.key)
         raise InvalidInput(
             "key_not_unique",
             f"table {table} has no unique index on just {columns}, by which an upsert finds the "
@@ -146,7 +148,8 @@ def _check_function(connection: Connection, name: str) -> None:
         text(
             """SELECT has_schema_privilege('weir_publisher', n.oid, 'USAGE') AND EXISTS (
                     SELECT FROM aclexplode(p.proacl) a JOIN pg_roles r ON r.oid = a.grantee
-                    WHERE r.rolname = 'weir_publisher' AND a.privilege_type = 'EXECUTE') AS allowed
+                    WHERE r.rolname = 'weir_publisher' AND a.privilege_type = 'EXECUTE') AS allowed,
+                quote_ident(n.nspname) AS schema, quote_ident(p.proname) AS function
             FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
             WHERE n.nspname = :schema AND p.proname = :name AND p.prokind = 'f'
               AND p.pronargs = 1 AND p.proargtypes[0] = 'jsonb'::regtype"""
@@ -163,8 +166,8 @@ def _check_function(connection: Connection, name: str) -> None:
         raise InvalidInput(
             "right_missing",
             f"function {name} was not granted to the role weir_publisher by name; run GRANT USAGE "
-            f"ON SCHEMA {schema} TO weir_publisher; GRANT EXECUTE ON FUNCTION {name}(jsonb) TO "
-            "weir_publisher.",
+            f"ON SCHEMA {found.schema} TO weir_publisher; GRANT EXECUTE ON FUNCTION "
+            f"{found.schema}.{found.function}(jsonb) TO weir_publisher.",
         )
 
 
