@@ -81,6 +81,16 @@ def test_no_connection_string_is_quoted(tmp_path: Path) -> None:
     assert "s3cret" not in str(no.value)
 
 
+@pytest.mark.parametrize("name", ["warehouse", "input_roots", "output_roots"])
+def test_no_place_holds_a_password(tmp_path: Path, name: str) -> None:
+    place = "s3a://key:topsecret@bucket/x"
+    with raises("setting_invalid password Hadoop") as caught:
+        loaded(tmp_path, f"{name} = {place!r}" if name == "warehouse" else f"{name} = [{place!r}]")
+    assert "topsecret" not in caught.value.sentence
+    account = "abfss://container@account.dfs.core.windows.net/x"
+    assert loaded(tmp_path, f"warehouse = '{account}'").warehouse == account
+
+
 def test_variables_of_a_deployment_are_no_mistakes(tmp_path: Path) -> None:
     named = re.findall(r"^#?(WEIR_\w+)=(.*)$", EXAMPLE, re.M)
     assert len(named) > 10

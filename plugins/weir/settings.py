@@ -159,6 +159,12 @@ def _place(value: Any, state: Path, base: Path) -> Any:
     if isinstance(value, tuple):
         return tuple(_place(part, state, base) for part in value)
     text = str(value).replace("{state}", str(state))
+    if re.match(r"[^/]*://[^/@]*:[^/]*@", text):
+        raise InvalidInput(
+            "setting_invalid",
+            "weir.toml has a URI with a password, which views, logs and lineage would show; put "
+            "the password into Hadoop's settings, or into the variables of its storage.",
+        )
     return one_spelling(text) if _URI.match(text) else str((base / text).absolute())
 
 
