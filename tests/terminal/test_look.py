@@ -1,6 +1,7 @@
 """The commands that look, as people type them. No JVM may be started for them."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from weir.database.connection import Database
 from weir.model.segment import segment_name
 from weir.operations import JOBS
 from weir.settings import Settings
+from weir.terminal.place import config_of
 from weir.warehouse.ownership import Marker, read_installation, write_marker
 
 Weir = Callable[..., Done]
@@ -177,6 +179,17 @@ consumers: {audit: {function: "nowhere:audit", outputs: ["parquet:audit"]}}
     assert "'nowhere:audit' is not in an allowed package" in weir("process", "audit").err
     for words in ("audit none:f --output parquet:x", "audit --output parquet:x none:f"):
         assert "'none:f' can't be loaded" in weir("process", *words.split()).err
+
+
+def test_a_configuration_of_another_user_is_not_taken_from_a_folder_above(tmp_path: Path) -> None:
+    (tmp_path / "weir.toml").write_text("function_path = ['evil']\n")
+    here = tmp_path / "mine"
+    here.mkdir()
+    assert config_of(here, os.geteuid()) == tmp_path / "weir.toml"
+    if os.geteuid() == 0:  # whom everybody trusts
+        os.chown(tmp_path / "weir.toml", 12_345, -1)
+    with raises("config_not_trusted WEIR_CONFIG"):
+        config_of(here, os.geteuid() + 1)
 
 
 def test_what_events_hold_does_not_change_the_terminal(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from weir.database.connection import Database
-from weir.errors import Conflict
+from weir.errors import Conflict, InvalidInput
 from weir.local.airflow_environment import REPOSITORY, weir_environment
 from weir.local.state_folder import StateFolder
 from weir.settings import Settings, load
@@ -23,7 +23,7 @@ def find_settings() -> Settings:
     source tree of this program. For an installation on this machine, the environment of its jobs is
     set in this process.
     """
-    if "WEIR_CONFIG" not in os.environ and (found := _config()) is not None:
+    if "WEIR_CONFIG" not in os.environ and (found := config_of(Path.cwd(), os.geteuid())):
         os.environ["WEIR_CONFIG"] = str(found)
     settings = load()
     before = os.environ.get("PYTHONPATH", "")
@@ -40,10 +40,21 @@ def find_settings() -> Settings:
     return settings
 
 
-def _config() -> Path | None:
-    here = Path.cwd()
+def config_of(here: Path, user: int) -> Path | None:
+    """Return the weir.toml of a folder, of one above it, or of the source tree.
+
+    Raises InvalidInput if it belongs to somebody else than this user or root: it says from where
+    code is loaded, and anybody may put one into a folder above, such as /tmp.
+    """
     folders = [here, *here.parents, REPOSITORY]
-    return next((one / "weir.toml" for one in folders if (one / "weir.toml").is_file()), None)
+    found = next((one / "weir.toml" for one in folders if (one / "weir.toml").is_file()), None)
+    if found is None or found.parent == REPOSITORY or found.stat().st_uid in (0, user):
+        return found
+    raise InvalidInput(
+        "config_not_trusted",
+        f"{found} belongs to another user, and says from where code is loaded; name it in "
+        "WEIR_CONFIG if you trust it.",
+    )
 
 
 def open_database(settings: Settings) -> Database:
