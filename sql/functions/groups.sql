@@ -76,21 +76,33 @@ COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the old
 
 -- Lateness is counted between batches only: within one, its order says what a consumer gets. Clocks are of commits,
 -- so events of one commit are never late. Called after the positions have moved. It looks into the time index once
--- per position; and at the entries of a batch only if there was a hole before it, because otherwise nothing is late.
+-- per position and per segment that the batch completed; and at the entries of a batch only if there was a hole before
+-- it, because otherwise nothing is late.
 CREATE OR REPLACE FUNCTION weir_internal.measure_disorder(in_group_id bigint, in_batch_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
     WITH place AS MATERIALIZED (
-        SELECT p.stream_id, max(i.clock) FILTER (WHERE i.start_offset < p.next_offset) AS newest,
-               min(i.clock) FILTER (WHERE i.start_offset + i.events > p.next_offset) AS oldest
-        FROM weir_internal.reader_group_segment p
-        CROSS JOIN LATERAL (
-            SELECT i.clock, i.start_offset, i.events FROM weir_internal.time_index i
-            WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
-              AND i.start_offset <= p.next_offset
-            ORDER BY i.start_offset DESC LIMIT 2) i
-        WHERE p.group_id = in_group_id
-        GROUP BY p.stream_id
+        SELECT i.stream_id, max(i.newest) AS newest, min(i.oldest) AS oldest
+        FROM (
+            SELECT p.stream_id, CASE WHEN i.start_offset < p.next_offset THEN i.clock END AS newest,
+                   CASE WHEN i.start_offset + i.events > p.next_offset THEN i.clock END AS oldest
+            FROM weir_internal.reader_group_segment p
+            CROSS JOIN LATERAL (
+                SELECT i.clock, i.start_offset, i.events FROM weir_internal.time_index i
+                WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
+                  AND i.start_offset <= p.next_offset
+                ORDER BY i.start_offset DESC LIMIT 2) i
+            WHERE p.group_id = in_group_id
+            UNION ALL  -- segments that the batch completed have no position any more
+            SELECT h.stream, (
+                SELECT i.clock FROM weir_internal.time_index i
+                WHERE i.stream_id = h.stream AND i.segment_id = h.segment AND i.start_offset < h."to"
+                ORDER BY i.start_offset DESC LIMIT 1), NULL
+            FROM weir_internal.reader_batch r
+            CROSS JOIN LATERAL jsonb_to_recordset(r.bounds)
+                AS h (stream bigint, segment bigint, "from" bigint, "to" bigint, completes boolean)
+            WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id AND h.completes AND h."from" < h."to") i
+        GROUP BY i.stream_id
     ), late AS MATERIALIZED (
         SELECT gs.newest_read - i.clock AS lateness,
                least(i.start_offset + i.events, b.past) - greatest(i.start_offset, b.first) AS events
