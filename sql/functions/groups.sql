@@ -59,18 +59,21 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.read_rates(text) IS 'Events per second of each reader that committed batches of a reader group in the last hour (of the newest 200), over the time in which one of them was open.';
 
+-- What lies beyond the end of the group is never read, so nobody waits for it. (In JSON, "future" is less than any number.)
 CREATE OR REPLACE FUNCTION weir_internal.oldest_unread(in_group_id bigint)
 RETURNS TABLE (stream_id bigint, segment_id bigint, reader_id text, clock bigint)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT p.stream_id, p.segment_id, p.reader_id, i.clock
     FROM weir_internal.reader_group_segment p
+    JOIN weir_internal.reader_group_stream gs USING (group_id, stream_id)
     CROSS JOIN LATERAL (
         SELECT i.clock, i.start_offset + i.events AS past FROM weir_internal.time_index i
         WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
           AND i.start_offset <= p.next_offset
         ORDER BY i.start_offset DESC LIMIT 1) i
     WHERE p.group_id = in_group_id AND i.past > p.next_offset
+      AND coalesce(gs.end_cut -> weir_internal.segment_name(p.segment_id) > to_jsonb(p.next_offset), true)
 $$;
 COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the oldest unread event at each position of a reader group, where there is one.';
 

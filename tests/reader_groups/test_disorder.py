@@ -1,5 +1,6 @@
 """How far readers are from each other: max_ahead limits it, and every commit measures it."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -141,6 +142,27 @@ def test_however_readers_come_and_go_none_is_further_ahead_than_it_may(
             newest = max(c for b in batch.bounds for c in clocks(b.segment_id, b.start, b.end))
             assert newest <= min(others, default=newest) + most * MINUTE
     assert group.cut() == lane.tail()
+
+
+def test_nobody_waits_for_events_beyond_the_end_of_the_group(shared_database: Database) -> None:
+    ended, longer = (Lane.made(shared_database, segments=1) for _ in range(2))
+    ended.append({"0.0": 1})
+    longer.append({"0.0": 1})
+    end = ended.tail()
+    ended.append({"0.0": 1})
+    for _ in range(4):
+        longer.append({"0.0": 1})
+    for lane in (ended, longer):
+        spread_out(lane, 60 * MINUTE)
+    ends = {str(ended.name): end, str(longer.name): longer.tail()}
+    group = Group.made(ended, longer, max_ahead=60, end=json.dumps(ends))
+    readers = [group.reader("a"), group.reader("b")]
+    for _ in range(3):
+        for reader in readers:
+            if batch := reader.open(expected=2):
+                reader.commit(batch)
+    assert (group.cut(ended), group.cut(longer)) == (end, longer.tail())
+    assert waiting(group) == []
 
 
 def test_one_reader_alone_is_never_ahead_of_anybody(hours: Lane) -> None:

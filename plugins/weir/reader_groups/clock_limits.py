@@ -5,8 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import Connection, text
 
-from weir.model.bounds import Bound, Graph
+from weir.model.bounds import Bound, Graph, readable_until
 from weir.model.group_configuration import GroupConfiguration
+from weir.model.stream_cut import StreamCut
 from weir.reader_groups import positions as at
 from weir.reader_groups.budget import Fit
 from weir.reader_groups.positions import Key, Position
@@ -20,19 +21,24 @@ def clock_limits(
     positions: Sequence[Position],
     graphs: Mapping[int, Graph],
     mine: Collection[Key],
+    stops: Mapping[int, StreamCut | None],
     closed: int | None,
 ) -> dict[int, int]:
     """Return by stream id the last clock that a batch may read, for the streams that have a limit.
 
-    `mine`: the positions that the batch may read from. `closed`: of an aligned group, the clock at
-    which its streams were closed; the result then is one clock for all streams.
+    `mine`: the positions that the batch may read from. `stops`: by stream id the cut to stop at; a
+    position that has nothing to read before it holds nobody back. `closed`: of an aligned group,
+    the clock at which its streams were closed; the result then is one clock for all streams.
     """
     limits = _in_sight(connection, graphs)
     shared = []
     if closed is not None:
         shared += [closed, *limits.values()]
     elif configuration.max_ahead is not None:
-        slowest = _oldest_unread(connection, [p for p in positions if p.key not in mine])
+        others = [
+            p for p in positions if p.key not in mine and _has_more(p, stops.get(p.stream_id))
+        ]
+        slowest = _oldest_unread(connection, others)
         if slowest is not None:
             shared.append(slowest + configuration.max_ahead * MICROSECONDS)
     if shared:
@@ -67,9 +73,19 @@ def ends_at(connection: Connection, wanted: Sequence[Bound], limits: Mapping[int
     return Fit(ends, 0)
 
 
-def _oldest_unread(connection: Connection, waiting: Sequence[Position]) -> int | None:
-    """Return the clock of the oldest unread event at some positions; None if all is read there."""
-    present = [p for p in waiting if p.next_offset is not None]
+def _has_more(position: Position, stop: StreamCut | None) -> bool:
+    """Return whether anything is to be read at a position or after it, up to the cut `stop`."""
+    if position.next_offset is None or stop is None:
+        return position.next_offset is not None
+    state = position.state
+    return position.next_offset < readable_until(stop, state) or not (
+        state.segment in stop.offsets or stop.contains(state.segment)
+    )
+
+
+def _oldest_unread(connection: Connection, present: Sequence[Position]) -> int | None:
+    """Return the clock of the oldest unread event at positions that can be read; None if all is
+    read there."""
     if not present:
         return None
     # At the end of a sealed segment, what follows is later than the scale that sealed it.

@@ -76,7 +76,7 @@ def plan(
         return bounds
 
     readable = bounds_within(ALL)
-    limits = clock_limits(connection, configuration, positions, graphs, mine, wanted.closed)
+    limits = clock_limits(connection, configuration, positions, graphs, mine, stops, wanted.closed)
     if limits:
         readable = bounds_within(ends_at(connection, readable, limits))
     within = fit(connection, readable, wanted.budget, _unit(configuration, wanted))
