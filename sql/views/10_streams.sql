@@ -15,7 +15,7 @@ WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.streams IS 'Each stream with its configuration, head, tail and sizes.';
 COMMENT ON COLUMN weir.streams.state IS 'active or sealed.';
 COMMENT ON COLUMN weir.streams.tail IS 'The cut after the last event: where the next events are appended.';
-COMMENT ON COLUMN weir.streams.last_clock IS 'The time of its last commit, scale, roll or seal.';
+COMMENT ON COLUMN weir.streams.last_clock IS 'The time of its last commit, scale, roll or seal, or the last one that was closed, if that is later. Every later commit gets a later one.';
 COMMENT ON COLUMN weir.streams.events_appended IS 'How many events were appended since it was created.';
 COMMENT ON COLUMN weir.streams.events_retained IS 'How many events are between head and tail.';
 COMMENT ON COLUMN weir.streams.bytes_retained IS 'Their bytes, as first committed.';
