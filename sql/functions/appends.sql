@@ -158,9 +158,9 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.not_yet(weir_internal.stream, bigint, bigint) IS 'Whether nobody can have appended everything up to an event time: it is later than now, than every event of the stream, and than another time.';
 
--- Without an append. Nothing is changed if the stream has no event time, or is not complete to a later one by it.
+-- Without an append. The outcome is stated, or what prevents it, and then nothing is changed.
 CREATE OR REPLACE FUNCTION weir_internal.state_completeness(in_scope text, in_name text, in_writer_id text, in_until bigint)
-RETURNS bigint
+RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -169,14 +169,20 @@ DECLARE
 BEGIN
     SELECT * INTO s FROM weir_internal.stream o
     WHERE o.scope = in_scope AND o.name = in_name AND o.state <> 'deleted' FOR NO KEY UPDATE;
-    IF s.event_time IS NULL OR s.state <> 'active' OR weir_internal.not_yet(s, in_until, NULL) THEN
-        RETURN s.complete_until;
+    IF NOT FOUND THEN
+        RETURN 'no stream';
+    ELSIF s.state <> 'active' THEN
+        RETURN s.state;
+    ELSIF s.event_time IS NULL THEN
+        RETURN 'no event time';
+    ELSIF weir_internal.not_yet(s, in_until, NULL) THEN
+        RETURN 'not yet';
     END IF;
     word := weir_internal.stated(s, in_writer_id, in_until);
     UPDATE weir_internal.stream o SET complete_until = word WHERE o.stream_id = s.stream_id;
-    RETURN word;
+    RETURN 'stated';
 END $$;
-COMMENT ON FUNCTION weir_internal.state_completeness(text, text, text, bigint) IS 'Locks a stream, records what a writer states about it, and returns the event time that the stream is complete to then.';
+COMMENT ON FUNCTION weir_internal.state_completeness(text, text, text, bigint) IS 'Locks a stream and records what a writer states about it.';
 
 -- The files come in the order of their rows. Each gets offsets after the tail of its segment, and the commit
 -- gets the next clock. If something prevents the commit, the outcome says what, and nothing is changed.

@@ -10,15 +10,18 @@ import pytest
 
 from tests.chance import cases, random_for
 from tests.controller.support import FIELDS, Lane, unique
+from tests.raises import raises
 from tests.reader_groups.support import Group, Reader
 from weir.controller.commit import commit
 from weir.controller.queries import completeness, group_completeness
+from weir.controller.seal import seal_stream
 from weir.controller.staged import Staged, StagedFile, announce
 from weir.controller.transactions import Attempt, Committed, state_completeness
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.bounds import Bound
 from weir.model.event_time import DONE, NO_MORE, EventTimes, as_datetime, say_time
+from weir.model.names import stream_name
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.splits import split_batch
@@ -321,6 +324,26 @@ def test_a_retry_of_a_committed_append_states_what_it_knows_now(shared_database:
     )  # fmt: skip
     assert isinstance(again, Committed)
     assert again.repeated
+    assert stream.lane.value("SELECT complete_until FROM stream WHERE stream_id = :s") == 10
+
+
+def test_what_cannot_be_stated_without_an_append_is_refused(shared_database: Database) -> None:
+    stream, untimed = Stream.made(shared_database), Lane.made(shared_database)
+    one(stream, [10])
+
+    def state(lane: Lane, until: Any) -> None:
+        state_completeness(shared_database, lane.name, "w", until)
+
+    with raises(f"completeness_in_future 2199-01-01T00:00:00Z {stream.lane.name}"):
+        state(stream.lane, "2199-01-01")
+    with raises(f"event_time_missing {untimed.name}"):
+        state(untimed, as_datetime(10))
+    with raises("stream_not_found test/none"):
+        state(replace(stream.lane, name=stream_name("test/none")), as_datetime(10))
+    state(stream.lane, as_datetime(10))
+    seal_stream(shared_database, stream.lane.name, request_id=unique("seal"))
+    with raises(f"stream_not_active {stream.lane.name}"):
+        state(stream.lane, as_datetime(20))
     assert stream.lane.value("SELECT complete_until FROM stream WHERE stream_id = :s") == 10
 
 

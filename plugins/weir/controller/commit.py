@@ -24,8 +24,8 @@ from weir.controller.staged import Staged, announce, waiting, waiting_epochs
 from weir.controller.streams import schema_of, widen
 from weir.controller.transactions import Committed, event_times, held_by_another
 from weir.database.connection import Database
-from weir.errors import Conflict, Fenced, InvalidInput, NotFound
-from weir.model.event_time import say_time
+from weir.errors import Conflict, Fenced, NotFound
+from weir.model.event_time import not_complete_yet
 from weir.model.key_space import KeyRange, splits_and_merges
 from weir.model.schema import combine
 from weir.model.segment import Segment, segment_id
@@ -289,12 +289,7 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
         raise held_by_another(name, found.held)
     if found.outcome == "not yet":
         assert attempt.stated_until is not None, number
-        raise InvalidInput(
-            "completeness_in_future",
-            f"complete_until is {say_time(attempt.stated_until)}, which is later than now and than "
-            f"every event of stream {name}, so nothing was appended; give a time up to which all "
-            "events have been appended.",
-        )
+        raise not_complete_yet(name, attempt.stated_until)
     raise not_active(name, found.outcome)
 
 

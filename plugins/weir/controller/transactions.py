@@ -7,6 +7,7 @@ fenced from then on, because its orphaned driver may still be running.
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -18,7 +19,7 @@ from weir.controller.locks import lock_streams, no_such_stream, not_active
 from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.model.amounts import check_lease
-from weir.model.event_time import say_time, stated_until
+from weir.model.event_time import no_event_time, not_complete_yet, say_time, stated_until
 from weir.model.names import StreamName, check_text
 from weir.model.schema import Field
 from weir.model.segment import Segment
@@ -152,11 +153,7 @@ def begin(
     else:
         found = database.transaction(partial(_guarded, given=given, guard=guard))
     if found.outcome == "no event time":
-        raise InvalidInput(
-            "event_time_missing",
-            f"complete_until is given, but stream {name} has no event time; set its event time "
-            "with weir_update_stream, or leave complete_until out.",
-        )
+        raise no_event_time(name)
     if found.outcome == "open":
         segments = zip(found.ids, found.lows, found.highs, strict=True)
         return Attempt(
@@ -167,7 +164,8 @@ def begin(
         )  # fmt: skip
     if found.outcome == "committed":
         if stated is not None:  # its files are there, and since then it may have learned more
-            state_completeness(database, name, writer_id, stated)
+            with suppress(Conflict, InvalidInput, NotFound):  # it is done, whatever it states now
+                state_completeness(database, name, writer_id, stated)
         return Committed(
             str(name), found.transaction_number, found.clock, found.events, found.rejected,
             found.bytes, found.files, repeated=True, **event_times(found),
@@ -203,18 +201,28 @@ def state_completeness(
     """Record that a writer has appended everything before an event time, without an append.
 
     `until`: a datetime, a text, microseconds, or `done` if the writer appends nothing more. Changes
-    nothing if the writer has stated a later time, or if the stream has no event time. Raises
-    InvalidInput for what is not a time.
+    nothing if the writer has stated a later time. Raises NotFound; Conflict if the stream is
+    sealed; InvalidInput for what is not a time, for a stream without event time, and for a time
+    that is later than now and than every event of the stream.
     """
+    check_text("writer_id", writer_id)
     stated = until if isinstance(until, int) else stated_until(until)
     if stated is None:
         return
-    database.transaction(
+    outcome = database.transaction(
         lambda c: c.execute(
             text("SELECT state_completeness(:scope, :name, :writer_id, CAST(:stated AS bigint))"),
             {"scope": name.scope, "name": name.name, "writer_id": writer_id, "stated": stated},
-        )
+        ).scalar_one()
     )
+    if outcome == "no stream":
+        raise no_such_stream(name)
+    if outcome == "no event time":
+        raise no_event_time(name)
+    if outcome == "not yet":
+        raise not_complete_yet(name, stated)
+    if outcome != "stated":
+        raise not_active(name, outcome)
 
 
 def _guarded(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from weir.errors import InvalidInput
+from weir.model.names import StreamName
 
 # The years 1 to 9998. Other times count as none: Python has no others, and the views of the
 # database round times of the last microseconds of 9999 up to the next year.
@@ -79,3 +80,22 @@ def say_time(time: int) -> str:
 def as_datetime(time: int | None) -> datetime | None:
     """Return an event time as a datetime in UTC."""
     return None if time is None else _EPOCH + timedelta(microseconds=time)
+
+
+def no_event_time(name: StreamName) -> InvalidInput:
+    """Return the sentence for a writer that states something about a stream without event time."""
+    return InvalidInput(
+        "event_time_missing",
+        f"complete_until is given, but stream {name} has no event time; set its event time "
+        "with weir_update_stream, or leave complete_until out.",
+    )
+
+
+def not_complete_yet(name: StreamName, stated: int) -> InvalidInput:
+    """Return the sentence for an event time up to which nobody can have appended everything."""
+    return InvalidInput(
+        "completeness_in_future",
+        f"complete_until is {say_time(stated)}, which is later than now and than every event of "
+        f"stream {name}, so nothing was changed; give a time up to which all events have been "
+        "appended.",
+    )
