@@ -127,7 +127,10 @@ SELECT weir.count_between('nyc/flights', now() - interval '1 hour') AS events;
 
 -- ### Which streams get nothing any more?
 
-SELECT stream FROM weir.streams WHERE state = 'active' AND last_clock < now() - interval '1 day';
+SELECT s.stream FROM weir.streams s
+WHERE s.state = 'active' AND s.created_at < now() - interval '1 day' AND NOT EXISTS (
+    SELECT FROM weir.transactions t
+    WHERE t.stream = s.stream AND t.clock > now() - interval '1 day');
 
 -- ### Are the files too small?
 --
