@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -20,6 +21,7 @@ from tests.spark.test_consume import parquet_rows
 from weir.model.names import StreamName, stream_name
 from weir.operations.programs import checkpoint, create_reader_group
 from weir.spark.append import Appender
+from weir.spark.failures import sentence
 from weir.spark.outputs import Output
 from weir.spark.parquet_output import output_frame
 from weir.spark.put_back import put_back
@@ -270,6 +272,27 @@ def test_columns_that_can_not_name_folders_are_refused(
 ) -> None:
     with raises(says):
         weir.consumer(weir.group(stream), function, f"parquet:x partition_by={option}").run()
+
+
+def test_an_empty_text_that_names_a_folder_is_as_null(
+    weir: Installation, stream: StreamName
+) -> None:
+    def kinds(events: DataFrame) -> DataFrame:
+        kind = F.when(events.n % 3 == 0, "").when(events.n % 3 == 1, "a")
+        return events.select("n", kind.alias("kind"))
+
+    group = weir.group(stream)
+    weir.consumer(group, kinds, "parquet:kinds partition_by=kind").run()
+    found = output_frame(weir.spark, weir.database, weir.settings, "kinds", group)
+    rows = found.select("n", "kind").orderBy("n").collect()
+    assert [tuple(row) for row in rows] == [(n, [None, "a", None][n % 3]) for n in range(30)]
+
+
+def test_what_java_threw_is_said_without_names_of_its_objects(weir: Installation) -> None:
+    jvm: Any = weir.spark._jvm
+    with pytest.raises(Py4JJavaError) as thrown:
+        jvm.java.util.Optional.empty().get()
+    assert sentence(thrown.value) == "No value present"
 
 
 def test_a_program_makes_a_group_and_waits_for_a_barrier(

@@ -26,7 +26,7 @@ from weir.reader_groups.table_outputs import (
 )
 from weir.spark.append import Appender
 from weir.spark.outputs import Output
-from weir.spark.parquet_output import partitions_of
+from weir.spark.parquet_output import named_folders, partitions_of
 from weir.spark.places import check_last_row_known, with_order, without_places
 from weir.spark.progress import watched
 from weir.spark.session import check_classic, moved, writing_session
@@ -85,6 +85,7 @@ class BatchOutputs:
         one = {"kind": "parquet", "output": output.name, "root": output.root, "path": folder}
         if output.partition_by:
             one["partitions"] = partitions_of(output, frame)
+            frame = named_folders(output, frame)
         record_output(self.app.database, batch, one)
         what, where = f"writing {output.name}", (output.root, folder)
         writing, frame = writing_session(frame, self.app.say, {})  # no key is computed here

@@ -13,12 +13,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PythonException
 from sqlalchemy import exc
 
 from weir.errors import BadRows, WeirError, is_mistake
 from weir.reader_groups.refused_rows import of_rows
+from weir.spark.unreadable import first_cause
 
 LONGEST = 500  # characters of another error that a sentence quotes
 # Spark's SQLSTATEs: data, constraints, raise_error and assert_true.
@@ -103,6 +104,10 @@ def sentence(error: Exception) -> str:
     """Return what went wrong, in one line."""
     if isinstance(error, PythonException):
         said = next(reversed(_raised(error)), "")
+    elif isinstance(
+        error, Py4JJavaError
+    ):  # its own first line only names an object of this session
+        said = first_cause(error)
     else:
         said = error.sentence if isinstance(error, WeirError) else str(error).strip()
         if not isinstance(error, (WeirError, PySparkException)):

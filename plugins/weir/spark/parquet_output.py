@@ -5,6 +5,7 @@ from operator import attrgetter
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BooleanType,
     ByteType,
@@ -28,6 +29,10 @@ from weir.warehouse.paths import spark_path
 # Types whose values a folder's name keeps exactly.
 _NAMED = (BooleanType, ByteType, DateType, IntegerType, LongType, ShortType, StringType)
 _FOLDERS = ("batch", "attempt")  # that are above the files in any case
+_SAME_FOLDER = (
+    "",
+    "__HIVE_DEFAULT_PARTITION__",
+)  # texts whose folder Spark names like that of null
 _UNTYPED = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
 
 
@@ -57,6 +62,22 @@ def partitions_of(output: Output, frame: DataFrame) -> str:
         )
     schema = StructType([f for n in output.partition_by for f in frame.schema if f.name == n])
     return ", ".join(f"`{f.name.replace('`', '``')}` {f.dataType.simpleString()}" for f in schema)
+
+
+def named_folders(output: Output, frame: DataFrame) -> DataFrame:
+    """Return a result with null for the texts that Spark gives the folder of null. Otherwise a task
+    that has both would create the files of that folder twice, and fail."""
+    texts = {field.name for field in frame.schema if isinstance(field.dataType, StringType)}
+    if not texts & set(output.partition_by):
+        return frame
+    return frame.select(
+        *(
+            F.when(~column.isin(*_SAME_FOLDER), column).alias(name)
+            if name in texts and name in output.partition_by
+            else column
+            for name, column in zip(frame.columns, quoted(frame.columns), strict=True)
+        )
+    )
 
 
 def output(spark: SparkSession, name: str, reader_group: str) -> DataFrame:
