@@ -97,10 +97,9 @@ def test_every_example_of_the_page_does_what_it_says(
         "SELECT batch_id FROM transactions WHERE stream = 'nyc/late-streamed'")]  # fmt: skip
     known["publish"](streamed.select("carrier", "flight", "dep_delay"), int(numbers[0]))
     assert streamed.count() == weir.frame(stream_name("nyc/late-streamed")).count()
-    lag = weir.query("SELECT reader_group, unread_events FROM lag ORDER BY 1")
-    assert [tuple(row) for row in lag] == [
-        ("late", 0), ("late-by-carrier", 0), ("late-elsewhere", 0),
-    ]  # fmt: skip
+    lag = dict(map(tuple, weir.query("SELECT reader_group, unread_events FROM lag")))
+    assert lag.keys() >= {"late", "late-by-carrier", "late-elsewhere", "trips"}
+    assert set(lag.values()) == {0}  # each has read everything
 
 
 def test_the_function_of_the_readme_does_what_it_says(weir: Installation) -> None:
