@@ -76,6 +76,12 @@ class BatchFailed(WeirError):
         self.retryable = retryable
 
 
+class BuildFailed(WeirError):
+    """Spark failed while it built a version of an adjunct store; another try may succeed."""
+
+    retryable = True
+
+
 class Unavailable(WeirError):
     """Postgres could not be reached for longer than the configured patience."""
 

@@ -28,7 +28,7 @@ TYPED = {
     "Reader group": "totals", "Streams": "shop/orders", "Function": "shop:totals",
     "Outputs": "parquet:totals", "Segments to replace": "0.0", "Delete before": "tail",
     "To": "start", "New reader group": "replay", "Reader": "dag/run/task",
-    "Checkpoint": "before-the-migration",
+    "Checkpoint": "before-the-migration", "Adjunct store": "shop/customers",
 }  # fmt: skip
 STEP = re.compile(r"\*\*(weir_\w+)\*\*\s+\(((?:[^()`]|`[^`]*`)*)\)")
 FIELD = re.compile(r"\*([A-Z][^*]*)\*\s+`([^`]*)`")

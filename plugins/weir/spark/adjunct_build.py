@@ -14,7 +14,7 @@ from weir.adjunct.publication import fail_build, publish_build, renew_build
 from weir.adjunct.stores import AdjunctStore, read_store
 from weir.adjunct.versions import AdjunctVersion, Cut
 from weir.database.connection import Database
-from weir.errors import Busy, Fenced, Unavailable, WeirError
+from weir.errors import BuildFailed, Busy, Fenced, Unavailable, WeirError
 from weir.settings import Settings
 from weir.spark.adjunct_changes import code_of
 from weir.spark.adjunct_writer import Writer
@@ -163,9 +163,3 @@ def _told(work: Callable[[], AdjunctVersion]) -> AdjunctVersion:
         raise BuildFailed(
             "adjunct_build_failed", f"Spark could not build a version: {sentence(error)}"
         ) from error
-
-
-class BuildFailed(WeirError):
-    """Spark failed while it built a version; another try may succeed."""
-
-    retryable = True
