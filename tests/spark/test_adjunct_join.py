@@ -18,7 +18,7 @@ from weir.spark.adjuncts import AdjunctStoreManager
 from weir.spark.open_batch import OpenBatch
 from weir.spark.reader import Reader
 
-pytestmark = pytest.mark.drawn(4)
+pytestmark = pytest.mark.drawn(3)
 
 EVENTS = stream_name("s/events")
 LONG = 10_000_000

@@ -18,7 +18,7 @@ from tests.spark.xxh64 import position
 from weir.model.names import StreamName
 from weir.spark import session
 
-pytestmark = pytest.mark.drawn(4)
+pytestmark = pytest.mark.drawn(3)
 
 ROWS = """SELECT id AS n, timestamp_seconds(1700000000 + id * 5000) AS t,
     CAST(id + 1 AS DECIMAL(38, 10)) AS a, CAST(7 AS DECIMAL(38, 18)) AS b,

@@ -23,7 +23,7 @@ from weir.model.names import StreamName
 from weir.spark import Reader
 from weir.spark.failures import caused_by_events
 
-pytestmark = pytest.mark.drawn(4)
+pytestmark = pytest.mark.drawn(3)
 
 ROWS = 8
 
