@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PythonException
 
 from tests.raises import raises
 from tests.spark.adjunct_world import WAYS, Store, Way, World
@@ -173,6 +174,8 @@ import pyarrow.compute as pc
 def keys(events):
     if "poison" in events.column("op").to_pylist():
         raise ValueError("poison")
+    if "away" in events.column("op").to_pylist():
+        raise ConnectionRefusedError("the service is away")
     return pc.utf8_upper(events.column("k"))
 
 def values(events):
@@ -227,6 +230,9 @@ def test_functions_make_keys_and_values_and_other_code_makes_them_anew(
     kinds = weir.query("SELECT kind FROM adjunct_version ORDER BY version")
     assert [row.kind for row in kinds] == ["rebuilt", "extended", "rebuilt"]
     assert version.rows == 2
+    world.append([("d", 7, "away")])
+    with pytest.raises(PythonException, match="the service is away"):  # it skips no event for that
+        store.build()
 
 
 def test_one_key_is_looked_up_in_any_version_without_spark(weir: Installation) -> None:

@@ -38,6 +38,7 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import check_user_columns
 from weir.settings import Settings
 from weir.spark.expressions import check_expression, with_outcome
+from weir.spark.failures import caused_by_events
 from weir.spark.frames import quoted
 from weir.spark.routing import SEQ, routing_steps
 from weir.spark.user_functions import load_function
@@ -273,15 +274,19 @@ def _outcome(
     function: Callable[..., Any], name: str, batch: pa.RecordBatch, kind: pa.DataType
 ) -> pa.Array:
     """Return one struct for each row, null where the function raises. If it raises for a batch, it
-    is called for each row."""
+    is called for each row.
+
+    What is not the events' fault is raised: an outage or a mistake of the function would fail for
+    all rows, and a store that skips failing rows would lose them.
+    """
     outcome = pa.struct([pa.field("value", kind)])
     if batch.num_rows == 0:
         return pa.array([], outcome)
     try:
         values = called(function, name, batch, kind)
-    except InvalidInput:  # the function is wrong, not the row
-        raise
-    except Exception:
+    except Exception as error:
+        if not caused_by_events(error):
+            raise
         if batch.num_rows == 1:
             return pa.nulls(1, outcome)
         rows = [_outcome(function, name, batch.slice(i, 1), kind) for i in range(batch.num_rows)]
