@@ -72,6 +72,10 @@ class Store:
     def build(self, builder: str = "builder", **how: Any) -> AdjunctVersion:
         return self.publish(self.begun(builder, **how))
 
+    def find(self, cut: dict[str, int]) -> AdjunctVersion | None:
+        store_id = self.row.store_id
+        return self.database.snapshot(lambda c: find_version(c, store_id, cut))
+
     def newest(self) -> AdjunctVersion | None:
         return self.database.transaction(lambda c: find_version(c, self.row.store_id))
 

@@ -9,7 +9,7 @@ from weir.adjunct.builds import Build, Running, stores_to_build
 from weir.adjunct.publication import fail_build, renew_build
 from weir.adjunct.versions import AdjunctVersion
 from weir.controller.seal import seal_stream
-from weir.database.connection import Database
+from weir.database.connection import Database, count_statements
 from weir.retention.delete_stream import delete_stream
 
 
@@ -93,6 +93,19 @@ def test_a_version_complete_to_an_older_cut_is_found_and_none_is_built(lane: Lan
     lane.append({"0.0": 1, "1.0": 1})
     build = store.begun(cut={"0.0": 7, "1.0": 6}, clock=second.clock + 1)
     assert (build.cut, build.clock) == ({"0.0": 7, "1.0": 6}, second.clock + 1)
+
+
+def test_among_many_versions_few_are_looked_at_for_the_oldest_that_is_complete(lane: Lane) -> None:
+    store = Store.made(lane)
+    versions = [store.build()]
+    for _ in range(20):
+        lane.append({"0.0": 1})
+        versions.append(store.build())
+    counted = count_statements(store.database)
+    for version in versions:
+        assert store.find(version.cut) == version
+    assert len(counted) <= 12 * len(versions)
+    assert store.find({"0.0": 1_000, "1.0": 0}) is None
 
 
 def test_another_value_converts_the_last_version_and_another_key_begins_at_the_head(

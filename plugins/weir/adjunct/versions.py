@@ -1,5 +1,6 @@
 """Find the versions of adjunct stores, with their files and the history of their changes."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +77,10 @@ def find_version(
     connection: Connection, store_id: int, cut: Cut | None = None
 ) -> AdjunctVersion | None:
     """Return the oldest published version of a store that is complete to a cut of its stream;
-    without a cut, the newest version. None if there is none."""
+    without a cut, the newest version. None if there is none.
+
+    It looks at no more versions than the logarithm of their number.
+    """
     newest = _one(connection, f"{_VERSION} ORDER BY v.version DESC LIMIT 1", store_id)
     if newest is None or cut is None:
         return _with_files(connection, newest)
@@ -84,20 +88,25 @@ def find_version(
     wanted, reached = load_cuts(connection, stream_id, cut, newest["cut"])
     if not at_or_before(wanted, reached):
         return None
-    found = newest
     older = connection.execute(
-        text(f"{_VERSION} AND v.version < :v ORDER BY v.version DESC"),
+        text(
+            """SELECT version, cut FROM adjunct_version
+            WHERE store_id = :a AND state = 'published' AND version < :v ORDER BY version"""
+        ),
         {"a": store_id, "v": newest["version"]},
-    ).mappings()
-    for row in older.all():
+    ).all()
+
+    def complete(row: Any) -> bool:
         try:
-            (reached,) = load_cuts(connection, stream_id, row["cut"])
+            (reached,) = load_cuts(connection, stream_id, row.cut)
         except Truncated:  # its segments were pruned: it is older than whatever is asked for
-            break
-        if not at_or_before(wanted, reached):
-            break
-        found = dict(row)
-    return _with_files(connection, found)
+            return False
+        return at_or_before(wanted, reached)
+
+    place = bisect_left(older, True, key=complete)  # who is complete, later ones are, too
+    if place == len(older):
+        return _with_files(connection, newest)
+    return read_version(connection, store_id, older[place].version)
 
 
 def read_version(connection: Connection, store_id: int, version: int) -> AdjunctVersion:
