@@ -122,6 +122,8 @@ def test_columns_of_a_merged_read_are_those_in_common_or_the_named_ones(
         read(weir, names, columns=["y"])
     with raises("argument_invalid 'segment'"):
         read(weir, names, order="segment")
+    with raises("time_in_future"):
+        read(weir, names, since="9000-01-01")
     assert read(weir, [str(never)]).columns == ["_stream", "_segment", "_offset", "_clock"]
 
 

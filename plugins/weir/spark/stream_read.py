@@ -60,10 +60,9 @@ def read(
         _check_several(names, order, start, end)
     database = Database.of(settings)
     try:
+        close_span(database, names, span)
         if not one and span.until is None:  # the streams end at one moment
             span = Span(span.since, close_now(database, names))
-        else:
-            close_span(database, names, span)
         first, last = span.since or start, span.until or end
 
         def found(connection: Connection) -> list[Slices]:
