@@ -1,6 +1,6 @@
 """Look up one key of an adjunct store, without Spark: for debugging."""
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -81,7 +81,8 @@ def key_text(key: Any) -> str:
     if isinstance(key, bool):
         return str(key).lower()
     if isinstance(key, datetime):
-        shown = key.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+        utc = key.astimezone(UTC) if key.tzinfo else key
+        shown = utc.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
         return shown.rstrip("0").rstrip(".") if "." in shown else shown
     if isinstance(key, date):
         return key.isoformat()
