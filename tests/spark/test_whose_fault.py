@@ -58,7 +58,7 @@ def triggered(body: str, kind: str = "TRIGGER t BEFORE INSERT") -> str:
 TROUBLES: dict[str, tuple[str, str]] = {
     "a sequence without a right": (
         "CREATE TABLE public.results (id bigserial, k text, n bigint)",
-        "permission denied for sequence results_id_seq.*weir_publisher lacks a right; grant",
+        "permission denied for sequence results_id_seq.*lacks a right; run GRANT USAGE ON SEQUENCE",
     ),
     "a full disk": (triggered("RAISE 'disk full' USING ERRCODE = '53100';"), "disk full"),
     "a full disk at the end": (
