@@ -33,7 +33,7 @@ def upsert(setting: Setting) -> Figure:
             f"CREATE TABLE public.{table} (k bigint PRIMARY KEY, v double precision, said text);"
             f"GRANT SELECT, INSERT, UPDATE ON public.{table} TO weir_publisher, weir_app"
         )
-    given = f"""SELECT (i * 7919) % {rows} AS k, i::float8 AS v, 'row ' || i AS said
+    given = f"""SELECT (i::bigint * 7919) % {rows} AS k, i::float8 AS v, 'row ' || i AS said
         FROM generate_series(1, {rows}) i"""  # noqa: S608 - a number
 
     def filled(table: str, staging: str, more: str) -> None:
@@ -84,7 +84,9 @@ def upsert(setting: Setting) -> Figure:
 def declared(setting: Setting) -> Figure:
     """Applying a file of 500 streams in which nothing differs beside one of 10, in statements."""
     many, few = 500, 10
-    checks = Checks(lambda key: [key], lambda text, used: [], lambda *event_time: None)
+    checks = Checks(
+        lambda key: [key], lambda text, used: [], lambda *event_time: None, lambda *consumer: None
+    )
 
     def file(count: int) -> Declared:
         streams = {f"people/s{i}": {"routing_key": "k"} for i in range(count)}

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from weir.declarations.apply import Checks, apply, compare
@@ -24,7 +24,7 @@ def run(job: Job, arguments: Apply) -> dict[str, Any]:
 
     checks = _checks(job)
     if arguments.dry_run:
-        found = compare(job.database, declared, checks.columns)
+        found = compare(job.database, declared, checks)
         for one in found:
             job.say(str(one))
     else:
@@ -40,7 +40,7 @@ def run(job: Job, arguments: Apply) -> dict[str, Any]:
 
 
 def _checks(job: Job) -> Checks:
-    """Return checks by Spark's parser, which is loaded when one of them is first needed."""
+    """Return checks by Spark's parser, which is loaded when one of them first needs it."""
 
     def key(text: str) -> Sequence[str]:
         from weir.spark.expressions import check_expression
@@ -57,7 +57,14 @@ def _checks(job: Job) -> Checks:
 
         check_event_time(name, text, fields, lambda: job.spark)
 
-    return Checks(key, columns, event_time)
+    def consumer(
+        group: str, declared: Mapping[str, Any], keys: Mapping[str, str], made: Collection[str]
+    ) -> None:
+        from weir.spark.declared_consumers import check_consumer
+
+        check_consumer(job.database, job.settings, group, declared, keys, made)
+
+    return Checks(key, columns, event_time, consumer)
 
 
 def _read(job: Job, arguments: Apply) -> Declared:

@@ -1,6 +1,7 @@
 """A file declares streams, groups and consumers: what differs is changed, and nothing else."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.operations import Process, parse
 from weir.operations.consumers import with_declared
+from weir.settings import Settings
+from weir.spark.declared_consumers import check_consumer
 
 SHOP = """
 streams:
@@ -53,7 +56,7 @@ def columns(text: str, used: Sequence[str]) -> list[Field]:
     return [{"name": n, "type": kinds[t], "nullable": True, "metadata": {}} for n, t in named]
 
 
-CHECKS = Checks(lambda key: [key], columns, lambda *event_time: None)
+CHECKS = Checks(lambda key: [key], columns, lambda *event_time: None, lambda *consumer: None)
 
 
 def run(database: Database, text: str, **options: Any) -> list[Difference]:
@@ -134,7 +137,7 @@ def test_a_changed_file_changes_just_that(database: Database, what: str) -> None
     text, wanted = CHANGES[what]
     before = everything(database)
     text = text.replace("customer string,", "customer STRING,")
-    shown = compare(database, read_text(text), columns)
+    shown = compare(database, read_text(text), CHECKS)
     assert {one.name: one.changes for one in shown} == wanted
     assert everything(database) == before, "a comparison changes nothing"
     assert run(database, text) == shown
@@ -264,3 +267,35 @@ def test_nothing_to_change_takes_as_many_statements_for_many_streams_as_for_few(
                      request_id="again") == []  # fmt: skip
         counts.append(len(counted))
     assert counts[0] == counts[1] <= 4
+
+
+def test_the_outputs_of_a_consumer_are_checked_before_anything_is_changed(
+    database: Database, settings: Settings, test_database: TestDatabase
+) -> None:
+    def check(*consumer: Any) -> None:
+        check_consumer(database, replace(settings, function_packages=("shop",)), *consumer)
+
+    checks = replace(CHECKS, consumer=check)
+    wrong = {
+        "stream shop/later": ["stream:shop/later"],
+        "there is no table shop.totals": ["table:shop.totals"],
+        "named twice": ["stream:shop/late", "stream:shop/late"],
+        "option 'mode=upsert'": ["parquet:late mode=upsert"],
+        "output path '../late'": ["parquet:../late"],
+        "reads shop/orders": ["stream:shop/orders"],
+    }
+    for said, outputs in wrong.items():
+        text = edited("consumers", "late", "outputs", value=outputs)
+        with raises(f"declarations_invalid consumers late {said}"):
+            compare(database, read_text(text), checks)
+    own = yaml.safe_load(edited("consumers", "late", "outputs", value=["stream:shop/late"]))
+    assert len(compare(database, read_text(yaml.safe_dump(own)), checks)) == 4
+    own["consumers"]["late"]["function"] = "os.path:join"
+    with raises("declarations_invalid consumers late 'os.path:join' function_packages"):
+        compare(database, read_text(yaml.safe_dump(own)), checks)
+
+    # A group that exists, and is not in the file.
+    run(database, edited("consumers", value={}))
+    alone = {"consumers": {"late": {"function": "shop:f", "outputs": ["stream:shop/orders"]}}}
+    with raises("declarations_invalid consumers late reads shop/orders"):
+        compare(database, read_text(yaml.safe_dump(alone)), checks)

@@ -168,15 +168,19 @@ def test_a_file_of_declarations_is_applied_from_where_the_person_is(
 
 
 def test_a_consumer_that_was_declared_is_run_by_the_name_of_its_group(
-    weir: Weir, lane: Lane, tmp_path: Path
+    weir: Weir, lane: Lane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declared = """
 reader_groups: {audit: {streams: [shop/orders]}}
 consumers: {audit: {function: "nowhere:audit", outputs: ["parquet:audit"]}}
 """
     (tmp_path / "shop.yaml").write_text(declared)
+    assert "'nowhere:audit' is not in an allowed package" in weir("apply", "shop.yaml").err
+    assert weir("lag", "--json").json == [], "nothing of the file was made"
+    monkeypatch.setenv("WEIR_FUNCTION_PACKAGES", "nowhere")
     assert weir("apply", "shop.yaml").status == 0
-    assert "'nowhere:audit' is not in an allowed package" in weir("process", "audit").err
+    assert "'nowhere:audit' can't be loaded" in weir("process", "audit").err
+    monkeypatch.delenv("WEIR_FUNCTION_PACKAGES")
     for words in ("audit none:f --output parquet:x", "audit --output parquet:x none:f"):
         assert "'none:f' can't be loaded" in weir("process", *words.split()).err
 

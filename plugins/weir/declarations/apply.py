@@ -1,7 +1,7 @@
 """Change what differs from a declaration, each stream, group and consumer in a transaction of its
 own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from weir.database.connection import Database
 from weir.declarations.declared import Declared
 from weir.declarations.differences import Columns, Difference, differences
 from weir.declarations.state import read_known
-from weir.errors import Conflict
+from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
 from weir.reader_groups.consumers import declare_consumer
@@ -21,18 +21,36 @@ from weir.reader_groups.update import update_reader_group
 
 @dataclass(frozen=True)
 class Checks:
-    """What only Spark's parser can check. `key`: checks a routing key, and returns its columns.
-    `event_time`: checks an event time of a stream with these columns, if they are known."""
+    """What only Spark can check. `key`: checks a routing key, and returns its columns.
+    `event_time`: checks an event time of a stream with these columns, if they are known.
+    `consumer`: checks the arguments of the consumer of a group, given the routing keys of the
+    streams that it reads, and the streams that need not exist yet."""
 
     key: Callable[[str], Sequence[str]]
     columns: Columns
     event_time: Callable[[StreamName, str, list[Field] | None], object]
+    consumer: Callable[[str, Mapping[str, Any], Mapping[str, str], Collection[str]], object]
 
 
-def compare(database: Database, declared: Declared, columns: Columns) -> list[Difference]:
-    """Return what `apply` would change. Changes nothing. Raises as `differences`."""
+def compare(database: Database, declared: Declared, checks: Checks) -> list[Difference]:
+    """Return what `apply` would change. Changes nothing. Raises as `differences`, and InvalidInput
+    naming the consumer whose function or outputs are wrong."""
     known = database.snapshot(lambda c: read_known(c, declared))
-    return differences(declared, known, columns)
+    found = differences(declared, known, checks.columns)
+    both = [{name: one.configuration.routing_key for name, one in some.items()}
+            for some in (known.streams, declared.streams)]  # fmt: skip
+    keys = both[0] | both[1]
+    for one in found:
+        if one.kind == "consumer":
+            group = declared.groups.get(one.name) or known.groups[one.name]
+            read = {name: keys[name] for name in group.streams if name in keys}
+            try:
+                checks.consumer(one.name, declared.consumers[one.name], read, declared.streams)
+            except (InvalidInput, NotFound) as error:
+                raise InvalidInput(
+                    "declarations_invalid", f"in consumers, {one.name}: {error.sentence}"
+                ) from None
+    return found
 
 
 def apply(
@@ -51,7 +69,7 @@ def apply(
 
     Raises Conflict for changes that may lose data, unless `allow_loss`; then nothing is changed.
     """
-    found = compare(database, declared, checks.columns)
+    found = compare(database, declared, checks)
     if not allow_loss and (losing := [one for one in found if one.loses]):
         first = losing[0]
         raise Conflict(

@@ -44,17 +44,20 @@ class Known:
 
 
 def read_known(connection: Connection, declared: Declared) -> Known:
-    """Return what exists of the declared streams, of the streams that declared groups read, and of
-    the declared groups and the groups of consumers."""
+    """Return what exists of the declared streams, of the declared groups and the groups of
+    consumers, and of the streams that these read."""
     named = {*declared.streams, *(s for group in declared.groups.values() for s in group.streams)}
     streams = connection.execute(
         text(
             f"""SELECT s.stream_name, s.state, {_of("s", Configuration)}, c.fields
             FROM stream s LEFT JOIN stream_schema c
                 ON c.stream_id = s.stream_id AND c.version = s.schema_version
-            WHERE s.stream_name = ANY (CAST(:names AS text[])) AND s.state <> 'deleted'"""  # noqa: S608 - constants
+            WHERE s.state <> 'deleted' AND (s.stream_name = ANY (CAST(:names AS text[]))
+                OR s.stream_id IN (SELECT r.stream_id FROM reader_group_stream r
+                    JOIN reader_group g USING (group_id)
+                    WHERE g.name = ANY (CAST(:groups AS text[]))))"""  # noqa: S608 - constants
         ),
-        {"names": sorted(named)},
+        {"names": sorted(named), "groups": sorted(declared.consumers)},
     ).mappings()
     groups = connection.execute(
         text(

@@ -19,7 +19,7 @@ from weir.spark.append import Appender
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
 from weir.spark.function_source import source_of
 from weir.spark.open_batch import OpenBatch, list_folders
-from weir.spark.outputs import Output
+from weir.spark.outputs import Output, check_named_once
 from weir.spark.places import check_last_row_known
 from weir.spark.reader import Reader
 
@@ -61,13 +61,7 @@ class Consumer:
     manager: Factory | None = None
 
     def __post_init__(self) -> None:
-        names = [output.name for output in self.outputs]
-        places = {output.place for output in self.outputs}
-        if len(set(names)) < len(names) or len(places) < len(names):
-            raise InvalidInput(
-                "output_named_twice",
-                f"an output is named twice ({', '.join(names)}); name each output once.",
-            )
+        check_named_once(self.outputs)
         if self.on_error not in ON_ERROR:
             raise InvalidInput(
                 "argument_invalid",
@@ -144,13 +138,7 @@ class Consumer:
             if stream_id not in binding.not_delivered
         ]
         for output in self.outputs:
-            if output.kind == "stream" and output.name in streams:
-                raise InvalidInput(
-                    "output_is_input",
-                    f"reader group {self.group} reads {output.name}, so it would read its own "
-                    f"output {output} again in each run; name another stream, or write to it with "
-                    "a Reader of your own.",
-                )
+            output.check_not_input(self.group, streams)
             if output.kind == "stream":
                 binding.check_output(self.group, output.name)
         if self.on_error == "quarantine":

@@ -1,7 +1,7 @@
 """The outputs of a consumer: streams, Parquet folders, tables."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -93,6 +93,26 @@ class Output:
             read_stream(connection, stream_name(self.name))
         if self.kind == "table":
             read_table(connection, self.name, self.publication)
+
+    def check_not_input(self, group: str, streams: Collection[str]) -> None:
+        """Raise InvalidInput if it is one of the streams that are delivered to its consumer."""
+        if self.kind == "stream" and self.name in streams:
+            raise InvalidInput(
+                "output_is_input",
+                f"reader group {group} reads {self.name}, so it would read its own output {self} "
+                "again in each run; name another stream, or write to it with a Reader of your own.",
+            )
+
+
+def check_named_once(outputs: Sequence[Output]) -> None:
+    """Raise InvalidInput if two outputs of a consumer are the same."""
+    names = [output.name for output in outputs]
+    places = {output.place for output in outputs}
+    if len(set(names)) < len(names) or len(places) < len(names):
+        raise InvalidInput(
+            "output_named_twice",
+            f"an output is named twice ({', '.join(names)}); name each output once.",
+        )
 
 
 def _options(place: str, kind: str, written: Sequence[str]) -> dict[str, str]:

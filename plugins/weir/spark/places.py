@@ -1,6 +1,6 @@
 """The places of events in the results of a consumer: dropped, or used as the order of the rows."""
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -33,8 +33,22 @@ def with_order(frame: DataFrame) -> DataFrame:
 
 
 def check_last_row_known(connection: Connection, group: str, order: str, output: Output) -> None:
-    """Check that the last row of each key of an upsert is known, however a group's events are
-    divided between batches, readers and segments. Raises InvalidInput.
+    """Check that the last row of each key of an upsert is known, as `check_order_known`."""
+    streams = connection.execute(
+        text(
+            """SELECT s.stream_name, s.routing_key FROM reader_group g
+            JOIN reader_group_stream USING (group_id) JOIN stream s USING (stream_id)
+            WHERE g.name = :group ORDER BY s.stream_id"""
+        ),
+        {"group": group},
+    )
+    check_order_known({row.stream_name: row.routing_key for row in streams}, order, output)
+
+
+def check_order_known(keys: Mapping[str, str], order: str, output: Output) -> None:
+    """Check that the last row of each key of an upsert is known, however the events of these
+    streams (with their routing keys) are divided between batches, readers and segments. Raises
+    InvalidInput.
 
     Events are in order only if they have the same routing key. So the columns of the routing key
     must be in the key of the table, unless other columns say which row is newer.
@@ -49,20 +63,12 @@ def check_last_row_known(connection: Connection, group: str, order: str, output:
             f"{output} is upserted, but the consumer reads its events in no order; set order to "
             f"segment or stream, or {newer}.",
         )
-    streams = connection.execute(
-        text(
-            """SELECT s.stream_name, s.routing_key FROM reader_group g
-            JOIN reader_group_stream USING (group_id) JOIN stream s USING (stream_id)
-            WHERE g.name = :group ORDER BY s.stream_id"""
-        ),
-        {"group": group},
-    )
-    for stream in streams:
-        used = check_expression(stream.routing_key, "routing key").columns
+    for stream, key in keys.items():
+        used = check_expression(key, "routing key").columns
         if not {name.lower() for name in used} <= {name.lower() for name in how.key}:
             raise InvalidInput(
                 "order_unknown",
                 f"the key of {output} ({', '.join(how.key)}) does not hold the routing key of "
-                f"stream {stream.stream_name} ({stream.routing_key}), so events of one key may be "
-                f"read in any order; {newer}.",
+                f"stream {stream} ({key}), so events of one key may be read in any order; "
+                f"{newer}.",
             )

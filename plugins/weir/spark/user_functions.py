@@ -12,25 +12,31 @@ from weir.errors import InvalidInput
 from weir.model.names import FUNCTION_PATTERN
 
 
-def load_function(name: str, packages: Sequence[str]) -> Callable[..., Any]:
-    """Import a function and return it.
-
-    The name is checked before anything is imported, because importing runs code. Raises
-    InvalidInput if the function is not allowed, does not exist, or cannot be called.
-    """
+def check_function_name(name: str, packages: Sequence[str]) -> str:
+    """Return the name of a function of one of these packages. Imports nothing, because that runs
+    code. Raises InvalidInput for another one."""
     if re.fullmatch(FUNCTION_PATTERN, name) is None:
         raise InvalidInput(
             "function_name_invalid",
             f"{name!r} is not the name of a function; write module:function.",
         )
-    module, _, function = name.partition(":")
-    if module.split(".")[0] not in packages:
+    if name.partition(":")[0].split(".")[0] not in packages:
         allowed = ", ".join(packages) or "none is configured"
         raise InvalidInput(
             "function_not_allowed",
             f"function {name!r} is not in an allowed package ({allowed}); add its package to "
             "function_packages in weir.toml.",
         )
+    return name
+
+
+def load_function(name: str, packages: Sequence[str]) -> Callable[..., Any]:
+    """Import a function and return it.
+
+    The name is checked before anything is imported, because importing runs code. Raises
+    InvalidInput if the function is not allowed, does not exist, or cannot be called.
+    """
+    module, _, function = check_function_name(name, packages).partition(":")
     try:
         found = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
