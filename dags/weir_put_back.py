@@ -3,6 +3,9 @@
 **Parameters.** The reader group whose consumer has rejected events (`on_error` = quarantine), its function and its
 outputs; both may be empty if the consumer is declared. Each rejected event is put back once.
 
+**Rows that an append has rejected** never became events, so no consumer has read them: take them from
+`<stream>.rejected` (`weir read shop/orders.rejected --where "source NOT LIKE 'group %'"`), correct them, and append them.
+
 **On failure.** If the function fails on an event again, the run stops and names it; nothing of that batch is published.
 """
 

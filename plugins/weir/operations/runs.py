@@ -147,7 +147,8 @@ class Process:
 @dataclass(frozen=True)
 class PutBack:
     """Call the function of a consumer, after it was mended, with the events that it has rejected.
-    Each of them is put back once.
+    Each of them is put back once. Rows that an append has rejected never became events: correct
+    them, and append them again.
     """
 
     reader_group: str = reader_group_argument("The group whose consumer has rejected events.")

@@ -19,10 +19,12 @@ from sqlalchemy import Connection
 
 from weir.controller.locks import read_stream
 from weir.controller.streams import schema_by_id
+from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.names import StreamName, reader_group_name, stream_name
 from weir.model.schema import Field, without_metadata
 from weir.reader_groups.groups import create_reader_group, group_streams
+from weir.reader_groups.update import update_reader_group
 from weir.spark.append import Appender
 from weir.spark.consume import Consumer
 from weir.spark.frames import EXACT, quoted
@@ -43,7 +45,8 @@ def put_back(
     """Put back the events that a group has rejected and that were not put back before. Return what
     was done; its `events` also count what other groups have rejected, which is left out.
 
-    Raises NotFound for the group, InvalidInput for outputs for which the order would matter, and
+    Raises NotFound for the group, InvalidInput for outputs for which the order would matter,
+    Conflict if another group has the name of the one that reads the rejected events, and
     BatchFailed if the function fails again; then the next run begins with the same events.
     """
     database = appender.database
@@ -53,11 +56,7 @@ def put_back(
     if not rejected:
         appender.say(f"reader group {group} has rejected no events")
         return {"reader_group": group, "batches": [], "events": 0, "rejected": 0}
-    with contextlib.suppress(Conflict):  # it already exists
-        create_reader_group(
-            database, _name_for(group), rejected, subscriber=False,
-            request_id=f"put back {uuid.uuid4()}",
-        )  # fmt: skip
+    _make_group(database, group, rejected)
 
     @functools.wraps(function)  # what is recorded of the run is the user's function
     def again(events: DataFrame | dict[str, DataFrame], **given: Any) -> Any:
@@ -75,6 +74,25 @@ def put_back(
         appender, _name_for(group), reader_id, again, tuple(outputs), order="stream",
         parameters=parameters,
     ).run()  # fmt: skip
+
+
+def _make_group(database: Database, group: str, rejected: Sequence[StreamName]) -> None:
+    """Create the group that reads these streams. One of an earlier run gets the streams that were
+    made since then."""
+    name, request_id = _name_for(group), f"put back {uuid.uuid4()}"
+    try:
+        create_reader_group(database, name, rejected, subscriber=False, request_id=request_id)
+        return
+    except Conflict:
+        there = {s for _, s in database.transaction(lambda c: group_streams(c, name))}
+    if others := there - set(map(str, rejected)):
+        raise Conflict(
+            "group_exists",
+            f"reader group {name} reads {min(others)}, but a group of this name is to read the "
+            f"events that {group} has rejected; delete it, or fork {group} under another name.",
+        )
+    if there != set(map(str, rejected)):
+        update_reader_group(database, name, streams=rejected, request_id=request_id)
 
 
 def _name_for(group: str) -> str:
