@@ -162,6 +162,10 @@ BEGIN
             wanted := (weir_internal.segment_of(sid, lineage.segment)).segment_id;
         END IF;
     END IF;
+    IF (lineage.from_offset IS NOT NULL OR lineage.to_offset IS NOT NULL) AND wanted IS NULL THEN
+        RAISE EXCEPTION 'offsets are asked for of %, but each segment of a stream counts its own; name a stream and one segment, such as 0.0.',
+            "of" USING ERRCODE = 'WEIR2', DETAIL = 'argument_missing';
+    END IF;
     RETURN QUERY
     WITH RECURSIVE found (step, is_batch, a, b) AS (
         SELECT 1, u.is_batch, u.a, u.b

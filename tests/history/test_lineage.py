@@ -247,6 +247,8 @@ def test_questions_about_nothing_are_refused_or_answered_with_nothing(database: 
         (("nobody/here",), "stream_not_found nobody/here"),
         ((str(lane.name), "sideways"), "argument_invalid sideways"),
         ((str(lane.name), "up", None, "7.0"), "segment_not_found 7.0"),
+        ((str(lane.name), "up", None, None, 3), f"argument_missing {lane.name} segment"),
+        (("a/b/c", "down", None, "0.0", None, 3), "argument_missing a/b/c stream"),
     ):
         with raises(code):
             database.transaction(lambda c, asked=asked: lineage_of(c, *asked))
