@@ -13,11 +13,16 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
+from tests.conftest import TestDatabase
+from tests.controller.support import Lane
+from tests.reader_groups.support import Group
 from weir.airflow.assets import APPENDED
 from weir.airflow.forms import form
 from weir.airflow.layout import EXAMPLES, SECTIONS
 from weir.airflow.operators import WeirJobOperator
+from weir.database.connection import Database
 from weir.operations import JOBS, Process
+from weir.reader_groups.consumers import declare_consumer
 
 FOLDER = Path(__file__).parents[2] / "dags"
 # Minutes of the hour at which they start: not all at once.
@@ -125,12 +130,31 @@ def test_a_consumer_announces_the_streams_to_which_it_has_appended() -> None:
     for tries, streams, told in ((1, [], []), (1, ["s/late", "s/in.rejected"], None),
                                  (2, [], ["s/late"])):  # fmt: skip
         events = OutletEventAccessors()
-        report = {"batches": [{"streams": [{"stream": name}]} for name in streams]}
+        commits = [{"stream": name, "transaction_number": 7, "events": 3} for name in streams]
+        report = {"batches": [{"streams": [one]} for one in commits]}
         context = {"outlet_events": events, "ti": SimpleNamespace(try_number=tries)}
         task._tell_assets(context, parsed, report)
-        names = [one.dest_asset_key.name for one in events[APPENDED].asset_alias_events]
+        made = events[APPENDED].asset_alias_events
+        names = [one.dest_asset_key.name for one in made]
         wanted = streams if told is None else told
+        extra = {"transactions": [7], "events": 3} if streams else {"transactions": [], "events": 0}
+        assert all(one.extra == extra for one in made)
         assert sorted(names) == sorted(f"weir {name}" for name in wanted)
+
+
+def test_a_retried_consumer_announces_the_streams_that_were_declared_for_it(
+    database: Database, test_database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEIR_DATABASE", test_database.dsn)
+    name = Group.made(Lane.made(database)).name
+    outputs = ["stream:s/late", "parquet:late"]
+    declare_consumer(database, name, {"function": "a:b", "outputs": outputs}, request_id="r")
+    task = WeirJobOperator(task_id="late", job="process", outlets=APPENDED)
+    events = OutletEventAccessors()
+    context = {"outlet_events": events, "ti": SimpleNamespace(try_number=2)}
+    task._tell_assets(context, Process(name), {"batches": []})
+    [told] = events[APPENDED].asset_alias_events
+    assert told.dest_asset_key.name == "weir s/late"
 
 
 def test_a_consumer_has_a_task_for_each_of_its_readers(bag: BundleDagBag) -> None:

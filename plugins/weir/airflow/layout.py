@@ -100,6 +100,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "cut": ("tail", "time 2026-01-01T00:00:00Z", "position", "checkpoint NAME", "0.0=12, 1.0=7"),
     "separator": (",", ";", "|", r"\t"),
 }
+# Texts of several lines, which other fields would make one of.
+MULTILINE = {("apply", "text")}
 
 
 def layout(job: str, name: str) -> dict[str, object]:
@@ -111,4 +113,6 @@ def layout(job: str, name: str) -> dict[str, object]:
             found["section"] = title
     if name in EXAMPLES:
         found["examples"] = list(EXAMPLES[name])
+    if (job, name) in MULTILINE:
+        found["format"] = "multiline"
     return found

@@ -21,6 +21,7 @@ from weir.errors import InvalidInput, WeirError
 from weir.model.names import stream_name
 from weir.operations import JOBS, parse
 from weir.operations.runner import RunId, hand_over, job_path, read_outcome
+from weir.reader_groups.consumers import declared_consumer
 from weir.settings import load
 
 log = logging.getLogger("weir.airflow")
@@ -162,18 +163,29 @@ class WeirJobOperator(SparkSubmitOperator):
 
     def _tell_assets(self, context: Any, parsed: Any, report: dict[str, Any] | None) -> None:
         """Announce the streams to which the job has appended through the outlet alias, as a hint
-        for schedules."""
+        for schedules, with its transactions and how many events they have."""
         from weir.airflow.assets import APPENDED, stream_asset
 
         if APPENDED not in (self.outlets or []):
             return
+        appended: dict[str, list[dict[str, Any]]] = {}
         if hasattr(parsed, "stream"):
-            streams = {str(stream_name(parsed.stream))}
+            appended[str(stream_name(parsed.stream))] = [report] if report else []
         else:
-            batches = (report or {}).get("batches", [])
-            streams = {one["stream"] for batch in batches for one in batch["streams"]}
+            for batch in (report or {}).get("batches", []):
+                for one in batch["streams"]:
+                    appended.setdefault(one["stream"], []).append(one)
             if context["ti"].try_number > 1:  # a try that failed may have committed batches
-                named = [output.split()[0].partition(":") for output in parsed.outputs]
-                streams |= {name for kind, _, name in named if kind == "stream"}
-        for stream in sorted(streams):
-            context["outlet_events"][APPENDED].add(stream_asset(stream))
+                for output in parsed.outputs or self._declared_outputs(parsed.reader_group):
+                    kind, _, name = output.split()[0].partition(":")
+                    if kind == "stream":
+                        appended.setdefault(name, [])
+        for stream, commits in sorted(appended.items()):
+            numbers = [one["transaction_number"] for one in commits]
+            extra = {"transactions": numbers, "events": sum(one["events"] for one in commits)}
+            context["outlet_events"][APPENDED].add(stream_asset(stream), extra=extra)
+
+    def _declared_outputs(self, reader_group: str) -> list[str]:
+        with _database() as database:
+            declared = database.transaction(lambda c: declared_consumer(c, reader_group))
+        return list(declared.get("outputs", []))
