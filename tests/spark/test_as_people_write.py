@@ -12,6 +12,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute, write_config
@@ -20,6 +21,7 @@ from tests.spark.installation import PLACE, Installation
 from tests.spark.test_consume import parquet_rows
 from weir.model.names import StreamName, stream_name
 from weir.operations.programs import checkpoint, create_reader_group
+from weir.spark import output, read
 from weir.spark.append import Appender
 from weir.spark.failures import sentence
 from weir.spark.outputs import Output
@@ -319,13 +321,18 @@ def test_a_program_makes_a_group_and_waits_for_a_barrier(
 
 
 def test_a_session_of_spark_connect_is_refused_in_a_sentence(weir: Installation) -> None:
-    class ConnectSession:
-        """As one of pyspark.sql.connect, it has no JVM in this process."""
-
-    with raises("session_unsupported ConnectSession Spark Connect"):
-        Reader(ConnectSession(), "mine")  # type: ignore[arg-type]
-    with raises("session_unsupported Spark Connect"):
-        Appender.of(ConnectSession(), "mine")  # type: ignore[arg-type]
+    session: Any = ConnectSession("sc://127.0.0.1:1")  # it has not looked for its server yet
+    for call in (
+        lambda: Reader(session, "mine"),
+        lambda: Appender.of(session, "mine"),
+        lambda: read("s/out", spark=session),
+        lambda: output(session, "out", "mine"),
+    ):
+        with raises("session_unsupported pyspark.sql.connect.session.SparkSession Spark Connect"):
+            call()
+    with raises("frame_unsupported pyspark.sql.connect.dataframe.DataFrame Spark Connect"):
+        frame: Any = session.range(3)
+        weir.appender.append_frame("s/out", frame, writer_id="mine", batch_id="1")
 
 
 def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_keys(
@@ -367,3 +374,33 @@ def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_
     assert rows == [tuple(row) for row in there]
     with raises("group_not_found nobody"):
         put_back(weir.appender, "nobody", "one", mended, [parquet], {})
+
+
+def test_the_group_that_puts_back_gets_new_streams_and_is_nobody_elses(weir: Installation) -> None:
+    first, second = weir.create(), weir.create("s/second")
+    weir.append(first, [("a", 1)])
+    weir.append(second, [("b", 10)])
+    group = weir.group(first, second)
+    weir.group(first, name="other-put-back")
+    options: dict[str, Any] = {"on_error": "quarantine"}
+    fail = F.when(F.col("n") < 10, F.raise_error(F.lit("no")).cast("long")).otherwise(F.col("n"))
+
+    def mended(both: dict[str, DataFrame]) -> DataFrame:
+        return both[str(first)].unionByName(both[str(second)])
+
+    def picky(both: dict[str, DataFrame]) -> DataFrame:
+        return mended(both).withColumn("n", fail)
+
+    parquet = Output.parse("parquet:x", weir.settings.output_roots)
+    for stream, n in ((first, 1), (second, 2)):  # the second has no rejected events at first
+        if stream == second:
+            weir.append(second, [("b", 2)])
+        assert weir.consumer(group, picky, "parquet:x", **options).run()["rejected"] == 1
+        put_back(weir.appender, group, "one", mended, [parquet], {})
+        found = output_frame(weir.spark, weir.database, weir.settings, "x", f"{group}-put-back")
+        assert sorted(row.n for row in found.collect()) == list(range(1, n + 1))
+    other = weir.group(first, name="other")
+    weir.append(first, [("c", 3)])
+    weir.consumer(other, lambda e: e.withColumn("n", fail), "parquet:y", **options).run()
+    with raises("group_exists other-put-back s/first other"):
+        put_back(weir.appender, other, "one", mended, [parquet], {})

@@ -23,7 +23,7 @@ from weir.reader_groups.outputs import committed_outputs
 from weir.settings import Settings, load
 from weir.spark.frames import exact, quoted
 from weir.spark.outputs import Output
-from weir.spark.session import COMPLETE, moved, private_session
+from weir.spark.session import COMPLETE, check_session, moved, private_session
 from weir.warehouse.paths import spark_path
 
 # Types whose values a folder's name keeps exactly.
@@ -86,6 +86,7 @@ def output(spark: SparkSession, name: str, reader_group: str) -> DataFrame:
     `name`: as the consumer names it, `parquet:late` or `late`. Columns that some batches lack are
     null there. The settings are those of jobs. Raises NotFound if nothing was committed yet.
     """
+    check_session(spark)
     settings = load()
     database = Database.of(settings)
     try:

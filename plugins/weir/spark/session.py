@@ -5,11 +5,13 @@ resolves a key in one private session and writes in another. It never changes a 
 session that a DataFrame comes from, because other threads use that session at the same time.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from pyspark import RDD, StorageLevel
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import InvalidInput
@@ -54,6 +56,9 @@ COMPLETE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 
 def session(name: str) -> SparkSession:
     """Return the session under spark-submit, or a new one. Its master is configured outside."""
+    # PySpark logs some errors as a line of JSON, with a traceback of Java's, before it raises them.
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
     return (
         SparkSession.builder.appName(name)
         .config("spark.sql.session.timeZone", "UTC")  # times are UTC in consumers' functions, too

@@ -16,6 +16,7 @@ from weir.settings import Settings, load
 from weir.spark.frames import quoted
 from weir.spark.merged_read import merged_frame
 from weir.spark.native_read import PLACES, Slices, frame_of
+from weir.spark.session import check_session
 
 
 def read(
@@ -53,6 +54,7 @@ def read(
     span = parse_span(since, until)
     span.check_alone(start, end)
     spark = spark or SparkSession.active()
+    check_session(spark)
     settings = settings or load()
     one = isinstance(streams, str)
     names = [stream_name(name) for name in ([streams] if isinstance(streams, str) else streams)]
