@@ -61,8 +61,9 @@ def test_a_csv_becomes_a_stream_and_reaches_a_consumer(
 
     dear = weir("read", "shop/orders", "--where", "amount > 5", "--columns", "order_id", "--json")
     assert sorted(row["order_id"] for row in dear.lines) == [1, 3]
-    wrong = weir("read", "shop/orders", "--where", "amount >")
-    assert (wrong.status, len(wrong.err.splitlines())) == (2, 1)
+    for condition in ("amount >", "amuont > 5"):
+        wrong = weir("read", "shop/orders", "--where", condition)
+        assert (wrong.status, len(wrong.err.splitlines())) == (2, 1), wrong.err
 
 
 @pytest.mark.drawn(2)
@@ -102,3 +103,22 @@ def test_what_differs_from_what_there_is_is_refused(
     assert other.json["error"]["code"] == "reader_group_reads_others"
     missing = weir(*typed, "--json")
     assert missing.json["error"]["code"] == "function_not_loadable"
+    nobody = weir("process", "nobody", *typed[2:])
+    assert "there is no reader group nobody; add --stream" in nobody.err
+
+
+def test_an_ugly_csv_is_appended_with_what_its_rows_need(
+    spark: SparkSession, weir: Weir, tmp_path: Path
+) -> None:
+    """As spreadsheets export them in many countries."""
+    lines = ["\ufeffOrder No;Größe;Betrag €;Note", "1;L;12,50;", "", '2;XL;3,99;"with; and', 'two"',
+             ";;;;", "4;M;abc;00501", "x;M;1,00;"]  # fmt: skip
+    (tmp_path / "ugly.csv").write_text("\r\n".join(lines) + "\r\n", encoding="utf-8")
+    typed = ["ingest", "ugly.csv", "--stream", "shop/ugly", "--separator", ";", "--key"]
+    assert "rows have no routing key" in weir(*typed, "`Order No`").err
+    more = ["--on-missing-key", "quarantine", "--on-bad-rows", "quarantine", "--schema"]
+    columns = "`Order No` INT, `Größe` STRING, `Betrag €` STRING, Note STRING"
+    done = weir(*typed, "`Order No`", *more, columns)
+    assert "3 events appended (transaction 1; 2 rows rejected)" in done.out, done.err
+    rows = {row["Order No"]: row["Note"] for row in weir("read", "shop/ugly", "--json").lines}
+    assert rows == {1: None, 2: "with; and\ntwo", 4: "00501"}

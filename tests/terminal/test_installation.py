@@ -46,6 +46,7 @@ def test_an_installation_is_started_examined_and_stopped(home: Path) -> None:
     started = type_in(home, "up", "--no-airflow")
     assert started.returncode == 0, started.stderr
     assert str(home / ".weir" / "input") in started.stdout
+    assert "`weir psql` opens the database; `weir down` stops it" in started.stdout
 
     below = home / "some" / "folder"
     below.mkdir(parents=True)

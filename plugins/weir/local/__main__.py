@@ -97,9 +97,14 @@ def _passwords(installation: Installation) -> dict[str, str]:
     return found
 
 
+_typed_with = "make"
+
+
 def _make(target: str) -> str:
-    """Return the `make` command for this installation, as a person types it."""
+    """Return a command for this installation, as a person types it: of `make`, or of `weir`."""
     state = os.environ.get("WEIR_STATE", ".weir")
+    if _typed_with == "weir":  # in the same folder, and in the same environment
+        return f"weir {target}"
     return f"make {target}" + (f" STATE={state}" if state != ".weir" else "")
 
 
@@ -116,7 +121,8 @@ def psql(installation: Installation, role: str, arguments: list[str]) -> int:
         installation.start_postgres()
     try:
         service = ROLES[role]
-        may = "" if role != "reader" else "; it reads views, `make psql ROLE=owner` may do all"
+        owner = "weir psql --role owner" if _typed_with == "weir" else "make psql ROLE=owner"
+        may = "" if role != "reader" else f"; it reads views, `{owner}` may do all"
         print(
             f"host=127.0.0.1 port={postgres.port} dbname=weir user={SERVICES[service][1]}"
             f"   (password: in {installation.state / 'pgpass'}{may})",
@@ -159,8 +165,11 @@ def clean(installation: Installation, yes: bool) -> int:
     return 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status."""
+def main(argv: Sequence[str] | None = None, typed_with: str = "make") -> int:
+    """Run the command line and return its exit status. `typed_with`: the program that a person has
+    called, `make` or `weir`."""
+    global _typed_with
+    _typed_with = typed_with
     parser = argparse.ArgumentParser(prog="python -m weir.local", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for command in (up, down, status, login):

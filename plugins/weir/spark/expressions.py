@@ -119,7 +119,9 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
         java = getattr(error, "java_exception", None)
         first = str(java.getMessage() if java else error).strip().splitlines()[0]
         raise InvalidInput(
-            "expression_invalid", f"the {what} {text!r} is not a SQL expression: {first}"
+            "expression_invalid",
+            f"the {what} {text!r} is not a SQL expression: {first}; the name of a column with "
+            "blanks or signs belongs in backquotes.",
         ) from None
     columns: list[str] = []
     _walk(tree, text, what, columns)
@@ -228,6 +230,12 @@ def _check_moments(node: Any, expression: Expression, what: str) -> None:
 
 def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
     kind = node.getClass().getSimpleName()
+    if kind == "Alias":
+        raise InvalidInput(
+            "expression_not_allowed",
+            f"the {what} {text!r} gives a column another name; if all of that is a column's name, "
+            f"write it in backquotes: `{text.strip()}`.",
+        )
     if kind not in _NODES:
         raise InvalidInput(
             "expression_not_allowed",

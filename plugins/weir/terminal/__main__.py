@@ -89,9 +89,12 @@ def parser() -> Parser:
         *_KEY, dest="routing_key", default=argparse.SUPPRESS,
         help="the routing key of the stream, if it is to be created",
     )  # fmt: skip
-    one.add_argument(
-        "--segments", default=argparse.SUPPRESS, help="its number of segments, if it is created"
-    )
+    for option in ("segments", "schema", "on_missing_key", "on_bad_rows"):
+        said = next(o.metadata for o in fields(CreateStream) if o.name == option)["description"]
+        one.add_argument(
+            f"--{option.replace('_', '-')}", dest=option, default=argparse.SUPPRESS,
+            help=f"If the stream is to be created: {said}",
+        )  # fmt: skip
     one = add("process", work.process)
     add_arguments(
         one, Process, positional=["reader_group", "function"], names={"outputs": ["--output"]}
@@ -155,7 +158,7 @@ def _local(words: Sequence[str]) -> int:
     find_settings()
     from weir.local.__main__ import main as local
 
-    return local(words)
+    return local(words, typed_with="weir")
 
 
 if __name__ == "__main__":

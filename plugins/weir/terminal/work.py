@@ -65,11 +65,14 @@ def ingest(terminal: Terminal, given: argparse.Namespace) -> int:
     if terminal.json:
         print_json({**report, "created": created, "columns": columns})
         return 0
-    done = "holds these files already" if report["repeated"] else "appended"
-    print(
-        f"{name}: {report['events']:,} events {done} (transaction {report['transaction_number']}"
-        + (f"; {report['rejected']:,} rows rejected" if report["rejected"] else "") + ")"
-    )  # fmt: skip
+    number = f"transaction {report['transaction_number']}"
+    if report["repeated"]:
+        print(
+            f"{name}: nothing appended, as {number} has these files ({report['events']:,} events)"
+        )
+    else:
+        bad = f"; {report['rejected']:,} rows rejected" if report["rejected"] else ""
+        print(f"{name}: {report['events']:,} events appended ({number}{bad})")
     print(visible("columns: " + ", ".join(f"{one['name']} {one['type']}" for one in columns)))
     return 0
 
@@ -161,7 +164,8 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
 
 
 def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[str]) -> None:
-    """Create a reader group on streams if there is none. Raises Conflict if it reads others."""
+    """Create a reader group on streams if there is none. Raises Conflict if it reads others, and
+    NotFound if there is neither."""
     found = terminal.rows(
         """SELECT s.stream_name FROM reader_group g JOIN reader_group_stream gs USING (group_id)
         JOIN stream s USING (stream_id) WHERE g.name = :g""",
@@ -174,8 +178,13 @@ def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[s
             f"reader group {group} exists and reads {', '.join(sorted(read))}, not "
             f"{', '.join(streams)}; leave --stream out, or choose another name.",
         )
-    if read or not streams:
+    if read:
         return
+    if not streams:
+        raise NotFound(
+            "group_not_found",
+            f"there is no reader group {group}; add --stream and a stream to create it.",
+        )
     given = {"reader_group": group, "streams": list(streams)}
     parse(CreateReaderGroup, given)
     run_job(terminal, "create_reader_group", given)
