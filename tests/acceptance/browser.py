@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import quote
 
 from playwright.sync_api import Locator, Page, expect, sync_playwright
@@ -74,6 +75,10 @@ class Form:
         elif (choice := field.locator("input[role=combobox]")).count():
             choice.click()
             self._page.get_by_role("option", name=value, exact=True).click()
+        elif (editor := field.locator(".monaco-editor")).count():  # of a JSON object
+            editor.first.click()
+            self._page.keyboard.press("Control+A")
+            self._page.keyboard.insert_text(value)
         else:
             text.fill(value)
 
@@ -115,13 +120,24 @@ class Browser:
         card.get_by_role("button", name="Trigger").click()
         return Form(self.page)
 
-    def run(self, dag: str, fields: Mapping[str, str]) -> tuple[str, str]:
-        """Fill in a form's open section and trigger it; the run's id, and the state that the page
-        shows when it has ended."""
+    def run(
+        self,
+        dag: str,
+        fields: Mapping[str, str],
+        sections: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    ) -> tuple[str, str]:
+        """Fill in a form's open section, and others by their titles, and trigger it; the run's id,
+        and the state that the page shows when it has ended."""
         self.see_dags()
         form = self.form(dag)
         for title, value in fields.items():
             form.fill(title, value)
+        for section, more in sections.items():
+            form.open_section(section)
+            for title, value in more.items():
+                form.fill(title, value)
+        if pictures := os.environ.get("WEIR_TEST_PICTURES"):  # for people who want to look at it
+            self.page.screenshot(path=f"{pictures}/{dag}-{time.monotonic():.0f}.png")
         before = {run["dag_run_id"] for run in self._runs(dag)}
         form.trigger_button.click()
         form.dialog.wait_for(state="detached")

@@ -1,6 +1,7 @@
 """One real Airflow for all acceptance tests."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,14 +20,22 @@ FUNCTIONS = Path(__file__).parent / "functions"
 ENVIRONMENT = {
     "WEIR_CONFIG": str(demo.SETTINGS),
     "WEIR_BATCH_EVENTS": str(100_000 // EVERY),
-    "WEIR_FUNCTION_PACKAGES": "flights,slowly,shop",
+    "WEIR_FUNCTION_PACKAGES": "flights,slowly,shop,mending",
     # The last is below the state folder: for what tests write, as readers of README.md do.
     "WEIR_FUNCTION_PATH": f"{REPOSITORY / 'examples'},{FUNCTIONS},{{state}}/../functions",
 }
 
 
 @pytest.fixture(scope="package")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def seconds_to_start() -> list[float]:
+    """How long the start of Postgres and Airflow took, once they run."""
+    return []
+
+
+@pytest.fixture(scope="package")
+def stack(
+    tmp_path_factory: pytest.TempPathFactory, seconds_to_start: list[float]
+) -> Iterator[Installation]:
     """Postgres and Airflow in a temporary state folder, with the demo's settings."""
     folder = tmp_path_factory.mktemp("weir")
     # A copy, to which tests add the DAGs that people write.
@@ -36,8 +45,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     installation = Installation(folder / "state", dags=dags, durable=False)
     with reaped(installation.postgres, installation.state):
         try:
+            begun = time.monotonic()
             with environment(installation):
                 installation.start()
+            seconds_to_start.append(time.monotonic() - begun)
             yield installation
         finally:
             installation.stop()

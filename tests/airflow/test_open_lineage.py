@@ -1,5 +1,5 @@
-"""What the operator tells OpenLineage. Its provider is not installed here: the names, columns and
-sides are checked, and that nothing of it is needed until it asks."""
+"""What the operator tells OpenLineage: names, columns and sides; and that none of its modules is
+loaded until it asks. What is sent is in tests/acceptance/test_open_lineage.py."""
 
 import sys
 

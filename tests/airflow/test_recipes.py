@@ -70,7 +70,8 @@ def test_alerts_are_sent_by_mail_and_nothing_is_sent_without_one(
     database.transaction(
         lambda c: c.exec_driver_sql(
             "INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job, arguments, "
-            "state, error) VALUES ('d', 'r', 't', -1, 1, 'ingest', '{}', 'failed', 'no such file')"
+            "state, error) VALUES ('d', 'r', 't', -1, 1, 'ingest', '{}', 'failed', "
+            "'no <b>such</b> file')"
         )
     )
     alert()
@@ -78,7 +79,7 @@ def test_alerts_are_sent_by_mail_and_nothing_is_sent_without_one(
     message = message_from_string(mail)
     assert message["To"] == "data@example.org"
     [body] = [part for part in message.walk() if part.get_content_type() == "text/html"]
-    assert body.get_payload(decode=True) == b"job ingest failed: no such file"
+    assert body.get_payload(decode=True) == b"job ingest failed: no &lt;b&gt;such&lt;/b&gt; file"
 
 
 def test_the_pool_and_the_bundle_are_the_ones_that_weir_uses() -> None:

@@ -106,6 +106,7 @@ def test_streams_are_replayed_backfilled_joined_read_and_erased(
     exec(compile(recipe("DuckDB, pandas, Polars")[0], str(PAGE), "exec"), known)  # noqa: S102
     assert known["best"] == [("ann", 17.5), ("bob", 7.0), ("eve", 1.25)]
     assert known["mean"]["ann"] == 8.75
+    assert dict(known["most"].rows()) == {"ann": 10.0, "bob": 4.0, "eve": 1.25}
     assert list(known["last"]["order_id"])[-1] == 5
 
     type_in(weir, recipe("Delete one customer")[0])
