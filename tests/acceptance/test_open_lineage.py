@@ -1,7 +1,13 @@
-"""What a real Airflow tells a server of OpenLineage about the tasks of Weir."""
+"""What a real Airflow tells a server of OpenLineage about the tasks of Weir.
+
+The provider is not among the requirements: where it is installed, the operator of Spark loads it,
+which costs each task and each reading of a DAG more than a second.
+"""
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +29,9 @@ SHOP = """from pyspark.sql import functions as F
 def totals(orders):
     return orders.groupBy("customer").agg(F.sum("amount").alias("amount"))
 """
+PACKAGES = """apache-airflow-providers-openlineage==2.20.3 openlineage-integration-common==1.54.0
+    openlineage-python==1.54.0 openlineage-sql==1.54.0 httpx2==2.16.2 httpcore2==2.16.2
+    truststore==0.10.5""".split()  # without what Airflow has already
 Event = dict[str, Any]
 
 
@@ -51,12 +60,15 @@ def events() -> Iterator[tuple[str, list[Event]]]:
 def installation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: tuple[str, list[Event]]
 ) -> Iterator[Installation]:
-    """An installation whose Airflow sends events to that server."""
+    """An installation whose Airflow has the provider, and sends events to that server."""
     (tmp_path / "shop.py").write_text(SHOP)
+    uv = Path(sys.executable).with_name("uv")
+    install = [uv, "pip", "install", "--quiet", "--no-deps", "--target", tmp_path / "provider"]
+    subprocess.run([*install, "--python", sys.executable, *PACKAGES], check=True)
     for name, value in {
         "WEIR_CONFIG": str(tmp_path / "weir.toml"),
         "WEIR_FUNCTION_PACKAGES": "shop",
-        "WEIR_FUNCTION_PATH": str(tmp_path),
+        "WEIR_FUNCTION_PATH": f"{tmp_path},{tmp_path / 'provider'}",  # also Airflow's PYTHONPATH
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps({"type": "http", "url": events[0]}),
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "here",
     }.items():

@@ -1,5 +1,5 @@
-"""What the operator tells OpenLineage: names, columns and sides; and that none of its modules is
-loaded until it asks. What is sent is in tests/acceptance/test_open_lineage.py."""
+"""What the operator tells OpenLineage: names, columns and sides; and that nothing of it is needed
+until it asks. Its provider is installed only by tests/acceptance/test_open_lineage.py."""
 
 import sys
 

@@ -332,7 +332,7 @@ def test_a_session_of_spark_connect_is_refused_in_a_sentence(weir: Installation)
             call()
     with raises("frame_unsupported pyspark.sql.connect.dataframe.DataFrame Spark Connect"):
         frame: Any = session.range(3)
-        weir.appender.append_frame("s/out", frame, writer_id="mine", batch_id="1")
+        weir.appender.append_frame(weir.create(), frame, writer_id="mine", batch_id="1")
 
 
 def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_keys(
@@ -402,5 +402,5 @@ def test_the_group_that_puts_back_gets_new_streams_and_is_nobody_elses(weir: Ins
     other = weir.group(first, name="other")
     weir.append(first, [("c", 3)])
     weir.consumer(other, lambda e: e.withColumn("n", fail), "parquet:y", **options).run()
-    with raises("group_exists other-put-back s/first other"):
+    with raises("group_exists other-put-back s/events other"):
         put_back(weir.appender, other, "one", mended, [parquet], {})

@@ -112,7 +112,7 @@ def test_an_ugly_csv_is_appended_with_what_its_rows_need(
 ) -> None:
     """As spreadsheets export them in many countries."""
     lines = ["\ufeffOrder No;Größe;Betrag €;Note", "1;L;12,50;", "", '2;XL;3,99;"with; and', 'two"',
-             ";;;;", "4;M;abc;00501", "x;M;1,00;"]  # fmt: skip
+             ";;;", "4;M;abc;00501", "x;M;1,00;"]  # fmt: skip
     (tmp_path / "ugly.csv").write_text("\r\n".join(lines) + "\r\n", encoding="utf-8")
     typed = ["ingest", "ugly.csv", "--stream", "shop/ugly", "--separator", ";", "--key"]
     assert "rows have no routing key" in weir(*typed, "`Order No`").err

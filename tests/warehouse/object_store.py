@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, body: bytes = b"", **headers: str) -> None:
         self.send_response(status)
-        for name, value in {"Content-Length": str(len(body)), "ETag": '"x"', **headers}.items():
+        for name, value in {"Content_Length": str(len(body)), "ETag": '"x"', **headers}.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         if self.command != "HEAD":
