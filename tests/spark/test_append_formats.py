@@ -321,9 +321,10 @@ def test_files_and_frames_without_rows_are_appends_of_nothing(
         weir.append(stream, [("a", 1)])
     empty = {"k": pa.array([], pa.string()), "n": pa.array([], pa.int64())}
     (Path(weir.input) / "e.parquet").parent.mkdir(exist_ok=True)
-    done = [weir.ingest(stream, [parquet(weir, "e.parquet", **empty)])]
-    if known:  # the types of an empty text file are not known by themselves
-        done.append(weir.ingest(stream, [text(weir, "e.csv", "k,n\n")], "csv"))
+    # The types of an empty text file are not known by themselves: it fixes none.
+    done = [weir.ingest(stream, [text(weir, "first.csv", "k,n\n")], "csv")]
+    done.append(weir.ingest(stream, [parquet(weir, "e.parquet", **empty)]))
+    done.append(weir.ingest(stream, [text(weir, "e.csv", "k,n\n")], "csv"))
     done.append(weir.append(stream, []))
     done.append(weir.append(stream, weir.spark.range(9).selectExpr("'x' k", "id n").where("n < 0")))
     assert [one.events for one in done] == [0] * len(done)

@@ -163,7 +163,7 @@ class _Commits:
     def _widen(self, staged: Staged) -> int:
         """Add the columns that were written to the stream's schema; return its version."""
         schema = schema_of(self._connection, self.stream)
-        wanted = combine(str(self.stream.name), schema, staged.fields)
+        wanted = combine(str(self.stream.name), schema, staged.fields or [])
         self.stream = widen(self._connection, self.stream, wanted, schema)
         return self.stream.schema_version
 

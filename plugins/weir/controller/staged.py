@@ -41,7 +41,7 @@ class Staged:
 
     attempt: Attempt
     files: tuple[StagedFile, ...]
-    fields: list[Field]
+    fields: list[Field] | None  # None: nothing is known of the columns, as there are no rows
     rejected_files: tuple[StagedFile, ...] = ()  # rows that did not become events: garbage now
     times: EventTimes | None = None
     count_late: Callable[[int], int] | None = field(default=None, compare=False)

@@ -4,7 +4,7 @@ Postgres)."""
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -84,6 +84,9 @@ class Appender:
         with self.writing(attempts):
             with naming_files(inputs.root, [file.path for file in inputs.files], inputs.format):
                 staged = self._stage(attempts, rows, inputs.place)
+            if inputs.guesses_types and not any(one.files for one in staged):
+                self.say("the files have no rows, so no types of columns are fixed")
+                staged = [replace(one, fields=one.attempt.fields) for one in staged]
             return self.commit(staged)
 
     def append_frame(

@@ -83,6 +83,11 @@ class Inputs:
         return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
 
     @property
+    def guesses_types(self) -> bool:
+        """Return whether the types of new columns come from the values in the files."""
+        return self.format == "json" or (self.format == "csv" and self.infer == "types")
+
+    @property
     def separator(self) -> str:
         """Return the character between the columns of csv files. Raises InvalidInput for any other
         text."""
