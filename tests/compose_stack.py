@@ -51,15 +51,22 @@ GRANT INSERT ON reports.totals TO weir_publisher;
 """
 
 
-def engine() -> list[str]:
-    """The command of a Compose that has an engine here, or nothing."""
+def engine() -> tuple[list[str], str]:
+    """The command of a Compose that has an engine here; or nothing, and why."""
+    reason = "neither docker nor podman-compose is installed"
     for command in (["docker", "compose"], ["podman-compose"]):
         program = "podman" if command[0] == "podman-compose" else "docker"
-        if shutil.which(command[0]) and shutil.which(program):
-            answers = [[*command, "version"], [program, "info"]]
-            if all(subprocess.run(a, capture_output=True).returncode == 0 for a in answers):
-                return command
-    return []
+        if not (shutil.which(command[0]) and shutil.which(program)):
+            continue
+        for asked in ([*command, "version"], [program, "info"]):
+            answer = subprocess.run(asked, capture_output=True, text=True)
+            if answer.returncode != 0:
+                said = answer.stderr.strip().splitlines() or [f"status {answer.returncode}"]
+                reason = f"`{' '.join(asked)}` fails: {said[0].rstrip('.')}"
+                break
+        else:
+            return command, ""
+    return [], reason
 
 
 class Stack:
@@ -224,9 +231,9 @@ def say(line: str) -> None:
 
 def main() -> int:
     """All of it."""
-    compose = engine()
+    compose, reason = engine()
     if not compose:
-        say("there is no container engine here (docker compose, or podman-compose): nothing tried.")
+        say(f"nothing is tried, as no container engine runs here ({reason}).")
         return NOT_TRIED
     try:
         with started(compose) as stack:
