@@ -3,8 +3,6 @@
 import re
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,39 +12,13 @@ import sqlalchemy
 from sqlalchemy import Connection, text
 
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, at_once, rows, staged, unique, while_held
+from tests.controller.support import Lane, at_once, rows, staged, unique
 from tests.crash.proxy import failing_network
 from tests.raises import raises
 from tests.reader_groups.support import Group
-from weir.controller.commit import commit
-from weir.controller.locks import lock_streams
-from weir.controller.transactions import begin
-from weir.database import migrate
 from weir.database.connection import Database, count_statements
 from weir.errors import Conflict, Unavailable
-from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.local.throw_away import throw_away_postgres
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedPostgres]:
-    """A server of these tests' own: it is killed again and again."""
-    with throw_away_postgres() as server:
-        # What it said was committed must be there after it was killed.
-        server.psql("ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf();")
-        migrate.upgrade(server.dsn("weir", "weir_owner"))
-        logins.make_users(server)
-        yield server
-
-
-@pytest.fixture
-def killable(server: EmbeddedPostgres) -> Iterator[Database]:
-    """Its database; whatever a test did, the server runs again afterwards."""
-    database = Database(server.dsn("weir", "weir_app"), patience=60.0, connect_patience=10.0)
-    yield database
-    database.dispose()
-    server.start()
 
 
 def note(connection: Connection, request: str) -> None:
@@ -63,68 +35,6 @@ def note(connection: Connection, request: str) -> None:
 def noted(database: Database, request: str) -> int:
     [[count]] = rows(database, "SELECT count(*) FROM request WHERE request_id = :r", r=request)
     return int(count)
-
-
-def test_a_transaction_in_whose_middle_the_server_dies_is_done_when_it_is_back(
-    server: EmbeddedPostgres, killable: Database
-) -> None:
-    request, calls = unique("request"), []
-
-    def work(connection: Connection) -> str:
-        note(connection, request)
-        calls.append(len(calls))
-        if len(calls) == 1:
-            server.kill()
-            threading.Timer(1.0, server.start).start()
-        return "done"
-
-    assert killable.transaction(work) == "done"
-    assert len(calls) >= 2
-    assert noted(killable, request) == 1
-
-
-def test_all_operations_go_on_after_the_server_was_away(
-    server: EmbeddedPostgres, killable: Database
-) -> None:
-    lane = Lane.made(killable)
-    group = Group.made(lane)
-    lane.append({"0.0": 3})
-    reader = group.reader()
-    batch, attempt = reader.must_open(), lane.opened()
-    server.kill()
-    threading.Timer(1.0, server.start).start()
-    committed, appended, scaled = at_once(
-        partial(reader.commit, batch),
-        partial(lane.commit, attempt, {"1.0": 2}),
-        partial(lane.scale, "0.0"),
-    )
-    assert (committed, appended.events, len(scaled)) == ([], 2, 2)
-    assert sum(lane.sizes().values()) == 5
-    # A lease that lapsed meanwhile is spared: the server has just been started.
-    group.lapse("reader")
-    assert group.reader("other").open(lease=3600.0) is None
-    reader.renew()
-
-
-def test_after_the_patience_it_is_said_in_one_sentence(
-    server: EmbeddedPostgres, killable: Database
-) -> None:
-    hasty = Database(server.dsn("weir", "weir_app"), patience=0.5, connect_patience=30.0)
-    assert noted(hasty, "none") == 0
-    server.kill()
-    begun = time.monotonic()
-    with raises("database_unavailable dbname=weir"):
-        noted(hasty, "none")
-    assert 0.5 <= time.monotonic() - begun < 5.0
-
-
-def test_the_first_connection_is_waited_for_less_long(server: EmbeddedPostgres) -> None:
-    elsewhere = re.sub(r"port=\d+", "port=1", server.dsn("weir", "weir_app"))
-    database = Database(elsewhere, patience=600.0, connect_patience=0.3)
-    with pytest.raises(Unavailable) as caught:
-        noted(database, "none")
-    assert str(caught.value).count("\n") == 0
-    assert caught.value.retryable
 
 
 @pytest.mark.parametrize(
@@ -479,63 +389,3 @@ def test_a_list_is_given_to_postgres_as_it_is(
 ) -> None:
     [[found]] = rows(database, f"SELECT CAST(:v AS {kind}[])", v=values)
     assert found == values
-
-
-def test_an_append_that_was_told_of_is_there_after_the_server_is_killed(
-    killable: Database, server: EmbeddedPostgres
-) -> None:
-    """Also when others waited for the stream, and its lock was let go of before the disk had it."""
-    lane = Lane.made(killable)
-    told: list[int] = []
-    dead = threading.Event()
-    counted = count_statements(killable)
-
-    def append() -> None:
-        while not dead.is_set():
-            done = commit(killable, staged(lane.opened(), {"0.0": 1}))
-            if not dead.is_set():
-                told.append(done[0].transaction_number)
-
-    with ThreadPoolExecutor(4) as pool:
-        writers = [pool.submit(append) for _ in range(4)]
-        while len(told) < 40:
-            time.sleep(0.01)
-        dead.set()
-        server.kill()
-        before = list(told)
-        server.start()
-        for writer in writers:
-            writer.result(60)
-    kept = lane.rows("SELECT transaction_number FROM transaction WHERE state = 'committed'")
-    assert set(before) <= {number for (number,) in kept}
-    assert any("pg_logical_emit_message" in statement for statement in counted)
-
-
-@pytest.fixture
-def slow_to_write(server: EmbeddedPostgres) -> Iterator[None]:
-    """The server leaves what nobody waits for in its memory, where a crash loses it."""
-    server.psql("ALTER SYSTEM SET wal_writer_delay = '10s'; SELECT pg_reload_conf();")
-    yield
-    server.start()
-    server.psql("ALTER SYSTEM RESET wal_writer_delay; SELECT pg_reload_conf();")
-
-
-@pytest.mark.parametrize("guard", [None, lambda _: None], ids=["alone", "guarded"])
-def test_an_attempt_that_may_write_is_there_after_the_server_is_killed(
-    killable: Database, server: EmbeddedPostgres, slow_to_write: None, guard: Any
-) -> None:
-    """Else the next append would be given its number, and find its files."""
-    lane = Lane.made(killable)
-
-    def opened() -> Any:
-        attempt = begin(
-            killable, lane.name, writer_id="w", batch_id="b", fingerprint="", lease=600.0,
-            source="test", guard=guard,
-        )  # fmt: skip
-        server.kill()
-        return attempt
-
-    _, attempt = while_held(killable, lambda c: lock_streams(c, ids=[lane.stream_id]), opened)
-    server.start()
-    kept = lane.rows("SELECT transaction_number FROM transaction WHERE stream_id = :s")
-    assert [number for (number,) in kept] == [attempt.transaction_number]
