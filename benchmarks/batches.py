@@ -266,23 +266,23 @@ def _commit_in_bulk(setting: Setting, stream: Stream, commits: int) -> None:
 # Commit i, of n, writes to segment i mod m.
 _COMMITS = """
 CREATE TEMP TABLE made AS
-SELECT i, i %% %(m)s AS segment_id, (i / %(m)s) * %(rows)s AS start_offset,
+SELECT stream_id, stream_name, i, i %% %(m)s AS segment_id, (i / %(m)s) * %(rows)s AS start_offset,
        last_clock - (%(n)s - i) * 1000000::bigint AS clock
 FROM stream, generate_series(0, %(n)s - 1) i WHERE stream_id = %(s)s;
 INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id, batch_id,
     fingerprint, state, epoch, opened_at, lease_until, ended_at, clock, events, bytes, files,
     append_again, source)
-SELECT %(s)s, (SELECT stream_name FROM stream WHERE stream_id = %(s)s), i + 1, 'bulk',
+SELECT stream_id, stream_name, i + 1, 'bulk',
        i::text, '', 'committed', 0, clock_time(clock), clock_time(clock), clock_time(clock), clock,
        %(rows)s, 10 * %(rows)s, 1, false, 'bench' FROM made;
-INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes, transaction_number,
-    first_seq, last_seq, schema_version, path)
-SELECT %(s)s, segment_id, start_offset, %(rows)s, 10 * %(rows)s, i + 1, 0, %(rows)s - 1, 1,
-       %(s)s || '/' || i FROM made;
-INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes, clock,
-    transaction_number)
-SELECT %(s)s, segment_id, start_offset, %(rows)s, 10 * start_offset, 10 * %(rows)s, clock, i + 1
-FROM made;
+INSERT INTO data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
+    transaction_number, first_seq, last_seq, schema_version, path)
+SELECT stream_id, stream_name, segment_id, start_offset, %(rows)s, 10 * %(rows)s, i + 1, 0,
+       %(rows)s - 1, 1, stream_id || '/' || i FROM made;
+INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset, events, start_byte, bytes,
+    clock, transaction_number)
+SELECT stream_id, stream_name, segment_id, start_offset, %(rows)s, 10 * start_offset, 10 * %(rows)s,
+       clock, i + 1 FROM made;
 UPDATE segment_tail t SET tail_offset = m.events, tail_bytes = 10 * m.events
 FROM (SELECT segment_id, count(*) * %(rows)s AS events FROM made GROUP BY segment_id) m
 WHERE t.stream_id = %(s)s AND t.segment_id = m.segment_id;

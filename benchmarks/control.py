@@ -60,14 +60,14 @@ SELECT stream_id, stream_name, next_transaction_number, 'w',
     next_transaction_number::text, '', 'committed', 0,
     clock_timestamp(), clock_timestamp(), clock_timestamp(), last_clock + 1, 10, 100, 1, false, ''
 FROM stream;
-INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes, transaction_number,
-    first_seq, last_seq, schema_version, path)
-SELECT s.stream_id, 0, t.tail_offset, 10, 100, s.next_transaction_number, 0, 9, 0,
+INSERT INTO data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
+    transaction_number, first_seq, last_seq, schema_version, path)
+SELECT s.stream_id, s.stream_name, 0, t.tail_offset, 10, 100, s.next_transaction_number, 0, 9, 0,
     s.stream_id || '/' || t.tail_offset
 FROM stream s JOIN segment_tail t USING (stream_id);
-INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes, clock,
-    transaction_number)
-SELECT s.stream_id, 0, t.tail_offset, 10, t.tail_bytes, 100, s.last_clock + 1,
+INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset, events, start_byte, bytes,
+    clock, transaction_number)
+SELECT s.stream_id, s.stream_name, 0, t.tail_offset, 10, t.tail_bytes, 100, s.last_clock + 1,
     s.next_transaction_number
 FROM stream s JOIN segment_tail t USING (stream_id);
 UPDATE stream SET last_clock = last_clock + 1,

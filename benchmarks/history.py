@@ -132,12 +132,13 @@ FROM made, (
     FROM (SELECT e, (e - 1) / %(slots)s AS round, (e - 1) %% %(slots)s AS slot
           FROM generate_series(1, %(n)s) e) t) counted;
 
-INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high, sealed_epoch, events,
-                     bytes)
+INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high, sealed_epoch,
+                     sealed_clock, events, bytes)
 SELECT stream_id, %(scope)s || '/' || %(name)s, epoch::bigint << 32 | (number + part),
        (2 * slot + part)::double precision / (2 * %(slots)s),
        (2 * slot + CASE WHEN halves THEN part + 1 ELSE 2 END)::double precision / (2 * %(slots)s),
        CASE WHEN sealed <= %(n)s THEN sealed END,
+       CASE WHEN sealed <= %(n)s THEN clock - (%(n)s - sealed) * 1000000::bigint END,
        CASE WHEN sealed <= %(n)s THEN %(events)s END, CASE WHEN sealed <= %(n)s THEN %(bytes)s END
 FROM made, touch JOIN (VALUES (0), (1)) p (part) ON part = 0 OR halves;
 
@@ -152,9 +153,9 @@ INSERT INTO segment_tail (stream_id, segment_id, tail_offset, tail_bytes)
 SELECT g.stream_id, g.segment_id, %(events)s, %(bytes)s
 FROM made JOIN segment g USING (stream_id) WHERE g.sealed_epoch IS NULL;
 
-INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes, clock,
-                        transaction_number)
-SELECT g.stream_id, g.segment_id, 0, %(events)s, 0, %(bytes)s,
+INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset, events, start_byte, bytes,
+                        clock, transaction_number)
+SELECT g.stream_id, g.stream_name, g.segment_id, 0, %(events)s, 0, %(bytes)s,
        clock - (%(n)s - g.creation_epoch) * 1000000::bigint + 500000, g.creation_epoch + 1
 FROM made JOIN segment g USING (stream_id) WHERE g.sealed_epoch IS NULL;
 

@@ -51,15 +51,15 @@ INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
 SELECT stream_id, 'bench/files', i, i / 16.0, (i + 1) / 16.0 FROM made, generate_series(0, 15) i;
 INSERT INTO segment_tail (stream_id, segment_id, tail_offset, tail_bytes)
 SELECT stream_id, i, %(files)s / 16 * 10, %(files)s / 16 * 100 FROM made, generate_series(0, 15) i;
-INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes, transaction_number,
-    first_seq, last_seq, schema_version, path)
-SELECT stream_id, i %% 16, i / 16 * 10, 10, 100, i, 0, 9, 0,
+INSERT INTO data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
+    transaction_number, first_seq, last_seq, schema_version, path)
+SELECT stream_id, stream_name, i %% 16, i / 16 * 10, 10, 100, i, 0, 9, 0,
        stream_id || '/_weir_tx=' || i || '/_weir_attempt=1/_weir_segment=' || i %% 16
        || '/_weir_task=0/part.parquet'
 FROM made, generate_series(0, %(files)s - 1) i;
-INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes, clock,
-    transaction_number)
-SELECT stream_id, i %% 16, i / 16 * 10, 10, i / 16 * 100, 100,
+INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset, events, start_byte, bytes,
+    clock, transaction_number)
+SELECT stream_id, stream_name, i %% 16, i / 16 * 10, 10, i / 16 * 100, 100,
        time_clock(clock_timestamp()) - %(files)s + i, i
 FROM made, generate_series(0, %(files)s - 1) i;
 INSERT INTO reader_group (name, subscriber, on_gap)

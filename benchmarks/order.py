@@ -90,14 +90,15 @@ SELECT stream_id, stream_name, i + 1, 'bulk', i::text, '', 'committed', 0, clock
        clock_time(last_clock), clock_time(last_clock), last_clock - (%(n)s - i) * 1000000::bigint,
        %(m)s * %(rows)s, 10 * %(m)s * %(rows)s, %(m)s, false, 'bench'
 FROM stream, generate_series(0, %(n)s - 1) i WHERE stream_id = %(s)s;
-INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes, transaction_number,
-    first_seq, last_seq, schema_version, path)
-SELECT %(s)s, g, i * %(rows)s, %(rows)s, 10 * %(rows)s, i + 1, g * %(rows)s,
+INSERT INTO data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
+    transaction_number, first_seq, last_seq, schema_version, path)
+SELECT stream_id, stream_name, g, i * %(rows)s, %(rows)s, 10 * %(rows)s, i + 1, g * %(rows)s,
        (g + 1) * %(rows)s - 1, 1, %(s)s || '/' || g || '/' || i
-FROM generate_series(0, %(m)s - 1) g, generate_series(0, %(n)s - 1) i;
-INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes, clock,
-    transaction_number)
-SELECT %(s)s, g, i * %(rows)s, %(rows)s, 10 * i * %(rows)s, 10 * %(rows)s,
+FROM stream, generate_series(0, %(m)s - 1) g, generate_series(0, %(n)s - 1) i
+WHERE stream_id = %(s)s;
+INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset, events, start_byte, bytes,
+    clock, transaction_number)
+SELECT stream_id, stream_name, g, i * %(rows)s, %(rows)s, 10 * i * %(rows)s, 10 * %(rows)s,
        last_clock - (%(n)s - i) * 1000000::bigint, i + 1
 FROM stream, generate_series(0, %(m)s - 1) g, generate_series(0, %(n)s - 1) i
 WHERE stream_id = %(s)s;

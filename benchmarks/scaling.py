@@ -39,10 +39,11 @@ INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
 SELECT stream_id, stream_name, i, i / CAST(:segments AS float), (i + 1) / CAST(:segments AS float)
 FROM stream, generate_series(0, :segments - 1) i;
 INSERT INTO segment_tail (stream_id, segment_id) SELECT stream_id, segment_id FROM segment;
-INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes, clock,
-    transaction_number)
-SELECT s.stream_id, g.segment_id, k, 1800 * CASE WHEN g.segment_id = 0 AND s.stream_id % 10 = 0
-       THEN 150 ELSE 70 END, 0, 1, s.last_clock - k * CAST(1800000000 AS bigint), k
+INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset, events, start_byte, bytes,
+    clock, transaction_number)
+SELECT s.stream_id, s.stream_name, g.segment_id, k,
+       1800 * CASE WHEN g.segment_id = 0 AND s.stream_id % 10 = 0 THEN 150 ELSE 70 END, 0, 1,
+       s.last_clock - k * CAST(1800000000 AS bigint), k
 FROM stream s JOIN segment g USING (stream_id), generate_series(0, 5) k;
 """
 _AS_BEFORE = """
@@ -53,7 +54,8 @@ DELETE FROM segment_tail WHERE segment_id >= 4294967296;
 DELETE FROM segment WHERE segment_id >= 4294967296;
 INSERT INTO segment_tail (stream_id, segment_id)
 SELECT stream_id, segment_id FROM segment WHERE sealed_epoch IS NOT NULL;
-UPDATE segment SET sealed_epoch = NULL, events = NULL, bytes = NULL WHERE sealed_epoch IS NOT NULL;
+UPDATE segment SET sealed_epoch = NULL, sealed_clock = NULL, events = NULL, bytes = NULL
+WHERE sealed_epoch IS NOT NULL;
 DELETE FROM epoch WHERE epoch > 0;
 UPDATE stream SET current_epoch = 0, next_segment_number = :segments,
     last_clock = (SELECT max(clock) FROM time_index) WHERE current_epoch > 0;

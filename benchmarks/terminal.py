@@ -188,9 +188,10 @@ SELECT s.stream_id, k + 1, s.stream_name,
        'dag/' || k || '/task', 'committed', 0, now(), now(), now(), k + 2, 1, 1, 1, 0
 FROM stream s LEFT JOIN reader_group g ON 's' || substr(g.name, 2) = s.name, generate_series(0,
     :events - 1) k;
-INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes, clock,
-    transaction_number)
-SELECT s.stream_id, 0, k, 1, k, 1, k + 2, k + 1 FROM stream s, generate_series(0, :events - 1) k;
+INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset, events, start_byte, bytes,
+    clock, transaction_number)
+SELECT s.stream_id, s.stream_name, 0, k, 1, k, 1, k + 2, k + 1
+FROM stream s, generate_series(0, :events - 1) k;
 INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state, bounds,
     events, bytes,
     opened_at, committed_at, ended_at, outputs, function, function_version)

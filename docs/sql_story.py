@@ -160,9 +160,9 @@ def _report_positions(database: Database) -> None:
         given = {"scope": POSITIONS.scope, "name": POSITIONS.name}
         connection.execute(
             text(
-                """INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte,
-                                           bytes, clock, transaction_number)
-                SELECT s.stream_id, r.segment_id, k, r.rate * 600, k, 1,
+                """INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset,
+                                           events, start_byte, bytes, clock, transaction_number)
+                SELECT s.stream_id, s.stream_name, r.segment_id, k, r.rate * 600, k, 1,
                        s.last_clock - (18 - k) * CAST(600000000 AS bigint), k
                 FROM stream s, (VALUES (0, 25), (1, 2), (2, 1)) r (segment_id, rate),
                      generate_series(1, 18) k

@@ -27,6 +27,8 @@ _SET_BACK = (
     "WHERE t.stream_id = s.stream_id AND s.stream_name = :stream",
     "UPDATE weir_internal.epoch e SET created_at = e.created_at - :by FROM weir_internal.stream s "
     "WHERE e.stream_id = s.stream_id AND s.stream_name = :stream",
+    "UPDATE weir_internal.segment SET sealed_clock = sealed_clock - :by "
+    "WHERE stream_name = :stream",
     "UPDATE weir_internal.stream SET last_clock = last_clock - :by WHERE stream_name = :stream",
 )
 

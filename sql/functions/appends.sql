@@ -68,7 +68,7 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO t FROM weir_internal.transaction o
-    WHERE o.stream_id = s.stream_id AND o.writer_id = in_writer_id AND o.batch_id = in_batch_id;
+    WHERE o.stream_name = s.stream_name AND o.writer_id = in_writer_id AND o.batch_id = in_batch_id;
     stream_id := s.stream_id;
     state := coalesce(t.state, s.state);
     number := coalesce(t.transaction_number, s.next_transaction_number);
@@ -306,16 +306,16 @@ BEGIN
             RETURNING o.segment_id, o.tail_offset - m.events AS start_offset,
                       o.tail_bytes - m.bytes AS start_byte, m.events, m.bytes, m.low, m.high
         ), indexed AS (
-            INSERT INTO weir_internal.time_index (stream_id, segment_id, start_offset, events, start_byte,
-                                         bytes, clock, transaction_number, min_event_time, max_event_time)
-            SELECT in_stream_id, m.segment_id, m.start_offset, m.events, m.start_byte, m.bytes,
+            INSERT INTO weir_internal.time_index (stream_id, stream_name, segment_id, start_offset, events,
+                start_byte, bytes, clock, transaction_number, min_event_time, max_event_time)
+            SELECT in_stream_id, s.stream_name, m.segment_id, m.start_offset, m.events, m.start_byte, m.bytes,
                    issued, in_number, m.low, m.high
             FROM moved m
             RETURNING events, bytes
         ), placed AS (
-            INSERT INTO weir_internal.data_file (stream_id, transaction_number, schema_version, segment_id,
-                start_offset, events, bytes, first_seq, last_seq, path)
-            SELECT in_stream_id, in_number, in_version, f.target, m.start_offset + f.before,
+            INSERT INTO weir_internal.data_file (stream_id, stream_name, transaction_number, schema_version,
+                segment_id, start_offset, events, bytes, first_seq, last_seq, path)
+            SELECT in_stream_id, s.stream_name, in_number, in_version, f.target, m.start_offset + f.before,
                    f.events, f.bytes, f.first_seq, f.last_seq, f.path
             FROM file f JOIN moved m ON m.segment_id = f.target
         )

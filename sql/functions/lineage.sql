@@ -38,7 +38,7 @@ AS $$
     SELECT t.stream_id, t.transaction_number
     FROM weir_internal.stream s
     JOIN weir_internal.stream o ON o.stream_name = s.stream_name || '.rejected' AND o.state <> 'deleted'
-    JOIN weir_internal.transaction t ON t.stream_id = o.stream_id AND t.writer_id = 'rejected by ' || a
+    JOIN weir_internal.transaction t ON t.stream_name = o.stream_name AND t.writer_id = 'rejected by ' || a
         AND t.batch_id = b::text
     WHERE NOT is_batch AND s.stream_id = a
 $$;

@@ -48,6 +48,7 @@ CREATE TABLE weir_internal.segment (
     key_low double precision NOT NULL CHECK (key_low >= 0),
     key_high double precision NOT NULL CHECK (key_high <= 1),
     sealed_epoch integer,
+    sealed_clock bigint,
     events bigint,
     bytes bigint,
     -- With all that walks from segment to segment need of one, or Postgres would look for it in segment_tiling.
@@ -55,7 +56,8 @@ CREATE TABLE weir_internal.segment (
     CONSTRAINT segment_has_keys CHECK (key_low < key_high),
     CONSTRAINT segment_sealed_after_creation CHECK (sealed_epoch > (segment_id >> 32)),
     CONSTRAINT segment_sealed_has_size
-        CHECK ((sealed_epoch IS NULL) = (events IS NULL) AND (events IS NULL) = (bytes IS NULL))
+        CHECK ((sealed_epoch IS NULL) = (events IS NULL) AND (events IS NULL) = (bytes IS NULL)),
+    CONSTRAINT segment_sealed_has_clock CHECK ((sealed_epoch IS NULL) = (sealed_clock IS NULL))
 );
 -- Walking the tiling of an epoch: the newest segment that begins at a key, then on at its end.
 CREATE INDEX segment_tiling ON weir_internal.segment (stream_id, key_low, creation_epoch)
@@ -64,6 +66,9 @@ CREATE INDEX segment_tiling ON weir_internal.segment (stream_id, key_low, creati
 CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_name, creation_epoch);
 CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_name, sealed_epoch)
     INCLUDE (segment_id);
+CREATE INDEX segment_by_time_of_sealing ON weir_internal.segment
+    (stream_name, (('epoch'::timestamp + sealed_clock * interval '1 microsecond') AT TIME ZONE 'UTC'))
+    WHERE sealed_epoch IS NOT NULL;
 -- The expression is the body of segment_name, which Postgres puts in place of its calls.
 CREATE INDEX segment_by_name ON weir_internal.segment
     (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_name)
@@ -77,6 +82,7 @@ COMMENT ON COLUMN weir_internal.segment.creation_epoch IS 'The high half of the 
 COMMENT ON COLUMN weir_internal.segment.key_low IS 'Where its key range begins (inclusive).';
 COMMENT ON COLUMN weir_internal.segment.key_high IS 'Where its key range ends (exclusive).';
 COMMENT ON COLUMN weir_internal.segment.sealed_epoch IS 'The first epoch without it; null while it is active.';
+COMMENT ON COLUMN weir_internal.segment.sealed_clock IS 'When that epoch was created; null while it is active.';
 COMMENT ON COLUMN weir_internal.segment.events IS 'Its final number of events; null while it is active.';
 COMMENT ON COLUMN weir_internal.segment.bytes IS 'Its final bytes; null while it is active.';
 

@@ -27,7 +27,7 @@ CREATE TABLE weir_internal.transaction (
     complete_until bigint,
     newest_event_time bigint,
     PRIMARY KEY (stream_id, transaction_number),
-    UNIQUE (stream_id, writer_id, batch_id),
+    UNIQUE (stream_name, writer_id, batch_id),
     CONSTRAINT transaction_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL)),
     CONSTRAINT transaction_committed_has_clock CHECK ((state = 'committed') = (clock IS NOT NULL)),
     CONSTRAINT transaction_staged_is_open CHECK (staged IS NULL OR state = 'open')
@@ -39,6 +39,7 @@ CREATE INDEX transaction_committing ON weir_internal.transaction (stream_id, tra
 CREATE UNIQUE INDEX transaction_by_name ON weir_internal.transaction (stream_name, transaction_number);
 CREATE INDEX transaction_by_name_and_time ON weir_internal.transaction
     (stream_name, (('epoch'::timestamp + clock * interval '1 microsecond') AT TIME ZONE 'UTC'));
+CREATE INDEX transaction_by_writer ON weir_internal.transaction (stream_name, writer_id, transaction_number);
 COMMENT ON TABLE weir_internal.transaction IS 'One append: staged files that become visible at once. Kept as long as the stream.';
 COMMENT ON COLUMN weir_internal.transaction.transaction_number IS '1, 2, 3 ... per stream; the _weir_tx of its folder.';
 COMMENT ON COLUMN weir_internal.transaction.stream_name IS 'scope/stream, which never changes.';
@@ -95,6 +96,7 @@ COMMENT ON COLUMN weir_internal.stream_writer.stated_at IS 'When it stated that.
 
 CREATE TABLE weir_internal.data_file (
     stream_id bigint NOT NULL,
+    stream_name text NOT NULL,
     segment_id bigint NOT NULL,
     start_offset bigint NOT NULL,
     events bigint NOT NULL CHECK (events > 0),
@@ -108,7 +110,12 @@ CREATE TABLE weir_internal.data_file (
     FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment,
     FOREIGN KEY (stream_id, transaction_number) REFERENCES weir_internal.transaction
 );
+-- For questions by name, as the views ask them: see epoch_by_name and segment_by_name.
+CREATE INDEX data_file_by_name ON weir_internal.data_file (stream_name, transaction_number);
+CREATE INDEX data_file_by_segment ON weir_internal.data_file
+    (stream_name, (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text)), start_offset);
 COMMENT ON TABLE weir_internal.data_file IS 'Which file has which offsets now: a Parquet file has one contiguous run of offsets of one segment.';
+COMMENT ON COLUMN weir_internal.data_file.stream_name IS 'scope/stream, which never changes.';
 COMMENT ON COLUMN weir_internal.data_file.segment_id IS 'The segment of its events. After a roll its folder may have the name of another segment.';
 COMMENT ON COLUMN weir_internal.data_file.start_offset IS 'The offset of its first row; those of the others follow.';
 COMMENT ON COLUMN weir_internal.data_file.events IS 'Its number of rows.';
@@ -121,6 +128,7 @@ COMMENT ON COLUMN weir_internal.data_file.path IS 'Its path below the warehouse.
 
 CREATE TABLE weir_internal.time_index (
     stream_id bigint NOT NULL,
+    stream_name text NOT NULL,
     segment_id bigint NOT NULL,
     start_offset bigint NOT NULL,
     events bigint NOT NULL CHECK (events > 0),
@@ -135,7 +143,13 @@ CREATE TABLE weir_internal.time_index (
 );
 CREATE INDEX time_index_by_clock ON weir_internal.time_index (stream_id, clock);
 CREATE INDEX time_index_by_time ON weir_internal.time_index (stream_id, segment_id, clock);
+-- For questions by name, as the views ask them: see epoch_by_name and segment_by_name.
+CREATE INDEX time_index_by_name_and_time ON weir_internal.time_index
+    (stream_name, (('epoch'::timestamp + clock * interval '1 microsecond') AT TIME ZONE 'UTC'));
+CREATE INDEX time_index_by_segment ON weir_internal.time_index
+    (stream_name, (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text)), start_offset);
 COMMENT ON TABLE weir_internal.time_index IS 'What was committed: one entry per commit and segment, never changed (PDP-28).';
+COMMENT ON COLUMN weir_internal.time_index.stream_name IS 'scope/stream, which never changes.';
 COMMENT ON COLUMN weir_internal.time_index.start_offset IS 'The first offset of the commit in this segment.';
 COMMENT ON COLUMN weir_internal.time_index.events IS 'How many events the commit has in this segment.';
 COMMENT ON COLUMN weir_internal.time_index.start_byte IS 'The bytes of the segment before them, as first committed.';

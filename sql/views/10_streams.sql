@@ -64,20 +64,18 @@ COMMENT ON COLUMN weir.input_files.transaction_number IS 'The transaction that a
 COMMENT ON COLUMN weir.input_files.state IS 'The state of the transaction: open, committed or aborted.';
 
 CREATE OR REPLACE VIEW weir.data_files AS
-SELECT g.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment,
+SELECT f.stream_name AS stream, weir_internal.segment_name(f.segment_id) AS segment,
        f.start_offset, f.events, f.bytes, f.transaction_number, f.path
-FROM weir_internal.data_file f
-JOIN weir_internal.segment g USING (stream_id, segment_id);
+FROM weir_internal.data_file f;
 COMMENT ON VIEW weir.data_files IS 'The Parquet files that have the events now.';
 COMMENT ON COLUMN weir.data_files.segment IS 'The segment of its events, as number.epoch.';
 
 CREATE OR REPLACE VIEW weir.time_indexes AS
-SELECT g.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment,
+SELECT i.stream_name AS stream, weir_internal.segment_name(i.segment_id) AS segment,
        i.start_offset, i.events, i.bytes, weir_internal.clock_time(i.clock) AS clock, i.transaction_number,
        weir_internal.clock_time(i.min_event_time) AS min_event_time,
        weir_internal.clock_time(i.max_event_time) AS max_event_time
-FROM weir_internal.time_index i
-JOIN weir_internal.segment g USING (stream_id, segment_id);
+FROM weir_internal.time_index i;
 COMMENT ON VIEW weir.time_indexes IS 'When which offsets of which segment were committed.';
 COMMENT ON COLUMN weir.time_indexes.clock IS 'The time of the commit.';
 COMMENT ON COLUMN weir.time_indexes.min_event_time IS 'The smallest event time of these events; null if none has one.';

@@ -90,11 +90,10 @@ COMMENT ON COLUMN weir.history_time_index.begins_at IS 'When its first epoch was
 COMMENT ON COLUMN weir.history_time_index.first_epoch IS '1000 times the chunk.';
 
 CREATE OR REPLACE VIEW weir.segment_sealed_record AS
-SELECT e.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment, e.epoch AS sealed_epoch,
-       weir_internal.clock_time(e.created_at) AS sealed_at
-FROM weir_internal.epoch e
-JOIN weir_internal.segment g
-    ON g.stream_id = e.stream_id AND g.stream_name = e.stream_name AND g.sealed_epoch = e.epoch;
+SELECT g.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment, g.sealed_epoch,
+       weir_internal.clock_time(g.sealed_clock) AS sealed_at
+FROM weir_internal.segment g
+WHERE g.sealed_epoch IS NOT NULL;
 COMMENT ON VIEW weir.segment_sealed_record IS 'The epoch in which each segment was sealed.';
 COMMENT ON COLUMN weir.segment_sealed_record.sealed_epoch IS 'The first epoch without the segment.';
 COMMENT ON COLUMN weir.segment_sealed_record.sealed_at IS 'When that epoch was created.';

@@ -233,13 +233,13 @@ def commit_events(lane: Lane, commits: str) -> None:
             SELECT :s, :name, n, '', n, '', 'committed', 0, now(), now(), now(), clock, false, ''
             FROM c
         ), entries AS (
-            INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes,
-                                    clock, transaction_number)
-            SELECT :s, segment_id, first, 2, first * 10, 20, clock, n FROM c
+            INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset, events,
+                                    start_byte, bytes, clock, transaction_number)
+            SELECT :s, :name, segment_id, first, 2, first * 10, 20, clock, n FROM c
         ), files AS (
-            INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes,
+            INSERT INTO data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
                                    transaction_number, first_seq, last_seq, schema_version, path)
-            SELECT :s, segment_id, first, 2, 20, n, 0, 1, 1, n FROM c
+            SELECT :s, :name, segment_id, first, 2, 20, n, 0, 1, 1, n FROM c
         ), sealed AS (
             UPDATE segment g SET events = 2, bytes = 20 FROM c
             WHERE g.stream_id = :s AND g.segment_id = c.segment_id AND g.sealed_epoch IS NOT NULL

@@ -179,11 +179,12 @@ def test_the_records_that_stand_for_the_limits_are_those_of_a_search_through_all
     for came_age, offset in came:
         run(
             database,
-            """INSERT INTO time_index (stream_id, segment_id, start_offset, events,
+            """INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset, events,
                 start_byte, bytes, clock, transaction_number)
-            VALUES (:s, 0, :offset, 1, :offset, 1, time_clock(
+            VALUES (:s, :name, 0, :offset, 1, :offset, 1, time_clock(
                 CAST(:now AS timestamptz) - :age * interval '1 second'), :offset)""",
-            s=lane.stream_id, now="2026-01-01T00:00:00Z", age=came_age, offset=offset,
+            s=lane.stream_id, name=str(lane.name), now="2026-01-01T00:00:00Z", age=came_age,
+            offset=offset,
         )  # fmt: skip
     tail = size + random.randint(0, 20)
     found = lane.rows(

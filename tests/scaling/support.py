@@ -50,9 +50,9 @@ def write(lane: Lane, rates: Mapping[str, float], *, minutes: int = 30, every: i
             SELECT * FROM unnest(CAST(:ids AS bigint[]), CAST(:amounts AS bigint[]))
                 AS u (segment_id, amount)
         ), i AS (
-            INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes,
-                                    clock, transaction_number)
-            SELECT :s, t.segment_id, t.tail_offset + k * w.amount, w.amount,
+            INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset, events,
+                                    start_byte, bytes, clock, transaction_number)
+            SELECT :s, :name, t.segment_id, t.tail_offset + k * w.amount, w.amount,
                    t.tail_bytes + k * 10 * w.amount, 10 * w.amount,
                    n.now - (:count - 1 - k) * CAST(:every AS bigint) * 1000000, 1
             FROM w JOIN segment_tail t ON t.stream_id = :s AND t.segment_id = w.segment_id
@@ -64,7 +64,7 @@ def write(lane: Lane, rates: Mapping[str, float], *, minutes: int = 30, every: i
             FROM w WHERE t.stream_id = :s AND t.segment_id = w.segment_id
         )
         UPDATE stream SET last_clock = time_clock(now()) WHERE stream_id = :s""",
-        s=lane.stream_id, count=count, every=every,
+        s=lane.stream_id, name=str(lane.name), count=count, every=every,
         ids=[parse_segment_name(name) for name in written], amounts=list(written.values()),
     )  # fmt: skip
 

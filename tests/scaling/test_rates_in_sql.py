@@ -50,7 +50,7 @@ def play(database: Database, random: Random) -> None:
                 SELECT stream_id, stream_name, :e, 0, :at, 'roll', '' FROM stream
                 WHERE stream_id = :s
             ), t AS (DELETE FROM segment_tail WHERE stream_id = :s), o AS (
-                UPDATE segment SET sealed_epoch = :e, events = 0, bytes = 0
+                UPDATE segment SET sealed_epoch = :e, sealed_clock = :at, events = 0, bytes = 0
                 WHERE stream_id = :s AND sealed_epoch IS NULL RETURNING *
             ), n AS (
                 INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)
@@ -72,11 +72,11 @@ def play(database: Database, random: Random) -> None:
                 epoch = bisect_left(rolls, clock)
                 run(
                     database,
-                    """INSERT INTO time_index (stream_id, segment_id, start_offset, events,
-                        start_byte, bytes, clock, transaction_number)
-                    VALUES (:s, :g, :i, :events, 0, :bytes, :clock, 1)""",
-                    s=lane.stream_id, g=(epoch << 32) + number, i=i * 10_000, clock=clock,
-                    events=1 if by_bytes else amount, bytes=amount if by_bytes else 1,
+                    """INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset,
+                        events, start_byte, bytes, clock, transaction_number)
+                    VALUES (:s, :name, :g, :i, :events, 0, :bytes, :clock, 1)""",
+                    s=lane.stream_id, name=str(lane.name), g=(epoch << 32) + number, i=i * 10_000,
+                    clock=clock, events=1 if by_bytes else amount, bytes=amount if by_bytes else 1,
                 )  # fmt: skip
                 before.append(Commit(clock, before[-1].clock if before else created, amount))
     found: list[Any] = rows(

@@ -48,17 +48,18 @@ def scaled_again_and_again(lane: Lane, last: int) -> None:
             SELECT :s, :name, e, e, last_clock - :last + e, 'scale', ''
             FROM moved, generate_series(1, :last) e
         ), first AS (
-            UPDATE segment SET sealed_epoch = 1, events = 0, bytes = 0
-            WHERE stream_id = :s AND segment_id = 0
+            UPDATE segment SET sealed_epoch = 1, sealed_clock = last_clock - :last + 1, events = 0,
+                bytes = 0
+            FROM moved WHERE stream_id = :s AND segment_id = 0
         ), tail AS (
             UPDATE segment_tail SET segment_id = CAST(:last AS bigint) << 32 | :last + 1
             WHERE stream_id = :s AND segment_id = 0
         )
         INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high, sealed_epoch,
-                             events, bytes)
+                             sealed_clock, events, bytes)
         SELECT :s, :name, CAST(e AS bigint) << 32 | e + 1, 0, 0.5, nullif(e, :last) + 1,
-            0 * nullif(e, :last), 0 * nullif(e, :last)
-        FROM generate_series(1, :last) e""",
+            last_clock - :last + nullif(e, :last) + 1, 0 * nullif(e, :last), 0 * nullif(e, :last)
+        FROM moved, generate_series(1, :last) e""",
         s=lane.stream_id,
         name=str(lane.name),
         last=last,
@@ -79,18 +80,19 @@ def lived_through(lane: Lane, group: Group, last: int) -> None:
             INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id,
                 batch_id, fingerprint, state, epoch, opened_at, lease_until, ended_at, clock,
                 append_again, source)
-            SELECT :s, :name, n, '', n, '', 'committed', n, at, at, at, clock, false, '' FROM e
+            SELECT :s, :name, n, 'writer', n, '', 'committed', n, at, at, at, clock, false, ''
+            FROM e
         ), inputs AS (
             INSERT INTO transaction_input (stream_id, path, transaction_number, bytes)
             SELECT :s, n || '.csv', n, 1 FROM e
         ), entries AS (
-            INSERT INTO time_index (stream_id, segment_id, start_offset, events, start_byte, bytes,
-                                    clock, transaction_number)
-            SELECT :s, segment_id, 0, 1, 0, 10, clock, n FROM e
+            INSERT INTO time_index (stream_id, stream_name, segment_id, start_offset, events,
+                                    start_byte, bytes, clock, transaction_number)
+            SELECT :s, :name, segment_id, 0, 1, 0, 10, clock, n FROM e
         ), files AS (
-            INSERT INTO data_file (stream_id, segment_id, start_offset, events, bytes,
+            INSERT INTO data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
                                    transaction_number, first_seq, last_seq, schema_version, path)
-            SELECT :s, segment_id, 0, 1, 10, n, 0, 0, 1, n FROM e
+            SELECT :s, :name, segment_id, 0, 1, 10, n, 0, 0, 1, n FROM e
         ), sizes AS (
             UPDATE segment g SET events = 1, bytes = 10 FROM e
             WHERE g.stream_id = :s AND g.segment_id = e.segment_id AND g.sealed_epoch IS NOT NULL

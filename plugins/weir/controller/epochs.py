@@ -98,7 +98,8 @@ def next_epoch(
                 RETURNING segment_id, tail_offset, tail_bytes
             ), sealed AS (
                 UPDATE segment s
-                SET sealed_epoch = :epoch, events = g.tail_offset, bytes = g.tail_bytes
+                SET sealed_epoch = :epoch, sealed_clock = :clock, events = g.tail_offset,
+                    bytes = g.tail_bytes
                 FROM gone g WHERE s.stream_id = :stream_id AND s.segment_id = g.segment_id
             ), made AS (
                 INSERT INTO segment (stream_id, stream_name, segment_id, key_low, key_high)

@@ -115,19 +115,24 @@ CREATE TABLE weir_internal.segment (
     key_low double precision NOT NULL CHECK (key_low >= 0),
     key_high double precision NOT NULL CHECK (key_high <= 1),
     sealed_epoch integer,
+    sealed_clock bigint,
     events bigint,
     bytes bigint,
     PRIMARY KEY (stream_id, segment_id) INCLUDE (key_low, key_high, sealed_epoch),
     CONSTRAINT segment_has_keys CHECK (key_low < key_high),
     CONSTRAINT segment_sealed_after_creation CHECK (sealed_epoch > (segment_id >> 32)),
     CONSTRAINT segment_sealed_has_size
-        CHECK ((sealed_epoch IS NULL) = (events IS NULL) AND (events IS NULL) = (bytes IS NULL))
+        CHECK ((sealed_epoch IS NULL) = (events IS NULL) AND (events IS NULL) = (bytes IS NULL)),
+    CONSTRAINT segment_sealed_has_clock CHECK ((sealed_epoch IS NULL) = (sealed_clock IS NULL))
 );
 CREATE INDEX segment_tiling ON weir_internal.segment (stream_id, key_low, creation_epoch)
     INCLUDE (segment_id, key_high, sealed_epoch);
 CREATE INDEX segment_by_epoch ON weir_internal.segment (stream_name, creation_epoch);
 CREATE INDEX segment_by_sealing ON weir_internal.segment (stream_name, sealed_epoch)
     INCLUDE (segment_id);
+CREATE INDEX segment_by_time_of_sealing ON weir_internal.segment
+    (stream_name, (('epoch'::timestamp + sealed_clock * interval '1 microsecond') AT TIME ZONE 'UTC'))
+    WHERE sealed_epoch IS NOT NULL;
 CREATE INDEX segment_by_name ON weir_internal.segment
     (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_name)
     INCLUDE (segment_id);
@@ -172,7 +177,7 @@ CREATE TABLE weir_internal.transaction (
     complete_until bigint,
     newest_event_time bigint,
     PRIMARY KEY (stream_id, transaction_number),
-    UNIQUE (stream_id, writer_id, batch_id),
+    UNIQUE (stream_name, writer_id, batch_id),
     CONSTRAINT transaction_ended_or_open CHECK ((state = 'open') = (ended_at IS NULL)),
     CONSTRAINT transaction_committed_has_clock CHECK ((state = 'committed') = (clock IS NOT NULL)),
     CONSTRAINT transaction_staged_is_open CHECK (staged IS NULL OR state = 'open')
@@ -183,6 +188,7 @@ CREATE INDEX transaction_committing ON weir_internal.transaction (stream_id, tra
 CREATE UNIQUE INDEX transaction_by_name ON weir_internal.transaction (stream_name, transaction_number);
 CREATE INDEX transaction_by_name_and_time ON weir_internal.transaction
     (stream_name, (('epoch'::timestamp + clock * interval '1 microsecond') AT TIME ZONE 'UTC'));
+CREATE INDEX transaction_by_writer ON weir_internal.transaction (stream_name, writer_id, transaction_number);
 
 CREATE TABLE weir_internal.transaction_input (
     stream_id bigint NOT NULL,
@@ -205,6 +211,7 @@ CREATE TABLE weir_internal.stream_writer (
 
 CREATE TABLE weir_internal.data_file (
     stream_id bigint NOT NULL,
+    stream_name text NOT NULL,
     segment_id bigint NOT NULL,
     start_offset bigint NOT NULL,
     events bigint NOT NULL CHECK (events > 0),
@@ -218,9 +225,13 @@ CREATE TABLE weir_internal.data_file (
     FOREIGN KEY (stream_id, segment_id) REFERENCES weir_internal.segment,
     FOREIGN KEY (stream_id, transaction_number) REFERENCES weir_internal.transaction
 );
+CREATE INDEX data_file_by_name ON weir_internal.data_file (stream_name, transaction_number);
+CREATE INDEX data_file_by_segment ON weir_internal.data_file
+    (stream_name, (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text)), start_offset);
 
 CREATE TABLE weir_internal.time_index (
     stream_id bigint NOT NULL,
+    stream_name text NOT NULL,
     segment_id bigint NOT NULL,
     start_offset bigint NOT NULL,
     events bigint NOT NULL CHECK (events > 0),
@@ -235,6 +246,10 @@ CREATE TABLE weir_internal.time_index (
 );
 CREATE INDEX time_index_by_clock ON weir_internal.time_index (stream_id, clock);
 CREATE INDEX time_index_by_time ON weir_internal.time_index (stream_id, segment_id, clock);
+CREATE INDEX time_index_by_name_and_time ON weir_internal.time_index
+    (stream_name, (('epoch'::timestamp + clock * interval '1 microsecond') AT TIME ZONE 'UTC'));
+CREATE INDEX time_index_by_segment ON weir_internal.time_index
+    (stream_name, (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text)), start_offset);
 
 CREATE TABLE weir_internal.stream_cut (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
@@ -519,7 +534,9 @@ ALTER TABLE weir_internal.transaction ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.transaction_input ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_writer ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.data_file ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.data_file ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.time_index ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.time_index ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.stream_cut ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_id SET STATISTICS 0;

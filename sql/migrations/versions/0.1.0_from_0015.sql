@@ -75,6 +75,17 @@ DROP INDEX weir_internal.segment_by_name;
 CREATE INDEX segment_by_name ON weir_internal.segment
     (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text), stream_name)
     INCLUDE (segment_id);
+-- The epoch that sealed a segment may be pruned: then the first one that is left.
+ALTER TABLE weir_internal.segment ADD COLUMN sealed_clock bigint;
+UPDATE weir_internal.segment g SET sealed_clock = (
+    SELECT e.created_at FROM weir_internal.epoch e
+    WHERE e.stream_id = g.stream_id AND e.epoch >= g.sealed_epoch ORDER BY e.epoch LIMIT 1)
+WHERE g.sealed_epoch IS NOT NULL;
+ALTER TABLE weir_internal.segment
+    ADD CONSTRAINT segment_sealed_has_clock CHECK ((sealed_epoch IS NULL) = (sealed_clock IS NULL));
+CREATE INDEX segment_by_time_of_sealing ON weir_internal.segment
+    (stream_name, (('epoch'::timestamp + sealed_clock * interval '1 microsecond') AT TIME ZONE 'UTC'))
+    WHERE sealed_epoch IS NOT NULL;
 CREATE UNIQUE INDEX segment_by_id ON weir_internal.segment (stream_name, segment_id);
 DROP INDEX weir_internal.segment_by_shard;
 CREATE INDEX segment_by_shard ON weir_internal.segment (stream_name, (creation_epoch / 1000));
@@ -136,6 +147,27 @@ ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_name SET NOT NU
     ALTER COLUMN stream_name SET STATISTICS 0;
 CREATE UNIQUE INDEX retention_decision_by_name ON weir_internal.retention_decision
     (stream_name, decided_at);
+ALTER TABLE weir_internal.data_file ADD COLUMN stream_name text;
+UPDATE weir_internal.data_file t SET stream_name = s.stream_name
+FROM weir_internal.stream s WHERE s.stream_id = t.stream_id;
+ALTER TABLE weir_internal.data_file ALTER COLUMN stream_name SET NOT NULL,
+    ALTER COLUMN stream_name SET STATISTICS 0;
+CREATE INDEX data_file_by_name ON weir_internal.data_file (stream_name, transaction_number);
+CREATE INDEX data_file_by_segment ON weir_internal.data_file
+    (stream_name, (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text)), start_offset);
+ALTER TABLE weir_internal.time_index ADD COLUMN stream_name text;
+UPDATE weir_internal.time_index t SET stream_name = s.stream_name
+FROM weir_internal.stream s WHERE s.stream_id = t.stream_id;
+ALTER TABLE weir_internal.time_index ALTER COLUMN stream_name SET NOT NULL,
+    ALTER COLUMN stream_name SET STATISTICS 0;
+CREATE INDEX time_index_by_name_and_time ON weir_internal.time_index
+    (stream_name, (('epoch'::timestamp + clock * interval '1 microsecond') AT TIME ZONE 'UTC'));
+CREATE INDEX time_index_by_segment ON weir_internal.time_index
+    (stream_name, (((segment_id & 4294967295)::text || '.' || (segment_id >> 32)::text)), start_offset);
+ALTER TABLE weir_internal.transaction
+    DROP CONSTRAINT transaction_stream_id_writer_id_batch_id_key,
+    ADD UNIQUE (stream_name, writer_id, batch_id);
+CREATE INDEX transaction_by_writer ON weir_internal.transaction (stream_name, writer_id, transaction_number);
 
 -- For questions by name and time: the name of its group in every row.
 ALTER TABLE weir_internal.reader_batch ADD COLUMN group_name text;
