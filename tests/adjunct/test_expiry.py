@@ -6,9 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.adjunct.support import Store
-from tests.controller.support import Lane, run
+from tests.controller.support import Lane, run, unique
+from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.adjunct.expiry import expire_versions, prune_versions
+from weir.adjunct.stores import delete_store
 from weir.adjunct.versions import AdjunctFile
 from weir.database.connection import Database
 from weir.model.adjunct_expiry import Expiry, Kept, expire
@@ -119,6 +121,8 @@ def test_files_of_an_expired_version_become_garbage_unless_another_version_has_t
         a=store.row.store_id,
     )
     assert expire_versions(shared_database) == []
+    with raises(f"adjunct_store_pinned {group.name} {store.name}"):
+        delete_store(shared_database, store.name, request_id=unique("delete"))
     run(shared_database, "UPDATE reader_batch SET state = 'committed', ended_at = now() "
         "WHERE group_id = :g", g=group.group_id)  # fmt: skip
     assert expire_versions(shared_database) == [{"adjunct_store": store.name, "expired": [1]}]

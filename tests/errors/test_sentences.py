@@ -1,6 +1,7 @@
 """Codes are stable, and all that Weir says when it refuses is in one file."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,17 @@ def test_a_code_is_lower_case_words_and_of_one_class() -> None:
         assert re.fullmatch(r"[a-z]+(_[a-z]+)+", one.code), one
         kinds.setdefault(one.code, set()).add(one.kind)
     assert {code: kind for code, kind in kinds.items() if len(kind) > 1} == {}
+
+
+def test_every_code_is_in_a_test() -> None:
+    here = Path(__file__).parents[1]
+    texts = [
+        path.read_text()
+        for path in here.rglob("*")
+        if path.suffix in (".py", ".json", ".jsonl", ".tsv")
+    ]
+    tested = set(re.findall(r"[a-z_]+", "\n".join(texts)))
+    assert {one.code for one in sentences()} - tested == set()
 
 
 def test_a_sentence_is_written_where_its_error_is_made() -> None:

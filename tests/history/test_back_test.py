@@ -56,6 +56,13 @@ def test_a_replay_makes_the_scales_that_the_real_runs_made(shared_database: Data
     assert len(found.replayed.active) == len(lane.active())
 
 
+def test_a_history_that_is_too_long_is_refused(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(lane, {"0.0": 1.0}, minutes=5)
+    monkeypatch.setattr("weir.history.recorded.MOST_ROWS", 4)
+    with raises(f"history_too_long {lane.name} 4"):
+        back_test(lane.database, lane.name, POLICY)
+
+
 def test_an_imagined_policy_changes_nothing_and_says_what_it_would_have_done(lane: Lane) -> None:
     write(lane, {"0.0": 30.0, "1.0": 2.0}, minutes=60)
     before = lane.rows("SELECT * FROM epoch WHERE stream_id = :s")

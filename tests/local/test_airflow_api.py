@@ -70,6 +70,12 @@ def test_a_run_is_triggered_once_per_id(airflow: FakeAirflow, api: AirflowApi) -
         api.trigger("d", {"a": 1})
 
 
+def test_a_dag_that_airflow_does_not_find_is_named(airflow: FakeAirflow, api: AirflowApi) -> None:
+    airflow.answers["GET", "/api/v2/importErrors"] = (200, {"import_errors": []})
+    with raises("dag_not_found weir_nothing"):
+        api.trigger("weir_nothing", patience=0)
+
+
 def test_a_refused_form_says_why(airflow: FakeAirflow, api: AirflowApi) -> None:
     airflow.answers["POST", "/api/v2/dags/d/dagRuns"] = (400, {"detail": "'x' is not an integer"})
     with raises("airflow_refused 'x'"):

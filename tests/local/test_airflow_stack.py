@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.raises import raises
 from weir.local import airflow_environment
 from weir.local.airflow_stack import AirflowStack
 from weir.local.state_folder import StateFolder
@@ -33,6 +34,14 @@ def test_stopping_ends_what_has_outlived_its_component(stack: AirflowStack) -> N
     finally:
         other.kill()
         other.wait()
+
+
+def test_tables_that_airflow_cannot_make_stop_the_start(
+    stack: AirflowStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with raises("airflow_migration_failed"):
+        stack._migrate()
 
 
 def test_a_remembered_pid_that_is_another_process_is_left_alone(stack: AirflowStack) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
+from weir.local.__main__ import main
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 
@@ -147,3 +149,22 @@ def test_help_lists_every_target() -> None:
     told = subprocess.run(["make", "help"], cwd=REPOSITORY, capture_output=True, text=True).stdout
     for target in set(phony[1].split()) - {"setup"}:
         assert re.search(rf"^  make {target} ", told, re.MULTILINE), target
+
+
+def test_a_state_folder_of_another_user_is_refused_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "closed").mkdir(mode=0o000)
+    monkeypatch.setenv("WEIR_STATE", str(tmp_path / "closed" / "state"))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    user = os.geteuid()
+    if user == 0:  # whom nothing is closed to
+        os.seteuid(65534)
+    try:
+        assert main(["up", "--no-airflow"]) == 1
+    finally:
+        os.seteuid(user)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"weir: \S+ belongs to another user; .* \[wrong_user\]\n", said), said

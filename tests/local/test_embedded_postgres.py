@@ -16,7 +16,7 @@ import psycopg2
 import pytest
 
 from tests.raises import raises
-from weir.local import logins, processes
+from weir.local import logins, ports, processes
 from weir.local.embedded_postgres import EmbeddedPostgres
 
 pytestmark = pytest.mark.drawn(8)
@@ -132,6 +132,21 @@ def test_a_taken_port_is_replaced_and_named(
     assert f"port {before} is taken" in caplog.text
     assert f"port={postgres.port}\n" in (postgres.state.path / "pg_service.conf").read_text()
     assert postgres.psql("SELECT 1") == "1"
+
+
+def test_where_every_port_is_taken_the_start_is_refused(
+    postgres: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        monkeypatch.setattr(ports, "free_port", lambda wanted=0: taken)
+        with raises("no_free_port"):
+            postgres.start()
+    postgres.start()
+    with raises("postgres_failed syntax"):
+        postgres.psql("no statement")
 
 
 def test_no_folder_above_is_opened_and_no_file_either(postgres: EmbeddedPostgres) -> None:

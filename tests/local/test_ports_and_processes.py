@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.raises import raises
 from weir.local import ports, processes
 
 
@@ -69,6 +70,18 @@ def test_whoever_carries_the_mark_is_found_and_ended(
     assert processes.carrying("WEIR_TEST", mark) == []
     # Nobody has asked for its exit status yet: it is a zombie, and counts as gone.
     assert psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_what_starts_anew_whenever_it_is_killed_is_named() -> None:
+    started = []
+
+    def anew() -> list[psutil.Process]:
+        started.append(subprocess.Popen(["sleep", "60"]))
+        return [psutil.Process(started[-1].pid)]
+
+    with raises("processes_still_running"):
+        processes.kill(anew)
+    assert {one.wait(timeout=30) for one in started} == {-signal.SIGKILL}
 
 
 def test_processes_are_found_by_their_folder(tmp_path: Path) -> None:

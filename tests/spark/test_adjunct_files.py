@@ -15,6 +15,7 @@ from weir.adjunct.stores import update_store
 from weir.adjunct.versions import AdjunctVersion
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.spark import adjunct_writer
+from weir.spark.adjunct_build import build_stores
 from weir.spark.adjunct_check import check_definition
 from weir.spark.adjunct_diff import diff_versions
 
@@ -184,6 +185,9 @@ def values(events):
 
 def wrong(events):
     return pa.array(["x"])
+
+def hasty(events):
+    return pa.array([events.column("k")[0].as_py()] * len(events))
 """
 
 
@@ -225,6 +229,11 @@ def test_functions_make_keys_and_values_and_other_code_makes_them_anew(
             weir.spark, weir.database, weir.settings, "s/x", world.stream,
             AdjunctDefinition(value="adjunct_functions:wrong", value_columns="a STRING"),
         )  # fmt: skip
+    with raises("function_fails adjunct_functions:hasty without events"):
+        check_definition(
+            weir.spark, weir.database, weir.settings, "s/x", world.stream,
+            AdjunctDefinition(key="adjunct_functions:hasty", key_type="STRING"),
+        )  # fmt: skip
     functions.write_text(MODULE.replace("FACTOR", "3"))
     version = store.build()
     kinds = weir.query("SELECT kind FROM adjunct_version ORDER BY version")
@@ -233,6 +242,11 @@ def test_functions_make_keys_and_values_and_other_code_makes_them_anew(
     world.append([("d", 7, "away")])
     with pytest.raises(PythonException, match="the service is away"):  # it skips no event for that
         store.build()
+    [report] = build_stores(
+        weir.database, weir.settings, "builder", lambda: weir.appender, [store.name]
+    )
+    assert "the service is away" in report["error"]
+    assert report["error"].endswith("[adjunct_build_failed]")
 
 
 def test_one_key_is_looked_up_in_any_version_without_spark(weir: Installation) -> None:

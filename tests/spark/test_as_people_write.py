@@ -374,6 +374,9 @@ def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_
     assert rows == [tuple(row) for row in there]
     with raises("group_not_found nobody"):
         put_back(weir.appender, "nobody", "one", mended, [parquet], {})
+    long = weir.group(stream, name="g" * 60)
+    with raises(f"group_name_too_long {long}"):
+        put_back(weir.appender, long, "one", mended, [parquet], {})
 
 
 def test_the_group_that_puts_back_gets_new_streams_and_is_nobody_elses(weir: Installation) -> None:

@@ -113,6 +113,16 @@ def test_file_that_is_missing_after_writing_stops_the_append(
     assert weir.query("SELECT path FROM garbage") == [("1/_weir_tx=1/_weir_attempt=1/",)]
 
 
+def test_tasks_that_write_to_the_same_folders_stop_the_append(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(F, "spark_partition_id", lambda: F.lit(0))
+    stream = weir.create(segments=1)
+    with raises(f"folder_written_twice {stream}"):
+        weir.append(stream, rows(weir, 100, tasks=2))
+    assert weir.query("SELECT state FROM transaction") == [("aborted",)]
+
+
 def test_attempts_write_to_folders_of_their_own(weir: Installation) -> None:
     stream = weir.create(segments=1)
     staged = []

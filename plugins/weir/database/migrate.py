@@ -22,6 +22,7 @@ from weir.errors import Busy, Conflict, InvalidInput, Unavailable
 
 # Two migrations of one database wait for each other on this advisory lock.
 _LOCK = 7_305_808_869_231_650_151  # "weir" and a few random bits
+_PATIENCE = 60  # seconds in which others must let go of a table
 _LAST_BEFORE = "0015"  # the layout that the first migration, version 0.1.0, begins with
 
 
@@ -52,7 +53,9 @@ def upgrade(dsn: str, folder: Path | None = None) -> None:
         with engine.begin() as connection:
             connection = connection.execution_options(no_parameters=True)  # '%' is just '%'
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
-            connection.exec_driver_sql("SET LOCAL lock_timeout = '60s'; SET LOCAL timezone = 'UTC'")
+            connection.exec_driver_sql(
+                f"SET LOCAL lock_timeout = '{_PATIENCE}s'; SET LOCAL timezone = 'UTC'"
+            )
             _apply(connection, folder or sql_folder())
     except sqlalchemy.exc.DBAPIError as error:
         state = getattr(error.orig, "pgcode", None)

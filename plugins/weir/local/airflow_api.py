@@ -44,17 +44,21 @@ class AirflowApi:
         return self._authorized("PATCH", path, body)
 
     def trigger(
-        self, dag_id: str, conf: dict[str, Any] | None = None, run_id: str | None = None
+        self,
+        dag_id: str,
+        conf: dict[str, Any] | None = None,
+        run_id: str | None = None,
+        patience: float = 60,
     ) -> str:
         """Start a run and return its id. The same run id again means the same run.
 
-        Waits for a DAG that Airflow does not know yet, because Airflow reads the files some seconds
-        after it starts.
+        Waits `patience` seconds for a DAG that Airflow does not know yet, because Airflow reads the
+        files some seconds after it starts.
         """
         body: dict[str, Any] = {"logical_date": None, "conf": conf or {}}
         if run_id is not None:
             body["dag_run_id"] = run_id
-        end = time.monotonic() + 60
+        end = time.monotonic() + patience
         while True:
             try:
                 return str(self.post(f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
