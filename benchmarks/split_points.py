@@ -93,7 +93,8 @@ def balance(_setting: Setting) -> Figure:
                 rates[bisect_right(points, at[key])] += count
             largest.append(max(rates) / mean)
         notes.update(least=round(least, 3), by_data=round(largest[0], 3),
-                     equal_ranges=round(largest[1], 3))  # fmt: skip
+                     equal_ranges=round(largest[1], 3),
+                     plain_ratio=round(largest[0] / largest[1], 3))  # fmt: skip
         drawn.append((largest[0] - least, largest[1] - least))
 
     def cost(which: int) -> float:
