@@ -59,6 +59,13 @@ def test_a_change_rewrites_the_files_of_its_keys_and_shares_the_others(weir: Ins
     )
     empty = store.build()
     assert (store.found(empty), empty.files) == ({}, ())
+    known = "SELECT path FROM adjunct_file UNION SELECT path FROM garbage"
+    listed = {row.path for row in weir.query(known)}
+    warehouse = Path(weir.settings.warehouse)
+    on_disk = {
+        str(path.relative_to(warehouse)) for path in warehouse.glob("_weir_adjunct=*/**/*.parquet")
+    }
+    assert on_disk <= listed
 
 
 def test_another_value_is_applied_to_the_last_version_without_its_history(
