@@ -159,6 +159,7 @@ def rounds_of_killing(
     assert any(batch.attempt > 1 for batch in committed), "nobody was killed at work"
 
 
+@pytest.mark.drawn(1, among="killed readers")
 def test_readers_killed_again_and_again_read_each_event_once_and_share_fairly(
     database: Database, settings: Settings, chance: random.Random
 ) -> None:
@@ -173,6 +174,7 @@ def test_readers_killed_two_hundred_times_read_each_event_once_and_share_fairly(
     rounds_of_killing(200, database, settings, chance)
 
 
+@pytest.mark.drawn(1, among="killed readers")
 def test_a_reader_killed_anywhere_in_a_batch_is_taken_over_and_each_event_is_there_once(
     database: Database, settings: Settings
 ) -> None:

@@ -42,7 +42,7 @@ def weir(
     database.dispose()
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(1, among="a network that fails")
 def test_appends_and_scales_happen_exactly_once_over_a_network_that_loses_commits(
     weir: Installation, network: tuple[str, Proxy]
 ) -> None:
@@ -58,7 +58,7 @@ def test_appends_and_scales_happen_exactly_once_over_a_network_that_loses_commit
     assert len(network[1].cuts) > 6, "the network did not fail: nothing was tested"
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(1, among="a network that fails")
 def test_batches_are_published_exactly_once_over_a_network_that_loses_commits(
     weir: Installation, network: tuple[str, Proxy]
 ) -> None:

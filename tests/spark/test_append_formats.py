@@ -17,7 +17,7 @@ from weir.controller.transactions import Committed
 from weir.model.names import StreamName
 from weir.spark.unreadable import naming_files
 
-pytestmark = pytest.mark.drawn(9)
+pytestmark = pytest.mark.drawn(5)
 
 NAMES = ["with space", "per%20cent", "häuser", "日本", "star*", "query?", "[1]", "{a,b}", "a#b",
          "a=b", "back\\slash", "quote'\"d", "x+y&z", "new\nline", "day=2024-01-01"]  # fmt: skip
@@ -89,7 +89,7 @@ def test_columns_may_have_any_name(weir: Installation) -> None:
     assert events(weir, again) == [(1, 2, 3, 4)] * 2
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     "name", ["_weir_seq", "_weir_malformed", "_WEIR_x", "_segment", "_Offset", "_clock",
              "_metadata"],

@@ -29,7 +29,7 @@ from weir.spark.parquet_output import output_frame
 from weir.spark.put_back import put_back
 from weir.spark.reader import Reader
 
-pytestmark = pytest.mark.drawn(6)
+pytestmark = pytest.mark.drawn(4)
 
 
 def large(events: DataFrame, threshold: int = 20) -> DataFrame:

@@ -25,7 +25,7 @@ from weir.spark.reader import Reader
 from weir.warehouse.garbage import sweep
 from weir.warehouse.ownership import Marker, read_installation, write_marker
 
-pytestmark = pytest.mark.drawn(8)
+pytestmark = pytest.mark.drawn(5)
 
 Function = Callable[[Any], Any]
 

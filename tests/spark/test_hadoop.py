@@ -36,7 +36,7 @@ from weir.warehouse.filesystem import filesystem
 from weir.warehouse.garbage import sweep
 from weir.warehouse.ownership import MARKER, Marker, read_marker, write_marker
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(2)
 
 ONE_SENTENCE = r"'viewfs://.*' can't be opened \(by Hadoop: this process has no JVM; by pyarrow: "
 

@@ -54,7 +54,7 @@ def boundary_steps(parts: list[Segment]) -> dict[int, int]:
     return wanted
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("count", [1, 2, 3, 16, 128, 129, 300, 1000])
 def test_bisection_finds_the_segment_also_at_its_boundaries(
     spark: SparkSession, count: int

@@ -18,7 +18,7 @@ from tests.spark.xxh64 import position
 from weir.model.names import StreamName
 from weir.spark import session
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(2)
 
 ROWS = """SELECT id AS n, timestamp_seconds(1700000000 + id * 5000) AS t,
     CAST(id + 1 AS DECIMAL(38, 10)) AS a, CAST(7 AS DECIMAL(38, 18)) AS b,
@@ -46,7 +46,7 @@ def places(weir: Installation, stream: StreamName) -> dict[int, tuple[float, flo
     return dict(zip(facts["n"], facts["_range"], strict=True))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("key", SETTINGS)
 def test_a_key_means_the_same_in_a_session_with_other_settings(
     weir: Installation, key: str

@@ -17,7 +17,7 @@ from weir.model.split_points import STEPS, Found, HotSegment
 from weir.spark import split_points as module
 from weir.spark.split_points import find_split_points
 
-pytestmark = pytest.mark.drawn(4)
+pytestmark = pytest.mark.drawn(2)
 
 
 def hot(

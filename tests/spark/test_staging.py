@@ -15,7 +15,7 @@ from weir.model.names import StreamName
 from weir.spark import stage
 from weir.warehouse.paths import attempt_folder
 
-pytestmark = pytest.mark.drawn(4)
+pytestmark = pytest.mark.drawn(2)
 
 
 def rows(weir: Installation, count: int, tasks: int) -> DataFrame:

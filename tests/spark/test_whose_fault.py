@@ -23,7 +23,7 @@ from weir.model.names import StreamName
 from weir.spark import Reader
 from weir.spark.failures import caused_by_events
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(2)
 
 ROWS = 8
 
@@ -79,7 +79,7 @@ TROUBLES: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_table_that_takes_no_row_stops_the_run(
     weir: Installation, stream: StreamName, test_database: TestDatabase, trouble: str
