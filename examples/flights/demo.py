@@ -18,8 +18,8 @@ from typing import Any
 
 from flights import checks, reference
 from flights.checks import Check
-from flights.hours import HOURS, LAST_BUSY, POLICY, QUIET, Replay, with_login
-from flights.input import Input, write_input
+from flights.hours import HOURS, LAST_BUSY, QUIET, TARGET, Replay, with_login
+from flights.input import DECLARED, Input, write_input
 from flights.report import Views, draw_stream, report
 from flights.runs import Run, Runs
 from weir.database.connection import Database
@@ -75,7 +75,7 @@ class Story:
             self.check()
             pictures = [
                 draw_stream(self.jobs_login, FLIGHTS, self.pictures),
-                draw_stream(self.jobs_login, HOURS, self.pictures, POLICY["target_rate"]),
+                draw_stream(self.jobs_login, HOURS, self.pictures, TARGET),
                 Path(self.back_test),
             ]
             text = report(self.views, FLIGHTS, self.warehouse)
@@ -84,19 +84,10 @@ class Story:
         return Told(self.checks, text, pictures)
 
     def create(self) -> None:
-        """Create streams, two reader groups, and stores of the reference data."""
-        self.runs.chapter("Create streams and reader groups; keep reference data as stores")
-        self.runs.together(
-            _create_stream(FLIGHTS, "tailnum", 4, "spread"),
-            _create_stream(DEPARTURES, "tailnum", 1, "quarantine"),
-            _create_stream(DELAYS, "carrier", 1, "fail"),
-            _create_stream(HOURS, "tailnum", 1, "fail", **POLICY),
-            *(_create_stream(one, key, 1, "fail") for one, key in reference.KEYS.items()),
-        )
-        self.runs.together(
-            _create_group("delays", subscriber=True), _create_group("audit", subscriber=False),
-            *reference.append_and_define(self.input.reference),
-        )  # fmt: skip
+        """Make what the file declares, and stores of the reference data."""
+        self.runs.chapter("Declare streams, groups and a consumer; keep reference data as stores")
+        self.runs.together(Run("weir_apply", {"file": DECLARED}, DECLARED, _applied))
+        self.runs.together(*reference.append_and_define(self.input.reference))
 
     def append_and_scale(self) -> None:
         """Append January to June, with a split after March; try to append what Weir must refuse."""
@@ -141,11 +132,8 @@ class Story:
         """Call the function with everything that is unread."""
         self.runs.chapter("Consume it, exactly once: delays per carrier and day")
         self.runs.together(
-            Run("weir_process",
-                {"reader_group": "delays", "function": reference.FUNCTION,
-                 "outputs": [f"stream:{DELAYS}", *reference.OUTPUTS],
-                 "adjuncts": list(reference.KEYS)},
-                f"{what} -> {DELAYS} and Parquet", _processed),
+            Run("weir_process", {"reader_group": "delays"}, f"{what} -> {DELAYS} and Parquet",
+                _processed),
         )  # fmt: skip
 
     def retain(self) -> None:
@@ -270,17 +258,8 @@ class Story:
         return Run("weir_ingest", form, f"{what} -> {FLIGHTS}", _appended)
 
 
-def _create_stream(stream: str, key: str, segments: int, on_missing_key: str, **more: Any) -> Run:
-    form = {"stream": stream, "routing_key": key, "segments": segments,
-            "on_missing_key": on_missing_key, **more}  # fmt: skip
-    return Run("weir_create_stream", form, f"{stream}, routing key {key}",
-               lambda _: f"{segments} segment{'s' if segments > 1 else ''}")  # fmt: skip
-
-
-def _create_group(group: str, *, subscriber: bool) -> Run:
-    form = {"reader_group": group, "streams": [FLIGHTS], "subscriber": subscriber}
-    return Run("weir_create_reader_group", form, f"{group} on {FLIGHTS}",
-               lambda _: "a subscriber" if subscriber else "not a subscriber")  # fmt: skip
+def _applied(report: dict[str, Any]) -> str:
+    return f"{len(report['changes'])} streams, reader groups and consumers"
 
 
 def _appended(report: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ back, as if they had passed. All else is as it always is.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 from sqlalchemy import Connection, text
@@ -19,9 +18,7 @@ HOURS = "nyc/hours"
 SECONDS = 15
 LAST_BUSY = 46  # the hour, from the first midnight on, after which the first scale is due
 QUIET = 1800  # seconds without a flight, after which the last segments are merged
-POLICY: dict[str, Any] = {
-    "scaling": "event_rate", "target_rate": 1, "scale_factor": 4, "scale_cooldown": "2 min",
-}  # fmt: skip
+TARGET = 1  # events per second of a segment, by the policy in declared.yaml
 _SET_BACK = (
     "UPDATE weir_internal.time_index t SET clock = clock - :by FROM weir_internal.stream s "
     "WHERE t.stream_id = s.stream_id AND s.stream_name = :stream",

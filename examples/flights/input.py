@@ -6,6 +6,7 @@ Each flight gets the number of its row there (`source_row`), so that it can be f
 
 import importlib.util
 import io
+import shutil
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from flights.reference import write_tables
 from weir.errors import NotFound
 
+DECLARED = "declared.yaml"  # below the input root, and beside this file
 MONTHS = tuple(range(1, 13))
 DAYS = 3  # that are replayed by hour
 CSV_MONTH = 1  # the month that is written as csv, too
@@ -88,6 +90,7 @@ def write_input(root: Path, every: int = 1) -> Input:
     frame = flights.to_pandas().sort_values(["month", "source_row"], ignore_index=True)
     without_key = csv_rows["tailnum"].null_count
     reference = write_tables(data_folder(), root)
+    shutil.copyfile(Path(__file__).with_name(DECLARED), root / DECLARED)
     tables = {
         stream: pd.read_csv(root / path, float_precision="round_trip")
         for stream, path in reference.items()

@@ -16,8 +16,6 @@ from weir.database.connection import Database
 
 PLANES, AIRLINES, WEATHER = "nyc/planes", "nyc/airlines", "nyc/weather"
 KEYS = {PLANES: "tailnum", AIRLINES: "carrier", WEATHER: "origin"}
-FUNCTION = "flights.details:statistics_and_details"
-OUTPUTS = ["parquet:delays", "parquet:received", "parquet:details"]
 DETAILS = ["seats", "airline", "temp"]
 
 

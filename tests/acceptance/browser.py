@@ -30,7 +30,10 @@ def chromium() -> str:
                 f"the tests of Airflow's forms need {CHROMIUM}: install it (apt-get install "
                 "chromium), or run them as root on Debian."
             )
-        for command in (["update", "-qq"], ["install", "-y", "-qq", "chromium"]):
+        for command in (
+            ["update", "-qq"],
+            ["install", "-y", "-qq", "--no-install-recommends", "chromium"],
+        ):
             environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
             subprocess.run(["apt-get", *command], check=True, env=environment)
     return str(CHROMIUM)
