@@ -49,7 +49,8 @@ def write_rows(rows: DataFrame, warehouse: str, folder: str) -> None:
 
 
 def read_footers(warehouse: str, folder: str) -> list[AdjunctFile]:
-    """Return the files below a folder that have rows. Their footers are read in parallel."""
+    """Return the files below a folder that have rows, and delete the others: Spark writes one also
+    where there is no row. Their footers are read in parallel."""
     system, base = filesystem(warehouse)
     infos = system.get_file_info(
         fs.FileSelector(f"{base}/{folder}".rstrip("/"), allow_not_found=True)
@@ -59,6 +60,7 @@ def read_footers(warehouse: str, folder: str) -> list[AdjunctFile]:
         with system.open_input_file(info.path) as source:
             footer = pq.read_metadata(source)
         if footer.num_rows == 0:
+            system.delete_file(info.path)
             return None
         names = [footer.schema.column(i).path for i in range(footer.num_columns)]
         column = names.index(HASH)
