@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import psycopg2
@@ -92,8 +92,7 @@ def postgres_server() -> Iterator[EmbeddedPostgres]:
         migrate.upgrade(server.dsn("weir", "weir_owner"))
         logins.make_users(server)
         # Plans depend on when it runs, and tests compare what plans read.
-        _as_superuser(server, "ALTER SYSTEM SET autovacuum = off")
-        _as_superuser(server, "SELECT pg_reload_conf()")
+        _as_superuser(server, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")
         yield server
 
 
@@ -130,20 +129,40 @@ def test_database(postgres_server: EmbeddedPostgres) -> Iterator[TestDatabase]:
 def make_database(server: EmbeddedPostgres, name: str) -> None:
     """A copy of the migrated database, an installation of its own."""
     _copy(server, "weir", name)
-    own = "UPDATE weir_internal.installation SET incarnation = weir_internal.incarnation()"
-    _as_superuser(server, own, name)
+    connection = psycopg2.connect(server.dsn(name, "postgres"))
+    connection.cursor().execute(
+        "UPDATE weir_internal.installation SET incarnation = weir_internal.incarnation()"
+    )
+    connection.commit()
+    connection.close()
 
 
 def _copy(server: EmbeddedPostgres, template: str, name: str) -> None:
-    _as_superuser(server, f"CREATE DATABASE {name} TEMPLATE {template} OWNER weir_owner")
-    _as_superuser(server, f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view")
+    # With its files there come the caches that a first connection would have to make.
+    _as_superuser(
+        server,
+        f"CREATE DATABASE {name} TEMPLATE {template} OWNER weir_owner STRATEGY FILE_COPY",
+        f"GRANT CONNECT ON DATABASE {name} TO weir_app, weir_view",
+    )
 
 
-def _as_superuser(server: EmbeddedPostgres, statement: str, database: str = "postgres") -> None:
-    connection = psycopg2.connect(server.dsn(database, "postgres"))
-    connection.autocommit = True
-    connection.cursor().execute(statement)
-    connection.close()
+_superusers: dict[str, Any] = {}  # a connection to each server, kept from test to test
+
+
+def _as_superuser(server: EmbeddedPostgres, *statements: str) -> None:
+    dsn = server.dsn("postgres", "postgres")
+    for again in (True, False):
+        try:
+            if dsn not in _superusers:
+                _superusers[dsn] = psycopg2.connect(dsn)
+                _superusers[dsn].autocommit = True
+            for statement in statements:
+                _superusers[dsn].cursor().execute(statement)
+            return
+        except (psycopg2.OperationalError, psycopg2.InterfaceError):
+            _superusers.pop(dsn, None)  # a test has stopped the server meanwhile
+            if not again:
+                raise
 
 
 @pytest.fixture
