@@ -4,6 +4,7 @@ Tests get the login that jobs have (it may not change tables), so a missing gran
 """
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -85,10 +86,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     )
 
 
+def memory() -> Path | None:
+    """Where a server of tests keeps its data: no disk, if there is room for all that a run makes
+    (containers often have little)."""
+    folder = Path("/dev/shm")  # noqa: S108 -- the server makes a folder of its own in it
+    return folder if folder.is_dir() and shutil.disk_usage(folder).free > 4 << 30 else None
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[EmbeddedPostgres]:
-    """A throw-away server with a migrated database `weir`, of which tests get copies."""
-    with throw_away_postgres() as server:
+    """A throw-away server with a migrated database `weir`, of which tests get copies: in memory,
+    where a copy takes a fifth of the time."""
+    with throw_away_postgres(memory()) as server:
         migrate.upgrade(server.dsn("weir", "weir_owner"))
         logins.make_users(server)
         # Plans depend on when it runs, and tests compare what plans read.

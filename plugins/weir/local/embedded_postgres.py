@@ -40,9 +40,11 @@ class EmbeddedPostgres:
     """The server of one state folder. Its data survives a stop. `start` and `stop` may be
     repeated."""
 
-    def __init__(self, state: Path, *, durable: bool = True) -> None:
+    def __init__(self, state: Path, *, durable: bool = True, memory: Path | None = None) -> None:
+        """`memory`: a folder in which a new server keeps its data, instead of on disk."""
         self.state = StateFolder(state)
         self._durable = durable
+        self._memory = memory
 
     def start(self) -> None:
         """Start the server if it does not run. Make its data folder the first time."""
@@ -99,10 +101,13 @@ class EmbeddedPostgres:
     @property
     def home(self) -> Path:
         """Return the folder of the data and of the server's log."""
-        chosen = self.state.read("postgres.json").get("home")
-        if chosen is None and os.geteuid() == 0:
+        if chosen := self.state.read("postgres.json").get("home"):
+            return Path(chosen)
+        if self._memory:
+            return self._memory / f"weir-{self.state.identity}"
+        if os.geteuid() == 0:
             return binaries.COMMON / self.state.identity
-        return Path(chosen) if chosen else self.state.path / "postgres"
+        return self.state.path / "postgres"
 
     def dsn(self, database: str = "weir", user: str = "weir_app") -> str:
         """Return a connection string without the password, but with the name of the file that has
@@ -147,14 +152,15 @@ class EmbeddedPostgres:
                 "remove the rest with `make clean` (and the same STATE=).",
             )
         home = self.home
-        if os.geteuid() == 0:
+        if self._memory or os.geteuid() == 0:
             self.state.write("postgres.json", {"home": str(home)})
+        if os.geteuid() == 0:
             binaries.make_common_folder(home)
             user = binaries.unprivileged_user()
             os.chown(home, user.pw_uid, user.pw_gid)
             home.chmod(0o700)  # the server's log quotes values
         else:
-            self.state.folder("postgres")
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
         password = self.state.secret("postgres")
         self.state.write_text("postgres.pgpass", f"127.0.0.1:*:*:postgres:{password}\n")
         settings = _SETTINGS if self._durable else _SETTINGS | _FAST

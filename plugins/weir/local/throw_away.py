@@ -22,11 +22,11 @@ rm -rf "$1" "$2"
 
 
 @contextmanager
-def throw_away_postgres() -> Iterator[EmbeddedPostgres]:
+def throw_away_postgres(memory: Path | None = None) -> Iterator[EmbeddedPostgres]:
     """Yield a server with the empty databases `weir` and `airflow` and their owners, for one
-    `with`."""
+    `with`. `memory`: a folder in which it keeps its data, instead of on disk."""
     folder = Path(tempfile.mkdtemp(prefix="weir-"))
-    postgres = EmbeddedPostgres(folder, durable=False)
+    postgres = EmbeddedPostgres(folder, durable=False, memory=memory)
     with reaped(postgres, folder):
         try:
             postgres.start()

@@ -60,6 +60,7 @@ def read_footers(warehouse: str, folder: str) -> list[AdjunctFile]:
         with system.open_input_file(info.path) as source:
             footer = pq.read_metadata(source)
         if footer.num_rows == 0:
+            system.delete_file(info.path)
             return None
         names = [footer.schema.column(i).path for i in range(footer.num_columns)]
         column = names.index(HASH)
