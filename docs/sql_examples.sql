@@ -21,7 +21,7 @@ WHERE stream = 'nyc/flights' AND epoch = weir.epoch_at('nyc/flights', (
 
 -- # Who made the epochs, and why?
 --
--- A roll is an append that began before a split and was committed after it: two epochs, copies of
+-- A roll is an append that began before a scale and was committed after it: two epochs, copies of
 -- earlier ones.
 
 SELECT epoch, cause, request_id, reason, sealed_segments, created_segments

@@ -243,7 +243,13 @@ BEGIN
                 SELECT o.key_high, width_bucket(o.key_low, a.lows) AS place FROM weir_internal.segment o
                 WHERE o.stream_id = in_stream_id AND o.segment_id = f.segment_id OFFSET 0) g
             ORDER BY f.i);
-        IF array_position(targets, NULL) IS NOT NULL THEN
+        -- Offsets follow the ranks within a commit. Files of two segments that were merged may not allow that.
+        IF array_position(targets, NULL) IS NOT NULL OR EXISTS (
+            SELECT FROM (
+                SELECT f.first_seq < max(f.last_seq) OVER (PARTITION BY f.target ORDER BY f.first_seq
+                           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS alternate
+                FROM unnest(targets, in_first, in_last) AS f (target, first_seq, last_seq)) f
+            WHERE f.alternate) THEN
             outcome := 'roll';
         END IF;
     END IF;

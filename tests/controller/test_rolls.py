@@ -1,5 +1,6 @@
 """Appends that began in an earlier epoch: nothing is lost, and each key keeps its order."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -125,6 +126,20 @@ def test_append_begun_before_a_merge_goes_to_the_merged_segment(lane: Lane) -> N
         m=parse_segment_name(merged),
     )
     assert [tuple(e) for e in entries] == [(0, 1), (1, 9)]
+
+
+def test_append_begun_before_a_merge_rolls_if_the_ranks_of_its_files_alternate(lane: Lane) -> None:
+    late = lane.opened()
+    [merged] = lane.scale("0.0", "1.0", parts=1)
+    written = staged(late, {"0.0": [2, 3], "1.0": 4})
+    first, second, other = written.files  # ranks 0 to 1, 2 to 4 and 5 to 8
+    across = (first, replace(second, last_seq=8), replace(other, first_seq=3, last_seq=6))
+    [done] = commit(lane.database, replace(written, files=across))
+    assert done.rolled
+    assert lane.sizes() == {"0.0": 0, "1.0": 0, merged: 0, "0.2": 5, "1.2": 4, "2.3": 0}
+    assert {epoch.reason for epoch in lane.epochs() if epoch.cause == "roll"} == {
+        "transaction 1 began before a scale"
+    }
 
 
 def test_append_begun_before_a_split_that_was_merged_again_does_not_roll(lane: Lane) -> None:

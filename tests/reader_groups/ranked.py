@@ -81,17 +81,6 @@ class Ranked:
             for offset in range(b.start, b.end)
         )
 
-    def interleaves(self, bounds: Sequence[Bound]) -> bool:
-        """Whether the offsets of a segment are not in write order: two segments were merged between
-        an append's writing and its commit, and its files have alternating ranks."""
-        places = self.places()
-        return any(
-            here != sorted(here)
-            for b in bounds
-            if b.stream_id == self.lane.stream_id
-            for here in [[places[b.segment_id, offset] for offset in range(b.start, b.end)]]
-        )
-
     def written(self) -> list[Place]:
         return sorted(self.places().values())
 

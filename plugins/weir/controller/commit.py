@@ -1,7 +1,8 @@
 """Commit appends: staged files get their offsets and become visible, in one Postgres transaction.
 
-If a segment that was written to has been split, the commit rolls (semantics 12.2): it duplicates
-the transaction's epoch, puts the files there, seals it, and duplicates the current epoch after it.
+If a segment that was written to has been split, or was merged with another one and the ranks of
+their files alternate, the commit rolls (semantics 12.2): it duplicates the transaction's epoch,
+puts the files there, seals it, and duplicates the current epoch after it.
 No data is rewritten. For every key, the events before the roll come first, then those of the
 transaction, then those that follow.
 
@@ -140,7 +141,7 @@ class _Commits:
                 announce(self._connection, staged)
                 return None
             else:
-                why = f"transaction {staged.attempt.transaction_number} began before a split"
+                why = f"transaction {staged.attempt.transaction_number} began before a scale"
                 self._start_roll(found.epoch, why)
         return _committed(staged, found, ready=self._ready, rolled=self._rolling is not None)
 
