@@ -1,7 +1,6 @@
 """Scenarios read from Pravega's tests, as data: `cases.json`, one test per case.
 
-Answered so far is what the pure modules can answer. As more of Weir exists, an answer is added to
-ANSWERS and the area or case is taken out of NOT_YET.
+Answered here is what the pure modules can answer; `tests.conformance.cases` lists the others.
 """
 
 from typing import Any
@@ -16,7 +15,6 @@ from tests.conformance.cases import (
     IN_RETENTION,
     IN_THE_DATABASE,
     NEVER,
-    NOT_YET,
     listed,
 )
 from weir.errors import Conflict, InvalidInput
@@ -174,11 +172,11 @@ def answer(case: dict[str, Any], question: str, given: Any) -> object:
             return f"100@100 = {segment_id(100, 100)}"
         case "end_of_last_range":
             return even_split(case["setup"]["initial_segments"])[-1].high
-    raise AssertionError(f"no answer to {question!r}: add one, or list the case in NOT_YET")
+    raise AssertionError(f"no answer to {question!r}: add one")
 
 
 def answered() -> list[str]:
-    elsewhere = (NOT_YET, IN_THE_DATABASE, IN_RETENTION, BY_A_GROUP, BY_THE_POLICY, NEVER)
+    elsewhere = (IN_THE_DATABASE, IN_RETENTION, BY_A_GROUP, BY_THE_POLICY, NEVER)
     return [i for i in CASES if not any(listed(i, where) for where in elsewhere)]
 
 
@@ -199,10 +197,10 @@ def test_case(case_id: str) -> None:
 
 def test_every_case_is_answered_or_listed_with_the_reason() -> None:
     areas = {case["area"] for case in CASES.values()}
-    answered_or_not = (NOT_YET, IN_THE_DATABASE, IN_RETENTION, BY_A_GROUP, BY_THE_POLICY)
-    for where in (*answered_or_not, NEVER):
+    elsewhere = (IN_THE_DATABASE, IN_RETENTION, BY_A_GROUP, BY_THE_POLICY)
+    for where in (*elsewhere, NEVER):
         assert set(where) <= areas | set(CASES)
-    assert not [i for i in CASES if sum(listed(i, where) for where in answered_or_not) > 1]
+    assert not [i for i in CASES if sum(listed(i, where) for where in elsewhere) > 1]
     assert set(DIFFERENT) <= set(answered())
 
 

@@ -1,6 +1,7 @@
 """The scenarios that a stream in the database answers: one test per case, the answer as data."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ from sqlalchemy import text
 
 from tests.conformance.cases import CASES, IN_THE_DATABASE, NEVER, Answers, listed
 from tests.conformance.world import World, cut_of, ours, theirs
-from tests.controller.support import database_for_many, staged, unique
+from tests.controller.support import Lane, database_for_many, staged, unique
 from tests.raises import raises
 from weir.controller import queries
 from weir.controller.commit import commit
@@ -17,11 +18,12 @@ from weir.controller.expiry import expire
 from weir.controller.scale import scale
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
-from weir.controller.transactions import Attempt, abort, ping
+from weir.controller.transactions import Attempt, abort, ping, state_completeness
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.model.event_time import DONE, as_datetime
 from weir.model.key_space import KeyRange
 from weir.model.segment import parse_segment_name
 
@@ -398,3 +400,35 @@ def next_cut_across_crossing_boundaries(world: World, given: dict[str, Any]) -> 
     # 2.0 is read; 5.1 follows it alone, 6.1 follows 3.0 as well, which is not.
     found = world.ask(queries.next_cut, cut, 50)
     assert found == {"0.0": 0, "1.0": 0, "3.0": 15, "4.0": 0, "5.1": 0, "6.1": "future"}
+
+
+@case("WM-01")
+def watermarks_of_three_writers(world: World, given: dict[str, Any]) -> None:
+    """A writer appends up to its position and then states the time; the cut is the tail."""
+    lane = Lane.made(world.database, segments=given["setup"]["initial_segments"], event_time="at")
+
+    def append_to(position: str) -> None:
+        places = (place.split(":") for place in position.split(","))
+        ends = {ours(n if "@" in n else f"{n}@0"): int(offset) for n, offset in places}
+        tail = lane.tail()
+        lane.append({n: ends[n] - tail[n] for n in ends if ends[n] > tail.get(n, ends[n])})
+
+    for step, expected in zip(given["action"], given["expected"], strict=True):
+        [said] = step
+        marks = re.findall(r"(w\d)@(\d+) {(.*?)}", said)
+        if said.startswith("scale all"):
+            for _, _, position in marks[:2]:  # the positions before the scale
+                append_to(position)
+            assert lane.scale(*lane.active(), boundaries=[0.5]) == ["3.1", "4.1"]
+        before = lane.value("SELECT complete_until FROM stream WHERE stream_id = :s")
+        for writer, time, position in marks:
+            append_to(position)
+            state_completeness(world.database, lane.name, writer, as_datetime(int(time)))
+        if said == "w3 shut down":
+            state_completeness(world.database, lane.name, "w3", DONE)
+        word = lane.value("SELECT complete_until FROM stream WHERE stream_id = :s")
+        if isinstance(expected, str):
+            assert (expected.split(";")[0], word) == ("no watermark", before)
+        else:
+            cut = {theirs(name): offset for name, offset in lane.tail().items()}
+            assert {"time": word, "cut": cut} == {k: expected[k] for k in ("time", "cut")}
