@@ -5,42 +5,19 @@ RETURN CASE WHEN stated = 9223372036854775807 THEN 'infinity'::timestamptz
             ELSE ('epoch'::timestamp + stated * interval '1 microsecond') AT TIME ZONE 'UTC' END;
 COMMENT ON FUNCTION weir_internal.stated_time(bigint) IS 'The time that a writer states; infinity if it appends nothing more.';
 
--- What a batch is about to read counts as read. Of a segment that is read to its end, it looks at the successors; of
--- any other, at the first unread commit, which is the oldest (as clock_after does for a cut).
+-- What a batch is about to read counts as read.
 CREATE OR REPLACE FUNCTION weir_internal.unread_clock(in_group_id bigint, in_stream_id bigint, in_bounds jsonb)
 RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    WITH RECURSIVE bound AS MATERIALIZED (
-        SELECT (b ->> 'segment')::bigint AS segment_id, max((b ->> 'to')::bigint) AS past
-        FROM jsonb_array_elements(in_bounds) b WHERE (b ->> 'stream')::bigint = in_stream_id GROUP BY 1
-    ), front AS (
-        SELECT p.segment_id, greatest(b.past, p.next_offset, 0) AS next_offset
-        FROM weir_internal.reader_group_segment p LEFT JOIN bound b USING (segment_id)
-        WHERE p.group_id = in_group_id AND p.stream_id = in_stream_id
-        UNION
-        SELECT n.segment_id, coalesce((SELECT b.past FROM bound b WHERE b.segment_id = n.segment_id), 0)
-        FROM front f
-        CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
-            SELECT * FROM weir_internal.segment g WHERE g.stream_id = in_stream_id AND g.segment_id = f.segment_id
-              AND g.events <= f.next_offset OFFSET 0) s
-        CROSS JOIN LATERAL (
-            SELECT * FROM weir_internal.segment g WHERE g.stream_id = in_stream_id
-            AND g.segment_id >= weir_internal.first_segment_id(s.sealed_epoch)
-            AND g.segment_id < weir_internal.first_segment_id(s.sealed_epoch + 1) OFFSET 0) n
-        WHERE n.key_low < s.key_high AND n.key_high > s.key_low
-    )
-    SELECT min(first.clock)
-    FROM front f
-    CROSS JOIN LATERAL (
-        SELECT i.clock FROM weir_internal.time_index i
-        WHERE i.stream_id = in_stream_id AND i.segment_id = f.segment_id
-          AND i.start_offset + i.events > f.next_offset
-          AND i.start_offset >= coalesce((
-              SELECT max(b.start_offset) FROM weir_internal.time_index b
-              WHERE b.stream_id = in_stream_id AND b.segment_id = f.segment_id
-                AND b.start_offset <= f.next_offset), 0)
-        ORDER BY i.start_offset LIMIT 1) first
+    SELECT weir_internal.clock_from(in_stream_id, array_agg(f.segment_id), array_agg(f.past))
+    FROM (SELECT o.segment_id, max(o.past) AS past
+          FROM (SELECT (b ->> 'segment')::bigint AS segment_id, (b ->> 'to')::bigint AS past
+                FROM jsonb_array_elements(in_bounds) b WHERE (b ->> 'stream')::bigint = in_stream_id
+                UNION ALL
+                SELECT p.segment_id, coalesce(p.next_offset, 0) FROM weir_internal.reader_group_segment p
+                WHERE p.group_id = in_group_id AND p.stream_id = in_stream_id) o
+          GROUP BY o.segment_id) f
 $$;
 COMMENT ON FUNCTION weir_internal.unread_clock(bigint, bigint, jsonb) IS 'The clock of the oldest event of a stream that a reader group has not read, once the bounds of a batch are; null if there is none.';
 
@@ -61,15 +38,19 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.complete_before(weir_internal.stream, bigint) IS 'What a stream was complete to, and its largest event time, before a clock (null: now).';
 
--- Of the streams whose writers state anything, the smallest.
+-- Of the streams whose writers state anything, the smallest. A stream that has come to its end holds nothing back
+-- once it is read; if all have, it is the largest.
 CREATE OR REPLACE FUNCTION weir_internal.batch_complete_until(in_group_id bigint, in_bounds jsonb) RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT CASE WHEN bool_and(r.complete_until IS NOT NULL) THEN min(r.complete_until) END
+    SELECT CASE WHEN bool_and(r.complete_until IS NOT NULL) THEN
+        coalesce(min(r.complete_until) FILTER (WHERE s.state = 'active' OR u.clock IS NOT NULL), max(r.complete_until))
+        END
     FROM weir_internal.reader_group_stream gs
     JOIN weir_internal.stream s USING (stream_id)
-    CROSS JOIN LATERAL weir_internal.complete_before(s,
-        weir_internal.unread_clock(gs.group_id, gs.stream_id, in_bounds)) r
+    CROSS JOIN LATERAL (
+        SELECT weir_internal.unread_clock(gs.group_id, gs.stream_id, in_bounds) AS clock OFFSET 0) u
+    CROSS JOIN LATERAL weir_internal.complete_before(s, u.clock) r
     WHERE gs.group_id = in_group_id AND s.complete_until IS NOT NULL
 $$;
 COMMENT ON FUNCTION weir_internal.batch_complete_until(bigint, jsonb) IS 'The event time before which a reader group has read everything once the bounds of a batch are read, as writers state; null if they do not.';

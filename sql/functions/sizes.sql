@@ -73,16 +73,19 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir.size_between(text, jsonb, jsonb) IS 'Events and bytes between two cuts; negative if the second cut is before the first.';
 
--- Of a segment that the cut has read to its end, it looks at the successors; of any other, at the first unread
--- commit, which is the oldest.
-CREATE OR REPLACE FUNCTION weir_internal.clock_after(in_stream_id bigint, in_cut jsonb) RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- Of a segment that is read to its end, it looks at the successors, which are unread unless they are given; of any
+-- other, at the first unread commit, which is the oldest.
+CREATE OR REPLACE FUNCTION weir_internal.clock_from(in_stream_id bigint, in_segments bigint[], in_offsets bigint[])
+RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    WITH RECURSIVE front AS (
-        SELECT c.segment_id, coalesce(c.event_offset, 0) AS next_offset
-        FROM weir_internal.cut_entries(in_cut) c
+BEGIN RETURN (
+    WITH RECURSIVE given AS MATERIALIZED (
+        SELECT * FROM unnest(in_segments, in_offsets) AS g (segment_id, next_offset)
+    ), front AS (
+        SELECT g.segment_id, g.next_offset FROM given g
         UNION
-        SELECT n.segment_id, 0
+        SELECT n.segment_id, coalesce((SELECT g.next_offset FROM given g WHERE g.segment_id = n.segment_id), 0)
         FROM front f
         CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
             SELECT * FROM weir_internal.segment g
@@ -104,7 +107,15 @@ AS $$
               SELECT max(b.start_offset) FROM weir_internal.time_index b
               WHERE b.stream_id = in_stream_id AND b.segment_id = f.segment_id
                 AND b.start_offset <= f.next_offset), 0)
-        ORDER BY i.start_offset LIMIT 1) first
+        ORDER BY i.start_offset LIMIT 1) first);
+END $$;
+COMMENT ON FUNCTION weir_internal.clock_from(bigint, bigint[], bigint[]) IS 'The clock of the oldest event of a stream at or after offsets of segments, or in what follows those segments; null if there is none.';
+
+CREATE OR REPLACE FUNCTION weir_internal.clock_after(in_stream_id bigint, in_cut jsonb) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT weir_internal.clock_from(in_stream_id, array_agg(c.segment_id), array_agg(coalesce(c.event_offset, 0)))
+    FROM weir_internal.cut_entries(in_cut) c
 $$;
 COMMENT ON FUNCTION weir_internal.clock_after(bigint, jsonb) IS 'The clock of the oldest event at or after a cut; null if there is none.';
 

@@ -68,6 +68,7 @@ class Stream:
     word: int | None = None
     words: list[tuple[int, int | None]] = field(default_factory=list)  # by commit
     late: set[Event] = field(default_factory=set)
+    sealed: bool = False
 
     @classmethod
     def made(cls, database: Database) -> "Stream":
@@ -167,14 +168,15 @@ class World:
 
     def append(self) -> None:
         """To one stream or to both at once, as several transactions or as one."""
-        chosen = self.random.sample(self.streams, self.random.choice([1, 1, 2]))
+        active = self.active()
+        chosen = self.random.sample(active, min(len(active), self.random.choice([1, 1, 2])))
         staged, parts = [], []
         for stream in chosen:
             attempt = stream.begin(self.random.choice("abc"), self.until())
             parts.append(self.parts([segment.name for segment in attempt.segments]))
             staged.append(staged_times(attempt, parts[-1]))
             if self.random.random() < 0.3:  # others commit while this one writes
-                self.append_one(self.random.choice(self.streams))
+                self.append_one(self.random.choice(active))
         done = commit(chosen[0].lane.database, *staged)
         for stream, one, part, found in zip(chosen, staged, parts, done, strict=True):
             stream.committed(one, part, found)
@@ -189,15 +191,25 @@ class World:
         [done] = commit(stream.lane.database, one)
         stream.committed(one, parts, done)
 
+    def active(self) -> list[Stream]:
+        return [stream for stream in self.streams if not stream.sealed]
+
+    def seal(self) -> None:
+        """Once, and the other stream goes on."""
+        if not self.streams[1].sealed and self.random.random() < 0.3:
+            lane = self.streams[1].lane
+            seal_stream(lane.database, lane.name, request_id=unique("seal"))
+            self.streams[1].sealed = True
+
     def roll(self) -> None:
         """Commit an append that began before a scale."""
-        stream = self.random.choice(self.streams)
+        stream = self.random.choice(self.active())
         attempt = stream.begin("a", self.until())
         stream.lane.scale(self.random.choice(stream.lane.active()))
         self.end(stream, attempt, self.parts([segment.name for segment in attempt.segments]))
 
     def state(self) -> None:
-        stream, until = self.random.choice(self.streams), self.now - self.random.randint(0, 30)
+        stream, until = self.random.choice(self.active()), self.now - self.random.randint(0, 30)
         state_completeness(stream.lane.database, stream.lane.name, "b", until)
         stream.states("b", until)
 
@@ -226,8 +238,14 @@ class World:
     def check(self, batch: set[Event], complete_until: int | None) -> None:
         """Of what is read by others at the same time, nothing is committed yet."""
         with_it = self.read | batch
-        found = [s.complete_with(with_it) for s in self.streams if s.word is not None]
-        expected = None if None in found or not found else min(f for f in found if f is not None)
+        found, holding, expected = [], [], None
+        for stream in self.streams:
+            if stream.word is not None:
+                found.append(stream.complete_with(with_it))
+                if not stream.sealed or stream.clocks.keys() - with_it:
+                    holding.append(found[-1])
+        if found and None not in found:
+            expected = min(holding) if holding else max(found)
         assert complete_until == expected
         for stream in self.streams:
             for event in stream.times.keys() - with_it - stream.late:
@@ -237,7 +255,9 @@ class World:
 
     def step(self) -> None:
         self.now += self.random.randint(0, 10)
-        self.random.choice([self.append] * 3 + [self.batch] * 4 + [self.roll, self.state])()
+        self.random.choice(
+            [self.append] * 3 + [self.batch] * 4 + [self.roll, self.state, self.seal]
+        )()
         self.views()
 
     def views(self) -> None:
@@ -287,6 +307,23 @@ def test_a_writer_that_is_done_holds_nothing_back(shared_database: Database) -> 
     assert (found.held_by, found.writers) == ("a", 2)
     assert one(stream, [], "a", DONE).complete_until == 30
     assert one(stream, [40], "a", as_datetime(20)).complete_until == 30, "it does not come back"
+
+
+def test_a_sealed_stream_that_is_read_holds_nothing_back(shared_database: Database) -> None:
+    ended, going = Stream.made(shared_database), Stream.made(shared_database)
+    one(ended, [10], until=as_datetime(10))
+    one(going, [30], until=as_datetime(30))
+    group = Group.made(ended.lane, going.lane)
+    assert group.reader().must_open().complete_until == 10
+    seal_stream(shared_database, ended.lane.name, request_id=unique("seal"))
+    group = Group.made(ended.lane, going.lane)
+    reader = group.reader()
+    first = reader.must_open(1)
+    assert first.complete_until is None, "of the other stream nothing is read"
+    reader.commit(first)
+    assert reader.must_open().complete_until == 30
+    alone = Group.made(ended.lane).reader()
+    assert alone.must_open().complete_until == 10, "the last word, if no other stream goes on"
 
 
 def test_an_append_that_a_roll_takes_along_is_counted_where_its_range_decides(
