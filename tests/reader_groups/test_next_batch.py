@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import pytest
 from sqlalchemy import Connection
 
-from tests.controller.support import Lane
+from tests.controller.support import Lane, run
 from tests.reader_groups.support import ALL, Group, Reader
 from tests.reader_groups.support import budget as events
 from weir.database.connection import Database
@@ -137,3 +137,37 @@ def test_a_reader_does_not_wait_when_nothing_is_left_or_nobody_has_it(
     assert batch is not None
     reader.commit(batch)
     assert turn(reader, far) is None, "there is nobody who could have the rest"
+
+
+def test_readers_with_max_ahead_whose_runs_began_at_different_times_do_not_wait_for_each_other(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAUSE", 0.02)
+    behind, ahead = (Lane.made(database, segments=1) for _ in range(2))
+    behind.append({"0.0": 20})
+    ahead.append({"0.0": 10})
+    for table in ("time_index", "transaction"):  # the clocks of the streams differ by years
+        run(
+            database, f"UPDATE {table} SET clock = clock + 1000000000000000 WHERE stream_id = :s",
+            s=ahead.stream_id,
+        )  # fmt: skip
+    group = Group.made(behind, ahead, max_ahead=60)
+    early, late = group.reader("a"), group.reader("b")
+    seen = group.tails()
+    batch = early.must_open(expected=2, until=seen)
+    assert [(b.stream_id, b.end) for b in batch.bounds] == [(behind.stream_id, 20)]
+    early.commit(batch)
+    behind.append({"0.0": 5})  # which the run of the other reader is to read
+
+    def to_the_end(reader: Reader, until: dict[int, Any]) -> None:
+        while batch := turn(reader, until):
+            reader.commit(batch)
+
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(to_the_end, early, seen), pool.submit(to_the_end, late, group.tails())]
+        done, waiting = wait(runs, timeout=10)
+        early.leave()
+        late.leave()
+    assert not waiting
+    assert [one.result() for one in done] == [None, None]
+    assert (group.cut(behind), group.cut(ahead)) == ({"0.0": 25}, {"0.0": 10})

@@ -32,6 +32,9 @@ def next_batch(
     """Return the reader's next batch, as `open_in` does; wait while other readers hold what is
     left.
 
+    A reader that stands at `until` reads on while another one waits for it because of `max_ahead`:
+    otherwise each could wait for the other, if their runs began at different times.
+
     Returns None if the group has committed everything up to `until`, or if no other reader is there
     that could. Raises as `open_in` does.
     """
@@ -40,8 +43,11 @@ def next_batch(
         # In one transaction, with the group locked: between two, the reader that holds the rest
         # could commit a part of it and leave, and nobody would read the other part.
         batch = open_in(connection, group, reader_id, token, until=until, **options)
-        rest = batch is None and _others_have_the_rest(connection, group, reader_id, until)
-        return batch, rest
+        if batch is not None or not _others_have_the_rest(connection, group, reader_id, until):
+            return batch, False
+        if _is_waited_for(connection, group, reader_id):
+            batch = open_in(connection, group, reader_id, token, **options)
+        return batch, batch is None
 
     waits = False
     while True:
@@ -77,4 +83,16 @@ def _others_have_the_rest(
             "until": json.dumps({str(stream_id): cut for stream_id, cut in until.items()}),
         },
     ).scalar_one_or_none()
+    return bool(found)
+
+
+def _is_waited_for(connection: Connection, group: str, reader_id: str) -> bool:
+    found = connection.execute(
+        text(
+            """SELECT EXISTS (
+                SELECT FROM waiting_readers WHERE reader_group = :group AND waits_for = :reader_id
+                AND reason = 'max_ahead')"""
+        ),
+        {"group": group, "reader_id": reader_id},
+    ).scalar_one()
     return bool(found)
