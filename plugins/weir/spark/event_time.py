@@ -18,16 +18,19 @@ from weir.model.event_time import FIRST, PAST, UNITS
 from weir.model.names import StreamName
 from weir.model.schema import Field
 from weir.spark.expressions import Expression, check_expression, with_value
+from weir.spark.frames import quoted
 from weir.spark.session import private_session
 
 
 @dataclass(frozen=True)
 class Timing:
-    """The event time of an attempt's rows. `column`: of its files."""
+    """The event time of an attempt's rows. `column`: of its files. `compared`: it is a column of
+    timestamps, which are compared as they are."""
 
     attempt: Attempt
     expression: Expression
     column: TimeColumn
+    compared: bool = False
 
     @property
     def written(self) -> bool:
@@ -37,7 +40,7 @@ class Timing:
     def added(self, frame: DataFrame, resolving: SparkSession) -> DataFrame:
         """Return the rows, in `resolving`, with their event times in a column, if anything needs
         it."""
-        if not self.written and self.attempt.complete_until is None:
+        if self.compared or (not self.written and self.attempt.complete_until is None):
             return frame
         rows = with_value(frame, self.expression, TIME, _what(self.attempt), resolving)
         kind = rows.schema[TIME].dataType
@@ -50,7 +53,9 @@ class Timing:
         word = self.attempt.complete_until
         if word is None:
             return []
-        return [F.count_if(event & (F.col(TIME) < F.timestamp_micros(F.lit(word)))).alias("late")]
+        [time] = quoted([self.column.name if self.compared else TIME])
+        first, past = (F.timestamp_micros(F.lit(one)) for one in (FIRST, word))
+        return [F.count_if(event & (time >= first) & (time < past)).alias("late")]
 
 
 def timing_of(attempt: Attempt, given: Sequence[Field], resolving: SparkSession) -> Timing | None:
@@ -65,13 +70,13 @@ def timing_of(attempt: Attempt, given: Sequence[Field], resolving: SparkSession)
             raise missing_column(
                 attempt.stream, attempt.event_time, name, [field["name"] for field in given]
             )
-    column = TimeColumn(TIME, 1)
+    column, kind = TimeColumn(TIME, 1), None
     if expression.plain and expression.tree.nameParts().size() == 1:
         field = names[expression.columns[0].lower()]
         check_type(attempt.stream, attempt.event_time, field["type"])
         if isinstance(field["type"], str) and field["type"] in UNITS:
-            column = TimeColumn(field["name"], UNITS[field["type"]])
-    return Timing(attempt, expression, column)
+            column, kind = TimeColumn(field["name"], UNITS[field["type"]]), field["type"]
+    return Timing(attempt, expression, column, kind == "timestamp")
 
 
 def check_event_time(
