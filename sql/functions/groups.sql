@@ -35,8 +35,9 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.last_checkpoint(bigint) IS 'The newest complete checkpoint of a reader group.';
 
--- Only batches of half the size of the largest count: small ones take as long as their fixed costs, which says nothing
--- about how fast a reader is; nor does less than a second. A part of a batch that was split was opened with the whole, so times are united.
+-- Of each reader only batches of half the size of its largest count: small ones take as long as their fixed costs,
+-- which says nothing about how fast it is; nor does less than a second. A part of a batch that was split was opened
+-- with the whole, so times are united.
 CREATE OR REPLACE FUNCTION weir_internal.read_rates(in_group_name text)
 RETURNS TABLE (reader_id text, rate double precision)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 8
@@ -45,7 +46,7 @@ AS $$
     FROM (
         SELECT b.reader_id, sum(b.events)::double precision AS events,
                range_agg(tstzrange(least(b.opened_at, b.committed_at), b.committed_at)) AS times
-        FROM (SELECT r.*, max(r.events) OVER () AS largest
+        FROM (SELECT r.*, max(r.events) OVER (PARTITION BY r.reader_id) AS largest
           FROM (SELECT b.reader_id, b.events, b.opened_at, b.committed_at FROM weir_internal.reader_batch b
                 WHERE b.group_name = in_group_name AND b.state = 'committed' AND b.attempt = 1
                   AND b.committed_at > statement_timestamp() - interval '1 hour'
@@ -59,23 +60,26 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.read_rates(text) IS 'Events per second of each reader that committed batches of a reader group in the last hour (of the newest 200), over the time in which one of them was open.';
 
--- What lies beyond the end of the group is never read, so nobody waits for it. (In JSON, "future" is less than any number.)
+-- What lies beyond the end of the group is never read, so nobody waits for it. (In JSON, "future" is less than any
+-- number.) What follows a sealed segment is later than the scale that sealed it.
 CREATE OR REPLACE FUNCTION weir_internal.oldest_unread(in_group_id bigint)
 RETURNS TABLE (stream_id bigint, segment_id bigint, reader_id text, clock bigint)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT p.stream_id, p.segment_id, p.reader_id, i.clock
+    SELECT p.stream_id, p.segment_id, p.reader_id, coalesce(i.clock, e.created_at)
     FROM weir_internal.reader_group_segment p
     JOIN weir_internal.reader_group_stream gs USING (group_id, stream_id)
-    CROSS JOIN LATERAL (
+    JOIN weir_internal.segment s USING (stream_id, segment_id)
+    LEFT JOIN weir_internal.epoch e ON e.stream_id = s.stream_id AND e.epoch = s.sealed_epoch
+    LEFT JOIN LATERAL (
         SELECT i.clock, i.start_offset + i.events AS past FROM weir_internal.time_index i
         WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
           AND i.start_offset <= p.next_offset
-        ORDER BY i.start_offset DESC LIMIT 1) i
-    WHERE p.group_id = in_group_id AND i.past > p.next_offset
+        ORDER BY i.start_offset DESC LIMIT 1) i ON i.past > p.next_offset
+    WHERE p.group_id = in_group_id AND p.next_offset IS NOT NULL AND coalesce(i.clock, e.created_at) IS NOT NULL
       AND coalesce(gs.end_cut -> weir_internal.segment_name(p.segment_id) > to_jsonb(p.next_offset), true)
 $$;
-COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the oldest unread event at each position of a reader group, where there is one.';
+COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the oldest unread event at each position of a reader group, where there is one; at the end of a sealed segment, that of the scale that sealed it.';
 
 -- Lateness is counted between batches only: within one, its order says what a consumer gets. Clocks are of commits,
 -- so events of one commit are never late. Called after the positions have moved. It looks into the time index once

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import Connection, text
 
+from weir.controller.locks import LockedGroup
 from weir.model.bounds import Bound, Graph, readable_until
-from weir.model.group_configuration import GroupConfiguration
 from weir.model.stream_cut import StreamCut
 from weir.reader_groups import positions as at
 from weir.reader_groups.budget import Fit
@@ -17,7 +17,7 @@ MICROSECONDS = 1_000_000
 
 def clock_limits(
     connection: Connection,
-    configuration: GroupConfiguration,
+    group: LockedGroup,
     positions: Sequence[Position],
     graphs: Mapping[int, Graph],
     mine: Collection[Key],
@@ -34,13 +34,13 @@ def clock_limits(
     shared = []
     if closed is not None:
         shared += [closed, *limits.values()]
-    elif configuration.max_ahead is not None:
-        others = [
-            p for p in positions if p.key not in mine and _has_more(p, stops.get(p.stream_id))
-        ]
-        slowest = _oldest_unread(connection, others)
+    elif group.configuration.max_ahead is not None:
+        others = {
+            p.key for p in positions if p.key not in mine and _has_more(p, stops.get(p.stream_id))
+        }
+        slowest = _oldest_unread(connection, group, others)
         if slowest is not None:
-            shared.append(slowest + configuration.max_ahead * MICROSECONDS)
+            shared.append(slowest + group.configuration.max_ahead * MICROSECONDS)
     if shared:
         common = min(shared)
         limits = {s: min(common, limits.get(s, common)) for s in graphs}
@@ -83,33 +83,19 @@ def _has_more(position: Position, stop: StreamCut | None) -> bool:
     )
 
 
-def _oldest_unread(connection: Connection, present: Sequence[Position]) -> int | None:
+def _oldest_unread(
+    connection: Connection, group: LockedGroup, others: Collection[Key]
+) -> int | None:
     """Return the clock of the oldest unread event at positions that can be read; None if all is
     read there."""
-    if not present:
+    if not others:
         return None
-    # At the end of a sealed segment, what follows is later than the scale that sealed it.
-    oldest = connection.execute(
-        text(
-            """SELECT min(coalesce(i.clock, e.created_at))
-            FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
-                        CAST(:offsets AS bigint[]), CAST(:sealed AS integer[]))
-                AS p (stream_id, segment_id, next_offset, sealed_epoch)
-            LEFT JOIN epoch e ON e.stream_id = p.stream_id AND e.epoch = p.sealed_epoch
-            LEFT JOIN LATERAL (
-                SELECT i.clock, i.start_offset + i.events AS past FROM time_index i
-                WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
-                  AND i.start_offset <= p.next_offset
-                ORDER BY i.start_offset DESC LIMIT 1) i ON i.past > p.next_offset"""
-        ),
-        {
-            "streams": [p.stream_id for p in present],
-            "segments": [p.state.segment.segment_id for p in present],
-            "offsets": [p.next_offset for p in present],
-            "sealed": [p.state.sealed_epoch for p in present],
-        },
-    ).scalar_one()
-    return None if oldest is None else int(oldest)
+    rows = connection.execute(
+        text("SELECT stream_id, segment_id, clock FROM oldest_unread(:g)"), {"g": group.group_id}
+    )
+    return min(
+        (row.clock for row in rows if (row.stream_id, row.segment_id) in others), default=None
+    )
 
 
 def _in_sight(connection: Connection, graphs: Mapping[int, Graph]) -> dict[int, int]:

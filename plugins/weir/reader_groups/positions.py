@@ -111,16 +111,8 @@ def read_lags(connection: Connection, group: LockedGroup) -> dict[Key, int]:
     clock of the first unread event, or of the scale that sealed the segment if none is unread."""
     rows = connection.execute(
         text(
-            """SELECT p.stream_id, p.segment_id, t.last_clock - coalesce(i.clock, e.created_at)
-            FROM reader_group_segment p JOIN stream t USING (stream_id)
-            JOIN segment s USING (stream_id, segment_id)
-            LEFT JOIN epoch e ON e.stream_id = s.stream_id AND e.epoch = s.sealed_epoch
-            LEFT JOIN LATERAL (
-                SELECT i.clock, i.start_offset + i.events AS past FROM time_index i
-                WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
-                  AND i.start_offset <= p.next_offset
-                ORDER BY i.start_offset DESC LIMIT 1) i ON i.past > p.next_offset
-            WHERE p.group_id = :g AND coalesce(i.clock, e.created_at) IS NOT NULL"""
+            """SELECT u.stream_id, u.segment_id, s.last_clock - u.clock
+            FROM oldest_unread(:g) u JOIN stream s USING (stream_id)"""
         ),
         {"g": group.group_id},
     )
