@@ -32,6 +32,28 @@ def test_the_first_of_three_expected_readers_takes_a_third(four: Lane) -> None:
     assert taken == [{"0.0"}, {"3.0"}, {"1.0", "2.0"}]
 
 
+def test_readers_share_what_lies_before_the_end_of_the_group(four: Lane) -> None:
+    four.append({"0.0": 30, "1.0": 10, "2.0": 10, "3.0": 10})
+    group = Group.made(four, end="tail")
+    four.append({"1.0": 1000})
+    taken = [
+        {name for name, _, _ in spans(group.reader(reader).must_open(expected=2))}
+        for reader in ("a", "b")
+    ]
+    assert taken == [{"0.0"}, {"1.0", "2.0", "3.0"}]
+
+
+def test_the_first_batch_of_a_reader_is_small_if_several_share_a_backlog(four: Lane) -> None:
+    for _ in range(20):
+        four.append(dict.fromkeys(four.active(), 2))
+
+    def first(budget: int, expected: int) -> int:
+        return Group.made(four).reader().must_open(budget, expected=expected, first=True).events
+
+    assert (first(32, expected=2), first(32, expected=1)) == (4, 32)
+    assert first(80, expected=2) == 80, "all of its share fits"
+
+
 def test_after_a_scale_no_reader_takes_what_follows_from_the_others(
     shared_database: Database,
 ) -> None:

@@ -1,10 +1,11 @@
 """Assign segments to readers by load: fair, and with few changes of owner (semantics 14). Pure.
 
-A segment weighs the unread events in its keys, up to the tail. A reader's load is the time that it
-takes for what it owns: events divided by its rate. Readers with equal loads advance together, so
-that no part of the key space gets ahead. Lag (the clock of the tail minus that of the first unread
-event) has no weight, because an old event is no more work than a new one. Lag only decides the
-order: of segments of equal weight, the one that is furthest behind is assigned first.
+A segment weighs the unread events in its keys, up to the end of the group or the tail. A reader's
+load is the time that it takes for what it owns: events divided by its rate. Readers with equal
+loads advance together, so that no part of the key space gets ahead. Lag (the clock of the tail
+minus that of the first unread event) has no weight, because an old event is no more work than a new
+one. Lag only decides the order: of segments of equal weight, the one that is furthest behind is
+assigned first.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -15,26 +16,30 @@ from operator import mul
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from weir.model.bounds import Graph
+from weir.model.bounds import Graph, readable_until
 from weir.model.segment import Segment
+from weir.model.stream_cut import StreamCut
 
 K = TypeVar("K")
 _Entries = dict[str, dict[frozenset[str], list[tuple[int, int, K]]]]
 
 
-def unread_events(present: Mapping[Segment, int], graph: Graph) -> dict[Segment, int]:
-    """Return the unread events per position, up to the tail.
+def unread_events(
+    present: Mapping[Segment, int], graph: Graph, end: StreamCut | None = None
+) -> dict[Segment, int]:
+    """Return the unread events per position, up to the cut `end` (None: the tail).
 
     They are the rest of the position's segment, and of each later segment the part of its events
     that corresponds to the keys that the two have in common.
     """
-    left = {segment: graph.states[segment].end - start for segment, start in present.items()}
-    later = [s for s, state in graph.states.items() if state.end and s not in present]
+    ends = {segment: readable_until(end, state) for segment, state in graph.states.items()}
+    left = {segment: max(0, ends[segment] - start) for segment, start in present.items()}
+    later = [s for s, past in ends.items() if past and s not in present]
     if not later:
         return left
     steps: dict[float, float] = {0.0: 0.0}  # key: the change in events per key there
     for segment in later:
-        density = graph.states[segment].end / (segment.key_high - segment.key_low)
+        density = ends[segment] / (segment.key_high - segment.key_low)
         steps[segment.key_low] = steps.get(segment.key_low, 0.0) + density
         steps[segment.key_high] = steps.get(segment.key_high, 0.0) - density
     keys = sorted(steps)

@@ -53,15 +53,16 @@ def open_in(
     order: str = "segment",
     closed: int | None = None,
     expected_readers: int = 1,
+    first: bool = False,
 ) -> Batch | None:
     """Return the reader's next batch, or None if there is nothing to read. The group stays locked
     until the transaction ends.
 
     The batch is, in this order: the reader's own open batch (of a retried task), the open batch of
     a reader whose lease has expired, or a new one within `budget`, over the reader's fair share of
-    the group. `until`, `order` and `closed`: see `Wanted`. Raises Fenced; Truncated if positions
-    lie below the head and the group's on_gap is fail; and Conflict if the group became aligned, or
-    got another stream, since `closed` was taken.
+    the group. `until`, `order`, `closed` and `first`: see `Wanted`. Raises Fenced; Truncated if
+    positions lie below the head and the group's on_gap is fail; and Conflict if the group became
+    aligned, or got another stream, since `closed` was taken.
     """
     locked = lock_group(connection, group)
     check_token(connection, locked, reader_id, token)
@@ -70,10 +71,10 @@ def open_in(
         return resumed
     release_lapsed(connection, locked, lease, alive=reader_id)
     skip_gaps(connection, locked)
-    limits = {**(until or {}), **end_cuts(connection, locked)}
+    ends = end_cuts(connection, locked)
     if locked.configuration.aligned:
         check_closed(connection, locked, closed, until or {})
-    wanted = Wanted(budget, limits, order, closed)
+    wanted = Wanted(budget, {**(until or {}), **ends}, order, closed, ends, first)
     return open_new(connection, locked, reader_id, token, wanted, expected_readers)
 
 

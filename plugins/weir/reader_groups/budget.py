@@ -30,6 +30,10 @@ class Budget:
         """Return the budget of an installation."""
         return cls(settings.batch_events, settings.batch_bytes, settings.batch_files)
 
+    def part(self, parts: int) -> "Budget":
+        """Return one of so many equal parts."""
+        return Budget(*(max(1, most // parts) for most in (self.events, self.bytes, self.files)))
+
 
 @dataclass(frozen=True)
 class Fit:

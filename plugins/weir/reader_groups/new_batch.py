@@ -9,7 +9,7 @@ from weir.controller.locks import LockedGroup
 from weir.model.assignment import assign, relative_rates, unread_events
 from weir.model.bounds import Bound, Graph, recorded
 from weir.reader_groups.pins import read_pins, reserved
-from weir.reader_groups.plan import Wanted, plan, present
+from weir.reader_groups.plan import Wanted, cut_to_stop_at, plan, present
 from weir.reader_groups.positions import (
     Key,
     Position,
@@ -58,12 +58,14 @@ def open_new(
     graphs = read_graphs(connection, group, positions)
     if not group.configuration.aligned:
         wanted = replace(wanted, closed=None)
-        mine, readers = _share(connection, group, positions, graphs, reader_id, expected_readers)
+        mine, readers = _share(
+            connection, group, positions, graphs, wanted, reader_id, expected_readers
+        )
     elif any(position.batch_id is not None for position in positions):
         return None  # an aligned group has one batch at a time
     else:
         mine, readers = _take_all(connection, group, positions, reader_id), 1
-    planned = plan(connection, group.configuration, positions, graphs, mine, readers, wanted)
+    planned = plan(connection, group, positions, graphs, mine, readers, wanted)
     bounds = planned.bounds
     if not bounds:
         if expected_readers == 0 or group.configuration.aligned:
@@ -113,6 +115,7 @@ def _share(
     group: LockedGroup,
     positions: Sequence[Position],
     graphs: dict[int, Graph],
+    wanted: Wanted,
     reader_id: str,
     expected_readers: int,
 ) -> tuple[set[Key], int]:
@@ -133,8 +136,8 @@ def _share(
     if [*labels, *expected] == [reader_id]:
         mine = set(free)
     else:
-        wanted = _assigned(connection, group, positions, graphs, labels, expected)
-        mine = {key for key in free if wanted.get(key) == reader_id}
+        owners = _assigned(connection, group, positions, graphs, wanted, labels, expected)
+        mine = {key for key in free if owners.get(key) == reader_id}
     take = sorted(key for key in mine if free[key] is None)
     drop = sorted(key for key, owner in free.items() if owner == reader_id and key not in mine)
     _give(connection, group, reader_id, take, drop)
@@ -186,13 +189,17 @@ def _assigned(
     group: LockedGroup,
     positions: Sequence[Position],
     graphs: dict[int, Graph],
+    wanted: Wanted,
     labels: dict[str, str],
     expected: list[str],
 ) -> dict[Key, str]:
     """Return by position which reader is to own it, if several share them."""
     loads: dict[Key, int] = {}
     for stream_id, graph in graphs.items():
-        for segment, load in unread_events(present(positions, stream_id), graph).items():
+        end = None
+        if stream_id in wanted.ends:
+            end = cut_to_stop_at(connection, stream_id, wanted.ends[stream_id], graph)
+        for segment, load in unread_events(present(positions, stream_id), graph, end).items():
             loads[stream_id, segment.segment_id] = load
     owners = {p.key: p.reader_id for p in positions if p.reader_id is not None}
     held = {p.key for p in positions if p.batch_id is not None}

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
+from weir.controller.locks import LockedGroup
 from weir.model.assignment import unread_events
 from weir.model.bounds import Bound, Graph, bounds_of_stream
 from weir.model.group_configuration import GroupConfiguration
@@ -18,17 +19,23 @@ from weir.reader_groups.budget import ALL, Budget, Fit, Unit, fit
 from weir.reader_groups.clock_limits import clock_limits, ends_at
 from weir.reader_groups.positions import Key, Position
 
+FIRST_PART = 8  # the part of the budget for a reader's first batch, if others share a backlog
+
 
 @dataclass(frozen=True)
 class Wanted:
     """What a reader asks for. `until`: by stream id, the cut to stop at. `order`: as in
     `weir.spark.read`; with "stream" a batch ends where write order allows it. `closed`: the clock
-    at which the streams of an aligned group were closed; `until` then has their tails at it."""
+    at which the streams of an aligned group were closed; `until` then has their tails at it.
+    `ends`: as `until`, the ends of the group, which are the same for all its readers. `first`: it
+    is the reader's first batch, so nobody knows how fast it is."""
 
     budget: Budget
     until: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     order: str = "segment"
     closed: int | None = None
+    ends: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Planned:
 
 def plan(
     connection: Connection,
-    configuration: GroupConfiguration,
+    group: LockedGroup,
     positions: Sequence[Position],
     graphs: Mapping[int, Graph],
     mine: Collection[Key],
@@ -58,7 +65,7 @@ def plan(
             unread = unread_events(present(positions, stream_id), graph)
             shares[stream_id] = ceil(sum(unread.values()) / readers)
     until = wanted.until
-    stops = {s: _stop(connection, s, until[s], graphs[s]) for s in graphs if s in until}
+    stops = {s: cut_to_stop_at(connection, s, until[s], graphs[s]) for s in graphs if s in until}
     theirs = [p for p in positions if p.key not in mine]
 
     def bounds_within(fit: Fit) -> list[Bound]:
@@ -76,10 +83,13 @@ def plan(
         return bounds
 
     readable = bounds_within(ALL)
-    limits = clock_limits(connection, configuration, positions, graphs, mine, stops, wanted.closed)
+    limits = clock_limits(connection, group, positions, graphs, mine, stops, wanted.closed)
     if limits:
         readable = bounds_within(ends_at(connection, readable, limits))
-    within = fit(connection, readable, wanted.budget, _unit(configuration, wanted))
+    unit = _unit(group.configuration, wanted)
+    within = fit(connection, readable, wanted.budget, unit)
+    if wanted.first and readers > 1 and within.ends is not None:
+        within = fit(connection, readable, wanted.budget.part(FIRST_PART), unit)
     bound = None
     if wanted.closed is not None:
         bound = min(limits.values()) if within.clock is None else within.clock
@@ -101,7 +111,7 @@ def present(positions: Sequence[Position], stream_id: int) -> dict[Segment, int]
     }
 
 
-def _stop(
+def cut_to_stop_at(
     connection: Connection, stream_id: int, until: Mapping[str, Any], graph: Graph
 ) -> StreamCut | None:
     """Return the cut to stop at, or None if it lies beyond the whole graph, as in most of a run."""

@@ -167,6 +167,7 @@ class Reader:
             app.database, self.group, self.reader_id, self._token, until=self._until,
             lease=app.settings.reader_lease, budget=self._budget,
             expected_readers=self.expected_readers, order=self.order, closed=self._closed,
+            first=self._batch is None,
         )  # fmt: skip
         if batch is None:
             raise StopIteration
