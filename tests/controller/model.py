@@ -129,12 +129,20 @@ class Model:
         self.references.append(epoch if reference is None else reference)
 
     def _targets(self, written: Written) -> dict[int, int] | None:
+        """The active segments that can take the files; None if they cannot."""
         found = {}
         for source in {s for s, _, _ in written}:
             for active in self.epochs[-1]:
                 if self.segments[source].cells <= self.segments[active].cells:
                     found[source] = active
-        return found if len(found) == len({s for s, _, _ in written}) else None
+        if len(found) < len({s for s, _, _ in written}):
+            return None
+        last: dict[int, int] = {}
+        for source, events, _ in sorted(written, key=lambda f: f[1][0].order):
+            if events[0].order < last.get(found[source], 0):
+                return None  # after a merge: offsets would not follow the ranks
+            last[found[source]] = max(e.order for e in events)
+        return found
 
     # What it is.
 
