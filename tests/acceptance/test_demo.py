@@ -116,7 +116,7 @@ class Refused:
 REFUSED = {
     "argument that no form has": Refused(
         "weir_ingest", {"stream": FLIGHTS, "files": ["flights"], "bogus": 1},
-        r"this job has no argument 'bogus'"),
+        r"there is no argument 'bogus'"),
     "cut behind the head": Refused(
         "weir_truncate_stream", {"stream": FLIGHTS, "cut": "0.0=0, 1.0=0, 2.0=0, 3.0=0"},
         r"head"),

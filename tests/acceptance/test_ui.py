@@ -154,7 +154,8 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
     while not ui.api.get("/dags?dag_id_pattern=shop_totals")["dags"]:
         assert time.monotonic() < end, "Airflow has not found the DAG"
         time.sleep(0.5)
-    pq.write_table(pa.table({"customer": ["cy"], "amount": [4]}), files / "more.csv.parquet")
+    more = {"customer": ["cy"], "amount": pa.array([4], pa.int32())}
+    pq.write_table(pa.table(more), files / "more.csv.parquet")
     _, state = ui.run("weir_ingest", {"Stream": "shop/orders", "Files": "more.csv.parquet\n"})
     assert state == "Success"
     while not (runs := ui.api.get("/dags/shop_totals/dagRuns")["dag_runs"]):
@@ -213,7 +214,7 @@ def test_a_consumer_is_declared_run_with_other_sizes_and_what_it_rejected_put_ba
              "Size of a batch": {"Bytes in a batch": "1 MB", "Files in a batch": "3"}}  # fmt: skip
     done, state = ui.run("weir_process", {"Reader group": "mend"}, small)
     assert state == "Success"
-    ui.expect_in_log("weir_process", done, "process/mapped/0", "1 of 1 retries")
+    ui.expect_in_log("weir_process", done, "process/mapped/0", "batch 5 of mend committed")
     found = pq.read_table(output / "mend", partitioning="hive")
     assert sorted(found["amount"].to_pylist()) == [1, 2]
 

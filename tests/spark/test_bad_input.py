@@ -71,7 +71,7 @@ INGESTS = [
     ({"files": ["reserved.parquet"]}, r"column '_Offset' has a reserved name"),
     ({"format": "avro"}, r"format is 'avro'"),
     ({"format": "csv", "separator": "||"}, r"the separator is '\|\|'"),
-    ({"separation": ";"}, r"this job has no argument 'separation'"),
+    ({"separation": ";"}, r"there is no argument 'separation'"),
 ]
 PROCESS = {
     "reader_group": "readers",

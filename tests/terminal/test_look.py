@@ -105,7 +105,12 @@ def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
         ("read shop/orders --since 2999-01-01", "time_in_future", "2999"),
         ("lag nobody", "group_not_found", "'nobody'"),
         ("why shop/none", "stream_not_found", "shop/none"),
-        ("taill shop/orders", "command_invalid", "'taill'"),
+        ("taill shop/orders", "command_invalid", "no command 'taill'; did you mean 'tail'?"),
+        (
+            'apply --text {"streams":{"a/b":{"routing_kee":"k"}}}',
+            "declarations_invalid",
+            "did you mean 'routing_key'?",
+        ),
         ("streams shop/orders twice", "command_invalid", "unrecognized arguments: twice"),
         ("create-reader-group audit", "argument_missing", "'streams'"),
         ("scale-stream shop/orders --segments 0.0 --parts two", "argument_invalid", "'two'"),
@@ -158,7 +163,7 @@ def test_a_file_of_declarations_is_applied_from_where_the_person_is(
     assert len(shown["changes"]) == 1
     assert weir("lag", "--json").json == []
     done = weir("apply", "shop.yaml")
-    assert done.status == 0, done.err
+    assert (done.status, done.out) == (0, "reader group audit: new\n1 changed, 0 are as declared\n")
     assert [one["reader_group"] for one in weir("lag", "--json").json] == ["audit"]
     assert weir("apply", "shop.yaml", "--json").json == {"changes": [], "unchanged": 1}
     assert weir("apply", "none.yaml").status == 2
@@ -184,6 +189,11 @@ consumers: {audit: {function: "nowhere:audit", outputs: ["parquet:audit"]}}
     monkeypatch.delenv("WEIR_FUNCTION_PACKAGES")
     for words in ("audit none:f --output parquet:x", "audit --output parquet:x none:f"):
         assert "'none:f' can't be loaded" in weir("process", *words.split()).err
+
+
+def test_without_a_command_it_says_what_there_is(weir: Weir) -> None:
+    done = weir()
+    assert (done.status, done.out.partition(" [")[0]) == (2, "usage: weir")
 
 
 def test_a_configuration_of_another_user_is_not_taken_from_a_folder_above(tmp_path: Path) -> None:

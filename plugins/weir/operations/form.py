@@ -1,5 +1,6 @@
 """Describe an argument once; its field in a form and the job's check come from that description."""
 
+import difflib
 import json
 import re
 from collections.abc import Iterator
@@ -154,9 +155,11 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
     known = {f.name: f for f in fields(form)}  # type: ignore[arg-type]  # every form is a dataclass
     for name in given:
         if name not in known:
+            meant = difflib.get_close_matches(name, known, n=1)
+            hint = f" (did you mean {meant[0]!r}?)" if meant else ""
             raise InvalidInput(
                 "argument_unknown",
-                f"this job has no argument {name!r}; it takes {', '.join(known) or 'none'}.",
+                f"there is no argument {name!r}{hint}; there are {', '.join(known) or 'none'}.",
             )
     values = {}
     for name, one in known.items():

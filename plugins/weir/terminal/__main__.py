@@ -122,6 +122,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if words[:1] and words[0] in LOCAL:
             return _local(words)
+        if not words:
+            parser().print_help()
+            return 2
         given = parser().parse_args(words)
         return _run(given)
     except KeyboardInterrupt:

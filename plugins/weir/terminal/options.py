@@ -5,6 +5,7 @@ They are only collected here; the job's own check (`weir.operations.parse`) chec
 
 import argparse
 import contextlib
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -18,9 +19,14 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are Weir's, and so one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        raise InvalidInput(
-            "command_invalid", f"{self.prog}: {message}; `{self.prog} --help` lists what it takes."
-        )
+        raise InvalidInput("command_invalid", f"{message}; `{self.prog} --help` says more.")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a command that does not exist, with the most similar one."""
+        if action.choices is not None and value not in action.choices:
+            meant = difflib.get_close_matches(str(value), action.choices, n=1)
+            hint = f"; did you mean {meant[0]!r}?" if meant else ""
+            raise argparse.ArgumentError(None, f"there is no command {str(value)!r}{hint}")
 
     def _match_arguments_partial(
         self, actions: Sequence[argparse.Action], arg_strings_pattern: str

@@ -124,7 +124,17 @@ def apply(terminal: Terminal, given: argparse.Namespace) -> int:
     if "file" in arguments:
         [arguments["file"]], settings = _readable([arguments["file"]], terminal.settings)
         terminal = replace(terminal, settings=settings)
-    return _print(terminal, run_job(terminal, "apply", arguments))
+    report = run_job(terminal, "apply", arguments)
+    if terminal.json:
+        print_json(report)
+        return 0
+    for one in report["changes"]:
+        loses = f" (may lose data: {'; '.join(one['loses'])})" if one["loses"] else ""
+        changed = ", ".join(one["changes"]) if one["action"] == "change" else "new"
+        print(visible(f"{one['kind']} {one['name']}: {changed}{loses}"))
+    done = "differ" if arguments.get("dry_run") else "changed"
+    print(f"{len(report['changes']):,} {done}, {report['unchanged']:,} are as declared")
+    return 0
 
 
 def process(terminal: Terminal, given: argparse.Namespace) -> int:
