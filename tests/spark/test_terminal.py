@@ -103,8 +103,11 @@ def test_what_differs_from_what_there_is_is_refused(
     assert other.json["error"]["code"] == "reader_group_reads_others"
     missing = weir(*typed, "--json")
     assert missing.json["error"]["code"] == "function_not_loadable"
+    fresh = weir("process", "fresh", *typed[2:], "--stream", "shop/others")
+    assert "deleted reader group fresh again, because nothing was read" in fresh.err
     nobody = weir("process", "nobody", *typed[2:])
     assert "there is no reader group nobody; add --stream" in nobody.err
+    assert {one["reader_group"] for one in weir("lag", "--json").json} == {"totals"}
 
 
 def test_an_ugly_csv_is_appended_with_what_its_rows_need(

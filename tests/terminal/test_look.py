@@ -105,7 +105,7 @@ def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
         ("read shop/orders --since 2999-01-01", "time_in_future", "2999"),
         ("lag nobody", "group_not_found", "'nobody'"),
         ("why shop/none", "stream_not_found", "shop/none"),
-        ("taill shop/orders", "command_invalid", "no command 'taill'; did you mean 'tail'?"),
+        ("taill shop/orders", "command_invalid", "no command 'taill' (did you mean 'tail'?)"),
         (
             'apply --text {"streams":{"a/b":{"routing_kee":"k"}}}',
             "declarations_invalid",

@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
         """Refuse a command that does not exist, with the most similar one."""
         if action.choices is not None and value not in action.choices:
             meant = difflib.get_close_matches(str(value), action.choices, n=1)
-            hint = f"; did you mean {meant[0]!r}?" if meant else ""
+            hint = f" (did you mean {meant[0]!r}?)" if meant else ""
             raise argparse.ArgumentError(None, f"there is no command {str(value)!r}{hint}")
 
     def _match_arguments_partial(

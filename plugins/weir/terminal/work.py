@@ -18,6 +18,7 @@ from weir.errors import Conflict, InvalidInput, NotFound, WeirError
 from weir.model.names import StreamName, stream_name
 from weir.operations import JOBS, Apply, CreateReaderGroup, CreateStream, Ingest, Process, parse
 from weir.operations.runner import Job, by_hand, job_path, perform, record_failure
+from weir.reader_groups.groups import delete_reader_group
 from weir.retention.delete_stream import delete_stream
 from weir.settings import Settings
 from weir.terminal.look import Terminal
@@ -152,8 +153,13 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
         known, package = terminal.settings, wanted.function.partition(":")[0].partition(".")[0]
         settings = replace(known, function_packages=(*known.function_packages, package))
         terminal = replace(terminal, settings=settings)
-    _create_group_if_missing(terminal, wanted.reader_group, given.create_from or [])
-    report = run_job(terminal, "process", arguments)
+    created = _create_group_if_missing(terminal, wanted.reader_group, given.create_from or [])
+    try:
+        report = run_job(terminal, "process", arguments)
+    except Exception:
+        if created:
+            _undo_group(terminal, wanted.reader_group)
+        raise
     if terminal.json:
         print_json(report)
         return 0
@@ -173,9 +179,9 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
     return 0
 
 
-def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[str]) -> None:
-    """Create a reader group on streams if there is none. Raises Conflict if it reads others, and
-    NotFound if there is neither."""
+def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[str]) -> bool:
+    """Create a reader group on streams if there is none, and return whether that was done. Raises
+    Conflict if it reads others, and NotFound if there is neither."""
     found = terminal.rows(
         """SELECT s.stream_name FROM reader_group g JOIN reader_group_stream gs USING (group_id)
         JOIN stream s USING (stream_id) WHERE g.name = :g""",
@@ -189,7 +195,7 @@ def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[s
             f"{', '.join(streams)}; leave --stream out, or choose another name.",
         )
     if read:
-        return
+        return False
     if not streams:
         raise NotFound(
             "group_not_found",
@@ -199,6 +205,16 @@ def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[s
     parse(CreateReaderGroup, given)
     run_job(terminal, "create_reader_group", given)
     note(f"weir: created reader group {group} on {', '.join(streams)}")
+    return True
+
+
+def _undo_group(terminal: Terminal, group: str) -> None:
+    """Delete the reader group that was created for a run that read nothing, as with a wrong
+    function or output: it would hold back what its streams may delete."""
+    with contextlib.suppress(WeirError):
+        if not terminal.rows("SELECT 1 FROM batches WHERE reader_group = :g LIMIT 1", g=group):
+            delete_reader_group(terminal.database, group, request_id=str(by_hand("process")))
+            note(f"weir: deleted reader group {group} again, because nothing was read")
 
 
 def _readable(files: Sequence[str], settings: Settings) -> tuple[list[str], Settings]:
