@@ -1,5 +1,6 @@
 """How rows become files: few of them, each in order, whatever the numbers of tasks and segments."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +14,7 @@ from tests.spark.installation import Installation
 from weir.controller.transactions import Attempt
 from weir.model.names import StreamName
 from weir.spark import stage
+from weir.spark.frames import in_order_of
 from weir.warehouse.paths import attempt_folder
 
 pytestmark = pytest.mark.drawn(2)
@@ -167,3 +169,15 @@ def test_an_append_without_rows_leaves_no_folder(weir: Installation) -> None:
     weir.append(stream, rows(weir, 5, tasks=1))
     left = {path.name for path in Path(weir.settings.warehouse).rglob("_weir_tx=*")}
     assert left == {"_weir_tx=2"}
+
+
+def test_rows_in_the_order_of_their_places_are_not_sorted_again(weir: Installation) -> None:
+    frame = rows(weir, 1_000, tasks=2).select(
+        "n", (F.col("n") % 3).alias("folder"), F.spark_partition_id().alias("task")
+    )
+    place = F.shiftleft(F.col("folder"), 33).bitwiseOR(F.lit(1_000) - F.col("n"))
+    made, _ = in_order_of(frame.withColumn("place", place), "place", "folder", "task")
+    order = made._jdf.queryExecution().optimizedPlan().outputOrdering().toString()
+    assert re.sub(r"#\d+L?", "", order) == "List(folder ASC NULLS FIRST, task ASC NULLS FIRST)"
+    for task in made.rdd.glom().collect():
+        assert [(row.folder, -row.n) for row in task] == sorted((r.folder, -r.n) for r in task)

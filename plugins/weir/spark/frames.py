@@ -36,6 +36,27 @@ def exact(path: str) -> str:
     return _PATTERN.sub(r"\\\g<0>", path)
 
 
+def in_order_of(frame: DataFrame, place: str, *columns: str) -> tuple[DataFrame, Any]:
+    """Return the rows of each task in the order of one long, `place`, without that column; and the
+    Java query that computes them, which knows what was observed in it.
+
+    The places must be in the order of `columns`. Spark is told that the rows are, and sorts no more
+    where it needs that order. It sorts by one long by radix, and compares rows for anything else.
+    """
+    jvm: Any = frame.sparkSession._jvm
+    rows = frame.sortWithinPartitions(place).drop(place)
+    query = rows._jdf.queryExecution()
+    order = rows.sortWithinPartitions(*columns)._jdf.queryExecution().analyzed().order()
+    session = rows._jdf.sparkSession()
+    anyhow = jvm.org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning(0)
+    none = jvm.scala.Option.empty()
+    plan = jvm.org.apache.spark.sql.execution.LogicalRDD(
+        query.analyzed().output(), query.toRdd(), anyhow, order, False, none, session, none, none
+    )
+    made = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
+    return DataFrame(made, frame.sparkSession), query
+
+
 def one_after_another(frames: Sequence[DataFrame]) -> DataFrame:
     """Return the rows of all frames, in this order. Each frame keeps tasks of its own."""
     if len(frames) > 1:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -30,7 +30,7 @@ from weir.model.schema import Field, merge
 from weir.model.segment import segment_name
 from weir.spark.event_time import Timing, timing_of
 from weir.spark.expressions import Expression, check_expression, with_expression
-from weir.spark.frames import exact, one_after_another
+from weir.spark.frames import exact, in_order_of, one_after_another
 from weir.spark.inputs import MALFORMED
 from weir.spark.progress import watched
 from weir.spark.routing import (
@@ -62,7 +62,10 @@ PARQUET = {
     # The database says which files count; a file _SUCCESS would remain when all others are deleted.
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
-KEY, STEPS, ORDINAL = "_weir_key", "_weir_steps", "_weir_ordinal"  # columns on the way
+# Columns on the way.
+KEY, STEPS, ORDINAL, PLACE = "_weir_key", "_weir_steps", "_weir_ordinal", "_weir_place"
+_COUNTED = "weir counted"
+_ROW_BITS = 33  # of a place, for the row in its task: the low bits of `monotonically_increasing_id`
 _UNKNOWN = 1 << 60  # Spark's estimate of the size, in bytes, if it knows nothing
 # The number of files, and of rows of each, whose keys are checked after writing.
 _SAMPLED, _SAMPLED_ROWS = 4, 16
@@ -82,7 +85,7 @@ def stage(
     spark: SparkSession, warehouse: str, attempt: Attempt, frame: DataFrame, say: Say = log.info
 ) -> Staged:
     """Write the rows of an attempt and return what was written. `frame` has the rank of each row in
-    `_weir_seq`.
+    `_weir_seq`, and each of its tasks has the rows in the order of their ranks.
 
     Malformed rows and rows without a routing key go to a folder of their own and are counted in
     `rejected`. Raises InvalidInput for columns that do not fit, InvariantViolation if the files do
@@ -176,41 +179,45 @@ def _write(
     # Rows are counted first, because Spark would compute the number for rows in the plan itself (of
     # a pandas DataFrame, for example) in the driver, where every task has the number 0.
     task = F.spark_partition_id() * F.lit(len(ids)) + F.col(ORDINAL)
-    counted = Observation()
     late = timing.late(F.col(ORDINAL) < F.lit(len(ids) - 1)) if timing else []
-    out = routed.observe(counted, F.count(F.lit(1)).alias("rows"), *late).select(
-        "*", constant_array(ids)[F.col(ORDINAL)].alias(SEGMENT), task.alias(TASK)
-    )
+    # The rows of a task come in the order of their ranks.
+    row = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
+    place = F.shiftleft(F.col(ORDINAL).cast("long"), _ROW_BITS).bitwiseOR(row)
+    out = routed.observe(_COUNTED, F.count(F.lit(1)).alias("rows"), *late).select(
+        "*", constant_array(ids)[F.col(ORDINAL)].alias(SEGMENT), task.alias(TASK),
+        place.alias(PLACE),
+    )  # fmt: skip
     if timing is not None and not timing.written:
         out = out.drop(TIME)
     what, where = f"appending to {attempt.stream}", (warehouse, attempt.folder)
     with watched(routed.sparkSession, what, say, where):
+        # Only one file is open at a time, and Spark need not sort again.
+        in_order, query = in_order_of(out.drop(ORDINAL), PLACE, SEGMENT, TASK)
         (
-            # Only one file is open at a time, and Spark need not sort again.
-            out.drop(ORDINAL)
-            .sortWithinPartitions(SEGMENT, TASK, SEQ)
-            .write.options(**PARQUET)
+            in_order.write.options(**PARQUET)
             .option("maxRecordsPerFile", ROWS_PER_FILE)
             .partitionBy(SEGMENT, TASK)
             .parquet(spark_path(warehouse, attempt.folder))
         )
-    return int(counted.get["rows"]), int(counted.get.get("late", 0))
+    counted = query.observedMetrics().apply(_COUNTED)
+    return int(counted.getLong(0)), int(counted.getLong(1)) if late else 0
 
 
 def _in_fewer_tasks(routed: DataFrame, folders: int) -> DataFrame:
     """Shuffle the rows if each task would write many small files, because there is little data or
-    there are many tasks. Spark estimates the size of the data, unless it comes from outside a plan.
-    """
+    there are many tasks. Each task has its rows in the order of their ranks then, too. Spark
+    estimates the size of the data, unless it comes from outside a plan."""
     execution: Any = routed._jdf.queryExecution()
     tasks = _tasks(execution.executedPlan())
     if tasks * folders <= MANY_FILES:
         return routed
     size = int(str(execution.optimizedPlan().stats().sizeInBytes()))
     if size >= _UNKNOWN:
-        return routed.repartition(ORDINAL)
+        return routed.repartition(ORDINAL).sortWithinPartitions(SEQ)
     if size >= SMALL_FILE * tasks * folders:
         return routed
-    return routed.repartition(max(1, min(tasks, size // (8 * SMALL_FILE) + 1)), ORDINAL)
+    fewer = max(1, min(tasks, size // (8 * SMALL_FILE) + 1))
+    return routed.repartition(fewer, ORDINAL).sortWithinPartitions(SEQ)
 
 
 def _tasks(plan: Any) -> int:
