@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 import weir
 import weir.recovery.recover as recover_module
+from tests.adjunct.support import Store
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
@@ -296,6 +297,42 @@ def test_a_copy_of_the_disk_from_after_the_last_sweep_is_known_by_the_first_numb
     append(restored, "another")
     sweep(restored, str(warehouse), 0.0)
     assert there < on_disk(warehouse)
+
+
+def test_files_of_adjunct_stores_are_known_missing_and_unknown_like_those_of_streams(
+    database: Database, tmp_path: Path, restore: Callable[[Database], Database]
+) -> None:
+    def write_files() -> None:
+        for file in version.files:
+            (tmp_path / file.path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file.path).write_text("rows")
+
+    check_warehouse_ownership(database, str(tmp_path))
+    lane = Lane.made(database)
+    store = Store.made(lane, keep_versions=1)
+    lane.append({"0.0": 1})
+    write(lane, tmp_path)
+    version = store.build()
+    [kept] = version.files
+    restored = restore(database)
+    write_files()
+    lane.append({"0.0": 1})
+    write(lane, tmp_path)
+    version = store.build()
+    [lost] = version.files
+    write_files()
+    report = recover(restored, str(tmp_path), request_id="look")
+    assert lost.path in report["unknown"]
+    assert (report["unknown_files"], report["missing_files"]) == (2, 0)
+    (tmp_path / kept.path).unlink()
+    done = recover(restored, str(tmp_path), unknown_files="delete", request_id="r")
+    assert done["missing"] == [kept.path]
+    sweep(restored, str(tmp_path), 0.0)
+    assert on_disk(tmp_path) == {file.path for file in lane.files()[:1]}
+    # No number is given to another version.
+    again = Lane(restored, lane.name, lane.stream_id)
+    again.append({again.active()[0]: 1})
+    assert Store(restored, store.name, again).begun().version > RECOVERY_GAP
 
 
 def test_recovering_again_is_harmless(story: Story) -> None:

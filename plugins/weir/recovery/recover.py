@@ -31,6 +31,7 @@ from weir.warehouse.ownership import (
     read_marker,
     write_marker,
 )
+from weir.warehouse.paths import ADJUNCT
 
 UNKNOWN_FILES = ("report", "keep", "delete")
 _EXAMPLES = 20
@@ -95,7 +96,7 @@ def recover(
         )  # fmt: skip
         skipped.append(database.transaction(one))
     strangers = [path for s, paths in unknown.items() if s not in known.streams for path in paths]
-    highest = max([*there, 0])
+    highest = max([s for s in there if s is not None] + [0])
     dead = strangers if unknown_files == "delete" else []
     database.transaction(lambda c: _end(c, highest, dead, marker.sweep_count, incarnation))
     sweeps = max(installation.sweep_count, marker.sweep_count) + 1
@@ -103,15 +104,19 @@ def recover(
     return {**report, "streams": skipped}
 
 
-def _list(warehouse: str) -> dict[int, _Found]:
-    """What lies below the warehouse, per stream id."""
+def _list(warehouse: str) -> dict[int | None, _Found]:
+    """What lies below the warehouse, per stream id; by None, the files of adjunct stores."""
     system, base = filesystem(warehouse)
-    streams: dict[int, _Found] = {}
+    streams: dict[int | None, _Found] = {}
     for entry in _files(system, base):
         path = entry.path[len(base) + 1 :]
         folder, _, rest = path.partition("/")
-        if not folder.isdigit() or path.rpartition("/")[2].startswith("."):
+        if path.rpartition("/")[2].startswith("."):
             continue  # Hadoop's checksums of local files go with their files
+        if path.startswith(ADJUNCT):
+            streams.setdefault(None, _Found()).files[path] = entry.size or 0
+        if not folder.isdigit():
+            continue
         found = streams.setdefault(int(folder), _Found())
         found.files[path] = entry.size or 0
         found.newest = max(found.newest, entry.mtime.timestamp() if entry.mtime else 0.0)
@@ -140,10 +145,13 @@ def _known(connection: Connection) -> _Known:
     rows = connection.execute(
         text(
             """SELECT 'file' AS what, path FROM data_file
+            UNION ALL SELECT 'file', path FROM adjunct_file
             UNION ALL SELECT 'dead', path FROM garbage WHERE root = ''
-                AND reason NOT IN ('aborted', 'fenced')  -- it may have been committed since
+                AND (reason NOT IN ('aborted', 'fenced')  -- it may have been committed since
+                     OR starts_with(path, :stores))
             UNION ALL SELECT 'stream', stream_id::text FROM stream WHERE state <> 'deleted'"""
-        )
+        ),
+        {"stores": ADJUNCT},
     ).all()
     paths: dict[str, list[str]] = {"file": [], "dead": [], "stream": []}
     for what, path in rows:
@@ -240,6 +248,7 @@ def _discard(
             FROM unnest(CAST(:paths AS text[]), CAST(:bytes AS bigint[])) AS f (path, bytes)
             WHERE NOT EXISTS (
                 SELECT FROM data_file d WHERE d.stream_id = :s AND d.path = f.path)
+              AND NOT EXISTS (SELECT FROM adjunct_file a WHERE a.path = f.path)
             ON CONFLICT (root, path) DO NOTHING"""
         ),
         {"s": stream_id, "paths": paths, "bytes": [found.files.get(path, 0) for path in paths]},
@@ -252,7 +261,7 @@ def _end(
     """Groups and new streams go on beyond what there was, and sweeps are allowed again."""
     connection.execute(text("SELECT FROM reader_group ORDER BY group_id FOR NO KEY UPDATE"))
     connection.execute(text("SELECT FROM adjunct_store ORDER BY store_id FOR NO KEY UPDATE"))
-    _discard(connection, None, strangers, _Found())
+    _discard(connection, None, strangers, _Found())  # the stores are locked: nobody publishes
     connection.execute(
         text(
             """SELECT setval('weir_internal.stream_stream_id_seq', greatest(:highest,

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from weir.errors import InvalidInput
 from weir.settings import one_spelling
 
+ADJUNCT = "_weir_adjunct="  # what the paths of the files of adjunct stores begin with
+
 
 def stream_folder(stream_id: int) -> str:
     """Return the folder of one life of a stream, below the warehouse, ending in a slash."""
@@ -25,7 +27,7 @@ def attempt_folder(stream_id: int, transaction_number: int, attempt: int) -> str
 
 def adjunct_folder(store_id: int) -> str:
     """Return the folder of one life of an adjunct store, below the warehouse, ending in a slash."""
-    return f"_weir_adjunct={store_id}/"
+    return f"{ADJUNCT}{store_id}/"
 
 
 def adjunct_attempt_folder(store_id: int, version: int, attempt: int) -> str:
