@@ -85,7 +85,11 @@ def declared(setting: Setting) -> Figure:
     """Applying a file of 500 streams in which nothing differs beside one of 10, in statements."""
     many, few = 500, 10
     checks = Checks(
-        lambda key: [key], lambda text, used: [], lambda *event_time: None, lambda *consumer: None
+        lambda key: [key],
+        lambda text, used: [],
+        lambda *event_time: None,
+        lambda *definition: None,
+        lambda *consumer: None,
     )
 
     def file(count: int) -> Declared:

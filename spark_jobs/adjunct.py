@@ -16,11 +16,13 @@ def run(job: Job, arguments: Adjunct) -> dict[str, Any]:
     wanted = arguments.adjunct_stores
     for name in wanted:
         job.database.transaction(lambda c, n=name: read_store(c, n))  # type: ignore[misc]  # the loop's own
-    names = job.database.transaction(lambda c: stores_to_build(c, wanted or None))
+    names, built_with = job.database.transaction(lambda c: stores_to_build(c, wanted or None))
     built = []
-    if names:
-        from weir.spark.adjunct_build import build_stores
+    if names or built_with:
+        from weir.spark.adjunct_build import build_stores, with_other_code
         from weir.spark.append import Appender
+
+        names += with_other_code(job.database, job.settings, built_with)
 
         def appender() -> Appender:
             return Appender(job.spark, job.database, job.settings, job.request_id, job.say)

@@ -1,4 +1,4 @@
-"""Make streams, reader groups and consumers what a file declares."""
+"""Make streams, adjunct stores, reader groups and consumers what a file declares."""
 
 import re
 import sys
@@ -8,6 +8,7 @@ from typing import Any
 from weir.declarations.apply import Checks, apply, compare
 from weir.declarations.declared import Declared, read_object, read_text
 from weir.errors import InvalidInput
+from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName
 from weir.model.schema import Field
 from weir.operations import FUNCTION_PATTERN, Apply
@@ -19,7 +20,7 @@ LONGEST = 10_000_000  # bytes of a file
 
 
 def run(job: Job, arguments: Apply) -> dict[str, Any]:
-    """Say what differs, and change it. Only new streams and columns need Spark."""
+    """Say what differs, and change it. Only new streams, columns and stores need Spark."""
     declared = _read(job, arguments)
 
     checks = _checks(job)
@@ -32,7 +33,7 @@ def run(job: Job, arguments: Apply) -> dict[str, Any]:
             job.database, declared, checks=checks, allow_loss=arguments.allow_loss,
             request_id=job.request_id, say=job.say,
         )  # fmt: skip
-    count = len(declared.streams) + len(declared.groups) + len(declared.consumers)
+    count = sum(map(len, (declared.streams, declared.stores, declared.groups, declared.consumers)))
     job.say(
         f"{len(found)} of {count} declared things {'differ' if arguments.dry_run else 'changed'}"
     )
@@ -57,6 +58,11 @@ def _checks(job: Job) -> Checks:
 
         check_event_time(name, text, fields, lambda: job.spark)
 
+    def definition(name: str, stream: StreamName, wanted: AdjunctDefinition) -> None:
+        from weir.spark.adjunct_check import check_definition
+
+        check_definition(job.spark, job.database, job.settings, name, stream, wanted)
+
     def consumer(
         group: str, declared: Mapping[str, Any], keys: Mapping[str, str], made: Collection[str]
     ) -> None:
@@ -64,7 +70,7 @@ def _checks(job: Job) -> Checks:
 
         check_consumer(job.database, job.settings, group, declared, keys, made)
 
-    return Checks(key, columns, event_time, consumer)
+    return Checks(key, columns, event_time, definition, consumer)
 
 
 def _read(job: Job, arguments: Apply) -> Declared:

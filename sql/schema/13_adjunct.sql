@@ -11,7 +11,7 @@ CREATE TABLE weir_internal.adjunct_store (
     missing text NOT NULL CHECK (missing IN ('wait', 'empty', 'fail')),
     patience bigint NOT NULL CHECK (patience > 0),
     null_key text NOT NULL CHECK (null_key IN ('skip', 'fail')),
-    on_error text NOT NULL CHECK (on_error IN ('fail', 'skip')),
+    on_error text NOT NULL CHECK (on_error IN ('fail', 'skip', 'quarantine')),
     on_gap text NOT NULL CHECK (on_gap IN ('fail', 'rebuild')),
     keep_versions bigint NOT NULL CHECK (keep_versions > 0),
     history bigint CHECK (history > 0),
@@ -35,7 +35,7 @@ COMMENT ON COLUMN weir_internal.adjunct_store.bootstrap IS 'What a version must 
 COMMENT ON COLUMN weir_internal.adjunct_store.missing IS 'What a consumer does as long as there is no such version: wait (build it), empty (join nothing) or fail.';
 COMMENT ON COLUMN weir_internal.adjunct_store.patience IS 'Seconds that a consumer waits for another builder.';
 COMMENT ON COLUMN weir_internal.adjunct_store.null_key IS 'What happens to events whose key is null: skip (and count) or fail.';
-COMMENT ON COLUMN weir_internal.adjunct_store.on_error IS 'What happens to events for which the key, the value or the delete condition can''t be computed: fail, or skip (and count).';
+COMMENT ON COLUMN weir_internal.adjunct_store.on_error IS 'What happens to events for which the key, the value or the delete condition can''t be computed: fail, skip (and count), or quarantine.';
 COMMENT ON COLUMN weir_internal.adjunct_store.on_gap IS 'What a build does if events were truncated before it read them: fail, or rebuild from the head.';
 COMMENT ON COLUMN weir_internal.adjunct_store.keep_versions IS 'Seconds for which a version is kept after a newer one was published.';
 COMMENT ON COLUMN weir_internal.adjunct_store.history IS 'Seconds for which changes are kept for as-of joins; null: none are kept.';
@@ -103,6 +103,8 @@ CREATE TABLE weir_internal.adjunct_version (
 -- Never two builders of one store at once.
 CREATE UNIQUE INDEX adjunct_version_building ON weir_internal.adjunct_version (store_id) WHERE state = 'building';
 CREATE INDEX adjunct_version_published ON weir_internal.adjunct_version (store_id, version) WHERE state = 'published';
+CREATE INDEX adjunct_version_newest ON weir_internal.adjunct_version (store_id)
+    WHERE state = 'published' AND superseded_at IS NULL;
 CREATE INDEX adjunct_version_ended ON weir_internal.adjunct_version (ended_at) WHERE state IN ('expired', 'abandoned');
 -- For the expiry: what may have to go, found without looking at all versions.
 CREATE INDEX adjunct_version_superseded ON weir_internal.adjunct_version (superseded_at)

@@ -1,5 +1,5 @@
-"""Consumers of several tasks under a real Airflow: they share the work, and a task that is killed
-is replaced without waiting for its lease."""
+"""Consumers of several tasks under a real Airflow: they share the work, a task that is killed is
+replaced without waiting for its lease, and an adjunct store is built beside them."""
 
 import os
 import time
@@ -16,9 +16,12 @@ import pytest
 
 import weir
 from tests.controller.support import rows
+from weir.adjunct.lookup import look_up
+from weir.adjunct.stores import define_store
 from weir.controller.streams import create_stream
 from weir.database.connection import Database
 from weir.local.installation import Installation
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.outputs import committed_folders
@@ -53,12 +56,12 @@ class Shared:
                 settings=self.settings,
             )  # fmt: skip
 
-    def trigger(self, readers: int) -> str:
+    def trigger(self, readers: int, function: str = "slowly:events", **more: Any) -> str:
         """Start a run with so many readers; returns its id."""
         return self.installation.airflow.api().trigger(
             "weir_process",
-            {"reader_group": self.name, "function": "slowly:events", "readers": readers,
-             "outputs": [f"parquet:{self.output}"]},
+            {"reader_group": self.name, "function": function, "readers": readers,
+             "outputs": [f"parquet:{self.output}"], **more},
         )  # fmt: skip
 
     def wait(self, run_id: str) -> str:
@@ -164,3 +167,51 @@ def test_two_runs_of_a_consumer_at_the_same_time_share_the_work(
     )
     assert [row.try_number for row in tries] == [1, 1]
     shared.check_each_event_once()
+
+
+@pytest.mark.release
+def test_two_consumers_and_a_builder_of_their_store_run_at_once(installation: Installation) -> None:
+    consumers = [Shared(installation, "priced-one"), Shared(installation, "priced-two")]
+    database, settings, store = consumers[0].database, consumers[0].settings, "test/prices"
+    create_stream(database, stream_name(store), routing_key="item", segments=2, request_id=store)
+    define_store(
+        database, store, stream_name(store), AdjunctConfiguration(bootstrap="tail"),
+        AdjunctDefinition(), request_id=f"define {store}",
+    )  # fmt: skip
+
+    def set_price(price: int) -> None:
+        table = pa.table({"item": ["it"], "price": [price]})
+        weir.append(store, table, writer_id="test", batch_id=str(price), settings=settings)
+
+    api = installation.airflow.api()
+    set_price(0)
+    runs = [(one, one.trigger(1, function="slowly:priced", adjuncts=[store])) for one in consumers]
+    builders = []
+    for price in range(1, 5):
+        builders.append(api.trigger("weir_adjunct", {"adjunct_stores": [store]}))
+        set_price(price)
+        time.sleep(4)
+    assert [one.wait(run_id) for one, run_id in runs] == ["success", "success"]
+    assert [api.wait("weir_adjunct", run_id, 300) for run_id in builders] == ["success"] * 4
+    seen = set()
+    for one in consumers:
+        one.check_each_event_once()
+        batches = one.rows(
+            """SELECT o.path, p.version FROM parquet_outputs o
+            JOIN adjunct_pins p USING (reader_group, batch_id) WHERE reader_group = :g"""
+        )
+        assert batches
+        for batch in batches:
+            held = look_up(database, settings.warehouse, store, "it", batch.version)
+            assert held is not None
+            seen.add(held["price"])
+            assert set(pq.read_table(batch.path)["now_price"].to_pylist()) == {held["price"]}
+    assert len(seen) > 1, "versions were built meanwhile"
+    versions = rows(
+        database,
+        "SELECT version, state, base FROM adjunct_versions WHERE adjunct_store = :n ORDER BY 1",
+        n=store,
+    )
+    assert [(v.version, v.state, v.base or 0) for v in versions] == [
+        (i + 1, "published", i) for i in range(len(versions))
+    ], "one after the other"

@@ -3,10 +3,11 @@
 import pytest
 
 from tests.adjunct.support import LEASE, Store
-from tests.controller.support import Lane, at_once, unique
+from tests.controller.support import Lane, at_once, rows, unique
 from tests.raises import raises
 from weir.adjunct.builds import Build, Running, stores_to_build
 from weir.adjunct.publication import fail_build, renew_build
+from weir.adjunct.stores import delete_store
 from weir.adjunct.versions import AdjunctVersion
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database, count_statements
@@ -126,6 +127,31 @@ def test_another_value_converts_the_last_version_and_another_key_begins_at_the_h
     assert store.publish(rebuilt).definition == 3
 
 
+def test_once_a_changed_definition_is_built_no_batch_finds_an_older_version(lane: Lane) -> None:
+    store = Store.made(lane)
+    first = store.build()
+    store.update(value="upper(key)")
+    assert store.find(lane.tail()) == first  # until the next build
+    second = store.build()
+    assert second.cut == first.cut
+    assert store.find(lane.tail()) == second
+    lane.append({"0.0": 1})
+    store.build()
+    assert store.find(first.cut) == second
+
+
+def test_a_changed_definition_is_built_for_no_older_cut_than_that_of_the_last_version(
+    lane: Lane,
+) -> None:
+    store = Store.made(lane)
+    cut = lane.tail()
+    lane.append({"0.0": 1})
+    first = store.build()
+    store.update(value="upper(key)")
+    build = store.begun(cut=cut)
+    assert (build.kind, build.cut, build.clock) == ("converted", first.cut, first.clock)
+
+
 def test_other_code_of_a_function_converts_anew_and_rebuilds_if_it_makes_keys(lane: Lane) -> None:
     store = Store.made(lane, value="f:values", value_columns="a INT")
     store.build(code="one")
@@ -179,10 +205,30 @@ def test_a_deleted_stream_has_no_more_versions_and_keeps_those_it_has(lane: Lane
     sealed = store.begin()
     assert isinstance(sealed, AdjunctVersion)
     assert sealed.files == version.files
+    stale = "SELECT stale FROM adjunct_stores WHERE adjunct_store = :n AND :a = :a"
+    assert store.rows(stale, n=store.name) == [(False,)]
     delete_stream(store.database, lane.name, unread_too=True, request_id=unique("delete"))
     with raises(f"stream_deleted {lane.name}"):
         store.begin()
     assert store.newest() == sealed
+    assert store.rows(stale, n=store.name) == [(True,)]
+    assert store.find(sealed.cut) == sealed
+    store.update(keep_versions=7)  # which needs no stream
+    delete_store(store.database, store.name, request_id=unique("delete"))
+    assert not rows(store.database, "SELECT FROM adjunct_store WHERE name = :n", n=store.name)
+
+
+def test_a_stream_that_scales_while_a_version_is_built_is_read_to_the_cut_and_then_from_it(
+    lane: Lane,
+) -> None:
+    store = Store.made(lane)
+    build = store.begun()
+    lane.scale("0.0", "1.0")
+    lane.append({lane.active()[0]: 2})
+    first = store.publish(build)
+    assert first.cut == {"0.0": 5, "1.0": 5}
+    second = store.begun()
+    assert (second.from_cut, second.cut) == (first.cut, lane.tail())
 
 
 def test_stores_that_a_run_looks_at_are_those_whose_stream_or_definition_moved(
@@ -192,7 +238,7 @@ def test_stores_that_a_run_looks_at_are_those_whose_stream_or_definition_moved(
     names = [store.name, other.name]
 
     def waiting() -> list[str]:
-        return store.database.transaction(lambda c: stores_to_build(c, names))
+        return store.database.transaction(lambda c: stores_to_build(c, names))[0]
 
     assert waiting() == names
     store.build()

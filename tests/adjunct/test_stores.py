@@ -48,9 +48,22 @@ def test_a_store_of_no_stream_or_with_wrong_settings_is_not_defined(
         define(missing, name)
     with raises("adjunct_store_name_invalid"):
         define(lane, "no-scope")
-    for wrong in ({"layout": "wide"}, {"bootstrap": "soon"}, {"keep_versions": 0}):
+    for wrong in (
+        {"layout": "wide"}, {"bootstrap": "soon"}, {"bootstrap": "tail 5"}, {"keep_versions": 0},
+        {"missing": "skip"}, {"null_key": "empty"}, {"on_error": "stop"}, {"on_gap": "skip"},
+        {"patience": 0}, {"history": 0},
+    ):  # fmt: skip
         with raises("argument_invalid"):
             define(lane, name, **wrong)
+    for bootstrap, code in {
+        "time soon": "time_invalid", "time 2999-01-01": "time_in_future", "0.0=x": "offset_invalid",
+        "9.0=1": "cut_segment_unknown",
+    }.items():  # fmt: skip
+        with raises(code):
+            define(lane, name, bootstrap=bootstrap)
+    rejected = Lane.made(shared_database, name=f"{lane.name}.rejected")
+    with raises("stream_name_reserved"):
+        define(rejected, name, on_error="quarantine")
     with raises("function_type_missing"):
         Store.made(lane, value="functions:values")
     with raises("function_type_unneeded"):
@@ -95,6 +108,8 @@ def test_what_a_change_touches_is_a_new_definition_only_if_keys_or_values_change
     assert store.row.definition == AdjunctDefinition(key="lower(key)", value="upper(key)")
     with raises("argument_unknown colour"):
         store.update(colour="red")
+    with raises("cut_segment_unknown 9.0"):
+        store.update(bootstrap="9.0=1")
 
 
 @pytest.mark.parametrize("appended", [0, 3])

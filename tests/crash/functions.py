@@ -2,8 +2,10 @@
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -14,11 +16,28 @@ BAD = 115  # in the last segment, so that the first half is fine
 
 def copies(events: DataFrame) -> DataFrame:
     """Each event once, into every output; waits where WEIR_TEST_WAIT says so."""
+    _wait()
+    return events.select("k", "n")
+
+
+def joined(events: DataFrame, adjuncts: Mapping[str, DataFrame]) -> DataFrame:
+    """The keys of the events with the number that the one store has for them."""
+    [rows] = adjuncts.values()
+    return events.select("k").join(rows, F.col("k") == F.col("_weir_key")).select("k", "n")
+
+
+def slow_values(events: pa.RecordBatch) -> pa.StructArray:
+    """The number of each event, as the value of a store; waits as `copies` does."""
+    if events.num_rows:
+        _wait()
+    return pa.StructArray.from_arrays([events.column("n")], names=["n"])
+
+
+def _wait() -> None:
     if folder := os.environ.get("WEIR_TEST_WAIT"):
         Path(folder, "here").touch()
         while not Path(folder, "go").exists():
             time.sleep(0.01)
-    return events.select("k", "n")
 
 
 def picky(events: DataFrame) -> DataFrame:

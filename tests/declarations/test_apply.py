@@ -31,6 +31,12 @@ streams:
     retain_max_age: 30 d
     tags: [money]
   shop/late: {routing_key: customer}
+adjunct_stores:
+  shop/newest:
+    stream: shop/orders
+    value: amount
+    history: 30 d
+    time_out: 7 d
 reader_groups:
   late:
     streams: [shop/orders]
@@ -56,7 +62,10 @@ def columns(text: str, used: Sequence[str]) -> list[Field]:
     return [{"name": n, "type": kinds[t], "nullable": True, "metadata": {}} for n, t in named]
 
 
-CHECKS = Checks(lambda key: [key], columns, lambda *event_time: None, lambda *consumer: None)
+CHECKS = Checks(
+    lambda key: [key], columns, lambda *event_time: None, lambda *definition: None,
+    lambda *consumer: None,
+)  # fmt: skip
 
 
 def run(database: Database, text: str, **options: Any) -> list[Difference]:
@@ -71,7 +80,8 @@ def run(database: Database, text: str, **options: Any) -> list[Difference]:
 def everything(database: Database) -> list[Any]:
     """All rows that an apply may write."""
     tables = ("stream", "stream_schema", "epoch", "reader_group", "reader_group_stream",
-              "reader_group_segment", "reader_group_pin", "request")  # fmt: skip
+              "reader_group_segment", "reader_group_pin", "adjunct_store",
+              "adjunct_definition", "request")  # fmt: skip
     return [
         [tuple(map(str, row)) for row in rows(database, f"SELECT * FROM {table} ORDER BY 1, 2")]
         for table in tables
@@ -94,13 +104,18 @@ def test_a_file_makes_what_it_declares_and_the_second_time_changes_nothing(
     made = run(database, SHOP)
     assert [(one.kind, one.name, one.new) for one in made] == [
         ("stream", "shop/orders", True), ("stream", "shop/late", True),
+        ("adjunct store", "shop/newest", True),
         ("reader group", "late", True), ("consumer", "late", True),
     ]  # fmt: skip
     [orders] = rows(database, "SELECT * FROM stream WHERE stream_name = 'shop/orders'")
     assert (orders.routing_key, orders.retain_max_age, orders.tags) == (
         "customer", 30 * 86400, ["money"],
     )  # fmt: skip
-    [group] = rows(database, "SELECT * FROM reader_group")
+    [store] = rows(database, "SELECT * FROM adjunct_stores")
+    assert (store.stream, store.value, store.history.days, store.time_out.days) == (
+        "shop/orders", "amount", 30, 7,
+    )  # fmt: skip
+    [group] = rows(database, "SELECT * FROM reader_group WHERE name = 'late'")
     assert (group.time_out, group.subscriber) == (7 * 86400, True)
     assert rows(database, "SELECT key_low, label FROM reader_group_pin") == [(0.25, "big")]
     before = everything(database)
@@ -119,6 +134,11 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
         edited("streams", "shop/orders", "schema", value="customer string, gate INT"),
         {"shop/orders": {"columns": (["customer", "amount"], ["gate"])}}),
     "segments to begin with": (edited("streams", "shop/orders", "segments", value=5), {}),
+    "a store's value and its time-out": (
+        edited("adjunct_stores", "shop/newest", value={
+            "stream": "shop/orders", "delete_when": "amount = 0", "history": "60 d"}),
+        {"shop/newest": {"value": ("amount", ""), "delete_when": ("", "amount = 0"),
+                         "history": (30 * 86400, 60 * 86400), "time_out": (7 * 86400, None)}}),
     "a new stream of a group": (
         edited("reader_groups", "late", "streams", value=["shop/orders", "shop/late"]),
         {"late": {"streams": (["shop/orders"], ["shop/late", "shop/orders"])}}),
@@ -150,6 +170,10 @@ LOSSES = {
     "position in shop/orders": edited("reader_groups", "late", "streams", value=["shop/late"]),
     "retention no longer keeps": edited("reader_groups", "late", "subscriber", value=False),
     "skips events": edited("reader_groups", "late", "on_gap", value="skip"),
+    "history keeps changes": edited("adjunct_stores", "shop/newest", "history", value="1 d"),
+    "begins a new history": edited("adjunct_stores", "shop/newest", "value", value="customer"),
+    "its keys are made anew": edited("adjunct_stores", "shop/newest", "key", value="amount"),
+    "rebuilt without": edited("adjunct_stores", "shop/newest", "on_gap", value="rebuild"),
     "no longer than its time-out": edited("reader_groups", "late", "time_out", value="1 d"),
 }
 
@@ -185,6 +209,12 @@ WRONG = {
     "streams: {shop/x: {routing_key: a, retain_max_age: 5}}": "declarations_invalid retain_max_age",
     "streams:\n  shop/x: {}\n  shop/x: {}": "declarations_invalid 'shop/x' second time line 3",
     "streams: !!python/object/apply:os.getcwd []": "declarations_invalid constructor",
+    "adjunct_stores: {shop/x: {stream: shop/none}}": "stream_not_found shop/x shop/none declare",
+    "adjunct_stores: {x: {stream: shop/none}}": "declarations_invalid x scope/name",
+    "adjunct_stores: {shop/x: {stream: shop/y, layout: wide}}": "declarations_invalid layout",
+    "adjunct_stores: {shop/x: {stream: shop/y, bootstrap: x}}": "declarations_invalid bootstrap",
+    "adjunct_stores: {shop/x: {stream: shop/y, value: 'a:b'}}": "declarations_invalid a:b returns",
+    "adjunct_stores: {shop/x: {stream: shop/y, keep_versions: none}}": "declarations_invalid keep",
     CONSUMER.format("{a: .nan}"): "declarations_invalid g parameters nan",
     CONSUMER.format("{1: a}"): "declarations_invalid g parameters",
     CONSUMER.format("&p {a: *p}"): "declarations_invalid alias contains",
@@ -208,7 +238,7 @@ def test_a_text_that_grows_beyond_measure_is_refused_at_once() -> None:
 
 def test_dates_are_written_without_quotes(database: Database) -> None:
     plain = SHOP.replace("{threshold: 10}", "{since: 2024-01-01, at: 2024-01-01T10:00:00Z}")
-    plain = plain.replace("time_out: 7 d", "time_out: 7 d\n    start: 2024-01-01")
+    plain = plain.replace("time_out: 7 d\n    pins", "start: 2024-01-01\n    pins")
     run(database, plain)
     assert run(database, plain) == []
     given = parse(Process, {"reader_group": "late"})
@@ -230,6 +260,8 @@ def test_what_can_not_change_is_refused(database: Database) -> None:
     run(database, SHOP)
     with raises("routing_key_fixed shop/late customer amount"):
         run(database, edited("streams", "shop/late", "routing_key", value="amount"))
+    with raises("adjunct_store_bound shop/newest shop/orders shop/late"):
+        run(database, edited("adjunct_stores", "shop/newest", "stream", value="shop/late"))
     seal_stream(database, stream_name("shop/late"), request_id="seal")
     assert run(database, SHOP) == [], "it need not change"
     with raises("stream_not_active shop/late sealed on_bad_rows"):
@@ -254,7 +286,10 @@ def test_nothing_to_change_takes_as_many_statements_for_many_streams_as_for_few(
     def declared(count: int) -> Declared:
         streams = {f"many/s{i}": {"routing_key": "k"} for i in range(count)}
         groups = {f"g{i}": {"streams": [f"many/s{i}"]} for i in range(0, count, 5)}
-        return read_text(yaml.safe_dump({"streams": streams, "reader_groups": groups}))
+        stores = {f"many/a{i}": {"stream": f"many/s{i}"} for i in range(0, count, 5)}
+        return read_text(
+            yaml.safe_dump({"streams": streams, "reader_groups": groups, "adjunct_stores": stores})
+        )
 
     few, many = declared(10), declared(60)
     for i, one in enumerate((many, few)):
@@ -266,7 +301,7 @@ def test_nothing_to_change_takes_as_many_statements_for_many_streams_as_for_few(
         assert apply(database, one, checks=CHECKS,
                      request_id="again") == []  # fmt: skip
         counts.append(len(counted))
-    assert counts[0] == counts[1] <= 4
+    assert counts[0] == counts[1] <= 5
 
 
 def test_the_outputs_of_a_consumer_are_checked_before_anything_is_changed(
@@ -289,7 +324,7 @@ def test_the_outputs_of_a_consumer_are_checked_before_anything_is_changed(
         with raises(f"declarations_invalid consumers late {said}"):
             compare(database, read_text(text), checks)
     own = yaml.safe_load(edited("consumers", "late", "outputs", value=["stream:shop/late"]))
-    assert len(compare(database, read_text(yaml.safe_dump(own)), checks)) == 4
+    assert len(compare(database, read_text(yaml.safe_dump(own)), checks)) == 5
     own["consumers"]["late"]["function"] = "os.path:join"
     with raises("declarations_invalid consumers late 'os.path:join' function_packages"):
         compare(database, read_text(yaml.safe_dump(own)), checks)

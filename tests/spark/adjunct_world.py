@@ -6,16 +6,21 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any
 
+from pyspark.sql import DataFrame
+
 from tests.controller.support import unique
 from tests.spark.installation import Installation
 from weir.adjunct.stores import define_store, update_store
 from weir.adjunct.versions import AdjunctVersion
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
-from weir.model.names import StreamName
+from weir.model.names import StreamName, stream_name
 from weir.spark.adjunct_build import build_version
 from weir.spark.adjunct_read import current_frame, history_frame
+from weir.spark.reader import Reader
 
 COLUMNS = "k string, n long, op string"
+EVENTS = stream_name("s/events")  # that a group reads beside a stream of changes
+LONG = 10_000_000
 _KEYS = asdict(AdjunctDefinition()).keys()
 
 
@@ -77,6 +82,14 @@ class World:
     def made(cls, weir: Installation, segments: int = 2, **options: Any) -> "World":
         given = {"on_missing_key": "spread", **options}
         return cls(weir, weir.create(f"s/{unique('changes')}", segments=segments, **given))
+
+    @classmethod
+    def beside_events(cls, weir: Installation) -> "World":
+        """Another stream beside one of events, which a group reads, and one for its output."""
+        weir.create(str(EVENTS), segments=2)
+        weir.create("s/out")
+        weir.group(EVENTS)
+        return cls.made(weir)
 
     def append(self, rows: Sequence[tuple[str | None, int, str]]) -> None:
         frame = self.weir.spark.createDataFrame([list(row) for row in rows], COLUMNS)
@@ -169,3 +182,15 @@ class Store:
             if not row["_deleted"]:
                 held[row[0]] = tuple(row[1:-3])
         return held
+
+
+def reading(weir: Installation, *stores: Store, group: str = "readers", **options: Any) -> Reader:
+    """A reader of a group that binds these stores."""
+    return Reader(
+        weir.spark, group, reader_id="one", appender=weir.appender,
+        adjuncts=[store.name for store in stores], **options,
+    )  # fmt: skip
+
+
+def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row) for row in frame.collect()), key=repr)

@@ -1,21 +1,28 @@
 """Versions share what no change touches, and keep each key in one file, however they are built."""
 
 import json
+import sys
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pandas as pd
 import pytest
 from pyspark.errors import PythonException
 
 from tests.raises import raises
 from tests.spark.adjunct_world import WAYS, Store, Way, World
 from tests.spark.installation import Installation
+from weir.adjunct.builds import stores_to_build
 from weir.adjunct.lookup import look_up
 from weir.adjunct.stores import update_store
 from weir.adjunct.versions import AdjunctVersion
 from weir.model.adjunct_configuration import AdjunctDefinition
+from weir.model.names import stream_name
 from weir.spark import adjunct_writer
-from weir.spark.adjunct_build import build_stores
+from weir.spark.adjunct_build import build_stores, with_other_code
 from weir.spark.adjunct_check import check_definition
 from weir.spark.adjunct_diff import diff_versions
 
@@ -119,6 +126,25 @@ def test_an_empty_stream_without_columns_has_a_version_and_grows_from_it(
     assert store.found(store.build()) == {5: ("a",)}
 
 
+@pytest.mark.parametrize("keyless", [False, True])
+def test_events_that_leave_no_key_make_an_empty_version(weir: Installation, keyless: bool) -> None:
+    world = World.made(weir)
+    deleting = WAYS["deletes"]
+    always = Way(replace(deleting.definition, value="named_struct('n', n)",
+                         delete_when="n >= 0"), deleting.key, lambda e: None)  # fmt: skip
+    world.append([(None if keyless else "a", 1, "u"), (None if keyless else "b", 2, "d")])
+    for way in (deleting, always):
+        store = world.store(way, history=86400)
+        assert store.found(store.build()) == ({} if keyless else store.expected())
+        store.redefine(always)
+        assert store.found(store.build()) == {}
+    world.truncate()
+    late = world.store(WAYS["number"])
+    assert late.build().rows == 0
+    world.append([("c", 3, "u")])
+    assert late.found(late.build()) == {3: ("c",)}
+
+
 def test_a_null_key_is_counted_or_stops_the_build_with_its_place(weir: Installation) -> None:
     world = World.made(weir, segments=1)
     world.append([("a", 1, "u"), (None, 2, "u"), (None, 3, "u")])
@@ -175,6 +201,50 @@ def test_a_row_that_fails_stops_the_build_or_is_left_out(weir: Installation, gro
     )
 
 
+def test_events_that_fail_are_quarantined_once_however_often_they_are_built(
+    weir: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World.made(weir, segments=1)
+    store = world.store(FAILING, on_error="quarantine")
+    world.append([("a", 1, "1"), ("b", 2, "x")])
+
+    def die(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("weir.spark.adjunct_build.publish_build", die)
+        with pytest.raises(ZeroDivisionError):
+            store.build()
+    assert store.found(store.build()) == {"a": (1,)}
+    world.append([("c", 3, "y"), ("a", 4, "4")])
+    assert store.found(store.build()) == {"a": (4,)}
+    cautious = Way(
+        AdjunctDefinition(value="cast(op as int)", delete_when="cast(k as int) = 7"),
+        lambda e: e.k, lambda e: (int(e.op),),
+    )  # fmt: skip
+    store.redefine(cautious)
+    assert store.found(store.build()) == {}  # a row of the base fails, and that is all of them
+    rejected = weir.check(stream_name(f"{world.stream}.rejected"), key=None)
+    source = f"adjunct store {store.name}"
+    fails = "the value 'cast(op as int)' fails"
+    found = [
+        (json.loads(row["row"]), row["source"], row["place"], row["reason"])
+        for _, row in rejected.sort_values("_clock").astype(object).iterrows()
+    ]
+    assert found[:2] == [
+        ({"k": "b", "n": 2, "op": "x"}, f"{source}, segment 0.0", 1, fails),
+        ({"k": "c", "n": 3, "op": "y"}, f"{source}, segment 0.0", 2, fails),
+    ]
+    [(row, its_source, place, reason)] = found[2:]
+    assert (row, its_source) == ({"k": "a", "n": 4, "op": "4"}, source)
+    assert pd.isna(place)
+    assert reason == "the delete condition 'cast(k as int) = 7' fails"
+    weir.settings = replace(weir.settings, rejected_events=1)
+    world.append([("d", 1, "x"), ("e", 2, "x")])
+    with raises("adjunct_too_many_rejected 2 1"):
+        store.build()
+
+
 MODULE = """
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -200,9 +270,6 @@ def hasty(events):
 
 @pytest.fixture
 def functions(weir: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    import sys
-    from dataclasses import replace
-
     file = tmp_path / "adjunct_functions.py"
     file.write_text(MODULE.replace("FACTOR", "2"))
     weir.settings = replace(
@@ -241,7 +308,14 @@ def test_functions_make_keys_and_values_and_other_code_makes_them_anew(
             weir.spark, weir.database, weir.settings, "s/x", world.stream,
             AdjunctDefinition(key="adjunct_functions:hasty", key_type="STRING"),
         )  # fmt: skip
+
+    def waiting() -> list[str]:
+        names, built_with = weir.database.transaction(stores_to_build)
+        return [*names, *with_other_code(weir.database, weir.settings, built_with)]
+
+    assert waiting() == []
     functions.write_text(MODULE.replace("FACTOR", "3"))
+    assert waiting() == [store.name]
     version = store.build()
     kinds = weir.query("SELECT kind FROM adjunct_version ORDER BY version")
     assert [row.kind for row in kinds] == ["rebuilt", "extended", "rebuilt"]
@@ -278,6 +352,17 @@ def test_one_key_is_looked_up_in_any_version_without_spark(weir: Installation) -
     with raises("adjunct_version_not_found 9"):
         look("key 7", 9)
     assert second.version == 2
+    for version, twice in ((None, 1000), (first.version, 14)):
+        listed = weir.query("SELECT path FROM adjunct(:s, :v)", s=store.name, v=version)
+        files = [f"{weir.settings.warehouse}/{path}" for (path,) in listed]
+        sql = "SELECT twice FROM read_parquet(?, union_by_name => true) WHERE _weir_key = 'key 7'"
+        assert duckdb.execute(sql, [files]).fetchall() == [(twice,)]
+    exact = AdjunctDefinition(key="cast(n as decimal(9, 2))")
+    decimals = store.world.store(replace(WAYS["number"], definition=exact))
+    decimals.build()
+    for key in (7, 7.0, Decimal("7.0"), "7.00"):
+        assert look_up(weir.database, weir.settings.warehouse, decimals.name, key) is not None
+    assert look_up(weir.database, weir.settings.warehouse, decimals.name, 7.001) is None
     numbers = store.world.store(WAYS["number"])
     numbers.build()
     row = look_up(weir.database, weir.settings.warehouse, numbers.name, 3)

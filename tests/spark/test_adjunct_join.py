@@ -10,39 +10,20 @@ from pyspark.sql import functions as F
 from tests.chance import random_for
 from tests.controller.support import unique
 from tests.raises import raises
-from tests.spark.adjunct_world import WAYS, Store, World
+from tests.spark.adjunct_world import EVENTS, LONG, WAYS, Store, World, reading, rows
 from tests.spark.installation import Installation
 from weir.adjunct.stores import update_store
 from weir.model.names import stream_name
 from weir.spark.adjuncts import AdjunctStoreManager
 from weir.spark.open_batch import OpenBatch
-from weir.spark.reader import Reader
 
-pytestmark = pytest.mark.drawn(3)
-
-EVENTS = stream_name("s/events")
-LONG = 10_000_000
+pytestmark = pytest.mark.drawn(2)
 
 
 @pytest.fixture
 def world(weir: Installation) -> World:
     """A stream of changes, and another one of events, which a group reads."""
-    weir.create("s/events", segments=2)
-    weir.create("s/out")
-    weir.group(EVENTS)
-    return World.made(weir)
-
-
-def reading(weir: Installation, *stores: Store, **options: Any) -> Reader:
-    """A reader of the group."""
-    return Reader(
-        weir.spark, "readers", reader_id="one", appender=weir.appender,
-        adjuncts=[store.name for store in stores], **options,
-    )  # fmt: skip
-
-
-def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in frame.collect()), key=repr)
+    return World.beside_events(weir)
 
 
 def held(store: Store, key: Any, clock: int) -> tuple[Any, ...] | None:
@@ -87,125 +68,6 @@ def test_events_find_what_the_store_had_now_and_at_their_clock(
                             wanted.append((event.n, event._clock, *(value or [None] * len(values))))
                     assert rows(found.select("n", "_clock", *values)) == sorted(wanted, key=repr)
             batch.commit()
-
-
-def test_every_attempt_at_a_batch_reads_the_same_version(weir: Installation, world: World) -> None:
-    store = world.store(WAYS["whole"])
-    world.append([("a", 1, "u")])
-    weir.append(EVENTS, [("a", 1)])
-    outs = []
-    for _ in range(3):
-        with reading(weir, store) as reader:  # which ends without a commit
-            batch = next(reader)
-            outs.append(rows(batch.adjunct(store.name).select("_weir_key", "n")))
-            world.append([("a", 2, "u"), ("b", 3, "u")])
-            store.build()
-    assert outs == [[("a", 1)]] * 3
-    assert weir.query("SELECT state, version FROM adjunct_pins") == [("pinned", 1)]
-    weir.append(EVENTS, [("b", 2)])
-    with reading(weir, store) as reader:
-        seen = []
-        for batch in reader:
-            seen.append(rows(batch.adjunct(store.name).select("_weir_key", "n")))
-            batch.commit()
-    # The first batch as before; the next one with what was committed before its newest event.
-    assert seen == [[("a", 1)], [("a", 2), ("b", 3)]]
-
-
-@pytest.mark.parametrize("step", ["record_targets", "_find", "pin_version"])
-def test_a_reader_that_dies_while_it_prepares_a_batch_is_taken_over_at_that_step(
-    weir: Installation, world: World, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    store = world.store(WAYS["whole"])
-    world.append([("a", 1, "u")])
-    weir.append(EVENTS, [("a", 1)])
-
-    def die(*_: Any) -> None:
-        raise ZeroDivisionError
-
-    with monkeypatch.context() as patch, reading(weir, store) as reader:
-        patch.setattr(f"weir.spark.adjuncts.{step}", die)
-        with pytest.raises(ZeroDivisionError):
-            next(reader)
-    assert weir.value("SELECT count(*) FROM adjunct_pins WHERE state <> 'preparing'") == 0
-    world.append([("a", 2, "u")])  # later than the bound, which is that of the batch's events
-    with reading(weir, store) as reader:
-        batch = next(reader)
-        assert batch.attempt == 2
-        assert rows(batch.adjunct(store.name).select("n")) == [(1,)]
-        batch.commit()
-
-
-def test_several_stores_are_complete_to_the_same_bound(weir: Installation, world: World) -> None:
-    other = World.made(weir)
-    world.append([("a", 1, "u")])
-    other.append([("a", 10, "u")])
-    weir.append(EVENTS, [("a", 1)])
-    world.append([("a", 2, "u")])
-    other.append([("a", 20, "u")])
-    stores = [world.store(WAYS["whole"]), other.store(WAYS["whole"])]
-    with reading(weir, *stores) as reader:
-        batch = next(reader)
-        joined = batch.enrich(batch.events(), stores[0].name, "k", prefix="one_")
-        joined = batch.enrich(joined, stores[1].name, "k", prefix="two_")
-        assert rows(joined.select("one_n", "two_n")) == [(1, 10)]
-        clocks = weir.query("SELECT DISTINCT clock FROM adjunct_pin")
-        assert clocks == [(last_clock(weir, "s/events"),)]
-        batch.commit()
-
-
-@pytest.mark.parametrize(("bootstrap", "value"), [("bound", 1), ("tail", 3), ("none", 2)])
-def test_bootstrap_says_what_a_version_must_be_complete_to(
-    weir: Installation, world: World, bootstrap: str, value: int
-) -> None:
-    store = world.store(WAYS["whole"], bootstrap=bootstrap)
-    world.append([("a", 1, "u")])
-    weir.append(EVENTS, [("a", 1)])
-    if bootstrap == "none":
-        world.append([("a", 2, "u")])
-        store.build()
-    world.append([("a", 3, "u")])
-    with reading(weir, store) as reader:
-        assert rows(next(reader).adjunct(store.name).select("n")) == [(value,)]
-
-
-def test_a_missing_version_is_built_refused_or_empty(weir: Installation, world: World) -> None:
-    world.append([("a", 1, "u")])
-    weir.append(EVENTS, [("a", 1)])
-    store = world.store(WAYS["whole"], missing="fail", history=LONG)
-    with raises("adjunct_version_missing"), reading(weir, store) as reader:
-        next(reader)
-    update_store(weir.database, store.name, {"missing": "empty"}, {}, request_id=unique("empty"))
-    for _ in range(2):
-        with reading(weir, store) as reader:
-            batch = next(reader)
-            for as_of in (True, False):
-                joined = batch.enrich(batch.events(), store.name, "k", as_of=as_of, prefix="v_")
-                assert rows(joined.select("n", "v_n")) == [(1, None)]
-        store.build()  # the batch is read with the empty table nevertheless
-    assert weir.query("SELECT state, version FROM adjunct_pins") == [("empty", None)]
-
-
-def test_the_halves_of_a_batch_are_read_with_its_version(weir: Installation, world: World) -> None:
-    store = world.store(WAYS["whole"])
-    world.append([("a", 1, "u")])
-    weir.append(EVENTS, [("a", n) for n in range(4)])
-
-    def function(events: DataFrame, adjuncts: Mapping[str, DataFrame]) -> DataFrame:
-        world.append([("a", 5, "u")])
-        store.build()
-        n = F.when(F.col("n") == 2, F.raise_error(F.lit("two"))).otherwise(F.col("n"))
-        joined = events.join(adjuncts[store.name].select("_weir_key", F.col("n").alias("v")),
-                             F.col("k") == F.col("_weir_key"))  # fmt: skip
-        return joined.select("k", (n * 100 + F.col("v")).alias("n"))
-
-    consumer = weir.consumer(
-        "readers", function, "stream:s/out", on_error="quarantine", adjuncts=(store.name,)
-    )
-    report = consumer.run()
-    assert (report["events"], report["rejected"]) == (4, 1)
-    assert all(one["adjuncts"] == {store.name: 1} for one in report["batches"])
-    assert sorted(weir.facts(stream_name("s/out"))["n"]) == [1, 101, 301]
 
 
 def test_a_stream_that_is_bound_as_a_store_is_not_delivered(
@@ -325,20 +187,29 @@ def test_wrong_joins_are_refused(weir: Installation, world: World) -> None:
     with reading(weir, store, other) as reader:
         batch = next(reader)
         events = batch.events()
+        events = events.withColumn("nN", F.lit(1)).withColumn("k.1", F.col("k"))
+        found = batch.enrich(events, other.name, "k.1", prefix="v_")
+        assert rows(found.select("v_n")) == [(1,)]
         for code, arguments in {
             "adjunct_not_bound": {"name": "s/none"},
             "adjunct_key_type": {"name": store.name},
             "adjunct_column_twice": {"name": other.name},
             "adjunct_without_history": {"name": store.name, "as_of": True},
             "as_of_not_a_time": {"name": other.name, "as_of": "n"},
+            "adjunct_on_invalid": {"name": other.name, "on": "nothing"},
             "argument_invalid": {"name": other.name, "how": "full"},
         }.items():
             with raises(code):
                 batch.enrich(
-                    events, on="k", **{"prefix": "" if "twice" in code else "v_", **arguments}
+                    events, **{"on": "k", "prefix": "N" if "twice" in code else "v_", **arguments}
                 )
         with raises("argument_invalid"):
             batch.enrich(events, other.name, "k", valid_from="n")
+        # An event without a key finds nothing, and stays.
+        for as_of in (True, False):
+            nothing = F.lit(None).cast("string")
+            joined = batch.enrich(events, other.name, nothing, as_of=as_of, prefix="v_")
+            assert rows(joined.select("n", "v_n")) == [(1, None)]
         # A number finds keys of another type of numbers; one that does not fit finds none.
         for on, found in ((F.lit(1).cast("tinyint"), "a"), (F.lit(2.0**70), None)):
             joined = batch.enrich(events, store.name, on)

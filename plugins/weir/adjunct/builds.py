@@ -89,10 +89,13 @@ def begin_build(
         newest = find_version(connection, store.store_id)
         target, at = _target(connection, stream, cut, clock)
         current = newest is not None and _is_current(store, newest, code)
-        if newest is not None and current:
+        if newest is not None:
             (reached,) = load_cuts(connection, stream.stream_id, newest.cut)
-            if at_or_before(target, reached):
+            before = at_or_before(target, reached)
+            if before and current:
                 return find_version(connection, store.store_id, target.to_json()) or newest
+            if before:  # later versions have later cuts
+                target, at = reached, newest.clock
         running = _running(connection, store, builder, code)
         if isinstance(running, Running):
             return running
@@ -322,23 +325,27 @@ def _discard(connection: Connection, store: AdjunctStore, version: int) -> None:
     )
 
 
-def stores_to_build(connection: Connection, names: Sequence[str] | None = None) -> list[str]:
+def stores_to_build(
+    connection: Connection, names: Sequence[str] | None = None
+) -> tuple[list[str], dict[str, str | None]]:
     """Return the stores of which a build may find something to do: their stream has moved since
-    their newest version, their definition has changed, or a build was begun. `names`: only of
-    these, or of all if it is None."""
+    their newest version, their definition has changed, or a build was begun. And of the others that
+    have functions, the code with which their newest version was built. `names`: only of these, or
+    of all if it is None."""
     rows = connection.execute(
         text(
-            """SELECT a.name FROM adjunct_store a JOIN stream s USING (stream_id)
-            LEFT JOIN LATERAL (
-                SELECT v.clock, v.definition FROM adjunct_version v
-                WHERE v.store_id = a.store_id AND v.state = 'published'
-                ORDER BY v.version DESC LIMIT 1) n ON true
+            """SELECT a.name, n.code, w.moved FROM adjunct_store a JOIN stream s USING (stream_id)
+            JOIN adjunct_definition d ON d.store_id = a.store_id AND d.definition = a.definition
+            LEFT JOIN adjunct_version n ON n.store_id = a.store_id
+                AND n.state = 'published' AND n.superseded_at IS NULL
+            CROSS JOIN LATERAL (SELECT n.clock IS NULL OR n.clock < s.last_clock
+                OR n.definition <> a.definition
+                OR EXISTS (SELECT FROM adjunct_version b
+                           WHERE b.store_id = a.store_id AND b.state = 'building') AS moved) w
             WHERE s.state <> 'deleted' AND (CAST(:names AS text[]) IS NULL OR a.name = ANY(:names))
-              AND (n.clock IS NULL OR n.clock < s.last_clock OR n.definition <> a.definition
-                   OR EXISTS (SELECT FROM adjunct_version b
-                              WHERE b.store_id = a.store_id AND b.state = 'building'))
+              AND (w.moved OR d.key_type <> '' OR d.value_columns <> '')
             ORDER BY a.store_id"""
         ),
         {"names": None if names is None else list(names)},
-    )
-    return [row.name for row in rows]
+    ).all()
+    return [r.name for r in rows if r.moved], {r.name: r.code for r in rows if not r.moved}

@@ -1,7 +1,7 @@
 """Look up one key of an adjunct store, without Spark: for debugging."""
 
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
 import pyarrow.compute as pc
@@ -24,11 +24,12 @@ def look_up(
     """Return what a key has in a version of a store (None: the newest): its value columns, and in
     `_clock` the clock of the event that they come from. None if the key is not there.
 
-    `key`: a Python value of the key's type, or its text as Spark casts it. Reads one row group of
+    `key`: a Python value of the key's type, a number that is equal to it, or its text as Spark
+    casts it. Reads one row group of
     each file that may have the key. Raises NotFound for the store and the version.
     """
     found = database.snapshot(lambda c: _version(c, store, version))
-    text = key_text(key)
+    text = key_text(_in_type(key, str(found.fields[0]["type"])))
     position = xxhash.xxh64_intdigest(text.encode(), _SEED) >> 11
     system, base = filesystem(warehouse)
     for file in found.files:
@@ -74,6 +75,20 @@ def _in_file(
                 values = {f["name"]: row.get(f["name"]) for f in version.fields[1:]}
                 return {**values, "_clock": clock}
     return None
+
+
+def _in_type(key: Any, kind: str) -> Any:
+    """Return a number as one of the key's type, if there is an equal one."""
+    if isinstance(key, bool) or not isinstance(key, int | float | Decimal):
+        return key
+    scale = int(kind.rstrip(")").rpartition(",")[2]) if kind.startswith("decimal") else 0
+    exact = Decimal(str(key))
+    if not exact.is_finite():
+        return key
+    with localcontext() as context:
+        context.prec = 80
+        rounded = exact.quantize(Decimal(1).scaleb(-scale))
+    return rounded if rounded == exact else key
 
 
 def key_text(key: Any) -> str:

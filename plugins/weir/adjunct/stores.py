@@ -6,6 +6,7 @@ is the cut of the store's newest version.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefini
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, adjunct_store_name, stream_name
 from weir.reader_groups.groups import create_in, delete_in
+from weir.reader_groups.starting_points import find_place
 from weir.warehouse.paths import adjunct_folder
 
 
@@ -40,6 +42,14 @@ class AdjunctStore:
     definition: AdjunctDefinition
     time_out: int | None
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that was asked for."""
+        return {
+            "stream": str(self.stream), "time_out": self.time_out,
+            **asdict(self.configuration), **asdict(self.definition),
+        }  # fmt: skip
+
 
 # A reader group has settings of the same names.
 _SETTINGS = ", ".join(f"a.{one}" for one in columns.names(AdjunctConfiguration).split(", "))
@@ -49,23 +59,41 @@ _STORE = f"""SELECT a.store_id, a.name, a.stream_id, s.stream_name, a.group_id, 
     FROM adjunct_store a JOIN stream s USING (stream_id)
     JOIN reader_group g ON g.group_id = a.group_id
     JOIN adjunct_definition d ON d.store_id = a.store_id AND d.definition = a.definition"""  # noqa: S608 - constants
-_READ = text(f"{_STORE} WHERE a.name = :name")
+_READ = text(f"{_STORE} WHERE a.name = ANY(CAST(:names AS text[]))")
 
 
 def read_store(connection: Connection, name: str) -> AdjunctStore:
     """Return a store. Raises NotFound."""
-    row = connection.execute(_READ, {"name": name}).mappings().one_or_none()
-    if row is None:
+    found = read_stores(connection, [name])
+    if name not in found:
         raise NotFound(
             "adjunct_store_not_found",
             f"there is no adjunct store {name}; define it with weir_define_adjunct_store, or check "
             "the name.",
         )
-    given = dict(row)
+    return found[name]
+
+
+def read_stores(connection: Connection, names: Sequence[str]) -> dict[str, AdjunctStore]:
+    """Return those of some stores that exist, by name."""
+    rows = connection.execute(_READ, {"names": list(names)}).mappings()
+    return {row["name"]: _store(dict(row)) for row in rows}
+
+
+def _store(given: dict[str, Any]) -> AdjunctStore:
     configuration = AdjunctConfiguration(**columns.taken(AdjunctConfiguration, given))
     definition = AdjunctDefinition(**columns.taken(AdjunctDefinition, given))
     stream = stream_name(given.pop("stream_name"))
     return AdjunctStore(configuration=configuration, definition=definition, stream=stream, **given)
+
+
+def routing_key_of(connection: Connection, stream_id: int) -> str:
+    """Return the routing key of a stream, also of a deleted one."""
+    return str(
+        connection.execute(
+            text("SELECT routing_key FROM stream WHERE stream_id = :s"), {"s": stream_id}
+        ).scalar_one()
+    )
 
 
 def lock_store(connection: Connection, store_id: int) -> None:
@@ -130,6 +158,7 @@ def define_store(
             _check_identical(read_store(connection, name), locked, arguments)
             return request.done(connection, {"adjunct_store": name, "existed": True})
         locked.must_be_active()
+        _check_in_stream(connection, locked, configuration)
         (head,) = load_cuts(connection, locked.stream_id, locked.head)
         create_in(connection, name, [locked], {locked.stream_id: head}, {}, group)
         connection.execute(
@@ -158,17 +187,30 @@ _INSERT = text(
 )
 
 
+def bound_to_another(store: AdjunctStore, stream: StreamName) -> Conflict:
+    """Return the error that a store can't be bound to a stream, as it is bound to another."""
+    return Conflict(
+        "adjunct_store_bound",
+        f"adjunct store {store.name} is bound to stream {store.stream}, and a store has one "
+        f"stream; define another store for {stream}.",
+    )
+
+
+def _check_in_stream(
+    connection: Connection, stream: LockedStream, configuration: AdjunctConfiguration
+) -> None:
+    """Check that the stream has the time or the cut to which versions must be complete, and can
+    have a stream of rejected rows if the store needs one. Raises InvalidInput."""
+    if configuration.place is not None:
+        find_place(connection, [stream], configuration.place)
+    if configuration.on_error == "quarantine":
+        stream_name(str(stream.name), reserved=False)
+
+
 def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str, Any]) -> None:
     if store.stream_id != stream.stream_id:
-        raise Conflict(
-            "adjunct_store_bound",
-            f"adjunct store {store.name} is bound to stream {store.stream}, and a store has one "
-            f"stream; define another store for {stream.name}.",
-        )
-    found = {
-        "stream": str(stream.name), "time_out": store.time_out,
-        **asdict(store.configuration), **asdict(store.definition),
-    }  # fmt: skip
+        raise bound_to_another(store, stream.name)
+    found = store.settings
     if different := sorted(key for key in wanted if wanted[key] != found[key]):
         raise Conflict(
             "adjunct_store_exists",
@@ -207,6 +249,8 @@ def update_store(
         configuration = store.configuration.changed(changes)
         definition = AdjunctDefinition(**{**asdict(store.definition), **redefined})
         definition.check()
+        if stream is not None and changes.keys() & {"bootstrap", "on_error"}:
+            _check_in_stream(connection, stream, configuration)
         group = GroupConfiguration(time_out=time_out if change_time_out else store.time_out)
         group.check()
         number = store.definition_number + (definition != store.definition)

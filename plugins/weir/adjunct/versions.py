@@ -76,8 +76,9 @@ _FILES = text(
 def find_version(
     connection: Connection, store_id: int, cut: Cut | None = None
 ) -> AdjunctVersion | None:
-    """Return the oldest published version of a store that is complete to a cut of its stream;
-    without a cut, the newest version. None if there is none.
+    """Return the oldest published version of a store that is complete to a cut of its stream, of
+    those with the definition of the newest one; without a cut, the newest version. None if there is
+    none.
 
     It looks at no more versions than the logarithm of their number.
     """
@@ -91,9 +92,10 @@ def find_version(
     older = connection.execute(
         text(
             """SELECT version, cut FROM adjunct_version
-            WHERE store_id = :a AND state = 'published' AND version < :v ORDER BY version"""
+            WHERE store_id = :a AND state = 'published' AND version < :v
+              AND definition = :d AND code IS NOT DISTINCT FROM :code ORDER BY version"""
         ),
-        {"a": store_id, "v": newest["version"]},
+        {"a": store_id, "v": newest["version"], "d": newest["definition"], "code": newest["code"]},
     ).all()
 
     def complete(row: Any) -> bool:

@@ -1,10 +1,11 @@
-"""Change what differs from a declaration, each stream, group and consumer in a transaction of its
-own."""
+"""Change what differs from a declaration: each stream, store, group and consumer in a transaction
+of its own."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+from weir.adjunct.stores import define_store, update_store
 from weir.controller.streams import create_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
@@ -12,6 +13,7 @@ from weir.declarations.declared import Declared
 from weir.declarations.differences import Columns, Difference, differences
 from weir.declarations.state import read_known
 from weir.errors import Conflict, InvalidInput, NotFound
+from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
 from weir.reader_groups.consumers import declare_consumer
@@ -23,24 +25,30 @@ from weir.reader_groups.update import update_reader_group
 class Checks:
     """What only Spark can check. `key`: checks a routing key, and returns its columns.
     `event_time`: checks an event time of a stream with these columns, if they are known.
+    `definition`: checks what the adjunct store of a name makes of the events of a stream.
     `consumer`: checks the arguments of the consumer of a group, given the routing keys of the
     streams that it reads, and the streams that need not exist yet."""
 
     key: Callable[[str], Sequence[str]]
     columns: Columns
     event_time: Callable[[StreamName, str, list[Field] | None], object]
+    definition: Callable[[str, StreamName, AdjunctDefinition], object]
     consumer: Callable[[str, Mapping[str, Any], Mapping[str, str], Collection[str]], object]
 
 
 def compare(database: Database, declared: Declared, checks: Checks) -> list[Difference]:
     """Return what `apply` would change. Changes nothing. Raises as `differences`, and InvalidInput
-    naming the consumer whose function or outputs are wrong."""
+    naming the store whose definition is wrong, or the consumer whose function or outputs are."""
     known = database.snapshot(lambda c: read_known(c, declared))
     found = differences(declared, known, checks.columns)
     both = [{name: one.configuration.routing_key for name, one in some.items()}
             for some in (known.streams, declared.streams)]  # fmt: skip
     keys = both[0] | both[1]
     for one in found:
+        if one.kind == "adjunct store":
+            store = declared.stores[one.name]
+            if str(store.stream) in known.streams:  # else it is checked once the stream is made
+                checks.definition(one.name, store.stream, store.definition)
         if one.kind == "consumer":
             group = declared.groups.get(one.name) or known.groups[one.name]
             read = {name: keys[name] for name in group.streams if name in keys}
@@ -62,7 +70,7 @@ def apply(
     request_id: str,
     say: Callable[[str], None] = print,
 ) -> list[Difference]:
-    """Make streams, groups and consumers what is declared; return what differed.
+    """Make streams, stores, groups and consumers what is declared; return what differed.
 
     If nothing differs, nothing is written. After a failure, apply again: what was done does not
     differ any more.
@@ -80,7 +88,7 @@ def apply(
         )
     for one in found:
         say(str(one))
-        change = {"stream": _stream, "reader group": _group}.get(one.kind)
+        change = _CHANGE.get(one.kind)
         if change is None:
             settings = declared.consumers[one.name]
             declare_consumer(database, one.name, settings, request_id=request_id)
@@ -108,6 +116,30 @@ def _stream(
     update_stream(database, name, changes, fields=fields, request_id=request_id)
 
 
+def _store(
+    database: Database, declared: Declared, one: Difference, checks: Checks, request_id: str
+) -> None:
+    wanted = declared.stores[one.name]
+    changes = {name: new for name, (_, new) in one.changes.items()}
+    redefined = {
+        f.name: changes.pop(f.name) for f in fields(AdjunctDefinition) if f.name in changes
+    }
+    if one.new or redefined:
+        checks.definition(one.name, wanted.stream, wanted.definition)
+    if one.new:
+        define_store(
+            database, one.name, wanted.stream, wanted.configuration, wanted.definition,
+            time_out=wanted.time_out, request_id=request_id,
+        )  # fmt: skip
+        return
+    change_time_out = "time_out" in changes
+    changes.pop("time_out", None)
+    update_store(
+        database, one.name, changes, redefined, time_out=wanted.time_out,
+        change_time_out=change_time_out, request_id=request_id,
+    )  # fmt: skip
+
+
 def _group(
     database: Database, declared: Declared, one: Difference, _checks: Checks, request_id: str
 ) -> None:
@@ -129,3 +161,6 @@ def _group(
     if "pins" in one.changes:
         changes["pins"] = wanted.pins
     update_reader_group(database, one.name, **changes, request_id=request_id)
+
+
+_CHANGE = {"stream": _stream, "adjunct store": _store, "reader group": _group}

@@ -1,19 +1,28 @@
 """Read what a file declares, with the same fields and checks as the forms."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from weir.declarations.written import read_yaml
 from weir.errors import InvalidInput
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.amounts import parse_age
 from weir.model.group_configuration import GroupConfiguration
-from weir.model.names import reader_group_name, stream_name
+from weir.model.names import StreamName, adjunct_store_name, reader_group_name, stream_name
 from weir.model.stream_configuration import Configuration
-from weir.operations import CreateReaderGroup, CreateStream, Process, UpdateReaderGroup, parse
+from weir.operations import (
+    CreateReaderGroup,
+    CreateStream,
+    DefineAdjunctStore,
+    Process,
+    UpdateReaderGroup,
+    parse,
+)
 from weir.operations.consumers import given_settings
 from weir.reader_groups.pins import Pin, check_disjoint
 
-SECTIONS = ("streams", "reader_groups", "consumers")
+SECTIONS = ("streams", "adjunct_stores", "reader_groups", "consumers")
 _OF_UPDATES = ("pins", "max_outstanding")  # settings of a group that its creation does not take
 _EXAMPLE = "streams: {shop/orders: {routing_key: customer}}"
 A = TypeVar("A")
@@ -26,6 +35,24 @@ class DeclaredStream:
     configuration: Configuration
     segments: int
     columns: str
+
+
+@dataclass(frozen=True)
+class DeclaredStore:
+    """An adjunct store as it is to be."""
+
+    stream: StreamName
+    configuration: AdjunctConfiguration
+    definition: AdjunctDefinition
+    time_out: int | None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All of it, named as the settings of a store that exists."""
+        return {
+            "stream": str(self.stream), "time_out": self.time_out,
+            **asdict(self.configuration), **asdict(self.definition),
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,6 +72,7 @@ class Declared:
     `weir_process` that it sets."""
 
     streams: Mapping[str, DeclaredStream] = field(default_factory=dict)
+    stores: Mapping[str, DeclaredStore] = field(default_factory=dict)
     groups: Mapping[str, DeclaredGroup] = field(default_factory=dict)
     consumers: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -66,6 +94,7 @@ def read_object(found: Any) -> Declared:
         )
     return Declared(
         _each(found, "streams", _stream),
+        _each(found, "adjunct_stores", _store),
         _each(found, "reader_groups", _group),
         _each(found, "consumers", _consumer),
     )
@@ -97,6 +126,16 @@ def _stream(name: str, given: dict[str, Any]) -> DeclaredStream:
     configuration = Configuration(**form.configuration)
     configuration.check()
     return DeclaredStream(configuration, form.segments, form.schema.strip())
+
+
+def _store(name: str, given: dict[str, Any]) -> DeclaredStore:
+    form = parse(DefineAdjunctStore, {"adjunct_store": adjunct_store_name(name), **given})
+    configuration, definition = form.configuration, form.definition
+    configuration.check()
+    definition.check()
+    time_out = parse_age(form.time_out)
+    GroupConfiguration(time_out=time_out).check()
+    return DeclaredStore(stream_name(form.stream), configuration, definition, time_out)
 
 
 def _group(name: str, given: dict[str, Any]) -> DeclaredGroup:

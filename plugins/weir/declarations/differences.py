@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from weir.declarations.declared import Declared, DeclaredGroup, DeclaredStream
+from weir.adjunct.stores import AdjunctStore, bound_to_another
+from weir.declarations.declared import Declared, DeclaredGroup, DeclaredStore, DeclaredStream
 from weir.declarations.state import Known, KnownGroup, KnownStream
 from weir.errors import Conflict, InvalidInput, NotFound
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.schema import Field
 
 # Reads the columns that a text declares, with Spark; those of the routing key must be among them.
@@ -23,9 +25,9 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs of a stream, a reader group or a consumer. `new`: it does not exist yet.
-    `changes`: from a setting to its old and its new value. `loses`: why the change may lose data.
-    """
+    """What differs of a stream, an adjunct store, a reader group or a consumer. `new`: it does not
+    exist yet. `changes`: from a setting to its old and its new value. `loses`: why the change may
+    lose data."""
 
     kind: str
     name: str
@@ -52,22 +54,28 @@ class Difference:
 
 
 def differences(declared: Declared, known: Known, columns: Columns) -> list[Difference]:
-    """Return what differs, in the order in which it can be changed: streams, groups, consumers.
+    """Return what differs, in the order in which it can be changed: streams, stores, groups,
+    consumers.
 
     Raises InvalidInput for a routing key that differs, NotFound for a stream or group that neither
-    exists nor is declared, Conflict for a stream that is sealed.
+    exists nor is declared, Conflict for a stream that is sealed, and for a store of another stream.
     """
     found = []
     for name, stream in declared.streams.items():
         found.append(_stream(name, stream, known.streams.get(name), columns))
-    for name, group in declared.groups.items():
-        for one in group.streams:
+    readers = [(f"adjunct store {n}", [str(one.stream)]) for n, one in declared.stores.items()]
+    readers += [(f"reader group {n}", list(one.streams)) for n, one in declared.groups.items()]
+    for reader, streams in readers:
+        for one in streams:
             if one not in declared.streams and one not in known.streams:
                 raise NotFound(
                     "stream_not_found",
-                    f"reader group {name} reads stream {one}, which neither exists nor is "
-                    "declared; declare it, or correct its name.",
+                    f"{reader} reads stream {one}, which neither exists nor is declared; declare "
+                    "it, or correct its name.",
                 )
+    for name, store in declared.stores.items():
+        found.append(_store(name, store, known.stores.get(name)))
+    for name, group in declared.groups.items():
         found.append(_group(name, group, known.groups.get(name)))
     for name, settings in declared.consumers.items():
         if name not in declared.groups and name not in known.groups:
@@ -143,6 +151,43 @@ def _loses_events(changes: dict[str, tuple[Any, Any]]) -> list[str]:
     return loses
 
 
+def _store(name: str, wanted: DeclaredStore, known: AdjunctStore | None) -> Difference:
+    settings = wanted.settings
+    if known is None:
+        usual = asdict(AdjunctConfiguration())
+        given = {k: v for k, v in settings.items() if v and v != usual.get(k)}
+        return Difference("adjunct store", name, True, {k: (None, v) for k, v in given.items()})
+    changes = _changes(known.settings, settings)
+    if "stream" in changes:
+        raise bound_to_another(known, wanted.stream)
+    return Difference("adjunct store", name, False, changes, _loses_changes(changes, known))
+
+
+def _loses_changes(changes: dict[str, tuple[Any, Any]], known: AdjunctStore) -> list[str]:
+    """Return what new settings of a store may lose of what it has or would have."""
+    loses = []
+    for name, words in {"history": "changes", "keep_versions": "versions"}.items():
+        old, new = changes.get(name, (None, None))
+        if old is not None and (new is None or new < old):
+            loses.append(f"{name} keeps {words} for a shorter time")
+    if {"key", "key_type"} & set(changes):
+        loses.append("its keys are made anew, of what the stream still has")
+    elif known.configuration.history is not None and {
+        one.name for one in fields(AdjunctDefinition)
+    } & set(changes):
+        loses.append("a changed definition begins a new history")
+    if changes.get("on_gap") == ("fail", "rebuild"):
+        loses.append("it is rebuilt without events that were truncated before it read them")
+    return [*loses, *_loses_protection(changes)]
+
+
+def _loses_protection(changes: dict[str, tuple[Any, Any]]) -> list[str]:
+    before, after = changes.get("time_out", (None, None))
+    if after is not None and (before is None or after < before):
+        return ["retention waits for it no longer than its time-out"]
+    return []
+
+
 def _group(name: str, wanted: DeclaredGroup, known: KnownGroup | None) -> Difference:
     settings = {
         **asdict(wanted.configuration), "streams": list(wanted.streams),
@@ -161,7 +206,5 @@ def _group(name: str, wanted: DeclaredGroup, known: KnownGroup | None) -> Differ
         loses.append("retention no longer keeps what it has not read")
     if changes.get("on_gap") == ("fail", "skip"):
         loses.append("it skips events that were truncated before it read them")
-    before, after = changes.get("time_out", (None, None))
-    if after is not None and (before is None or after < before):
-        loses.append("retention waits for it no longer than its time-out")
+    loses += _loses_protection(changes)
     return Difference("reader group", name, False, changes, loses)

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.adjunct.stores import AdjunctStore, read_stores
 from weir.database import columns
 from weir.declarations.declared import Declared
 from weir.model.group_configuration import GroupConfiguration
@@ -40,13 +41,18 @@ class Known:
     named."""
 
     streams: dict[str, KnownStream]
+    stores: dict[str, AdjunctStore]
     groups: dict[str, KnownGroup]
 
 
 def read_known(connection: Connection, declared: Declared) -> Known:
-    """Return what exists of the declared streams, of the declared groups and the groups of
-    consumers, and of the streams that these read."""
-    named = {*declared.streams, *(s for group in declared.groups.values() for s in group.streams)}
+    """Return what exists of the declared streams and stores, of the declared groups and the groups
+    of consumers, and of the streams that these read."""
+    named = {
+        *declared.streams,
+        *(str(store.stream) for store in declared.stores.values()),
+        *(s for group in declared.groups.values() for s in group.streams),
+    }
     streams = connection.execute(
         text(
             f"""SELECT s.stream_name, s.state, {_of("s", Configuration)}, c.fields
@@ -73,6 +79,7 @@ def read_known(connection: Connection, declared: Declared) -> Known:
     ).mappings()
     return Known(
         {row["stream_name"]: _stream(dict(row)) for row in streams},
+        read_stores(connection, sorted(declared.stores)) if declared.stores else {},
         {row["name"]: _group(dict(row)) for row in groups},
     )
 

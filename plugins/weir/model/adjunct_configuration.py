@@ -9,7 +9,7 @@ from weir.model.amounts import LONGEST, say_age
 LAYOUTS = ("auto", "broadcast", "partitioned")
 MISSING = ("wait", "empty", "fail")
 NULL_KEY = ("skip", "fail")
-ON_ERROR = ("fail", "skip")
+ON_ERROR = ("fail", "skip", "quarantine")
 ON_GAP = ("fail", "rebuild")
 _ONE_OF = {
     "layout": LAYOUTS, "missing": MISSING, "null_key": NULL_KEY, "on_error": ON_ERROR,
@@ -49,8 +49,7 @@ class AdjunctConfiguration:
                 raise InvalidInput(
                     "argument_invalid", f"{name} is {given!r}; it must be one of {allowed}."
                 )
-        word = self.bootstrap.strip().partition(" ")[0]
-        if word not in ("none", "bound", "tail", "time") and "=" not in self.bootstrap:
+        if self.place is None and self.bootstrap.strip() not in ("none", "bound", "tail"):
             raise InvalidInput(
                 "argument_invalid",
                 f"bootstrap is {self.bootstrap!r}; it must be none, bound, tail, time "
@@ -64,6 +63,12 @@ class AdjunctConfiguration:
                     f"{name} is {seconds} s; it must be more than 0 and at most "
                     f"{say_age(LONGEST)}.",
                 )
+
+    @property
+    def place(self) -> str | None:
+        """The time or the stream cut that `bootstrap` names, if it is one."""
+        written = self.bootstrap.strip()
+        return written if written.startswith("time ") or "=" in written else None
 
     def changed(self, changes: dict[str, Any]) -> "AdjunctConfiguration":
         """Return the configuration with other settings. Raises InvalidInput for an unknown or a

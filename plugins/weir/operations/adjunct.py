@@ -1,9 +1,11 @@
 """The arguments of the jobs that define, change, build and delete adjunct stores."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from weir.model.amounts import AGE_PATTERN
+from weir.errors import InvalidInput
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.amounts import AGE_PATTERN, parse_age
 from weir.model.names import ADJUNCT_STORE_PATTERN, READABLE_STREAM_PATTERN
 from weir.operations.form import LONGEST_COLUMNS, LONGEST_CUT, argument, stream_argument
 
@@ -68,7 +70,10 @@ _LAYOUT = (
 )
 _MISSING = "wait: build it, or wait for who does; empty: join nothing; fail: stop."
 _NULL_KEY = "skip: leave them out, and count them; fail: publish no version."
-_ON_ERROR = "fail: publish no version; skip: leave them out, and count them."
+_ON_ERROR = (
+    "fail: publish no version; skip: leave them out, and count them; quarantine: put them into "
+    "<stream>.rejected, too."
+)
 _ON_GAP = (
     "fail: publish no version; rebuild: begin anew at the head, without the keys that only lost "
     "events had."
@@ -109,13 +114,34 @@ class DefineAdjunctStore:
     )
     patience: int = argument("Patience", _PATIENCE, 3600, minimum=1, maximum=31_536_000)
     null_key: str = _choice("Events without a key", _NULL_KEY, "skip", "skip", "fail")
-    on_error: str = _choice("Events that fail", _ON_ERROR, "fail", "fail", "skip")
+    on_error: str = _choice("Events that fail", _ON_ERROR, "fail", "fail", "skip", "quarantine")
     on_gap: str = _choice(
         "When events were truncated before they were read", _ON_GAP, "fail", "fail", "rebuild"
     )
     keep_versions: str = argument("Keep versions", _KEEP, "1 d", pattern=AGE_PATTERN)
     history: str = argument("History", _HISTORY, "", pattern=AGE_PATTERN)
     time_out: str = argument("Time-out", _TIME_OUT, "", pattern=AGE_PATTERN)
+
+    @property
+    def definition(self) -> AdjunctDefinition:
+        """How it makes keys and values."""
+        return AdjunctDefinition(
+            **{f.name: getattr(self, f.name) for f in fields(AdjunctDefinition)}
+        )
+
+    @property
+    def configuration(self) -> AdjunctConfiguration:
+        """Its settings. Raises InvalidInput."""
+        keep = parse_age(self.keep_versions)
+        if keep is None:
+            raise InvalidInput(
+                "argument_invalid",
+                f"keep_versions is {self.keep_versions!r}; give an age such as 1 d, as versions "
+                "are not kept for ever.",
+            )
+        given = {one.name: getattr(self, one.name) for one in fields(AdjunctConfiguration)}
+        given |= {"keep_versions": keep, "history": parse_age(self.history)}
+        return AdjunctConfiguration(**given)
 
 
 @dataclass(frozen=True)
@@ -144,7 +170,9 @@ class UpdateAdjunctStore:
     null_key: str = _choice(
         "Events without a key", _NULL_KEY, "unchanged", "unchanged", "skip", "fail"
     )
-    on_error: str = _choice("Events that fail", _ON_ERROR, "unchanged", "unchanged", "fail", "skip")
+    on_error: str = _choice(
+        "Events that fail", _ON_ERROR, "unchanged", "unchanged", "fail", "skip", "quarantine"
+    )
     on_gap: str = _choice(
         "When events were truncated before they were read", _ON_GAP, "unchanged", "unchanged",
         "fail", "rebuild",

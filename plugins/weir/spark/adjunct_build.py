@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from weir.adjunct.publication import fail_build, publish_build, renew_build
 from weir.adjunct.stores import AdjunctStore, read_store
 from weir.adjunct.versions import AdjunctVersion, Cut
 from weir.database.connection import Database
-from weir.errors import BuildFailed, Busy, Fenced, Unavailable, WeirError
+from weir.errors import BuildFailed, Busy, Fenced, NotFound, Unavailable, WeirError
 from weir.settings import Settings
 from weir.spark.adjunct_changes import code_of
 from weir.spark.adjunct_writer import Writer
@@ -55,7 +55,7 @@ def ensure_version(
         cut, clock = database.transaction(lambda c: _tail(c, store))
     until = time.monotonic() + store.configuration.patience
     while True:
-        code = code_of(store.definition, settings)
+        code = _recording(database, name, None, partial(code_of, store.definition, settings))
         begun = _recording(database, name, None, partial(
             begin_build, database, name, builder=builder,
             lease=settings.transaction_lease, code=code, cut=cut, clock=clock,
@@ -122,6 +122,25 @@ def _build(app: Appender, build: Build) -> AdjunctVersion:
 
     made: AdjunctVersion = _recording(app.database, build.store.name, build, work)
     return made
+
+
+def with_other_code(
+    database: Database, settings: Settings, built_with: Mapping[str, str | None]
+) -> list[str]:
+    """Return those of some stores whose functions have other code now, or can't be loaded: then a
+    build says why."""
+    found = []
+    for name, code in built_with.items():
+        try:
+            store = database.transaction(lambda c, n=name: read_store(c, n))  # type: ignore[misc]  # the loop's own
+            other = code_of(store.definition, settings) != code
+        except NotFound:  # it was deleted meanwhile
+            continue
+        except Exception:
+            other = True
+        if other:
+            found.append(name)
+    return found
 
 
 def build_stores(

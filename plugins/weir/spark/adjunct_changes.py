@@ -9,7 +9,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from pyspark.sql.types import (
     DateType,
     DecimalType,
     IntegralType,
+    LongType,
     NullType,
     StringType,
     StructField,
@@ -36,17 +37,19 @@ from pyspark.sql.types import (
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import check_user_columns
+from weir.model.schema import Field, without_metadata
 from weir.settings import Settings
 from weir.spark.expressions import check_expression, with_outcome
 from weir.spark.failures import caused_by_events
 from weir.spark.frames import quoted
+from weir.spark.native_read import PLACES
 from weir.spark.routing import SEQ, routing_steps
 from weir.spark.user_functions import load_function
 
 KEY, HASH, CLOCK, VALUE, SOURCE = (
     "_weir_key", "_weir_hash", "_weir_clock", "_weir_value", "_weir_source",
 )  # fmt: skip
-FAILED, PLACE = "_weir_failed", "_weir_place"
+FAILED, REASON, PLACE = "_weir_failed", "_weir_reason", "_weir_place"
 _KEY_OUTCOME, _VALUE_OUTCOME, _DELETE_OUTCOME = "_weir_k", "_weir_v", "_weir_d"
 _KEY_TYPES = (
     StringType, BooleanType, IntegralType, DecimalType, DateType, TimestampType, TimestampNTZType,
@@ -56,9 +59,9 @@ _KEY_TYPES = (
 @dataclass(frozen=True)
 class Changes:
     """Changes of keys: `frame` has `_weir_key` (null if it is null, or if the event failed),
-    `_weir_hash`, `_weir_clock`, `_weir_seq`, `_weir_failed`, `_weir_place` (segment and offset),
-    `_weir_value` (a struct with the value columns; null: the key is deleted), and `_weir_source`
-    unless the value is the whole event."""
+    `_weir_hash`, `_weir_clock`, `_weir_seq`, `_weir_failed`, `_weir_reason` (what fails),
+    `_weir_place` (segment and offset), `_weir_value` (a struct with the value columns; null: the
+    key is deleted), and `_weir_source` unless the value is the whole event."""
 
     frame: DataFrame
     key: StructField
@@ -73,6 +76,11 @@ class Changes:
     def state(self) -> list[str]:
         """The columns that say what a key is now."""
         return [VALUE, *([SOURCE] if SOURCE in self.frame.columns else [])]
+
+    @property
+    def event(self) -> str:
+        """The column that has the whole event, also of one that fails."""
+        return self.state[-1]
 
 
 def code_of(definition: AdjunctDefinition, settings: Settings) -> str | None:
@@ -131,7 +139,33 @@ def changes_of(
             "or a boolean, for example with cast(... as string).",
         )
     value, values = _value(rows, columns, definition, what)
-    return _assembled(rows, columns, value, values, key_type, bool(definition.value))
+    outcomes = {
+        _KEY_OUTCOME: f"the key {definition.key or routing_key!r}",
+        _VALUE_OUTCOME: f"the value {definition.value!r}",
+        _DELETE_OUTCOME: f"the delete condition {definition.delete_when!r}",
+    }
+    return _assembled(
+        rows, columns, value, values, key_type,
+        {name: what for name, what in outcomes.items() if name in rows.columns},
+    )  # fmt: skip
+
+
+def changes_of_nothing(
+    session: SparkSession,
+    fields: Sequence[Field],
+    definition: AdjunctDefinition,
+    routing_key: str,
+    store: str,
+    settings: Settings,
+) -> Changes:
+    """Return the changes that no events of a stream with these columns make: what the columns of a
+    version are. Raises InvalidInput as `changes_of`."""
+    columns = StructType.fromJson({"type": "struct", "fields": without_metadata(list(fields))})
+    more = [StructField(name, LongType()) for name in (*PLACES, SEQ)]
+    events = session.createDataFrame([], StructType([*columns.fields, *more]))
+    return changes_of(
+        events, columns.fieldNames(), definition, routing_key, store, session, settings
+    )
 
 
 def _assembled(
@@ -140,24 +174,29 @@ def _assembled(
     value: Column,
     values: list[StructField],
     key_type: DataType,
-    with_source: bool,
+    outcomes: dict[str, str],
 ) -> Changes:
-    failed: Column = F.lit(False)
-    for outcome in (_KEY_OUTCOME, _VALUE_OUTCOME, _DELETE_OUTCOME):
-        if outcome in rows.columns:
-            failed = failed | F.col(outcome).isNull()
-    if _DELETE_OUTCOME in rows.columns:
+    fails = [F.col(outcome).isNull() for outcome in outcomes]
+    failed = reduce(Column.__or__, fails)
+    reason = F.coalesce(
+        *[
+            F.when(fail, F.lit(f"{what} fails"))
+            for fail, what in zip(fails, outcomes.values(), strict=True)
+        ]
+    )
+    if _DELETE_OUTCOME in outcomes:
         deleted = F.coalesce(F.col(f"{_DELETE_OUTCOME}.value"), F.lit(False))
-        value = F.when(~deleted, value)
+        value = F.when(failed | ~deleted, value)
     places = all(name in rows.columns for name in ("_segment", "_offset"))
     frame = rows.select(
         F.when(~failed, F.col(f"{_KEY_OUTCOME}.value")).alias(KEY),
         F.col("_clock").alias(CLOCK),
         F.col(SEQ),
         failed.alias(FAILED),
+        reason.alias(REASON),
         *([F.struct("_segment", "_offset").alias(PLACE)] if places else []),
         value.alias(VALUE),
-        *([F.struct(*quoted(columns)).alias(SOURCE)] if with_source else []),
+        *([F.struct(*quoted(columns)).alias(SOURCE)] if _VALUE_OUTCOME in outcomes else []),
     )
     frame = frame.withColumn(HASH, routing_steps(F.col(KEY).cast("string")))
     return Changes(frame, StructField(KEY, key_type, nullable=False), values)

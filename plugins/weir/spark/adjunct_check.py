@@ -4,7 +4,7 @@ stream, functions with a batch without events."""
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from weir.controller.locks import read_stream
 from weir.controller.streams import schema_by_id
@@ -14,11 +14,9 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, adjunct_store_name
 from weir.model.schema import without_metadata
 from weir.settings import Settings
-from weir.spark.adjunct_changes import called, changes_of, parse_types
+from weir.spark.adjunct_changes import called, changes_of_nothing, parse_types
 from weir.spark.expressions import check_expression
 from weir.spark.failures import sentence
-from weir.spark.native_read import PLACES
-from weir.spark.routing import SEQ
 from weir.spark.session import private_session
 from weir.spark.user_functions import load_function
 
@@ -54,14 +52,9 @@ def check_definition(
             if text and text not in definition.functions:
                 check_expression(text, f"{what} of adjunct store {name},", session)
         return
-    schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
-    events = session.createDataFrame(
-        [], StructType([*schema.fields, *(StructField(n, LongType()) for n in (*PLACES, SEQ))])
+    changes_of_nothing(
+        session, fields, definition, locked.configuration.routing_key, name, settings
     )
-    changes_of(
-        events, schema.fieldNames(), definition, locked.configuration.routing_key, name, session,
-        settings,
-    )  # fmt: skip
 
 
 def _check_function(

@@ -16,10 +16,10 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
-from sqlalchemy import text
 
 from weir.adjunct.builds import CONVERTED, Build
 from weir.adjunct.publication import Built
+from weir.adjunct.stores import routing_key_of
 from weir.adjunct.versions import AdjunctFile, AdjunctVersion
 from weir.controller.read_plan import FileSlice, plan
 from weir.errors import BadRows, InvariantViolation
@@ -37,6 +37,7 @@ from weir.spark.adjunct_changes import (
     changes_of,
 )  # fmt: skip
 from weir.spark.adjunct_files import DELETED, PLACES, read_footers, scan, struct_of, write_rows
+from weir.spark.adjunct_rejected import quarantine
 from weir.spark.append import Appender
 from weir.spark.native_read import frame_of
 from weir.spark.progress import watched
@@ -48,9 +49,12 @@ MOST_BROADCAST_KEYS = 2_000_000  # with more changed keys, both sides are shuffl
 _MOST_RANGES = 256  # of files that are compared with the changed keys one by one
 _ROWS_PER_TASK = 200_000  # of a shuffle
 MOST_SMALL_FILES = 16  # beyond twice as many files as the rows need, before all are sorted anew
+_ADAPTIVE = "org.apache.spark.sql.execution.adaptive"
 _SESSION = {
     **WRITING,
     "spark.sql.unionOutputPartitioning": "false",  # files of either side stay files of their own
+    # Else a plan that turns out to write no rows forgets what it has counted (Observation).
+    "spark.sql.adaptive.optimizer.excludedRules": f"{_ADAPTIVE}.AQEPropagateEmptyRelation",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.parquet.compression.codec": "zstd",
 }
@@ -91,7 +95,7 @@ class Writer:
         self._warehouse = app.settings.warehouse
         self._spark: SparkSession = private_session(app.spark, _SESSION)
         self._whole = private_session(self._spark, _WHOLE_FILES)
-        self._converted: Observation | None = None
+        self._converted: tuple[Changes, Observation] | None = None  # rows of the base, and a count
         self._kept: list[DataFrame] = []
 
     @contextmanager
@@ -116,6 +120,8 @@ class Writer:
         tasks = max(self._spark.sparkContext.defaultParallelism, events // _ROWS_PER_TASK)
         self._spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
         changes = self._changes(slices, fields)
+        if not slices and build.base is None:
+            return self._built(changes, _Counts(), (), (), self._no_history())
         what = f"building version {build.version} of {self._store.name}"
         with watched(self._app.spark, what, self._app.say, (self._warehouse, build.folder)):
             if build.base is None:
@@ -133,10 +139,7 @@ class Writer:
         self, events: DataFrame, fields: list[Field], key: Column | None = None
     ) -> Changes:
         routing_key = self._app.database.transaction(
-            lambda c: c.execute(
-                text("SELECT routing_key FROM stream WHERE stream_id = :s"),
-                {"s": self._store.stream_id},
-            ).scalar_one()
+            lambda c: routing_key_of(c, self._store.stream_id)
         )
         return changes_of(
             events, [f["name"] for f in fields], self._store.definition, routing_key,
@@ -151,6 +154,7 @@ class Writer:
         self._write(_bucketed(rows, self._files_for(events)), "table")
         counts = _Counts.of(events, seen.get)
         self._check(counts, changes)
+        self._quarantine(counts.failed, changes)
         written = self._written("table")
         self._check_rows(written, counts.upserts)
         return self._built(changes, counts, written, (), self._history(changes))
@@ -164,6 +168,7 @@ class Writer:
         delta = self._keep(_latest(changes.frame, changes))
         counts = self._count(delta, events, base)
         self._check(counts, changes)
+        self._quarantine(counts.failed, changes)
         converted = self._build.kind == CONVERTED
         if not counts.keys and not converted:  # all of them were skipped
             return self._built(changes, counts, (), base.files, self._history(changes))
@@ -187,8 +192,11 @@ class Writer:
                 rest, kept = rest.unionByName(more), []
             self._write(_bucketed(rest.unionByName(after), files), "table")
         if self._converted is not None:
-            counts.failed += self._converted.get["failed"]
-            self._check(counts, changes)
+            again, seen = self._converted
+            failed = seen.get["failed"]
+            counts.failed += failed
+            self._check(counts, changes, base.rows)
+            self._quarantine(failed, again)
         history = None if converted else self._history(changes)
         return self._built(changes, counts, self._written("table"), kept, history)
 
@@ -217,9 +225,9 @@ class Writer:
             rows = self._scan(files, struct_of([base.fields[0], *fields], places[1:]))
         events = rows.withColumnRenamed(CLOCK, "_clock")
         again = self._of_events(events, fields, F.col(KEY))
-        self._converted = Observation()
-        failed = F.count_if(FAILED).alias("failed")
-        frame = again.frame.observe(self._converted, failed)
+        seen = Observation()
+        self._converted = again, seen
+        frame = again.frame.observe(seen, F.count_if(FAILED).alias("failed"))
         return _table(frame.where(F.col(KEY).isNotNull() & F.col(VALUE).isNotNull()))
 
     def _scan(self, files: Sequence[AdjunctFile], schema: StructType) -> DataFrame:
@@ -245,16 +253,26 @@ class Writer:
         counts.touched = {f.path for i, f in enumerate(base.files) if found.get(f"f{i}", every)}
         return counts
 
-    def _check(self, counts: _Counts, changes: Changes) -> None:
-        """Check what the store says about events without a key, and about those that fail."""
+    def _check(self, counts: _Counts, changes: Changes, converted: int = 0) -> None:
+        """Check what the store says about events without a key, and about those that fail; of
+        them, some are rows of the base that were converted."""
         settings = self._store.configuration
+        fails = (
+            f"the key, the value or the delete condition of adjunct store {self._store.name} fails "
+            f"for {counts.failed:,} of {counts.events + converted:,} events"
+        )
         if counts.failed and settings.on_error == "fail":
             raise BadRows(
                 "adjunct_rows_fail",
-                f"the key, the value or the delete condition of adjunct store {self._store.name} "
-                f"fails for {counts.failed:,} of {counts.events:,} events"
-                f"{_place(changes, F.col(FAILED))}; correct it, or set its on_error to skip with "
-                "weir_update_adjunct_store.",
+                f"{fails}{_place(changes, F.col(FAILED))}; correct it, or set its on_error to skip "
+                "or quarantine with weir_update_adjunct_store.",
+            )
+        most = self._app.settings.rejected_events
+        if counts.failed > most and settings.on_error == "quarantine":
+            raise BadRows(
+                "adjunct_too_many_rejected",
+                f"{fails}{_place(changes, F.col(FAILED))}, and a build quarantines at most "
+                f"{most:,}; correct it, or raise rejected_events in weir.toml.",
             )
         if counts.null_keys and settings.null_key == "fail":
             raise BadRows(
@@ -263,6 +281,10 @@ class Writer:
                 f"{self._store.name}{_place(changes, ~F.col(FAILED))}; correct its key, or set its "
                 "null_key to skip with weir_update_adjunct_store.",
             )
+
+    def _quarantine(self, failed: int, changes: Changes) -> None:
+        if failed and self._store.configuration.on_error == "quarantine":
+            quarantine(self._app, self._build, changes)
 
     def _no_history(self) -> Sequence[AdjunctFile] | None:
         return None if self._store.configuration.history is None else ()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -20,18 +21,19 @@ from pyspark.sql.types import (
 from sqlalchemy import Connection
 
 from weir.adjunct.pins import Pin, bind_stores, pin_version, record_targets
-from weir.adjunct.stores import AdjunctStore
+from weir.adjunct.stores import AdjunctStore, routing_key_of
 from weir.adjunct.versions import AdjunctVersion, find_version
 from weir.controller.streams import schema_by_id
 from weir.errors import InvalidInput, NotFound
-from weir.model.schema import without_metadata
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.groups import group_streams
 from weir.spark.adjunct_build import build_version
+from weir.spark.adjunct_changes import changes_of_nothing
 from weir.spark.adjunct_read import current_frame, history_frame
 from weir.spark.append import Appender
 from weir.spark.as_of import join_as_of
 from weir.spark.frames import quoted
+from weir.spark.session import private_session
 
 KEY = "_weir_key"
 _HINTS = {"broadcast": "broadcast", "partitioned": "shuffle_hash"}
@@ -232,13 +234,14 @@ class Adjuncts(Mapping[str, DataFrame]):
             )
         rows = self._history(pin, valid_from) if as_of else self[name]
         values = [c for c in rows.columns if c not in (KEY, "_clock", *_HISTORY)]
-        if twice := sorted(set(events.columns) & {prefix + value for value in values}):
+        theirs = {column.lower() for column in events.columns}  # as Spark compares names
+        if twice := [prefix + value for value in values if (prefix + value).lower() in theirs]:
             raise InvalidInput(
                 "adjunct_column_twice",
                 f"the events and adjunct store {name} both have a column {twice[0]}; give enrich a "
                 "prefix for the columns of the store.",
             )
-        key = _as_key(events, F.col(on) if isinstance(on, str) else on, rows.schema, name)
+        key = _as_key(events, on, rows.schema, name)
         if not as_of:
             return _join(events, rows, key, values, how, self._hint(pin), prefix)
         time_of = F.col("_clock") if as_of is True else _micros(events, str(as_of), "the events")
@@ -262,16 +265,23 @@ class Adjuncts(Mapping[str, DataFrame]):
 
     def _empty(self, pin: Pin) -> StructType:
         """Return the columns of an empty table: those of the newest version; before the first one,
-        those of the stream if the value is the whole event."""
-        newest = self.app.database.snapshot(lambda c: find_version(c, pin.store.store_id))
+        those that it will have, as far as the columns of the stream are known."""
+        app, store = self.app, pin.store
+        newest, columns, routing_key = app.database.snapshot(
+            lambda c: (
+                find_version(c, store.store_id), schema_by_id(c, store.stream_id),
+                routing_key_of(c, store.stream_id),
+            )
+        )  # fmt: skip
         if newest is not None:
             fields = newest.fields
+        elif columns:
+            session = private_session(app.spark)
+            fields = changes_of_nothing(
+                session, columns, store.definition, routing_key, store.name, app.settings
+            ).fields
         else:
             fields = [{"name": KEY, "type": "string", "nullable": True, "metadata": {}}]
-            if not pin.store.definition.value:
-                fields += without_metadata(
-                    self.app.database.snapshot(lambda c: schema_by_id(c, pin.store.stream_id))
-                )
         return StructType.fromJson({"type": "struct", "fields": fields}).add("_clock", "long")
 
     def _history(self, pin: Pin, valid_from: str) -> DataFrame:
@@ -316,10 +326,19 @@ def _join(
     return joined.select(*quoted([*names, *[prefix + value for value in values]]))
 
 
-def _as_key(events: DataFrame, on: Column, schema: StructType, name: str) -> Column:
+def _as_key(events: DataFrame, on: str | Column, schema: StructType, name: str) -> Column:
     """Return the expression of the key in the type of the store's keys. Raises InvalidInput for
-    another type."""
-    given: DataType = events.select(on.alias("key")).schema["key"].dataType
+    another type, and for what the events don't have."""
+    if isinstance(on, str):
+        on = quoted([on])[0] if on in events.columns else F.col(on)
+    try:
+        given: DataType = events.select(on.alias("key")).schema["key"].dataType
+    except AnalysisException as error:
+        raise InvalidInput(
+            "adjunct_on_invalid",
+            f"the key on which events are joined with adjunct store {name} can't be computed from "
+            f"them ({str(error).splitlines()[0]}); name a column of the events.",
+        ) from None
     wanted = schema[KEY].dataType
     if given == wanted:
         return on

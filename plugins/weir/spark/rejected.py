@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weir.arrow.event_time import COLUMN as TIME
@@ -106,14 +106,19 @@ def failed_events(frame: DataFrame, group: str, reason: str) -> DataFrame:
     """Return events on which a reader group failed as rows of `<stream>.rejected`. Their source is
     the group and the segment, and their place is the offset."""
     user = quoted([name for name in frame.columns if name not in PLACES])
-    number = F.col("_segment").bitwiseAND(F.lit(0xFFFFFFFF)).cast("string")
-    segment = F.concat(number, F.lit("."), F.shiftright("_segment", 32).cast("string"))
+    segment = segment_text(F.col("_segment"))
     return frame.select(
         as_json(F.struct(*user)).alias("row"),
         F.concat(F.lit(f"group {group}, segment "), segment).alias("source"),
         F.col("_offset").alias("place"),
         F.lit(reason).alias("reason"),
     )
+
+
+def segment_text(segment: Column) -> Column:
+    """Return the name of a segment, such as 3.1, from its id."""
+    number = segment.bitwiseAND(F.lit(0xFFFFFFFF)).cast("string")
+    return F.concat(number, F.lit("."), F.shiftright(segment, 32).cast("string"))
 
 
 def _files(staged: Staged) -> range:

@@ -258,7 +258,7 @@ CREATE TABLE weir_internal.adjunct_store (
     missing text NOT NULL CHECK (missing IN ('wait', 'empty', 'fail')),
     patience bigint NOT NULL CHECK (patience > 0),
     null_key text NOT NULL CHECK (null_key IN ('skip', 'fail')),
-    on_error text NOT NULL CHECK (on_error IN ('fail', 'skip')),
+    on_error text NOT NULL CHECK (on_error IN ('fail', 'skip', 'quarantine')),
     on_gap text NOT NULL CHECK (on_gap IN ('fail', 'rebuild')),
     keep_versions bigint NOT NULL CHECK (keep_versions > 0),
     history bigint CHECK (history > 0),
@@ -320,6 +320,8 @@ CREATE TABLE weir_internal.adjunct_version (
 );
 CREATE UNIQUE INDEX adjunct_version_building ON weir_internal.adjunct_version (store_id) WHERE state = 'building';
 CREATE INDEX adjunct_version_published ON weir_internal.adjunct_version (store_id, version) WHERE state = 'published';
+CREATE INDEX adjunct_version_newest ON weir_internal.adjunct_version (store_id)
+    WHERE state = 'published' AND superseded_at IS NULL;
 CREATE INDEX adjunct_version_ended ON weir_internal.adjunct_version (ended_at) WHERE state IN ('expired', 'abandoned');
 CREATE INDEX adjunct_version_superseded ON weir_internal.adjunct_version (superseded_at)
     WHERE state = 'published' AND superseded_at IS NOT NULL;

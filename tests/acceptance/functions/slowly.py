@@ -1,11 +1,21 @@
 """What the consumers of these tests run: so slow that they can be killed in the middle."""
 
 import time
+from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 
 def events(frame: DataFrame) -> DataFrame:
     """Each event with its place."""
     time.sleep(1)
     return frame.select("key", "n", "_segment", "_offset")
+
+
+def priced(frame: DataFrame, adjuncts: Any) -> DataFrame:
+    """Each event with the price that a store has."""
+    time.sleep(1)
+    [store] = adjuncts
+    joined = adjuncts.enrich(frame.withColumn("item", F.lit("it")), store, "item", prefix="now_")
+    return joined.select("n", "now_price")
