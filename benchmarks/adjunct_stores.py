@@ -28,6 +28,7 @@ from weir.spark.adjunct_build import build_version
 from weir.warehouse.filesystem import filesystem
 
 KEYS, CHANGES = 1_000_000, 100_000
+STORES = 1_000
 ROUNDS = 4  # how often each key has changed before
 IDLE_RUNS = 10
 
@@ -47,9 +48,9 @@ INSERT INTO adjunct_definition (store_id, definition, key, key_type, value, valu
                                 delete_when)
 SELECT store_id, 1, '', '', '', '', '' FROM adjunct_store;
 INSERT INTO adjunct_version (store_id, version, definition, state, kind, from_cut, cut, clock,
-    builder, started_at, published_at, fields, row_count)
+    builder, started_at, published_at, superseded_at, fields, row_count)
 SELECT a.store_id, v, 1, 'published', 'rebuilt', '{}', '{}', s.last_clock, 'bench', now(), now(),
-       '[]', 0
+       CASE WHEN v < 10 THEN now() END, '[]', 0
 FROM adjunct_store a JOIN stream s USING (stream_id), generate_series(1, 10) v
 """
 
@@ -145,8 +146,7 @@ def lookup(setting: Setting) -> Figure:
 def idle(setting: Setting) -> Figure:
     """The whole job with nothing moved, and a job that does nothing, without the JVM."""
     setting.durable(False)
-    many = setting.many_streams
-    setting.filled("adjunct", _STORES, count=many)
+    setting.filled("adjunct", _STORES, count=STORES)
     environment = {
         "WEIR_STATE": str(setting.folder),
         "WEIR_DATABASE": setting.server.dsn("adjunct", "weir_app"),
@@ -162,7 +162,7 @@ def idle(setting: Setting) -> Figure:
 
     return Figure(
         "adjunct/idle",
-        f"weir_adjunct with {many:,} stores of which none has to be built beside a job that does "
+        f"weir_adjunct with {STORES:,} stores of which none has to be built beside a job that does "
         "nothing",
         partial(run, adjunct.run),
         partial(run, lambda _job, _arguments: {}),

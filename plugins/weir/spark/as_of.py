@@ -71,8 +71,7 @@ def _packed(changes: DataFrame, values: Sequence[str], order: Sequence[str]) -> 
     the changes in ascending order, and what holds from each of them, null for nothing."""
     value = F.struct(*[column.alias(f"v{i}") for i, column in enumerate(quoted(values))])
     held = F.when(~F.col("_deleted"), value)
-    by_key = Window.partitionBy("_weir_key")
-    in_order = by_key.orderBy("_weir_time", *order)
+    in_order = Window.partitionBy("_weir_key").orderBy("_weir_time", *order)
     wanted = changes.where("_weir_key IS NOT NULL AND _weir_time IS NOT NULL").select(
         "_weir_key", "_weir_time", *order, held.alias("_weir_value")
     )
@@ -81,9 +80,8 @@ def _packed(changes: DataFrame, values: Sequence[str], order: Sequence[str]) -> 
         "_weir_time",
         "_weir_value",
         F.row_number().over(in_order).alias("_weir_rank"),
-        F.lead("_weir_time").over(in_order).alias("_weir_next"),
+        F.lead("_weir_time", 1, _FOREVER).over(in_order).alias("_weir_next"),
     )
-    last = F.col("_weir_next").isNull() | (F.col("_weir_next") > F.col("_weir_time"))
     row = F.floor((F.col("_weir_rank") - 1) / _PACKED)
     collected = F.collect_list(F.struct("_weir_time", "_weir_value"))
     if _has_order(ranked.schema["_weir_value"].dataType):
@@ -93,18 +91,17 @@ def _packed(changes: DataFrame, values: Sequence[str], order: Sequence[str]) -> 
             collected, lambda a, b: F.signum(a["_weir_time"] - b["_weir_time"]).cast("int")
         )
     packed = (
-        ranked.where(last)
+        ranked.where("_weir_next > _weir_time")  # the last one of several at the same time
         .groupBy("_weir_key", row.alias("_weir_row"))
-        .agg(ascending.alias("_weir_changes"))
+        .agg(ascending.alias("_weir_changes"), F.max("_weir_next").alias("_weir_until"))
     )
-    first = packed.select(
+    return packed.select(
         "_weir_key",
         F.col("_weir_changes._weir_time").alias("_weir_times"),
         F.col("_weir_changes._weir_value").alias("_weir_values"),
         F.element_at("_weir_changes", 1)["_weir_time"].alias("_weir_from"),
+        "_weir_until",
     )
-    until = F.lead("_weir_from", 1, _FOREVER).over(by_key.orderBy("_weir_from"))
-    return first.withColumn("_weir_until", until)
 
 
 def _has_order(type_: DataType) -> bool:
