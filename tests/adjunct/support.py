@@ -72,9 +72,9 @@ class Store:
     def build(self, builder: str = "builder", **how: Any) -> AdjunctVersion:
         return self.publish(self.begun(builder, **how))
 
-    def find(self, cut: dict[str, int]) -> AdjunctVersion | None:
+    def find(self, cut: dict[str, int], clock: int | None = None) -> AdjunctVersion | None:
         store_id = self.row.store_id
-        return self.database.snapshot(lambda c: find_version(c, store_id, cut))
+        return self.database.snapshot(lambda c: find_version(c, store_id, cut, clock))
 
     def newest(self) -> AdjunctVersion | None:
         return self.database.transaction(lambda c: find_version(c, self.row.store_id))

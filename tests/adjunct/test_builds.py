@@ -212,7 +212,8 @@ def test_a_deleted_stream_has_no_more_versions_and_keeps_those_it_has(lane: Lane
         store.begin()
     assert store.newest() == sealed
     assert store.rows(stale, n=store.name) == [(True,)]
-    assert store.find(sealed.cut) == sealed
+    for clock, found in ((sealed.clock, sealed), (sealed.clock + 1, None)):
+        assert store.find(sealed.cut, clock) == found
     store.update(keep_versions=7)  # which needs no stream
     delete_store(store.database, store.name, request_id=unique("delete"))
     assert not rows(store.database, "SELECT FROM adjunct_store WHERE name = :n", n=store.name)

@@ -134,11 +134,10 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
         edited("streams", "shop/orders", "schema", value="customer string, gate INT"),
         {"shop/orders": {"columns": (["customer", "amount"], ["gate"])}}),
     "segments to begin with": (edited("streams", "shop/orders", "segments", value=5), {}),
-    "a store's value and its time-out": (
+    "a store's history and its time-out": (
         edited("adjunct_stores", "shop/newest", value={
-            "stream": "shop/orders", "delete_when": "amount = 0", "history": "60 d"}),
-        {"shop/newest": {"value": ("amount", ""), "delete_when": ("", "amount = 0"),
-                         "history": (30 * 86400, 60 * 86400), "time_out": (7 * 86400, None)}}),
+            "stream": "shop/orders", "value": "amount", "history": "60 d"}),
+        {"shop/newest": {"history": (30 * 86400, 60 * 86400), "time_out": (7 * 86400, None)}}),
     "a new stream of a group": (
         edited("reader_groups", "late", "streams", value=["shop/orders", "shop/late"]),
         {"late": {"streams": (["shop/orders"], ["shop/late", "shop/orders"])}}),
@@ -214,7 +213,7 @@ WRONG = {
     "adjunct_stores: {shop/x: {stream: shop/y, layout: wide}}": "declarations_invalid layout",
     "adjunct_stores: {shop/x: {stream: shop/y, bootstrap: x}}": "declarations_invalid bootstrap",
     "adjunct_stores: {shop/x: {stream: shop/y, value: 'a:b'}}": "declarations_invalid a:b returns",
-    "adjunct_stores: {shop/x: {stream: shop/y, keep_versions: none}}": "declarations_invalid keep",
+    "adjunct_stores: {shop/x: {stream: shop/y, keep_versions: none}}": "declarations_invalid none",
     CONSUMER.format("{a: .nan}"): "declarations_invalid g parameters nan",
     CONSUMER.format("{1: a}"): "declarations_invalid g parameters",
     CONSUMER.format("&p {a: *p}"): "declarations_invalid alias contains",

@@ -265,6 +265,12 @@ def wrong(events):
 
 def hasty(events):
     return pa.array([events.column("k")[0].as_py()] * len(events))
+
+def two(events, more):
+    return events.column("k")
+
+def sometimes(events):
+    return pc.utf8_upper(events.column("k")) if events.num_rows else pa.array([], pa.int64())
 """
 
 
@@ -298,26 +304,31 @@ def test_functions_make_keys_and_values_and_other_code_makes_them_anew(
     assert store.found(store.build()) == store.expected() == {"A": (6,), "B": (4,)}
     world.append([("b", 2, "d"), ("c", 6, "u")])
     assert store.found(store.build()) == store.expected()
-    with raises("function_result_invalid"):
-        check_definition(
-            weir.spark, weir.database, weir.settings, "s/x", world.stream,
-            AdjunctDefinition(value="adjunct_functions:wrong", value_columns="a STRING"),
-        )  # fmt: skip
-    with raises("function_fails adjunct_functions:hasty without events"):
-        check_definition(
-            weir.spark, weir.database, weir.settings, "s/x", world.stream,
-            AdjunctDefinition(key="adjunct_functions:hasty", key_type="STRING"),
-        )  # fmt: skip
+    for name, code in {
+        "wrong": "function_result_invalid", "two": "function_fails",
+        "hasty": "function_fails adjunct_functions:hasty without events",
+        "missing": "function_not_loadable", "pa": "function_not_loadable",
+    }.items():  # fmt: skip
+        wrong = AdjunctDefinition(value=f"adjunct_functions:{name}", value_columns="a STRING")
+        with raises(code):
+            check_definition(weir.spark, weir.database, weir.settings, "s/x", world.stream, wrong)
+    late = AdjunctDefinition(key="adjunct_functions:sometimes", key_type="BIGINT")
+    check_definition(weir.spark, weir.database, weir.settings, "s/x", world.stream, late)
+    mistaken = world.store(replace(way, definition=late), on_error="skip")
+    with pytest.raises(PythonException, match="returned string, but the store declares int64"):
+        mistaken.build()  # nothing is skipped for a mistake of the function
 
     def waiting() -> list[str]:
-        names, built_with = weir.database.transaction(stores_to_build)
+        names, built_with = weir.database.transaction(lambda c: stores_to_build(c, [store.name]))
         return [*names, *with_other_code(weir.database, weir.settings, built_with)]
 
     assert waiting() == []
     functions.write_text(MODULE.replace("FACTOR", "3"))
     assert waiting() == [store.name]
     version = store.build()
-    kinds = weir.query("SELECT kind FROM adjunct_version ORDER BY version")
+    kinds = weir.query(
+        "SELECT kind FROM adjunct_version WHERE store_id = :a ORDER BY version", a=version.store_id
+    )
     assert [row.kind for row in kinds] == ["rebuilt", "extended", "rebuilt"]
     assert version.rows == 2
     world.append([("d", 7, "away")])

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.errors import NotFound, Truncated
+from weir.errors import InvalidInput, NotFound, Truncated
 from weir.model.schema import Field
 from weir.model.stream_cut import at_or_before
 
@@ -74,19 +74,25 @@ _FILES = text(
 
 
 def find_version(
-    connection: Connection, store_id: int, cut: Cut | None = None
+    connection: Connection, store_id: int, cut: Cut | None = None, clock: int | None = None
 ) -> AdjunctVersion | None:
     """Return the oldest published version of a store that is complete to a cut of its stream, of
     those with the definition of the newest one; without a cut, the newest version. None if there is
     none.
 
-    It looks at no more versions than the logarithm of their number.
+    `clock`: the clock of the cut, which counts if the segments that the cut names were deleted with
+    the stream. It looks at no more versions than the logarithm of their number.
     """
     newest = _one(connection, f"{_VERSION} ORDER BY v.version DESC LIMIT 1", store_id)
     if newest is None or cut is None:
         return _with_files(connection, newest)
     stream_id = newest["stream_id"]
-    wanted, reached = load_cuts(connection, stream_id, cut, newest["cut"])
+    try:
+        wanted, reached = load_cuts(connection, stream_id, cut, newest["cut"])
+    except InvalidInput:
+        if clock is None:
+            raise
+        return _with_files(connection, newest if newest["clock"] >= clock else None)
     if not at_or_before(wanted, reached):
         return None
     older = connection.execute(

@@ -153,7 +153,7 @@ def _recorded(app: Appender, batch: Batch, binding: Binding) -> dict[str, Pin]:
 
 def _find(app: Appender, pin: Pin) -> AdjunctVersion | None:
     store = pin.store
-    found = app.database.snapshot(lambda c: find_version(c, store.store_id, pin.cut))
+    found = app.database.snapshot(lambda c: find_version(c, store.store_id, pin.cut, pin.clock))
     if found is not None or store.configuration.missing == "empty":
         return found
     if store.configuration.missing == "fail":
