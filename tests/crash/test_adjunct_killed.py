@@ -51,7 +51,7 @@ def before_the_targets(database: TestDatabase) -> str:
 
 
 def before_the_build(database: TestDatabase) -> str:
-    return "LOCK TABLE adjunct_version IN EXCLUSIVE MODE"
+    return "SELECT FROM adjunct_store FOR NO KEY UPDATE"
 
 
 def before_the_publication(database: TestDatabase) -> str:
@@ -59,7 +59,7 @@ def before_the_publication(database: TestDatabase) -> str:
 
 
 def before_the_pin(database: TestDatabase) -> str:
-    pins = "SELECT FROM adjunct_pin"
+    pins = "SELECT 1 FROM adjunct_pin"
     wait_for("the targets", lambda: execute(database.owner_dsn, pins), seconds=120)
     return f"{pins} FOR UPDATE"
 
