@@ -84,10 +84,10 @@ class Story:
         return Told(self.checks, text, pictures)
 
     def create(self) -> None:
-        """Make what the file declares, and stores of the reference data."""
-        self.runs.chapter("Declare streams, groups and a consumer; keep reference data as stores")
+        """Make what the file declares, and append the reference data."""
+        self.runs.chapter("Declare streams, groups, stores and a consumer; append reference data")
         self.runs.together(Run("weir_apply", {"file": DECLARED}, DECLARED, _applied))
-        self.runs.together(*reference.append_and_define(self.input.reference))
+        self.runs.together(*reference.append(self.input.reference))
 
     def append_and_scale(self) -> None:
         """Append January to June, with a split after March; try to append what Weir must refuse."""
@@ -259,7 +259,7 @@ class Story:
 
 
 def _applied(report: dict[str, Any]) -> str:
-    return f"{len(report['changes'])} streams, reader groups and consumers"
+    return f"{len(report['changes'])} streams, stores, reader groups and consumers"
 
 
 def _appended(report: dict[str, Any]) -> str:

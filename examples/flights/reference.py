@@ -28,17 +28,13 @@ def write_tables(data: Path, root: Path) -> dict[str, str]:
     return paths
 
 
-def append_and_define(files: dict[str, str]) -> list[Run]:
-    """Return the runs that append the tables to their streams, and define a store of each."""
-    runs = []
-    for stream, path in files.items():
-        form = {"stream": stream, "files": [path], "format": "csv", "null_value": "NA"}
-        runs.append(Run("weir_ingest", form, f"{path} -> {stream}",
-                        lambda report: f"{report['events']:,} events"))  # fmt: skip
-        history = "36500 d" if stream == WEATHER else "none"
-        form = {"adjunct_store": stream, "stream": stream, "history": history}
-        runs.append(Run("weir_define_adjunct_store", form, f"a row for each {KEYS[stream]}"))
-    return runs
+def append(files: dict[str, str]) -> list[Run]:
+    """Return the runs that append the tables to their streams."""
+    return [
+        Run("weir_ingest", {"stream": stream, "files": [path], "format": "csv", "null_value": "NA"},
+            f"{path} -> {stream}", lambda report: f"{report['events']:,} events")
+        for stream, path in files.items()
+    ]  # fmt: skip
 
 
 def files(database: Database) -> list[str]:
