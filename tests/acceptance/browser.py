@@ -82,6 +82,8 @@ class Form:
             editor.first.click()
             self._page.keyboard.press("Control+A")
             self._page.keyboard.insert_text(value)
+            self._page.keyboard.press("Control+Shift+End")  # what the editor has closed by itself
+            self._page.keyboard.press("Delete")
         else:
             text.fill(value)
 
