@@ -60,7 +60,8 @@ class Reader:
     `reader_id`: the same for all tries of a task, so that it gets its own batch back after a kill;
     different for each of several readers. `label`: the name by which pins of the group refer to the
     reader. `order`: as in `weir.spark.native_read`. `batch_events`, `batch_bytes`, `batch_files`:
-    the most that a batch reads, except that its first file may exceed it; 0: the settings.
+    the most that a batch reads, except that its first file may exceed it; 0: the settings. The
+    first batch of one of several readers that share a backlog has an eighth of that.
     `adjuncts`: adjunct stores, of each of which a version is pinned to every batch
     (`batch.adjunct`, `batch.enrich`); if the group reads the stream of a store, that stream is not
     delivered.
