@@ -71,6 +71,7 @@ class Form:
     def fill(self, title: str, value: str) -> None:
         """Write into a field of the open section, or choose, or switch."""
         field = self.field(title)
+        field.wait_for()  # the fields come some moments after the dialog
         text = field.locator("input:not([type=checkbox]):not([role=combobox]), textarea").first
         switch = field.locator("label.chakra-switch__root")
         if switch.count():
