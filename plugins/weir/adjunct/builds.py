@@ -335,7 +335,6 @@ def stores_to_build(
     rows = connection.execute(
         text(
             """SELECT a.name, n.code, w.moved FROM adjunct_store a JOIN stream s USING (stream_id)
-            JOIN adjunct_definition d ON d.store_id = a.store_id AND d.definition = a.definition
             LEFT JOIN adjunct_version n ON n.store_id = a.store_id
                 AND n.state = 'published' AND n.superseded_at IS NULL
             CROSS JOIN LATERAL (SELECT n.clock IS NULL OR n.clock < s.last_clock
@@ -343,7 +342,7 @@ def stores_to_build(
                 OR EXISTS (SELECT FROM adjunct_version b
                            WHERE b.store_id = a.store_id AND b.state = 'building') AS moved) w
             WHERE s.state <> 'deleted' AND (CAST(:names AS text[]) IS NULL OR a.name = ANY(:names))
-              AND (w.moved OR d.key_type <> '' OR d.value_columns <> '')
+              AND (w.moved OR n.code IS NOT NULL)
             ORDER BY a.store_id"""
         ),
         {"names": None if names is None else list(names)},

@@ -22,9 +22,14 @@ _DUE = text(
           OR v.clock <= time_clock(clock_timestamp()) - a.history * 1000000)
     ORDER BY 1"""
 )
-# Known before the plan is made: few of the versions that are kept were superseded before it.
-_BEFORE = text(
-    "SELECT clock_timestamp() - min(keep_versions) * interval '1 second' FROM adjunct_store"
+# Whether a version may be due. `before` is known before the next statement is planned: few of the
+# versions that are kept were superseded before it.
+_FIRST = text(
+    """SELECT n.before, EXISTS (SELECT FROM adjunct_version WHERE history_from IS NOT NULL)
+        OR (SELECT min(superseded_at) FROM adjunct_version
+            WHERE state = 'published' AND superseded_at IS NOT NULL) <= n.before AS due
+    FROM (SELECT clock_timestamp() - min(keep_versions) * interval '1 second' AS before
+          FROM adjunct_store) n"""
 )
 _VERSIONS = text(
     """SELECT version, definition || '/' || coalesce(code, '') AS line, clock,
@@ -71,9 +76,7 @@ def expire_versions(database: Database) -> list[dict[str, Any]]:
     Returns for each store what expired, or the sentence of its failure, which does not stop the
     other stores.
     """
-    due = database.transaction(
-        lambda c: c.execute(_DUE, {"before": c.execute(_BEFORE).scalar_one()}).all()
-    )
+    due = database.transaction(_due)
     reports: list[dict[str, Any]] = []
     for store_id, name in due:
         work = partial(database.transaction, partial(_expire, store_id=store_id))
@@ -83,6 +86,12 @@ def expire_versions(database: Database) -> list[dict[str, Any]]:
         elif done:
             reports.append({"adjunct_store": name, "expired": done})
     return reports
+
+
+def _due(connection: Connection) -> Sequence[Any]:
+    """Return the stores of which a version may have to expire."""
+    first = connection.execute(_FIRST).one()
+    return connection.execute(_DUE, {"before": first.before}).all() if first.due else ()
 
 
 def _expire(connection: Connection, store_id: int) -> list[int]:
