@@ -13,6 +13,7 @@ TOGETHER = {
     "a running Airflow": ("tests/acceptance/",),
     "Spark": (
         "tests/spark/",
+        "tests/crash/test_adjunct_killed.py",
         "tests/crash/test_append_killed.py",
         "tests/crash/test_concurrent_appends.py",
         "tests/crash/test_consumer_killed.py",

@@ -111,15 +111,12 @@ class Refused:
     says: str
 
 
-# One that is refused before a job is submitted, one by a job without a Spark session, and two by a
+# One that is refused before a job is submitted, one by a job without a Spark session, and one by a
 # job with a session; tests/spark/test_bad_input.py has all kinds, in this process.
 REFUSED = {
     "argument that no form has": Refused(
         "weir_ingest", {"stream": FLIGHTS, "files": ["flights"], "bogus": 1},
         r"there is no argument 'bogus'"),
-    "cut behind the head": Refused(
-        "weir_truncate_stream", {"stream": FLIGHTS, "cut": "0.0=0, 1.0=0, 2.0=0, 3.0=0"},
-        r"head"),
     "expression that runs code": Refused(
         "weir_create_stream",
         {"stream": "nyc/evil", "routing_key": "java_method('java.lang.System', 'getenv')"},

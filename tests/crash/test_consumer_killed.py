@@ -162,6 +162,7 @@ def test_zombie_reader_that_commits_after_its_batch_was_taken_over_is_refused(
     assert (state, token, attempt) == ("committed", 2, 2)
 
 
+@pytest.mark.release
 def test_consumer_killed_while_it_isolates_a_failing_event_is_taken_over_in_the_middle(
     weir: Installation, group: str, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

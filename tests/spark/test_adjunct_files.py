@@ -26,7 +26,7 @@ from weir.spark.adjunct_build import build_stores, with_other_code
 from weir.spark.adjunct_check import check_definition
 from weir.spark.adjunct_diff import diff_versions
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(2)
 
 
 @pytest.fixture(autouse=True)

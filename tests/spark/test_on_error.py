@@ -25,7 +25,7 @@ from weir.spark.failures import caused_by_events, sentence
 from weir.spark.rejected import make_rejected_stream
 from weir.warehouse.garbage import sweep
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(2)
 
 ROWS = 24
 

@@ -20,7 +20,7 @@ from weir.retention.prune import prune
 from weir.settings import Settings
 from weir.spark.source import WeirSource, register
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(2)
 
 
 @pytest.fixture
