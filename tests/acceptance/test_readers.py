@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,9 @@ class Shared:
 
     def batches(self) -> list[Any]:
         return self.rows("SELECT * FROM batches WHERE reader_group = :g ORDER BY batch_id")
+
+    def has_committed(self, count: int) -> bool:
+        return sum(batch.state == "committed" for batch in self.batches()) >= count
 
     def check_each_event_once(self) -> None:
         root = Path(self.settings.output_roots[0])
@@ -188,9 +192,10 @@ def test_two_consumers_and_a_builder_of_their_store_run_at_once(installation: In
     runs = [(one, one.trigger(1, function="slowly:priced", adjuncts=[store])) for one in consumers]
     builders = []
     for price in range(1, 5):
+        for one in consumers:  # so that batches are opened before and after it is built
+            until("batches", partial(one.has_committed, price - 1))
         builders.append(api.trigger("weir_adjunct", {"adjunct_stores": [store]}))
         set_price(price)
-        time.sleep(4)
     assert [one.wait(run_id) for one, run_id in runs] == ["success", "success"]
     assert [api.wait("weir_adjunct", run_id, 300) for run_id in builders] == ["success"] * 4
     seen = set()
