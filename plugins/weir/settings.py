@@ -48,7 +48,7 @@ class Settings:
     batch_bytes: int = 4 * 2**30  # ... in bytes of its files
     batch_files: int = 5_000  # ... in files: Spark pays for each
     rejected_events: int = (
-        1_000  # of one group in 24 hours, or of a build; then on_error=quarantine stops
+        1_000  # of one group in 24 hours, or of a build of a store; at more it stops
     )
 
 

@@ -243,6 +243,9 @@ def test_events_that_fail_are_quarantined_once_however_often_they_are_built(
     world.append([("d", 1, "x"), ("e", 2, "x")])
     with raises("adjunct_too_many_rejected 2 1"):
         store.build()
+    update_store(weir.database, store.name, {"on_error": "skip"}, {}, request_id="skip")
+    with raises("adjunct_too_many_rejected 2 1"):
+        store.build()
 
 
 MODULE = """

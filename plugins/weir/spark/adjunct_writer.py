@@ -268,10 +268,10 @@ class Writer:
                 "or quarantine with weir_update_adjunct_store.",
             )
         most = self._app.settings.rejected_events
-        if counts.failed > most and settings.on_error == "quarantine":
+        if counts.failed > most:  # the definition is wrong, not the events
             raise BadRows(
                 "adjunct_too_many_rejected",
-                f"{fails}{_place(changes, F.col(FAILED))}, and a build quarantines at most "
+                f"{fails}{_place(changes, F.col(FAILED))}, and a build leaves out at most "
                 f"{most:,}; correct it, or raise rejected_events in weir.toml.",
             )
         if counts.null_keys and settings.null_key == "fail":
