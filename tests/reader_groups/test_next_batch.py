@@ -119,6 +119,39 @@ def test_a_reader_reads_what_another_left_unread_whenever_that_one_leaves(
     assert rest.events == 10
 
 
+def test_no_run_ends_when_a_reader_frees_the_last_segment_for_a_faster_one(
+    lane: Lane, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAUSE", 0.02)
+    fast, slow = group.reader("fast"), group.reader("slow")
+    for reader in (fast, slow):
+        reader.commit(reader.must_open(expected=2))
+    [merged] = lane.scale("0.0", "1.0", parts=1)
+    lane.append({merged: [5, 5]})
+    assert fast.open(expected=2) is None
+    slow.commit(slow.must_open(5, expected=2))
+    run(
+        lane.database,
+        """UPDATE reader_batch SET opened_at = committed_at - CASE reader_id
+            WHEN 'fast' THEN interval '1 second' ELSE interval '10 seconds' END
+        WHERE group_name = :name""",
+        name=group.name,
+    )
+    assert group.owned("slow") == [merged]
+    assert [fast.open(expected=2), slow.open(expected=2)] == [None, None]
+    assert group.states()[merged] == ("unassigned", 5, None)
+
+    def to_the_end(reader: Reader) -> int:
+        read = 0
+        while batch := turn(reader):
+            read += batch.events
+            reader.commit(batch)
+        return read
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(to_the_end, [slow, fast])) == [0, 5]
+
+
 def test_a_reader_does_not_wait_when_nothing_is_left_or_nobody_has_it(
     lane: Lane, group: Group
 ) -> None:
