@@ -27,39 +27,54 @@ from weir.reader_groups.starting_points import find_place
 from weir.warehouse.paths import adjunct_folder
 
 
-@dataclass(frozen=True)
-class AdjunctStore:
-    """An adjunct store. `definition_number`: the number of its newest definition."""
+@dataclass(frozen=True, kw_only=True)
+class StoreSettings:
+    """What is asked of an adjunct store. `time_out`: how many seconds it may be inactive before
+    retention stops waiting for it."""
 
-    store_id: int
-    name: str
-    stream_id: int
     stream: StreamName
-    group_id: int
-    generation: int
     configuration: AdjunctConfiguration
-    definition_number: int
     definition: AdjunctDefinition
     time_out: int | None
 
+    def check(self) -> None:
+        """Raise InvalidInput for a wrong one."""
+        self.configuration.check()
+        self.definition.check()
+        GroupConfiguration(time_out=self.time_out).check()
+
     @property
-    def settings(self) -> dict[str, Any]:
-        """All that was asked for."""
+    def by_name(self) -> dict[str, Any]:
+        """All of them."""
         return {
             "stream": str(self.stream), "time_out": self.time_out,
             **asdict(self.configuration), **asdict(self.definition),
         }  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class AdjunctStore(StoreSettings):
+    """An adjunct store. `definition_number`: the number of its newest definition."""
+
+    store_id: int
+    name: str
+    stream_id: int
+    group_id: int
+    generation: int
+    definition_number: int
+
+
 # A reader group has settings of the same names.
 _SETTINGS = ", ".join(f"a.{one}" for one in columns.names(AdjunctConfiguration).split(", "))
-_STORE = f"""SELECT a.store_id, a.name, a.stream_id, s.stream_name, a.group_id, a.generation,
+_READ = text(
+    f"""SELECT a.store_id, a.name, a.stream_id, s.stream_name, a.group_id, a.generation,
         {_SETTINGS}, a.definition AS definition_number,
         {columns.names(AdjunctDefinition)}, g.time_out
     FROM adjunct_store a JOIN stream s USING (stream_id)
     JOIN reader_group g ON g.group_id = a.group_id
-    JOIN adjunct_definition d ON d.store_id = a.store_id AND d.definition = a.definition"""  # noqa: S608 - constants
-_READ = text(f"{_STORE} WHERE a.name = ANY(CAST(:names AS text[]))")
+    JOIN adjunct_definition d ON d.store_id = a.store_id AND d.definition = a.definition
+    WHERE a.name = ANY(CAST(:names AS text[]))"""  # noqa: S608 - constants
+)
 
 
 def read_store(connection: Connection, name: str) -> AdjunctStore:
@@ -138,14 +153,11 @@ def define_store(
     InvalidInput for a wrong setting, and Conflict if another store has the name.
     """
     adjunct_store_name(name)
-    configuration.check()
-    definition.check()
-    group = GroupConfiguration(time_out=time_out)
-    group.check()
-    arguments = {
-        "stream": str(stream), "time_out": time_out, **asdict(configuration), **asdict(definition)
-    }  # fmt: skip
-    request = Request(request_id, "define_adjunct_store", name, arguments)
+    asked = StoreSettings(
+        stream=stream, configuration=configuration, definition=definition, time_out=time_out
+    )
+    asked.check()
+    request = Request(request_id, "define_adjunct_store", name, asked.by_name)
 
     def work(connection: Connection) -> dict[str, Any]:
         locked = lock_stream(connection, stream)
@@ -155,11 +167,12 @@ def define_store(
             text("SELECT FROM adjunct_store WHERE name = :name"), {"name": name}
         ).one_or_none()
         if exists is not None:
-            _check_identical(read_store(connection, name), locked, arguments)
+            _check_identical(read_store(connection, name), locked, asked.by_name)
             return request.done(connection, {"adjunct_store": name, "existed": True})
         locked.must_be_active()
         _check_in_stream(connection, locked, configuration)
         (head,) = load_cuts(connection, locked.stream_id, locked.head)
+        group = GroupConfiguration(time_out=time_out)
         create_in(connection, name, [locked], {locked.stream_id: head}, {}, group)
         connection.execute(
             _INSERT,
@@ -210,7 +223,7 @@ def _check_in_stream(
 def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str, Any]) -> None:
     if store.stream_id != stream.stream_id:
         raise bound_to_another(store, stream.name)
-    found = store.settings
+    found = store.by_name
     if different := sorted(key for key in wanted if wanted[key] != found[key]):
         raise Conflict(
             "adjunct_store_exists",

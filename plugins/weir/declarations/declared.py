@@ -1,15 +1,15 @@
 """Read what a file declares, with the same fields and checks as the forms."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from weir.adjunct.stores import StoreSettings
 from weir.declarations.written import read_yaml
 from weir.errors import InvalidInput
-from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.amounts import parse_age
 from weir.model.group_configuration import GroupConfiguration
-from weir.model.names import StreamName, adjunct_store_name, reader_group_name, stream_name
+from weir.model.names import adjunct_store_name, reader_group_name, stream_name
 from weir.model.stream_configuration import Configuration
 from weir.operations import (
     CreateReaderGroup,
@@ -38,24 +38,6 @@ class DeclaredStream:
 
 
 @dataclass(frozen=True)
-class DeclaredStore:
-    """An adjunct store as it is to be."""
-
-    stream: StreamName
-    configuration: AdjunctConfiguration
-    definition: AdjunctDefinition
-    time_out: int | None
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """All of it, named as the settings of a store that exists."""
-        return {
-            "stream": str(self.stream), "time_out": self.time_out,
-            **asdict(self.configuration), **asdict(self.definition),
-        }  # fmt: skip
-
-
-@dataclass(frozen=True)
 class DeclaredGroup:
     """A reader group as it is to be. It begins at `start` in streams that it does not read yet."""
 
@@ -72,7 +54,7 @@ class Declared:
     `weir_process` that it sets."""
 
     streams: Mapping[str, DeclaredStream] = field(default_factory=dict)
-    stores: Mapping[str, DeclaredStore] = field(default_factory=dict)
+    stores: Mapping[str, StoreSettings] = field(default_factory=dict)
     groups: Mapping[str, DeclaredGroup] = field(default_factory=dict)
     consumers: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -128,14 +110,14 @@ def _stream(name: str, given: dict[str, Any]) -> DeclaredStream:
     return DeclaredStream(configuration, form.segments, form.schema.strip())
 
 
-def _store(name: str, given: dict[str, Any]) -> DeclaredStore:
+def _store(name: str, given: dict[str, Any]) -> StoreSettings:
     form = parse(DefineAdjunctStore, {"adjunct_store": adjunct_store_name(name), **given})
-    configuration, definition = form.configuration, form.definition
-    configuration.check()
-    definition.check()
-    time_out = parse_age(form.time_out)
-    GroupConfiguration(time_out=time_out).check()
-    return DeclaredStore(stream_name(form.stream), configuration, definition, time_out)
+    wanted = StoreSettings(
+        stream=stream_name(form.stream), configuration=form.configuration,
+        definition=form.definition, time_out=parse_age(form.time_out),
+    )  # fmt: skip
+    wanted.check()
+    return wanted
 
 
 def _group(name: str, given: dict[str, Any]) -> DeclaredGroup:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from weir.adjunct.stores import AdjunctStore, bound_to_another
-from weir.declarations.declared import Declared, DeclaredGroup, DeclaredStore, DeclaredStream
+from weir.adjunct.stores import AdjunctStore, StoreSettings, bound_to_another
+from weir.declarations.declared import Declared, DeclaredGroup, DeclaredStream
 from weir.declarations.state import Known, KnownGroup, KnownStream
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
@@ -151,13 +151,13 @@ def _loses_events(changes: dict[str, tuple[Any, Any]]) -> list[str]:
     return loses
 
 
-def _store(name: str, wanted: DeclaredStore, known: AdjunctStore | None) -> Difference:
-    settings = wanted.settings
+def _store(name: str, wanted: StoreSettings, known: AdjunctStore | None) -> Difference:
+    settings = wanted.by_name
     if known is None:
         usual = asdict(AdjunctConfiguration())
         given = {k: v for k, v in settings.items() if v and v != usual.get(k)}
         return Difference("adjunct store", name, True, {k: (None, v) for k, v in given.items()})
-    changes = _changes(known.settings, settings)
+    changes = _changes(known.by_name, settings)
     if "stream" in changes:
         raise bound_to_another(known, wanted.stream)
     return Difference("adjunct store", name, False, changes, _loses_changes(changes, known))
