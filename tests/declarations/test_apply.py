@@ -15,7 +15,8 @@ from weir.database.connection import Database, count_statements
 from weir.declarations.apply import Checks, apply, compare
 from weir.declarations.declared import Declared, read_text
 from weir.declarations.differences import Difference
-from weir.model.names import stream_name
+from weir.model.adjunct_configuration import AdjunctDefinition
+from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
 from weir.operations import Process, parse
 from weir.operations.consumers import with_declared
@@ -233,6 +234,35 @@ def test_a_text_that_grows_beyond_measure_is_refused_at_once() -> None:
         read_text("\n".join(["a0: &a0 [1]", *nested]))
     with raises("declarations_invalid digits"):
         read_text(f"streams: {{shop/x: {{segments: {'1' * 5000}}}}}")
+
+
+def test_a_definition_is_checked_with_the_columns_that_its_stream_gets(database: Database) -> None:
+    run(database, SHOP)
+    checked = []
+
+    def check(name: str, stream: StreamName, wanted: AdjunctDefinition) -> None:
+        [(fields,)] = rows(
+            database,
+            """SELECT c.fields FROM stream s JOIN stream_schema c
+                ON c.stream_id = s.stream_id AND c.version = s.schema_version
+            WHERE s.stream_name = :name""",
+            name=str(stream),
+        )
+        assert wanted.value in {one["name"] for one in fields}
+        checked.append(name)
+
+    def applied(text: str) -> list[str]:
+        checked.clear()
+        apply(database, read_text(text), checks=replace(CHECKS, definition=check), allow_loss=True,
+              request_id=text, say=lambda line: None)  # fmt: skip
+        return checked
+
+    kept = edited("adjunct_stores", "shop/newest", "history", value="60 d")
+    assert applied(kept) == [], "its keys and values are as they were"
+    widened = yaml.safe_load(kept)
+    widened["streams"]["shop/orders"]["schema"] += ", gate INT"
+    widened["adjunct_stores"]["shop/newest"]["value"] = "gate"
+    assert applied(yaml.safe_dump(widened)) == ["shop/newest"]
 
 
 def test_dates_are_written_without_quotes(database: Database) -> None:

@@ -44,10 +44,12 @@ def compare(database: Database, declared: Declared, checks: Checks) -> list[Diff
     both = [{name: one.configuration.routing_key for name, one in some.items()}
             for some in (known.streams, declared.streams)]  # fmt: skip
     keys = both[0] | both[1]
+    with_columns = {one.name for one in found if one.kind == "stream" and "columns" in one.changes}
+    ready = known.streams.keys() - with_columns
     for one in found:
-        if one.kind == "adjunct store":
+        if one.kind == "adjunct store" and (one.new or _redefined(one)):
             store = declared.stores[one.name]
-            if str(store.stream) in known.streams:  # else it is checked once the stream is made
+            if str(store.stream) in ready:  # else it is checked once the stream has its columns
                 checks.definition(one.name, store.stream, store.definition)
         if one.kind == "consumer":
             group = declared.groups.get(one.name) or known.groups[one.name]
@@ -119,12 +121,9 @@ def _stream(
 def _store(
     database: Database, declared: Declared, one: Difference, checks: Checks, request_id: str
 ) -> None:
-    wanted = declared.stores[one.name]
-    changes = {name: new for name, (_, new) in one.changes.items()}
-    redefined = {
-        f.name: changes.pop(f.name) for f in fields(AdjunctDefinition) if f.name in changes
-    }
-    if one.new or redefined:
+    wanted, redefined = declared.stores[one.name], _redefined(one)
+    changes = {name: new for name, (_, new) in one.changes.items() if name not in redefined}
+    if one.new or redefined:  # also if `compare` has done so: the stream may have changed since
         checks.definition(one.name, wanted.stream, wanted.definition)
     if one.new:
         define_store(
@@ -138,6 +137,12 @@ def _store(
         database, one.name, changes, redefined, time_out=wanted.time_out,
         change_time_out=change_time_out, request_id=request_id,
     )  # fmt: skip
+
+
+def _redefined(one: Difference) -> dict[str, Any]:
+    """Return what changes of the definition of a store."""
+    names = [f.name for f in fields(AdjunctDefinition)]
+    return {name: one.changes[name][1] for name in names if name in one.changes}
 
 
 def _group(
