@@ -66,17 +66,16 @@ CREATE OR REPLACE FUNCTION weir_internal.oldest_unread(in_group_id bigint)
 RETURNS TABLE (stream_id bigint, segment_id bigint, reader_id text, clock bigint)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT p.stream_id, p.segment_id, p.reader_id, coalesce(i.clock, e.created_at)
+    SELECT p.stream_id, p.segment_id, p.reader_id, coalesce(i.clock, s.sealed_clock)
     FROM weir_internal.reader_group_segment p
     JOIN weir_internal.reader_group_stream gs USING (group_id, stream_id)
     JOIN weir_internal.segment s USING (stream_id, segment_id)
-    LEFT JOIN weir_internal.epoch e ON e.stream_id = s.stream_id AND e.epoch = s.sealed_epoch
     LEFT JOIN LATERAL (
         SELECT i.clock, i.start_offset + i.events AS past FROM weir_internal.time_index i
         WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
           AND i.start_offset <= p.next_offset
         ORDER BY i.start_offset DESC LIMIT 1) i ON i.past > p.next_offset
-    WHERE p.group_id = in_group_id AND p.next_offset IS NOT NULL AND coalesce(i.clock, e.created_at) IS NOT NULL
+    WHERE p.group_id = in_group_id AND p.next_offset IS NOT NULL AND coalesce(i.clock, s.sealed_clock) IS NOT NULL
       AND coalesce(gs.end_cut -> weir_internal.segment_name(p.segment_id) > to_jsonb(p.next_offset), true)
 $$;
 COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the oldest unread event at each position of a reader group, where there is one; at the end of a sealed segment, that of the scale that sealed it.';
