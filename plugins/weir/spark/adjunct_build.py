@@ -11,10 +11,10 @@ from sqlalchemy.exc import DBAPIError
 
 from weir.adjunct.builds import Build, Running, begin_build
 from weir.adjunct.publication import fail_build, publish_build, renew_build
-from weir.adjunct.stores import AdjunctStore, read_store
+from weir.adjunct.stores import AdjunctStore, read_store, read_stores
 from weir.adjunct.versions import AdjunctVersion, Cut
 from weir.database.connection import Database
-from weir.errors import BuildFailed, Busy, Fenced, NotFound, Unavailable, WeirError
+from weir.errors import BuildFailed, Busy, Fenced, Unavailable, WeirError
 from weir.settings import Settings
 from weir.spark.adjunct_changes import code_of
 from weir.spark.adjunct_writer import Writer
@@ -129,18 +129,15 @@ def with_other_code(
 ) -> list[str]:
     """Return those of some stores whose functions have other code now, or can't be loaded: then a
     build says why."""
-    found = []
-    for name, code in built_with.items():
+    stores = database.transaction(lambda c: read_stores(c, list(built_with)))
+
+    def is_other(store: AdjunctStore) -> bool:
         try:
-            store = database.transaction(lambda c, n=name: read_store(c, n))  # type: ignore[misc]  # the loop's own
-            other = code_of(store.definition, settings) != code
-        except NotFound:  # it was deleted meanwhile
-            continue
-        except Exception:
-            other = True
-        if other:
-            found.append(name)
-    return found
+            return code_of(store.definition, settings) != built_with[store.name]
+        except Exception:  # to import a function runs any code; the build says how it fails
+            return True
+
+    return [name for name in built_with if name in stores and is_other(stores[name])]
 
 
 def build_stores(
