@@ -48,7 +48,7 @@ def events() -> Iterator[tuple[str, list[Event]]]:
             self.end_headers()
 
         def log_message(self, *_args: object) -> None:
-            pass
+            """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Lineage) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

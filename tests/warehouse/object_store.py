@@ -54,7 +54,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_args: object) -> None:
-        pass
+        """Print nothing."""
 
     def _answer(self) -> None:
         split = urlsplit(self.path)
@@ -174,4 +174,4 @@ def _chunks(stream: object) -> Iterator[bytes]:
         yield read(size)
         line()
     while line().strip():
-        pass
+        continue
