@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from weir import settings
@@ -21,8 +21,22 @@ from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 from weir.local.logins import SERVICES
 
+Typed = Callable[..., str]
 
-def up(installation: Installation, with_airflow: bool = True) -> int:
+
+def by_make(target: str, **options: str) -> str:
+    """Return a command for this installation, as a person types it."""
+    state = os.environ.get("WEIR_STATE", ".weir")
+    options |= {"state": state} if state != ".weir" else {}
+    return " ".join(["make", target, *(f"{name.upper()}={options[name]}" for name in options)])
+
+
+def by_weir(target: str, **options: str) -> str:
+    """Return the same of `weir`, which is typed in the same folder and environment."""
+    return " ".join(["weir", target, *(f"--{name} {options[name]}" for name in options)])
+
+
+def up(installation: Installation, typed: Typed, with_airflow: bool = True) -> int:
     """Start what does not run yet, and print the URLs."""
     if with_airflow:
         installation.start()
@@ -33,9 +47,9 @@ def up(installation: Installation, with_airflow: bool = True) -> int:
     known = settings.load(dict(os.environ) | installation.environment())
     at = "not started"
     if with_airflow:
-        at = f"{airflow.url}   login admin; `{_make('login')}` prints its password"
+        at = f"{airflow.url}   login admin; `{typed('login')}` prints its password"
         if sys.stdout.isatty():  # not into the log of a CI
-            at = f"{airflow.url}   login admin / {_passwords(installation)['admin']}"
+            at = f"{airflow.url}   login admin / {_passwords(installation, typed)['admin']}"
     print(
         f"Weir is up.\n"
         f"  Airflow    {at}\n"
@@ -45,12 +59,12 @@ def up(installation: Installation, with_airflow: bool = True) -> int:
         f"  Input      {known.input_roots[0]}\n"
         f"  Database   {postgres.home}\n"
         f"  Logs       {airflow.log_file('*')}\n"
-        f"`{_make('psql')}` opens the database; `{_make('down')}` stops it all and keeps the data."
+        f"`{typed('psql')}` opens the database; `{typed('down')}` stops it all and keeps the data."
     )
     return 0
 
 
-def down(installation: Installation) -> int:
+def down(installation: Installation, typed: Typed) -> int:
     """Stop Airflow and Postgres, and print which runs were interrupted."""
     under_way: list[str] = []
     if installation.state.is_dir():
@@ -60,7 +74,7 @@ def down(installation: Installation) -> int:
                 under_way = installation.airflow.api().under_way()
         installation.stop()
     if under_way:
-        print(f"Interrupted, to be continued by the next `{_make('up')}`: {', '.join(under_way)}.")
+        print(f"Interrupted, to be continued by the next `{typed('up')}`: {', '.join(under_way)}.")
     print(f"No process of {installation.state} runs.")
     return 0
 
@@ -73,10 +87,10 @@ def status(installation: Installation) -> int:
     return 0 if all(running.values()) else 1
 
 
-def login(installation: Installation) -> int:
+def login(installation: Installation, typed: Typed) -> int:
     """Print where to log in, with passwords."""
     postgres, airflow = installation.postgres, installation.airflow
-    passwords = _passwords(installation)
+    passwords = _passwords(installation, typed)
     users = "   ".join(f"{name} / {password}" for name, password in passwords.items())
     reader = SERVICES["weir_reader"][1]
     password = postgres.state.secret(reader)
@@ -85,34 +99,23 @@ def login(installation: Installation) -> int:
     return 0
 
 
-def _passwords(installation: Installation) -> dict[str, str]:
+def _passwords(installation: Installation, typed: Typed) -> dict[str, str]:
     """Return the passwords of Airflow's users, by user."""
     try:
         found: dict[str, str] = json.loads(installation.airflow.passwords_file.read_text())
     except FileNotFoundError:
         raise Conflict(
             "not_started",
-            f"there is no Airflow in {installation.state} yet; create it with `{_make('up')}`.",
+            f"there is no Airflow in {installation.state} yet; create it with `{typed('up')}`.",
         ) from None
     return found
-
-
-_typed_with = "make"
-
-
-def _make(target: str) -> str:
-    """Return a command for this installation, as a person types it: of `make`, or of `weir`."""
-    state = os.environ.get("WEIR_STATE", ".weir")
-    if _typed_with == "weir":  # in the same folder, and in the same environment
-        return f"weir {target}"
-    return f"make {target}" + (f" STATE={state}" if state != ".weir" else "")
 
 
 # The roles of psql: the service of each, and what it is for.
 ROLES = {"reader": "weir_reader", "jobs": "weir", "owner": "weir_owner"}
 
 
-def psql(installation: Installation, role: str, arguments: list[str]) -> int:
+def psql(installation: Installation, typed: Typed, role: str, arguments: list[str]) -> int:
     """Open psql on the database. Postgres is started for it if necessary, and stopped
     afterwards."""
     postgres = installation.postgres
@@ -121,7 +124,7 @@ def psql(installation: Installation, role: str, arguments: list[str]) -> int:
         installation.start_postgres()
     try:
         service = ROLES[role]
-        owner = "weir psql --role owner" if _typed_with == "weir" else "make psql ROLE=owner"
+        owner = typed("psql", role="owner")
         may = "" if role != "reader" else f"; it reads views, `{owner}` may do all"
         print(
             f"host=127.0.0.1 port={postgres.port} dbname=weir user={SERVICES[service][1]}"
@@ -165,11 +168,8 @@ def clean(installation: Installation, yes: bool) -> int:
     return 0
 
 
-def main(argv: Sequence[str] | None = None, typed_with: str = "make") -> int:
-    """Run the command line and return its exit status. `typed_with`: the program that a person has
-    called, `make` or `weir`."""
-    global _typed_with
-    _typed_with = typed_with
+def main(argv: Sequence[str] | None = None, typed: Typed = by_make) -> int:
+    """Run the command line and return its exit status. `typed`: how a person types a command."""
     parser = argparse.ArgumentParser(prog="python -m weir.local", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for command in (up, down, status, login):
@@ -196,13 +196,15 @@ def main(argv: Sequence[str] | None = None, typed_with: str = "make") -> int:
     try:
         state = settings.load().state
         if given.command == "up":
-            return up(Installation(state, dags=given.dags), not given.no_airflow)
+            return up(Installation(state, dags=given.dags), typed, not given.no_airflow)
         installation = Installation(state)
         if given.command == "psql":
-            return psql(installation, given.role, others)
+            return psql(installation, typed, given.role, others)
         if given.command == "clean":
             return clean(installation, given.yes)
-        return {"down": down, "status": status, "login": login}[given.command](installation)
+        if given.command == "status":
+            return status(installation)
+        return {"down": down, "login": login}[given.command](installation, typed)
     except WeirError as error:
         print(f"weir: {error}", file=sys.stderr)
     except PermissionError as error:

@@ -159,9 +159,9 @@ def _run(given: argparse.Namespace) -> int:
 def _local(words: Sequence[str]) -> int:
     """Run a command of the installation itself."""
     find_settings()
-    from weir.local.__main__ import main as local
+    from weir.local import __main__ as local
 
-    return local(words, typed_with="weir")
+    return local.main(words, local.by_weir)
 
 
 if __name__ == "__main__":
