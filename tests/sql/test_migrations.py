@@ -311,16 +311,13 @@ def test_a_login_that_may_not_migrate_and_a_server_that_is_away_are_named(new: N
     assert describe(dsn) == before
 
 
-def test_a_migration_waits_only_so_long_for_those_who_use_a_table(
-    new: New, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_migration_waits_only_so_long_for_those_who_use_a_table(new: New) -> None:
     dsn = new("0015")
     before = describe(dsn)
-    monkeypatch.setattr(migrate, "_PATIENCE", 1)
     other = psycopg2.connect(dsn)
     other.cursor().execute("SELECT FROM weir.segment")
     with raises("database_in_use"):
-        migrate.upgrade(dsn)
+        migrate.upgrade(dsn, patience=1)
     other.close()
     assert describe(dsn) == before
 

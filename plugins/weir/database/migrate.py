@@ -22,7 +22,6 @@ from weir.errors import Busy, Conflict, InvalidInput, Unavailable
 
 # Two migrations of one database wait for each other on this advisory lock.
 _LOCK = 7_305_808_869_231_650_151  # "weir" and a few random bits
-_PATIENCE = 60  # seconds in which others must let go of a table
 _LAST_BEFORE = "0015"  # the layout that the first migration, version 0.1.0, begins with
 
 
@@ -34,14 +33,14 @@ def sql_folder() -> Path:
     return tree if tree.is_dir() else Path(str(resources.files("weir.sql")))
 
 
-def upgrade(dsn: str, folder: Path | None = None) -> None:
+def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
     """Migrate the database that `dsn` (libpq) names, as its owner. If it is up to date, only
     functions, views, comments and grants are set anew.
 
     `folder` has the SQL files: Weir's own unless a test gives others. One transaction: everything
     or nothing. Raises Unavailable if the database cannot be reached or migrated; Busy if others use
-    its tables for a minute; Conflict if the login lacks a right, if objects that are not Weir's use
-    what the upgrade would drop, or if its layout is too old or too new.
+    a table for `patience` seconds; Conflict if the login lacks a right, if objects that are not
+    Weir's use what the upgrade would drop, or if its layout is too old or too new.
     """
     connection_string.check(dsn, "the owner's connection string (WEIR_DATABASE_OWNER)")
     engine = sqlalchemy.create_engine(
@@ -54,7 +53,7 @@ def upgrade(dsn: str, folder: Path | None = None) -> None:
             connection = connection.execution_options(no_parameters=True)  # '%' is just '%'
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
             connection.exec_driver_sql(
-                f"SET LOCAL lock_timeout = '{_PATIENCE}s'; SET LOCAL timezone = 'UTC'"
+                f"SET LOCAL lock_timeout = '{patience}s'; SET LOCAL timezone = 'UTC'"
             )
             _apply(connection, folder or sql_folder())
     except sqlalchemy.exc.DBAPIError as error:
