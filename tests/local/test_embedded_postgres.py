@@ -141,9 +141,13 @@ def test_where_every_port_is_taken_the_start_is_refused(
         other.bind(("127.0.0.1", 0))
         other.listen()
         taken = other.getsockname()[1]
+        # As if it had been free when it was chosen, and was taken each time before the server came.
         monkeypatch.setattr(ports, "free_port", lambda wanted=0: taken)
         with raises("no_free_port"):
             postgres.start()
+
+
+def test_a_statement_that_fails_is_quoted(postgres: EmbeddedPostgres) -> None:
     postgres.start()
     with raises("postgres_failed syntax"):
         postgres.psql("no statement")
