@@ -25,11 +25,11 @@ def look_up(
     `_clock` the clock of the event that they come from. None if the key is not there.
 
     `key`: a Python value of the key's type, a number that is equal to it, or its text as Spark
-    casts it. Reads one row group of
-    each file that may have the key. Raises NotFound for the store and the version.
+    casts it. Reads one row group of each file that may have the key. Raises NotFound for the store
+    and the version.
     """
     found = database.snapshot(lambda c: _version(c, store, version))
-    text = key_text(_in_type(key, str(found.fields[0]["type"])))
+    text = key_text(in_type(key, str(found.fields[0]["type"])))
     position = xxhash.xxh64_intdigest(text.encode(), _SEED) >> 11
     system, base = filesystem(warehouse)
     for file in found.files:
@@ -77,13 +77,13 @@ def _in_file(
     return None
 
 
-def _in_type(key: Any, kind: str) -> Any:
-    """Return a number as one of the key's type, if there is an equal one."""
-    if isinstance(key, bool) or not isinstance(key, int | float | Decimal):
+def in_type(key: Any, kind: str) -> Any:
+    """Return a number as one of a store's type of keys, if there is an equal one."""
+    if isinstance(key, bool) or not isinstance(key, int | float | Decimal) or kind == "string":
         return key
     scale = int(kind.rstrip(")").rpartition(",")[2]) if kind.startswith("decimal") else 0
     exact = Decimal(str(key))
-    if not exact.is_finite():
+    if not exact.is_finite() or exact.adjusted() > 38:  # no key is that large
         return key
     with localcontext() as context:
         context.prec = 80
