@@ -48,9 +48,9 @@ def write_rows(rows: DataFrame, warehouse: str, folder: str) -> None:
     rows.write.options(**_PARQUET).mode("error").parquet(spark_path(warehouse, folder))
 
 
-def read_footers(warehouse: str, folder: str) -> list[AdjunctFile]:
-    """Return the files below a folder that have rows, and delete the others: Spark writes one also
-    where there is no row. Their footers are read in parallel."""
+def delete_empty_files(warehouse: str, folder: str) -> list[AdjunctFile]:
+    """Delete the files below a folder that have no rows, as Spark writes one also where there is
+    none; return the others. Their footers are read in parallel."""
     system, base = filesystem(warehouse)
     infos = system.get_file_info(
         fs.FileSelector(f"{base}/{folder}".rstrip("/"), allow_not_found=True)

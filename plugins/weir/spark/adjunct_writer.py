@@ -36,7 +36,14 @@ from weir.spark.adjunct_changes import (
     Changes,
     changes_of,
 )  # fmt: skip
-from weir.spark.adjunct_files import DELETED, PLACES, read_footers, scan, struct_of, write_rows
+from weir.spark.adjunct_files import (
+    DELETED,
+    PLACES,
+    delete_empty_files,
+    scan,
+    struct_of,
+    write_rows,
+)
 from weir.spark.adjunct_rejected import quarantine
 from weir.spark.append import Appender
 from weir.spark.native_read import frame_of
@@ -306,7 +313,7 @@ class Writer:
         write_rows(rows, self._warehouse, f"{self._build.folder}{kind}/")
 
     def _written(self, kind: str) -> list[AdjunctFile]:
-        return read_footers(self._warehouse, f"{self._build.folder}{kind}/")
+        return delete_empty_files(self._warehouse, f"{self._build.folder}{kind}/")
 
     def _check_rows(self, files: Sequence[AdjunctFile], rows: int) -> None:
         if (found := sum(file.rows for file in files)) != rows:
