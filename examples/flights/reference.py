@@ -14,15 +14,14 @@ from flights.checks import Check
 from flights.runs import Run
 from weir.database.connection import Database
 
-PLANES, AIRLINES, WEATHER = "nyc/planes", "nyc/airlines", "nyc/weather"
-KEYS = {PLANES: "tailnum", AIRLINES: "carrier", WEATHER: "origin"}
+TABLES = PLANES, AIRLINES, WEATHER = "nyc/planes", "nyc/airlines", "nyc/weather"
 DETAILS = ["seats", "airline", "temp"]
 
 
 def write_tables(data: Path, root: Path) -> dict[str, str]:
     """Copy the tables of the package below `root`. Return their paths there, by stream."""
     (root / "reference").mkdir()
-    paths = {stream: f"reference/{stream.partition('/')[2]}.csv" for stream in KEYS}
+    paths = {stream: f"reference/{stream.partition('/')[2]}.csv" for stream in TABLES}
     for path in paths.values():
         shutil.copyfile(data / Path(path).name, root / path)
     return paths
