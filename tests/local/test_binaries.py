@@ -12,6 +12,8 @@ import pytest
 from tests.raises import raises
 from weir.local import binaries
 
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root creates the user")
+
 
 @pytest.fixture
 def unused_user() -> Iterator[str]:
@@ -26,6 +28,7 @@ def test_a_missing_wheel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         binaries.wheel()
 
 
+@only_root
 def test_a_user_that_cannot_be_created_is_named(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -39,7 +42,7 @@ def test_a_user_that_cannot_be_created_is_named(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root creates the user")
+@only_root
 def test_processes_that_create_the_user_at_once_create_one(unused_user: str) -> None:
     program = (
         "import sys; from weir.local import binaries; binaries._USER = sys.argv[1];"
