@@ -1,10 +1,14 @@
 """What a version has is what a brute-force oracle says, however it was built."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.chance import random_for
-from tests.spark.adjunct_world import WAYS, World
+from tests.raises import raises
+from tests.spark.adjunct_world import WAYS, Way, World
 from tests.spark.installation import Installation
+from weir.model.adjunct_configuration import AdjunctDefinition
 
 
 @pytest.mark.drawn(1)
@@ -28,3 +32,17 @@ def test_versions_of_random_histories_are_those_of_the_oracle_and_of_a_rebuild(
         past = [event for event in world.events if event.clock <= clock]
         assert store.found_at(version, clock, clock) == store.expected(past)
         assert store.found_at(version, 0, clock) == store.expected(past)
+
+
+def test_a_version_that_is_refused_quarantines_nothing(weir: Installation) -> None:
+    weir.settings = replace(weir.settings, rejected_events=1)
+    world = World.made(weir, segments=1)
+    store = world.store(WAYS["whole"], on_error="quarantine")
+    world.append([("a", 1, "x")])
+    store.build()
+    world.append([("b", 2, "y")])
+    failing = AdjunctDefinition(value="cast(op as int)")  # for a row of the base and a new event
+    store.redefine(Way(failing, lambda e: e.k, lambda e: None))
+    with raises("adjunct_too_many_rejected 2 2 1"):
+        store.build()
+    assert not weir.query("SELECT FROM streams WHERE stream = :s", s=f"{world.stream}.rejected")

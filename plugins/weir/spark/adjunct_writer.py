@@ -132,8 +132,11 @@ class Writer:
         what = f"building version {build.version} of {self._store.name}"
         with watched(self._app.spark, what, self._app.say, (self._warehouse, build.folder)):
             if build.base is None:
-                return self._rebuilt(changes, events)
-            return self._continued(changes, events, build.base, fields)
+                built = self._rebuilt(changes, events)
+            else:
+                built = self._continued(changes, events, build.base, fields)
+            self._quarantine(built.failed_rows, changes)
+        return built
 
     def _changes(self, slices: Sequence[FileSlice], fields: list[Field]) -> Changes:
         events = frame_of(
@@ -161,7 +164,6 @@ class Writer:
         self._write(_bucketed(rows, self._files_for(events)), "table")
         counts = _Counts.of(events, seen.get)
         self._check(counts, changes)
-        self._quarantine(counts.failed, changes)
         written = self._written("table")
         self._check_rows(written, counts.upserts)
         return self._built(changes, counts, written, (), self._history(changes))
@@ -175,7 +177,6 @@ class Writer:
         delta = self._keep(_latest(changes.frame, changes))
         counts = self._count(delta, events, base)
         self._check(counts, changes)
-        self._quarantine(counts.failed, changes)
         converted = self._build.kind == CONVERTED
         if not counts.keys and not converted:  # all of them were skipped
             return self._built(changes, counts, (), base.files, self._history(changes))
@@ -199,11 +200,8 @@ class Writer:
                 rest, kept = rest.unionByName(more), []
             self._write(_bucketed(rest.unionByName(after), files), "table")
         if self._converted is not None:
-            again, seen = self._converted
-            failed = seen.get["failed"]
-            counts.failed += failed
+            counts.failed += self._converted[1].get["failed"]
             self._check(counts, changes, base.rows)
-            self._quarantine(failed, again)
         history = None if converted else self._history(changes)
         return self._built(changes, counts, self._written("table"), kept, history)
 
@@ -290,7 +288,15 @@ class Writer:
             )
 
     def _quarantine(self, failed: int, changes: Changes) -> None:
-        if failed and self._store.configuration.on_error == "quarantine":
+        """Quarantine what fails, if the store says so: at last, when no check stops the version."""
+        if self._store.configuration.on_error != "quarantine":
+            return
+        if self._converted is not None:
+            again, seen = self._converted
+            if of_base := seen.get["failed"]:
+                quarantine(self._app, self._build, again)
+            failed -= of_base
+        if failed:
             quarantine(self._app, self._build, changes)
 
     def _no_history(self) -> Sequence[AdjunctFile] | None:
