@@ -43,7 +43,7 @@ WITH s AS (
         retain_by_consumption, next_segment_number, last_clock, head)
     SELECT 'bench', 'files', 'key', 'fail', 'fail', true, 16, time_clock(clock_timestamp()),
            jsonb_object_agg(i || '.0', 0) FROM generate_series(0, 15) i
-    RETURNING stream_id, head
+    RETURNING stream_id, stream_name, head
 ) SELECT * FROM s;
 INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, cause, request_id)
 SELECT stream_id, 'bench/files', 0, 0, 1, 'create', '' FROM made;
