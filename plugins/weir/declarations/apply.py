@@ -90,12 +90,7 @@ def apply(
         )
     for one in found:
         say(str(one))
-        change = _CHANGE.get(one.kind)
-        if change is None:
-            settings = declared.consumers[one.name]
-            declare_consumer(database, one.name, settings, request_id=request_id)
-        else:
-            change(database, declared, one, checks, request_id)
+        _CHANGE[one.kind](database, declared, one, checks, request_id)
     return found
 
 
@@ -168,4 +163,12 @@ def _group(
     update_reader_group(database, one.name, **changes, request_id=request_id)
 
 
-_CHANGE = {"stream": _stream, "adjunct store": _store, "reader group": _group}
+def _consumer(
+    database: Database, declared: Declared, one: Difference, _checks: Checks, request_id: str
+) -> None:
+    declare_consumer(database, one.name, declared.consumers[one.name], request_id=request_id)
+
+
+_CHANGE = {
+    "stream": _stream, "adjunct store": _store, "reader group": _group, "consumer": _consumer,
+}  # fmt: skip
