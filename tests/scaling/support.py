@@ -31,6 +31,7 @@ def pass_time(lane: Lane, seconds: float) -> None:
         lane.database,
         """WITH i AS (UPDATE time_index SET clock = clock - :by WHERE stream_id = :s),
         e AS (UPDATE epoch SET created_at = created_at - :by WHERE stream_id = :s),
+        g AS (UPDATE segment SET sealed_clock = sealed_clock - :by WHERE stream_id = :s),
         v AS (UPDATE scale_evaluation SET clock = clock - :by,
                   next_at = next_at - :by * interval '1 microsecond' WHERE stream_id = :s)
         UPDATE stream SET last_clock = last_clock - :by WHERE stream_id = :s""",

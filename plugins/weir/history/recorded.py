@@ -41,13 +41,12 @@ _EPOCHS = text(
 # A segment whose epoch is pruned is as old as the history.
 _SEGMENTS = text(
     """SELECT g.segment_id, g.key_low, g.key_high, c.created_at AS created,
-        z.created_at AS sealed, coalesce(g.events, t.tail_offset) AS events,
+        g.sealed_clock AS sealed, coalesce(g.events, t.tail_offset) AS events,
         coalesce(g.bytes, t.tail_bytes) AS bytes
     FROM segment g
     LEFT JOIN segment_tail t USING (stream_id, segment_id)
     LEFT JOIN epoch c ON c.stream_id = g.stream_id AND c.epoch = g.creation_epoch
-    LEFT JOIN epoch z ON z.stream_id = g.stream_id AND z.epoch = g.sealed_epoch
-    WHERE g.stream_id = :id AND (g.sealed_epoch IS NULL OR z.created_at > :since)
+    WHERE g.stream_id = :id AND (g.sealed_clock IS NULL OR g.sealed_clock > :since)
     ORDER BY g.segment_id LIMIT :most"""
 )
 # The commits of each segment: those within `width` microseconds as one.
