@@ -3,14 +3,21 @@
 from typing import Any
 
 from tests.controller.support import Lane, run
+from tests.reader_groups.support import Group
 from weir.retention.run import retain
 
 DAY = 86400
 
 
-def decide(lane: Lane) -> dict[str, Any]:
-    [report] = retain(lane.database, [lane.name])
+def decide(lane: Lane, *, dry_run: bool = False) -> dict[str, Any]:
+    [report] = retain(lane.database, [lane.name], dry_run=dry_run)
     return report
+
+
+def consume(group: Group) -> None:
+    """Read everything, and release it."""
+    group.reader().read_all()
+    group.checkpoint()
 
 
 def pass_time(lane: Lane, seconds: float) -> None:

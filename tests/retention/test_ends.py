@@ -8,7 +8,7 @@ import pytest
 from tests.controller.support import Lane, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
-from tests.retention.support import DAY, decide, pass_time
+from tests.retention.support import DAY, consume, decide, pass_time
 from weir.controller.update import update_stream
 from weir.reader_groups.groups import fork_reader_group
 from weir.reader_groups.reset import reset_reader_group
@@ -29,8 +29,7 @@ def bounded(lane: Lane, **options: Any) -> Group:
 def finish(*groups: Group) -> None:
     """They read and release all that they will ever read."""
     for group in groups:
-        group.reader().read_all()
-        group.checkpoint()
+        consume(group)
 
 
 @pytest.mark.parametrize("on_gap", ["fail", "skip"])
@@ -152,8 +151,7 @@ def test_who_has_released_all_up_to_its_end_still_releases_that_when_it_is_the_o
 ) -> None:
     group = bounded(lane)
     lane.append({"0.0": 5})
-    group.reader().read_all()
-    group.checkpoint()
+    consume(group)
     assert decide(lane)["cut"] == {"0.0": 5, "1.0": 0}
     assert decide(lane)["rule"] == "nothing_consumed"
 

@@ -9,7 +9,7 @@ import pytest
 from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
-from tests.retention.support import DAY, pass_time
+from tests.retention.support import DAY, consume, pass_time
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort
 from weir.controller.update import update_stream
@@ -53,8 +53,7 @@ def test_each_file_says_who_needs_it(lane: Lane) -> None:
         "nothing says that it may go: there is no subscriber that has not timed out and no limit"
     }
     slow, fast = Group.made(lane, release="manual"), Group.made(lane)
-    fast.reader().read_all()
-    fast.checkpoint()
+    consume(fast)
     run(
         lane.database,
         """UPDATE reader_group_stream SET published_cut = '{"0.0": 2, "1.0": 3}'
@@ -184,8 +183,7 @@ def test_what_goes_says_which_run_takes_it(lane: Lane) -> None:
     group = Group.made(lane)
     lane.append({"0.0": 5})
     retain(lane.database)
-    group.reader().read_all()
-    group.checkpoint()
+    consume(group)
     assert retain(lane.database) == []
     [row] = lane.rows("SELECT * FROM retention_status")
     assert row.due_at - row.checked_at == timedelta(days=30)
@@ -370,8 +368,7 @@ def test_what_a_minimum_keeps_is_nothing_to_warn_of_and_without_consumption_it_i
 def test_alerts_name_the_dead_and_what_was_lost(lane: Lane) -> None:
     dead, living = Group.made(lane, time_out=HOUR), Group.made(lane)
     lane.append({"0.0": 3})
-    living.reader().read_all()
-    living.checkpoint()
+    consume(living)
     assert alerts(lane) == []
     pass_time(lane, 2 * HOUR)
     assert [a for a in alerts(lane) if f"{dead.name} of stream" in a]

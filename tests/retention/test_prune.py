@@ -12,6 +12,7 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
+from tests.retention.support import consume
 from weir.controller.cuts import load_cuts
 from weir.database.connection import Database, count_statements
 from weir.operations.runner import RunId, main, read_outcome
@@ -73,11 +74,6 @@ def test_where_nothing_is_old_one_statement_says_so(lane: Lane) -> None:
     del counted[:]
     assert prune(lane.database, 0.0) == []
     assert len(counted) == 1
-
-
-def consume(group: Group) -> None:
-    group.reader().read_all()
-    group.checkpoint()
 
 
 def test_what_everybody_has_passed_leaves_the_database(lane: Lane) -> None:

@@ -14,7 +14,7 @@ from spark_jobs import retention, upkeep
 from tests.controller.support import Lane, rows, run, unique
 from tests.crash.jobs import write_config
 from tests.reader_groups.support import Group
-from tests.retention.support import DAY, pass_time
+from tests.retention.support import DAY, consume, pass_time
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.operations.runner import Job, RunId, main, read_outcome
@@ -46,8 +46,7 @@ def consumed(database: Database, warehouse: Path) -> Lane:
     """One all of which a subscriber has released."""
     lane = filled(database, warehouse)
     group = Group.made(lane)
-    group.reader().read_all()
-    group.checkpoint()
+    consume(group)
     return lane
 
 
@@ -170,8 +169,7 @@ def abandoned(database: Database, warehouse: Path) -> tuple[Lane, Group]:
     stream."""
     lane, other = filled(database, warehouse), filled(database, warehouse)
     fast = Group.made(lane, start="0.0=0, 1.0=0")
-    fast.reader().read_all()
-    fast.checkpoint()
+    consume(fast)
     Group.made(lane, start="0.0=0, 1.0=0", time_out=DAY)
     lane.opened("in flight", lease=0.0)
     seal_stream(database, other.name, request_id="seal")

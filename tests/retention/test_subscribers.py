@@ -7,7 +7,7 @@ import pytest
 from tests.controller.support import Lane, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
-from tests.retention.support import decide
+from tests.retention.support import consume, decide
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import delete_reader_group
 from weir.reader_groups.periodic_checkpoints import checkpoint_all, settle_all
@@ -100,8 +100,7 @@ def test_who_is_deleted_or_leaves_a_stream_or_is_no_subscriber_any_more_holds_no
     fast, gone = Group.made(lane), Group.made(lane)
     left, none = Group.made(lane, other), Group.made(lane)
     lane.append({"0.0": 5})
-    fast.reader().read_all()
-    fast.checkpoint()
+    consume(fast)
     assert decide(lane)["held_by"] == sorted([gone.name, left.name, none.name])
     delete_reader_group(lane.database, gone.name, request_id=unique("delete"))
     update_reader_group(
@@ -174,8 +173,7 @@ def test_a_checkpoint_asks_for_a_decision_only_where_it_releases_something(alone
         pass
     for _ in range(3):
         alone.append({"0.0": 1})
-        group.reader().read_all()
-        group.checkpoint()
+        consume(group)
         assert [report["stream"] for report in retain(alone.database)] == [str(alone.name)]
         while retain(alone.database):
             pass

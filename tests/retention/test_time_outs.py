@@ -7,7 +7,7 @@ import pytest
 from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
-from tests.retention.support import DAY, decide, pass_time
+from tests.retention.support import DAY, consume, decide, pass_time
 from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.reader_groups.readers import expire
 from weir.reader_groups.update import update_reader_group
@@ -20,8 +20,7 @@ def two_groups(lane: Lane) -> tuple[Group, Group]:
     """One that has read everything, and a dead one with a time-out of a day."""
     living, dead = Group.made(lane, time_out=DAY), Group.made(lane, time_out=DAY)
     lane.append({"0.0": 3})
-    living.reader().read_all()
-    living.checkpoint()
+    consume(living)
     return living, dead
 
 
@@ -67,8 +66,7 @@ def test_a_living_group_that_has_read_all_of_an_idle_stream_is_not_timed_out(alo
     assert living.name not in decide(alone)["timed_out"]
     # Then something comes, and it has its time from then on.
     alone.append({"0.0": 4})
-    other.reader().read_all()
-    other.checkpoint()
+    consume(other)
     report = decide(alone)
     assert living.name not in report["timed_out"]
     assert report["held_by"] == [living.name]

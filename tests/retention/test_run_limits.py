@@ -1,0 +1,109 @@
+"""A run of retention keeps and takes what the limits of a stream say."""
+
+import pytest
+
+from tests.controller.support import Lane
+from tests.reader_groups.support import Group
+from tests.retention.support import consume, decide, pass_time
+from weir.database.connection import Database
+from weir.retention.capture import capture
+from weir.retention.prune import prune
+from weir.retention.run import retain
+
+
+def test_a_maximum_age_takes_nothing_that_is_younger_though_little_is_recorded(
+    database: Database,
+) -> None:
+    lane = Lane.made(database, retain_max_age=10 * 86400)
+    slow = Group.made(lane)
+    for days in (7, 3):
+        lane.append({"0.0": 1})
+        capture(database)
+        pass_time(lane, days * 86400 + 60)
+    # The first is over ten days old, the second three; nothing was recorded in between.
+    report = decide(lane)
+    assert (report["rule"], report["cut"]) == ("max_age", {"0.0": 1, "1.0": 0})
+    assert report["lost"] == {slow.name: 1}
+    assert decide(lane)["rule"] == "nothing_consumed"
+    pass_time(lane, 7 * 86400)
+    assert decide(lane)["cut"] == {"0.0": 2, "1.0": 0}
+
+
+def test_a_maximum_age_takes_nothing_that_is_younger_though_nothing_was_captured_for_a_while(
+    database: Database,
+) -> None:
+    lane = Lane.made(database, retain_max_age=10 * 86400)
+    slow = Group.made(lane)
+    lane.append({"0.0": 1})
+    capture(database)
+    for day in range(1, 15):
+        pass_time(lane, 86400 - 60)
+        lane.append({"0.0": 1})
+        if day == 6:
+            lane.scale("1.0")
+    capture(database)  # of 14 days
+    report = decide(lane)
+    assert (report["rule"], report["lost"]) == ("max_age", {slow.name: 4})
+    assert lane.head() == {"0.0": 4, "1.0": 0}
+    assert decide(lane)["cut"] is None
+
+
+def test_a_stream_as_large_as_its_maximum_keeps_all_of_it(database: Database) -> None:
+    lane = Lane.made(database, retain_max_bytes=120)
+    Group.made(lane)
+    capture(lane.database)
+    for events in (4, 8):
+        lane.append({"0.0": events})
+        capture(lane.database)
+        assert decide(lane)["cut"] is None
+    prune(lane.database, 0.0)
+    assert decide(lane)["cut"] is None
+    lane.append({"0.0": 1})
+    capture(lane.database)
+    assert decide(lane)["cut"] == {"0.0": 4, "1.0": 0}
+
+
+def test_a_laggard_that_the_maximum_overtakes_is_recorded_with_what_it_lost(
+    database: Database,
+) -> None:
+    lane = Lane.made(database, retain_max_bytes=50)
+    slow, fast, other = Group.made(lane), Group.made(lane), Group.made(lane, subscriber=False)
+    lane.append({"0.0": [1, 1, 1, 1], "1.0": [1, 1]})
+    reader = slow.reader()
+    reader.commit(reader.must_open(budget=2))
+    read = sum(slow.cut().values())
+    assert 0 < read < 6
+    capture(database)
+    consume(fast)
+    lane.append({"1.0": 5})
+    capture(database)
+    [report] = retain(database)
+    assert (report["rule"], report["cut"]) == ("max_bytes", {"0.0": 4, "1.0": 2})
+    assert report["lost"] == {slow.name: 6 - read}
+    [row] = lane.rows("SELECT * FROM retention_decisions WHERE cut IS NOT NULL")
+    assert (row.truncated_past, row.lost) == ([slow.name], {slow.name: 6 - read})
+    assert row.events == 6
+    assert other.name not in row.lost, "it is no subscriber"
+
+
+@pytest.mark.parametrize("most", [100, 110, 120])
+def test_a_subscriber_with_one_event_unread_keeps_it_where_the_limits_are_equal_or_close(
+    database: Database, most: int
+) -> None:
+    lane = Lane.made(database, retain_min_bytes=100, retain_max_bytes=most)
+    group = Group.made(lane)
+    lane.append({"0.0": 5, "1.0": 9})
+    reader = group.reader()
+    assert reader.read_all() == [("0.0", 0, 5), ("1.0", 0, 9)]
+    lane.append({"1.0": 1})
+    capture(database)
+    lane.append({"0.0": 11})
+    capture(database)
+    reader.commit(reader.must_open(until={lane.stream_id: {"0.0": 16, "1.0": 9}}))
+    assert group.checkpoint() is not None
+    assert group.published() == {"0.0": 16, "1.0": 9}
+    [dry] = lane.rows("SELECT rule, cut, lost FROM retention_dry_run(:n)", n=str(lane.name))
+    assert dry._asdict() == {"rule": "min_bytes", "cut": {"0.0": 5, "1.0": 9}, "lost": {}}
+    report = decide(lane)
+    assert (report["rule"], report["lost"]) == ("min_bytes", {})
+    assert lane.head() == {"0.0": 5, "1.0": 9}
