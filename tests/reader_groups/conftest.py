@@ -1,11 +1,12 @@
 """A database for all tests that only look at groups and streams of their own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psycopg2
 import pytest
 
-from tests.controller.support import Lane, database_for_many
+from tests.controller.support import Lane, database_for_many, unique
+from tests.reader_groups.support import Execute, Group
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 
@@ -24,7 +25,7 @@ def lane(shared_database: Database) -> Lane:
 
 
 @pytest.fixture
-def as_owner(postgres_server: EmbeddedPostgres, shared_database: Database) -> Callable[..., None]:
+def as_owner(postgres_server: EmbeddedPostgres, shared_database: Database) -> Execute:
     """Runs statements as somebody who has tables."""
 
     def execute(*statements: str) -> None:
@@ -35,3 +36,23 @@ def as_owner(postgres_server: EmbeddedPostgres, shared_database: Database) -> Ca
         connection.close()
 
     return execute
+
+
+@pytest.fixture
+def group(lane: Lane) -> Group:
+    """A group that reads ten events in each of two segments."""
+    lane.append({"0.0": [5, 5], "1.0": [5, 5]})
+    return Group.made(lane)
+
+
+@pytest.fixture
+def table(as_owner: Execute) -> str:
+    """A table for numbers, which must be unique."""
+    schema = unique("shop").replace("-", "_")
+    as_owner(
+        f"CREATE SCHEMA {schema}",
+        f"CREATE TABLE {schema}.numbers (n bigint PRIMARY KEY, said text, at date DEFAULT 'today')",
+        f"GRANT USAGE ON SCHEMA {schema} TO weir_jobs, weir_publisher",
+        f"GRANT SELECT, INSERT ON {schema}.numbers TO weir_jobs, weir_publisher",
+    )
+    return f"{schema}.numbers"

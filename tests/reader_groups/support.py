@@ -1,6 +1,7 @@
 """Reader groups over streams of invented files: what consumers do, without Spark."""
 
-from collections.abc import Sequence
+import io
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ from sqlalchemy import Connection, text
 from tests.controller.support import Lane, rows, run, unique
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
-from weir.database.connection import Database
+from weir.database.connection import Database, copy_in
 from weir.model.segment import Segment, segment_name
 from weir.model.stream_cut import StreamCut, check_valid
 from weir.reader_groups.batches import Batch, commit_batch, open_in
@@ -18,10 +19,12 @@ from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group, group_tails
 from weir.reader_groups.readers import join, leave, renew
+from weir.reader_groups.table_outputs import StagedTable, make_staging, read_table
 from weir.reader_groups.update import update_reader_group
 
 LEASE = 60.0
 ALL = 10**12
+Execute = Callable[..., None]  # the fixture `as_owner`
 
 
 def budget(events: int = ALL) -> Budget:
@@ -205,3 +208,18 @@ class Reader:
 def spans(batch: Batch) -> list[tuple[str, int, int]]:
     """What a batch reads: segment, from, to."""
     return [(segment_name(b.segment_id), b.start, b.end) for b in batch.bounds if b.end > b.start]
+
+
+def stage_numbers(group: Group, batch: Batch, table: str, csv: str = "1,one\n2,\n") -> StagedTable:
+    """Stage rows for the fixture `table` as executors do, by one copy."""
+    columns = [c for c in group.database.transaction(lambda c: read_table(c, table))
+               if c.name != "at"]  # fmt: skip
+    staging, copy = make_staging(group.database, batch, 0, columns)
+    data = io.BytesIO(csv.encode())
+    piece = group.database.transaction(lambda c: copy_in(c, copy, data))
+    return StagedTable(table, staging, (piece,), csv.count("\n"))
+
+
+def numbers(group: Group, table: str) -> list[tuple[Any, ...]]:
+    """The rows of the fixture `table`."""
+    return [tuple(r) for r in rows(group.database, f"SELECT n, said FROM {table} ORDER BY n")]

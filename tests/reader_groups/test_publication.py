@@ -9,8 +9,7 @@ import pytest
 from tests.chance import cases, random_for
 from tests.controller.support import Lane, rows, unique
 from tests.raises import raises
-from tests.reader_groups.support import Group
-from tests.reader_groups.test_table_outputs import Execute
+from tests.reader_groups.support import Execute, Group
 from weir.database.connection import copy_in
 from weir.errors import Fenced, WeirError
 from weir.model.segment import segment_name

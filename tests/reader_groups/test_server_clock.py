@@ -11,8 +11,8 @@ from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane
 from tests.raises import raises
+from tests.reader_groups.completeness_model import World
 from tests.reader_groups.support import Group
-from tests.reader_groups.test_completeness import World
 from weir.controller import queries
 from weir.database.connection import Database
 

@@ -1,0 +1,268 @@
+"""What streams and groups are complete to, and what is late, as a model of every event has it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from random import Random
+from typing import Any
+
+from tests.controller.support import FIELDS, Lane, unique
+from tests.reader_groups.support import Group, Reader
+from weir.controller.commit import commit
+from weir.controller.seal import seal_stream
+from weir.controller.staged import Staged, StagedFile
+from weir.controller.transactions import Attempt, state_completeness
+from weir.database.connection import Database
+from weir.model.bounds import Bound
+from weir.model.event_time import DONE, NO_MORE, EventTimes, as_datetime, say_time
+from weir.model.segment import parse_segment_name
+from weir.reader_groups.batches import Batch
+from weir.reader_groups.splits import split_batch
+
+Times = Sequence[int | None]
+Event = tuple[int, int, int]  # stream, segment, offset
+_paths = count(1)
+
+
+def staged_times(attempt: Attempt, written: Mapping[str, Sequence[Times]]) -> Staged:
+    """What an attempt would have written: per segment its files, with all event times."""
+    files = []
+    everything: list[int] = []
+    rank = 0
+    for segment, parts in written.items():
+        for times in parts:
+            known = [t for t in times if t is not None]
+            everything += known
+            files.append(
+                StagedFile(
+                    parse_segment_name(segment), f"{attempt.folder}{next(_paths)}.parquet",
+                    len(times), 10 * len(times), rank, rank + len(times) - 1,
+                    min(known, default=None), max(known, default=None), len(times) - len(known),
+                )
+            )  # fmt: skip
+            rank += len(times)
+
+    def count_late(word: int) -> int:
+        return sum(t < word for t in everything)
+
+    word = attempt.complete_until
+    found = EventTimes("at", 0 if word is None else count_late(word), word)
+    return Staged(attempt, tuple(files), FIELDS, times=found, count_late=count_late)
+
+
+@dataclass
+class Stream:
+    """A stream, and the model of it: every event, and what its writers have stated."""
+
+    lane: Lane
+    times: dict[Event, int | None] = field(default_factory=dict)
+    clocks: dict[Event, int] = field(default_factory=dict)
+    stated: dict[str, int] = field(default_factory=dict)
+    word: int | None = None
+    words: list[tuple[int, int | None]] = field(default_factory=list)  # by commit
+    late: set[Event] = field(default_factory=set)
+    sealed: bool = False
+
+    @classmethod
+    def made(cls, database: Database) -> "Stream":
+        return cls(Lane.made(database, event_time="at"))
+
+    def begin(self, writer: str, until: Any = None) -> Attempt:
+        from weir.controller.transactions import begin
+
+        found = begin(
+            self.lane.database, self.lane.name, writer_id=writer, batch_id=unique("b"),
+            fingerprint="", lease=600.0, source="test", complete_until=until,
+        )  # fmt: skip
+        assert isinstance(found, Attempt)
+        return found
+
+    def committed(self, staged: Staged, parts: Mapping[str, Sequence[Times]], done: Any) -> None:
+        """Learn what a commit did, and compare it with what it should have done."""
+        known = [t for files in parts.values() for times in files for t in times if t is not None]
+        expected = 0 if self.word is None else sum(t < self.word for t in known)
+        assert done.late == expected
+        before = self.word
+        if (until := staged.attempt.stated_until) is not None:
+            self.states(self.writer_of(staged.attempt), until)
+        assert done.complete_until == self.word
+        assert (done.min_event_time, done.max_event_time) == (
+            min(known, default=None), max(known, default=None),
+        )  # fmt: skip
+        self.words.append((done.clock, self.word))
+        lists = {f.path: times for f, times in zip(staged.files, _flat(parts), strict=True)}
+        for file in self.lane.files():
+            for i, time in enumerate(lists.get(file.path, ())):
+                event = (self.lane.stream_id, file.segment_id, file.start_offset + i)
+                self.times[event], self.clocks[event] = time, done.clock
+                if time is not None and before is not None and time < before:
+                    self.late.add(event)
+
+    def writer_of(self, attempt: Attempt) -> str:
+        found: str = self.lane.value(
+            "SELECT writer_id FROM transaction WHERE stream_id = :s AND transaction_number = :n",
+            n=attempt.transaction_number,
+        )
+        return found
+
+    def states(self, writer: str, until: int) -> None:
+        self.stated[writer] = max(until, self.stated.get(writer, until))
+        speaking = [one for one in self.stated.values() if one != NO_MORE]
+        if speaking:
+            self.word = min(speaking) if self.word is None else max(self.word, min(speaking))
+
+    def complete_with(self, read: set[Event]) -> int | None:
+        """What whoever has read these events has read everything before."""
+        oldest = min((self.clocks[e] for e in self.clocks.keys() - read), default=None)
+        if oldest is None:
+            return self.word
+        return next((word for clock, word in reversed(self.words) if clock < oldest), None)
+
+
+def _flat(parts: Mapping[str, Sequence[Times]]) -> list[Times]:
+    return [times for files in parts.values() for times in files]
+
+
+def events_of(batch: Batch) -> set[Event]:
+    return {(b.stream_id, b.segment_id, o) for b in batch.bounds for o in range(b.start, b.end)}
+
+
+@dataclass
+class World:
+    """Two streams, writers, a group with two readers, and what the group has read."""
+
+    random: Random
+    streams: list[Stream]
+    group: Group
+    readers: list[Reader]
+    read: set[Event] = field(default_factory=set)
+    now: int = 1_000_000
+
+    @classmethod
+    def made(cls, database: Database, random: Random) -> "World":
+        streams = [Stream.made(database) for _ in range(2)]
+        group = Group.made(*(stream.lane for stream in streams))
+        return cls(random, streams, group, [group.reader("one"), group.reader("two")])
+
+    def times(self) -> Times:
+        """Event times around the present one; some are late, some are none."""
+        return [
+            self.random.choice([None, self.now + self.random.randint(-40, 20)])
+            for _ in range(self.random.randint(1, 4))
+        ]
+
+    def until(self) -> Any:
+        stated = self.now + self.random.randint(-30, 0)
+        return self.random.choice([None, None, as_datetime(stated), say_time(stated), DONE])
+
+    def parts(self, segments: Sequence[str]) -> dict[str, list[Times]]:
+        chosen = self.random.sample(segments, self.random.randint(0, len(segments)))
+        return {name: [self.times() for _ in range(self.random.randint(1, 2))] for name in chosen}
+
+    def append(self) -> None:
+        """To one stream or to both at once, as several transactions or as one."""
+        active = self.active()
+        chosen = self.random.sample(active, min(len(active), self.random.choice([1, 1, 2])))
+        staged, parts = [], []
+        for stream in chosen:
+            attempt = stream.begin(self.random.choice("abc"), self.until())
+            parts.append(self.parts([segment.name for segment in attempt.segments]))
+            staged.append(staged_times(attempt, parts[-1]))
+            if self.random.random() < 0.3:  # others commit while this one writes
+                self.append_one(self.random.choice(active))
+        done = commit(chosen[0].lane.database, *staged)
+        for stream, one, part, found in zip(chosen, staged, parts, done, strict=True):
+            stream.committed(one, part, found)
+
+    def append_one(self, stream: Stream) -> None:
+        attempt = stream.begin(self.random.choice("abc"), self.until())
+        parts = self.parts([segment.name for segment in attempt.segments])
+        self.end(stream, attempt, parts)
+
+    def end(self, stream: Stream, attempt: Attempt, parts: Mapping[str, Sequence[Times]]) -> None:
+        one = staged_times(attempt, parts)
+        [done] = commit(stream.lane.database, one)
+        stream.committed(one, parts, done)
+
+    def active(self) -> list[Stream]:
+        return [stream for stream in self.streams if not stream.sealed]
+
+    def seal(self) -> None:
+        """Once, and the other stream goes on."""
+        if not self.streams[1].sealed and self.random.random() < 0.3:
+            lane = self.streams[1].lane
+            seal_stream(lane.database, lane.name, request_id=unique("seal"))
+            self.streams[1].sealed = True
+
+    def roll(self) -> None:
+        """Commit an append that began before a scale."""
+        stream = self.random.choice(self.active())
+        attempt = stream.begin("a", self.until())
+        stream.lane.scale(self.random.choice(stream.lane.active()))
+        self.end(stream, attempt, self.parts([segment.name for segment in attempt.segments]))
+
+    def state(self) -> None:
+        stream, until = self.random.choice(self.active()), self.now - self.random.randint(0, 30)
+        state_completeness(stream.lane.database, stream.lane.name, "b", until)
+        stream.states("b", until)
+
+    def batch(self) -> None:
+        reader = self.random.choice(self.readers)
+        rest = [one for one in self.group.batches() if one.state == "open"]
+        batch = reader.open(self.random.choice([1, 3, 10]), expected=2, lease=3600.0)
+        if batch is None:
+            return
+        if not rest:  # the second half of a batch was opened when the first was committed
+            self.check(events_of(batch), batch.complete_until)
+        again = reader.must_open()
+        assert (again.batch_id, again.complete_until) == (batch.batch_id, batch.complete_until)
+        if batch.events > 1 and self.random.random() < 0.2:
+            split_batch(self.group.database, again, "it failed")
+            again = reader.must_open()
+            self.check(events_of(again), again.complete_until)
+        known = [one.batch_id for one in self.group.batches()]
+        reader.commit(again)
+        self.read |= events_of(again)
+        for rest in self.group.batches():
+            if rest.batch_id not in known:
+                bounds = tuple(Bound.of(value) for value in rest.bounds)
+                self.check(events_of(replace(again, bounds=bounds)), rest.complete_until)
+
+    def check(self, batch: set[Event], complete_until: int | None) -> None:
+        """Of what is read by others at the same time, nothing is committed yet."""
+        with_it = self.read | batch
+        found, holding, expected = [], [], None
+        for stream in self.streams:
+            if stream.word is not None:
+                found.append(stream.complete_with(with_it))
+                if not stream.sealed or stream.clocks.keys() - with_it:
+                    holding.append(found[-1])
+        if found and None not in found:
+            expected = min(holding) if holding else max(found)
+        assert complete_until == expected
+        for stream in self.streams:
+            for event in stream.times.keys() - with_it - stream.late:
+                time = stream.times[event]
+                if None not in (stream.word, time, expected):
+                    assert time >= expected, "all that is missing before it is late"
+
+    def step(self) -> None:
+        self.now += self.random.randint(0, 10)
+        self.random.choice(
+            [self.append] * 3 + [self.batch] * 4 + [self.roll, self.state, self.seal]
+        )()
+        self.views()
+
+    def views(self) -> None:
+        for stream in self.streams:
+            [found] = stream.lane.rows(
+                "SELECT complete_until, late_events, newest_event_time FROM weir.completeness "
+                "WHERE stream = :n", n=str(stream.lane.name),
+            )  # fmt: skip
+            newest = max((t for t in stream.times.values() if t is not None), default=None)
+            assert (*found,) == (as_datetime(stream.word), len(stream.late), as_datetime(newest))
+            [[complete]] = stream.lane.rows(
+                "SELECT complete_until FROM weir.group_completeness WHERE stream = :n",
+                n=str(stream.lane.name),
+            )
+            assert complete == as_datetime(stream.complete_with(self.read))

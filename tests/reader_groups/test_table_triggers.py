@@ -1,0 +1,162 @@
+"""Triggers of a table run when its rows are published, and get no rights and change no settings."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Connection, exc, text
+
+from tests.controller.support import rows, unique
+from tests.raises import raises
+from tests.reader_groups.support import Execute, Group, numbers, stage_numbers
+from weir.errors import WeirError
+from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.reader_groups.table_outputs import publish_tables
+
+
+def trigger(table: str, body: str, timing: str = "BEFORE INSERT") -> list[str]:
+    """What gives a table a trigger with this body, in the table's schema."""
+    schema = table.partition(".")[0]
+    constraint = "CONSTRAINT " if "DEFER" in timing else ""
+    first, _, rest = timing.partition(" DEFER")
+    return [
+        f"""CREATE FUNCTION {schema}.f() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN {body} RETURN NEW; END $$""",
+        f"CREATE {constraint}TRIGGER t {first} ON {table} {'DEFER' + rest if rest else ''} "
+        f"FOR EACH ROW EXECUTE FUNCTION {schema}.f()",
+    ]
+
+
+def test_a_trigger_finds_what_its_tables_owner_finds(
+    group: Group, table: str, as_owner: Execute
+) -> None:
+    schema = table.partition(".")[0]
+    as_owner(
+        f"CREATE TABLE {schema}.log (n bigint)",
+        f"GRANT INSERT ON {schema}.log TO weir_publisher",
+        f"GRANT SELECT ON {schema}.log TO weir_jobs",
+        *trigger(table, "INSERT INTO log VALUES (NEW.n);"),
+        f"ALTER ROLE weir_owner IN DATABASE reader_groups SET search_path = {schema}, public",
+    )
+    try:
+        reader = group.reader()
+        batch = reader.must_open()
+        reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    finally:
+        as_owner("ALTER ROLE weir_owner IN DATABASE reader_groups RESET search_path")
+    found = rows(group.database, f"SELECT n FROM {schema}.log ORDER BY n")
+    assert [tuple(row) for row in found] == [(1,), (2,)]
+
+
+@pytest.fixture
+def stranger(postgres_server: EmbeddedPostgres, as_owner: Execute, table: str) -> Iterator[str]:
+    """Makes the table that of a role without any right in Weir."""
+    name = unique("stranger").replace("-", "_")
+    schema = table.partition(".")[0]
+    as_owner(
+        f"CREATE ROLE {name}",
+        f"GRANT {name} TO weir_owner",
+        f"GRANT ALL ON SCHEMA {schema} TO {name}",
+        f"ALTER TABLE {table} OWNER TO {name}",
+        f"SET ROLE {name}",
+    )
+    yield name
+    as_owner(f"DROP SCHEMA {schema} CASCADE", f"DROP ROLE {name}")
+
+
+HOSTILE = {
+    "acting": ("DELETE FROM weir_internal.request;", "BEFORE INSERT"),
+    "asking for the role": (
+        "SET ROLE weir_app; DELETE FROM weir_internal.request;", "BEFORE INSERT"),
+    "going back": ("RESET ROLE; DELETE FROM weir_internal.request;", "AFTER INSERT"),
+    "put off": (
+        "DELETE FROM weir_internal.request;", "AFTER INSERT DEFERRABLE INITIALLY DEFERRED"),
+    "put off again": (
+        "IF NEW.said = 'one' THEN SET CONSTRAINTS ALL DEFERRED; "
+        "UPDATE {t} SET said = 'again' WHERE n = NEW.n; "
+        "ELSIF NEW.said = 'again' THEN DELETE FROM weir_internal.request; END IF;",
+        "AFTER INSERT OR UPDATE DEFERRABLE INITIALLY DEFERRED"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_tables_owner_gets_no_rights_of_the_jobs_by_a_trigger(
+    group: Group, table: str, as_owner: Execute, stranger: str, how: str
+) -> None:
+    body, timing = HOSTILE[how]
+    as_owner(
+        f"SET ROLE {stranger}",
+        *trigger(table, body.replace("{t}", table), timing),
+        f"GRANT SELECT, UPDATE ON {table} TO weir_publisher",
+    )
+    before = rows(group.database, "SELECT count(*) FROM request")
+    reader = group.reader()
+    batch = reader.must_open()
+    says = "permission denied for schema weir|cannot set parameter|trigger_deferrable"
+    with pytest.raises((WeirError, exc.DBAPIError), match=says):
+        reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    assert rows(group.database, "SELECT count(*) FROM request") == before
+    assert (numbers(group, table), group.cut()) == ([], {"0.0": 0, "1.0": 0})
+
+
+MEDDLING = {
+    "at once": ("DROP OWNED BY weir_publisher;", "AFTER INSERT"),
+    "put off": ("DROP OWNED BY weir_publisher;", "AFTER INSERT DEFERRABLE INITIALLY DEFERRED"),
+    "taking rights": (
+        "REVOKE EXECUTE ON FUNCTION weir_internal.publish_staging FROM weir_jobs;", "AFTER INSERT"),
+    "taking settings": (
+        "ALTER FUNCTION weir_internal.settle_constraints RESET ALL;", "AFTER INSERT"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", MEDDLING)
+def test_a_trigger_can_not_change_what_other_groups_publish_with(
+    group: Group, table: str, as_owner: Execute, how: str
+) -> None:
+    as_owner(*trigger(table, *MEDDLING[how]))
+    reader = group.reader()
+    batch = reader.must_open()
+    with raises("right_missing" if "taking" in how else f"trigger_changed_functions {table}"):
+        reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    as_owner(f"DROP TRIGGER t ON {table}")
+    reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    assert numbers(group, table) == [(1, "one"), (2, None)]
+
+
+def test_what_a_trigger_sets_rules_no_later_statement_nor_the_commit(
+    group: Group, table: str, as_owner: Execute
+) -> None:
+    left = "SET synchronous_commit = local; SET search_path = public, pg_catalog;"
+    as_owner(*trigger(table, left, "AFTER INSERT"))
+    reader = group.reader()
+    batch = reader.must_open()
+    ready = stage_numbers(group, batch, table)
+
+    def work(connection: Connection) -> tuple[str, str, str]:
+        def setting(name: str) -> str:
+            return str(connection.execute(text(f"SHOW {name}")).scalar_one())
+
+        before = setting("synchronous_commit")
+        publish_tables(connection, [ready], {})
+        return before, setting("synchronous_commit"), setting("search_path")
+
+    before, after, path = group.database.transaction(work)
+    assert before == after  # a server of tests is set to off
+    assert path == "pg_catalog, pg_temp"
+
+
+def test_what_a_trigger_leaves_in_its_session_meets_no_later_statement(
+    group: Group, table: str, as_owner: Execute, stranger: str
+) -> None:
+    as_owner(
+        f"SET ROLE {stranger}",
+        *trigger(
+            table, f"PERFORM set_config('search_path', '{stranger}, weir_internal, weir', false);"
+        ),
+    )
+    reader = group.reader()
+    batch = reader.must_open()
+    reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    assert numbers(group, table) == [(1, "one"), (2, None)]
+    assert {row[0] for row in (rows(group.database, "SHOW search_path")[0] for _ in range(8))} == {
+        "weir_internal, weir"
+    }
