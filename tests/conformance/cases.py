@@ -10,11 +10,16 @@ Answer = TypeVar("Answer", bound=Callable[..., Any])
 FILE: dict[str, Any] = json.loads((Path(__file__).parent / "cases.json").read_text())
 CASES: dict[str, dict[str, Any]] = {case["id"]: case for case in FILE["cases"]}
 
-# By area or by id. Answered by a stream in the database.
-IN_THE_DATABASE = {
-    "epoch-queries", "successors", "size-till-cut", "stream-cut-span", "truncation",
-    "transactions", "rolling-transactions", "scale-workflow", "batch-next-cut", "ID-03", "ID-05",
-    "QK-02", "QK-07", "SV-19", "SV-21", "watermarks",
+# By area or by id. Answered by operations on a stream in the database.
+BY_AN_OPERATION = {
+    "truncation", "transactions", "rolling-transactions", "scale-workflow", "SV-19", "SV-21",
+    "watermarks",
+}  # fmt: skip
+
+# Answered by queries about a stream in the database.
+BY_A_QUERY = {
+    "epoch-queries", "successors", "size-till-cut", "stream-cut-span", "batch-next-cut", "ID-03",
+    "ID-05", "QK-02", "QK-07",
 }  # fmt: skip
 
 # Answered by the rules of scaling by load.

@@ -9,11 +9,12 @@ import pytest
 
 from tests.conformance.cases import (
     BY_A_GROUP,
+    BY_A_QUERY,
+    BY_AN_OPERATION,
     BY_THE_POLICY,
     CASES,
     FILE,
     IN_RETENTION,
-    IN_THE_DATABASE,
     NEVER,
     listed,
 )
@@ -176,7 +177,7 @@ def answer(case: dict[str, Any], question: str, given: Any) -> object:
 
 
 def answered() -> list[str]:
-    elsewhere = (IN_THE_DATABASE, IN_RETENTION, BY_A_GROUP, BY_THE_POLICY, NEVER)
+    elsewhere = (BY_AN_OPERATION, BY_A_QUERY, IN_RETENTION, BY_A_GROUP, BY_THE_POLICY, NEVER)
     return [i for i in CASES if not any(listed(i, where) for where in elsewhere)]
 
 
@@ -197,7 +198,7 @@ def test_case(case_id: str) -> None:
 
 def test_every_case_is_answered_or_listed_with_the_reason() -> None:
     areas = {case["area"] for case in CASES.values()}
-    elsewhere = (IN_THE_DATABASE, IN_RETENTION, BY_A_GROUP, BY_THE_POLICY)
+    elsewhere = (BY_AN_OPERATION, BY_A_QUERY, IN_RETENTION, BY_A_GROUP, BY_THE_POLICY)
     for where in (*elsewhere, NEVER):
         assert set(where) <= areas | set(CASES)
     assert not [i for i in CASES if sum(listed(i, where) for where in elsewhere) > 1]

@@ -1,0 +1,122 @@
+"""What a transaction locks and writes, and what is wrong with the order of its statements."""
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import event
+
+from tests.controller.statements import LOCK, WRITE, inlined
+from weir.database.connection import Database
+
+ORDER = ("stream", "reader_group", "reader", "adjunct_store")
+BY_ID = {"stream": "ORDER BY stream_id", "reader_group": "ORDER BY group_id"}
+
+# Whose row must be locked before a table is written to.
+OWNER = {
+    **dict.fromkeys(
+        """stream stream_schema epoch segment segment_tail transaction transaction_input
+        stream_writer data_file time_index stream_cut retention_decision scale_decision
+        hot_key""".split(),
+        "stream",
+    ),
+    **dict.fromkeys(
+        """reader_group reader_group_stream reader reader_batch reader_group_segment
+        reader_group_pin adjunct_pin checkpoint parquet_output batch_input""".split(),
+        "reader_group",
+    ),
+    **dict.fromkeys(
+        """adjunct_store adjunct_definition adjunct_version adjunct_file
+        adjunct_version_file""".split(),
+        "adjunct_store",
+    ),
+    # To the two lists of what is to be looked at rows are only added, by whoever knows.
+    **dict.fromkeys(
+        """garbage request job_run installation alembic_version capture_queue
+        retention_queue scale_evaluation""".split(),
+        "",
+    ),
+}
+
+# What may write without its owner's lock, and why that does no harm.
+EXCEPTIONS = {
+    "streams.create_stream": "nobody else sees the rows yet; the unique name decides",
+    "groups.create_reader_group": "the same, and its streams are locked",
+    "stores.define_store": "the same, and its stream is locked",
+    "publication.renew_build": "one row, as long as this attempt holds it",
+    "expiry.prune_versions": "they are over, and nobody changes or reads them",
+    "capture.capture": "adds what it read in the same statement, and that stays true",
+    "run.scale_by_load": "decisions to do nothing, which say on what they rest",
+    "periodic_checkpoints.forget_old": "those that a newer one follows; a reset to them fails",
+    "batch_history.prune_batches": "they are over, and nobody changes or waits for them",
+    "transactions.ping": "one row, as long as this attempt holds it; it asks for no other lock",
+    "transactions.ping_all": "the same for each, in the order in which they are committed",
+    "readers.renew": "one row, as long as this reader holds it, before those of its appends",
+}
+
+
+def faults(statements: Sequence[str], *, excused: bool = False) -> list[str]:
+    """What is wrong with the statements of one transaction."""
+    found: list[str] = []
+    locked: list[str] = []
+    written = False
+    for sent in statements:
+        statement = inlined(sent)
+        here: set[str] = set()
+        for lock in LOCK.finditer(statement):
+            before = re.findall(r"FROM (\w+)", statement[: lock.start()])
+            table = [one for one in before if one in ORDER][-1]
+            # The same lock in another way; or streams are closed that are locked already.
+            if table in here or (table in locked and "close_streams(" in sent):
+                continue
+            here.add(table)
+            if lock[0] != "FOR NO KEY UPDATE":
+                found.append(f"locks {table} {lock[0]}")
+            if written:
+                found.append(f"locks {table} after it has written")
+            if any(ORDER.index(table) <= ORDER.index(one) for one in locked):
+                found.append(f"locks {table} after {locked[-1]}")
+            if re.search(r"= ANY|\bIN \(", statement) and BY_ID[table] not in statement:
+                found.append(f"locks many rows of {table} in no order")
+            locked.append(table)
+        for table in WRITE.findall(statement):
+            written = True
+            if OWNER[table] not in ("", *locked) and not excused:
+                found.append(f"writes {table} without a lock on its {OWNER[table]}")
+    return found
+
+
+class Watch:
+    """Calls operations, and keeps the statements of each of their transactions."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.seen: dict[str, list[list[str]]] = {}
+        self._into: list[list[str]] = []
+        for engine in database.engines:
+            event.listen(engine, "begin", lambda _: self._into.append([]))
+            event.listen(
+                engine, "before_cursor_execute", lambda *sent: self._into[-1].append(sent[2])
+            )
+
+    def __call__(self, operation: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        self._into = self.seen.setdefault(called(operation), [])
+        try:
+            if "database" in inspect.signature(operation).parameters:
+                return operation(self.database, *given, **named)
+            return self.database.transaction(lambda c: operation(c, *given, **named))
+        finally:
+            self._into = []
+
+    def faults(self) -> list[str]:
+        return [
+            f"{operation} {fault}"
+            for operation, transactions in self.seen.items()
+            for statements in transactions
+            for fault in faults(statements, excused=operation in EXCEPTIONS)
+        ]
+
+
+def called(operation: Callable[..., Any]) -> str:
+    return f"{operation.__module__.rsplit('.')[-1]}.{operation.__name__}"
