@@ -5,6 +5,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark.installation import Installation
 from weir.database.connection import Database
+from weir.model.names import StreamName
 from weir.settings import Settings
 
 
@@ -12,3 +13,12 @@ from weir.settings import Settings
 def weir(spark: SparkSession, database: Database, settings: Settings) -> Installation:
     """An empty installation."""
     return Installation(spark, database, settings)
+
+
+@pytest.fixture
+def stream(weir: Installation) -> StreamName:
+    """Ninety events in three segments, and a stream for results."""
+    stream = weir.create(segments=3)
+    weir.create("s/out", segments=5)
+    weir.append(stream, [(f"key {n % 11}", n) for n in range(90)])
+    return stream

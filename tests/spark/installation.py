@@ -1,9 +1,11 @@
 """What tests of the data path share: an installation, and a second way to know what it holds."""
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,6 +22,7 @@ from weir.controller.truncation import truncate
 from weir.database.connection import Database
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.outputs import committed_folders
 from weir.settings import Settings
 from weir.spark.append import Appender
 from weir.spark.consume import Consumer
@@ -232,3 +235,24 @@ def to_pandas(frame: DataFrame) -> pd.DataFrame:
     """By Arrow: the rows in the order of the partitions, then of their rows."""
     with setting(frame.sparkSession, {"spark.sql.execution.arrow.pyspark.enabled": "true"}):
         return frame.toPandas()
+
+
+def plain(events: DataFrame) -> DataFrame:
+    """Each event, without its place."""
+    return events.select("k", "n")
+
+
+def parquet_rows(weir: Installation, group: str, output: str) -> list[int]:
+    """The `n` of every row that counts in a Parquet output, by the record and by the manifest."""
+    root = Path(weir.settings.output_roots[0])
+    folders = committed_folders(weir.database, group, output)
+    manifest = json.loads((root / output / f"group={group}/_manifest.json").read_text())
+    assert manifest == {"group": group, "output": output, "folders": folders, "older": []}
+    frame = weir.spark.read.parquet(*[str(root / folder) for folder in folders])
+    return sorted(row.n for row in frame.collect())
+
+
+def batches(weir: Installation) -> list[tuple[int, str, int]]:
+    """Each batch: its number, its state and its attempts."""
+    rows = weir.query("SELECT batch_id, state, attempt FROM reader_batch ORDER BY batch_id")
+    return [tuple(row) for row in rows]
