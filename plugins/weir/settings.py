@@ -47,9 +47,7 @@ class Settings:
     batch_events: int = 10_000_000  # what one batch reads at most, but for a larger first file
     batch_bytes: int = 4 * 2**30  # ... in bytes of its files
     batch_files: int = 5_000  # ... in files: Spark pays for each
-    rejected_events: int = (
-        1_000  # of one group in 24 hours, or of a build of a store; at more it stops
-    )
+    rejected_events: int = 1_000  # of a group in 24 hours, or of a build of a store; then it stops
 
 
 def load(environ: dict[str, str] | None = None) -> Settings:
