@@ -79,19 +79,20 @@ def put_back(
 def _make_group(database: Database, group: str, rejected: Sequence[StreamName]) -> None:
     """Create the group that reads these streams. One of an earlier run gets the streams that were
     made since then."""
-    name, request_id = _name_for(group), f"put back {uuid.uuid4()}"
+    name, wanted = _name_for(group), {str(one) for one in rejected}
+    request_id = f"put back {uuid.uuid4()}"
     try:
         create_reader_group(database, name, rejected, subscriber=False, request_id=request_id)
         return
     except Conflict:
         there = {s for _, s in database.transaction(lambda c: group_streams(c, name))}
-    if others := there - set(map(str, rejected)):
+    if others := there - wanted:
         raise Conflict(
             "group_exists",
             f"reader group {name} reads {min(others)}, but a group of this name is to read the "
             f"events that {group} has rejected; delete it, or fork {group} under another name.",
         )
-    if there != set(map(str, rejected)):
+    if there != wanted:
         update_reader_group(database, name, streams=rejected, request_id=request_id)
 
 
