@@ -43,6 +43,14 @@ _COLUMNS = """f.path, f.segment_id, s.key_low, s.key_high, f.start_offset, f.eve
 _JOINS = """JOIN segment s ON s.stream_id = f.stream_id AND s.segment_id = f.segment_id
     JOIN transaction t ON t.stream_id = f.stream_id
         AND t.transaction_number = f.transaction_number"""
+# One by one, because a plan that reads a whole stream's rows would suit Postgres' estimates, too.
+_LOOK_UPS = """CROSS JOIN LATERAL (
+        SELECT o.key_low, o.key_high FROM segment o
+        WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id OFFSET 0) s
+    CROSS JOIN LATERAL (
+        SELECT o.clock FROM transaction o
+        WHERE o.stream_id = f.stream_id
+            AND o.transaction_number = f.transaction_number OFFSET 0) t"""
 
 
 def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
@@ -76,7 +84,7 @@ def slices_of_bounds(
                   AND d.start_offset < b.past AND d.start_offset >= coalesce((
                       SELECT max(n.start_offset) FROM data_file n WHERE n.stream_id = :s
                       AND n.segment_id = b.segment AND n.start_offset <= b.first), 0)) f
-            {_JOINS}
+            {_LOOK_UPS}
             ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
         ),
         {
@@ -124,7 +132,7 @@ _NEWEST = text(
     )
     SELECT n.*, seen.oldest FROM seen LEFT JOIN LATERAL (
         SELECT {_COLUMNS}, greatest(coalesce(h.event_offset, 0) - f.start_offset, 0), f.events
-        FROM newest f {_JOINS}
+        FROM newest f {_LOOK_UPS}
         LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
             ON h.segment_id = f.segment_id
     ) n ON true
