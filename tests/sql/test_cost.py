@@ -14,6 +14,7 @@ from tests.controller.support import Lane, rows, run, unique
 from tests.reader_groups.support import Group
 from tests.sql.history import scaled_again_and_again
 from weir.controller.cuts import AROUND
+from weir.controller.read_plan import OF_BOUNDS
 from weir.database.connection import Database
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.checkpoints import checkpoint
@@ -125,6 +126,39 @@ def test_a_cut_with_an_old_segment_is_checked_without_reading_the_history_since(
     assert of_the_tail(long) <= 2 * of_the_tail(short) + 30
     long.truncate(", ".join(f"{name}={offset}" for name, offset in long.tail().items()))
     assert long.head() == long.tail()
+
+
+def test_the_files_of_a_batch_are_found_without_reading_the_history_before(
+    test_database: TestDatabase,
+) -> None:
+    database = test_database.open()
+
+    def of_the_last(commits: int) -> int:
+        lane = Lane.made(database)
+        run(
+            database,
+            """WITH n AS MATERIALIZED (SELECT * FROM generate_series(1, :commits) n),
+            appends AS (
+                INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id,
+                    batch_id, fingerprint, state, epoch, opened_at, lease_until, ended_at, clock,
+                    append_again, source)
+                SELECT :s, :name, n, 'writer', n, '', 'committed', 0, now(), now(), now(), n, false,
+                    '' FROM n
+            )
+            INSERT INTO data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
+                transaction_number, first_seq, last_seq, schema_version, path)
+            SELECT :s, :name, n % 2, n / 2, 1, 10, n, 0, 0, 1, n FROM n""",
+            s=lane.stream_id, name=str(lane.name), commits=commits,
+        )  # fmt: skip
+        analyze(test_database, "VACUUM ANALYZE")
+        past = commits // 2
+        last = [{"segment": 0, "first": past, "past": past + 1}]
+        return database.transaction(
+            lambda c: cost(c, OF_BOUNDS, s=lane.stream_id, bounds=json.dumps(last))
+        )
+
+    few = of_the_last(10)
+    assert of_the_last(20_000) <= 2 * few + 30
 
 
 def test_why_files_are_kept_costs_per_file_the_same_however_many_there_are(

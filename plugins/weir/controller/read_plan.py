@@ -40,10 +40,7 @@ class FileSlice(NamedTuple):
 
 _COLUMNS = """f.path, f.segment_id, s.key_low, s.key_high, f.start_offset, f.events, f.first_seq,
     f.last_seq, t.clock, f.transaction_number"""
-_JOINS = """JOIN segment s ON s.stream_id = f.stream_id AND s.segment_id = f.segment_id
-    JOIN transaction t ON t.stream_id = f.stream_id
-        AND t.transaction_number = f.transaction_number"""
-# One by one, because a plan that reads a whole stream's rows would suit Postgres' estimates, too.
+# Per file: by Postgres' estimates, a plan that reads all transactions of the stream is as cheap.
 _LOOK_UPS = """CROSS JOIN LATERAL (
         SELECT o.key_low, o.key_high FROM segment o
         WHERE o.stream_id = f.stream_id AND o.segment_id = f.segment_id OFFSET 0) s
@@ -52,6 +49,18 @@ _LOOK_UPS = """CROSS JOIN LATERAL (
         WHERE o.stream_id = f.stream_id
             AND o.transaction_number = f.transaction_number OFFSET 0) t"""
 
+OF_BOUNDS = f"""SELECT {_COLUMNS}, greatest(b.first - f.start_offset, 0),
+        least(b.past - f.start_offset, f.events)
+    FROM jsonb_to_recordset(CAST(:bounds AS jsonb))
+        AS b (segment bigint, first bigint, past bigint)
+    CROSS JOIN LATERAL (
+        SELECT * FROM data_file d WHERE d.stream_id = :s AND d.segment_id = b.segment
+          AND d.start_offset < b.past AND d.start_offset >= coalesce((
+              SELECT max(n.start_offset) FROM data_file n WHERE n.stream_id = :s
+              AND n.segment_id = b.segment AND n.start_offset <= b.first), 0) OFFSET 0) f
+    {_LOOK_UPS}
+    ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
+
 
 def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
     """Return the slices of a whole stream, from the head to the tail."""
@@ -59,7 +68,9 @@ def slices_of_stream(connection: Connection, stream_id: int) -> list[FileSlice]:
         text(
             f"""SELECT {_COLUMNS}, greatest(coalesce(h.event_offset, 0) - f.start_offset, 0),
                 f.events
-            FROM data_file f {_JOINS}
+            FROM data_file f
+            JOIN segment s USING (stream_id, segment_id)
+            JOIN transaction t USING (stream_id, transaction_number)
             LEFT JOIN (SELECT e.* FROM stream, cut_entries(head) e WHERE stream_id = :s) h
                 ON h.segment_id = f.segment_id
             WHERE f.stream_id = :s ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
@@ -74,19 +85,7 @@ def slices_of_bounds(
 ) -> list[FileSlice]:
     """Return the slices of the events within bounds: (segment id, from, to), `to` exclusive."""
     rows = connection.execute(
-        text(
-            f"""SELECT {_COLUMNS}, greatest(b.first - f.start_offset, 0),
-                least(b.past - f.start_offset, f.events)
-            FROM jsonb_to_recordset(CAST(:bounds AS jsonb))
-                AS b (segment bigint, first bigint, past bigint)
-            CROSS JOIN LATERAL (
-                SELECT * FROM data_file d WHERE d.stream_id = :s AND d.segment_id = b.segment
-                  AND d.start_offset < b.past AND d.start_offset >= coalesce((
-                      SELECT max(n.start_offset) FROM data_file n WHERE n.stream_id = :s
-                      AND n.segment_id = b.segment AND n.start_offset <= b.first), 0)) f
-            {_LOOK_UPS}
-            ORDER BY f.segment_id, f.start_offset"""  # noqa: S608 - constants
-        ),
+        text(OF_BOUNDS),
         {
             "s": stream_id,
             "bounds": json.dumps([{"segment": s, "first": a, "past": b} for s, a, b in bounds]),
