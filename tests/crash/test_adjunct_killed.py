@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from spark_jobs import process
 from tests.conftest import TestDatabase
 from tests.crash.functions import STREAM
-from tests.crash.jobs import execute, holding, job, wait_for
+from tests.crash.jobs import ROOT, execute, holding, job, wait_for
 from tests.spark.adjunct_world import Store, Way, World
 from tests.spark.installation import Installation
 from weir.database.connection import Database
@@ -34,7 +34,10 @@ SLOW = Way(
 @pytest.fixture
 def weir(spark: SparkSession, database: Database, settings: Settings) -> Installation:
     """An empty installation whose leases are short."""
-    short = replace(settings, reader_lease=3.0, transaction_lease=3.0, function_packages=("tests",))
+    short = replace(
+        settings, reader_lease=3.0, transaction_lease=3.0,
+        function_packages=("tests",), function_path=(str(ROOT),),
+    )  # fmt: skip
     return Installation(spark, database, short)
 
 
