@@ -271,7 +271,7 @@ SELECT stream_id, stream_name, i, i %% %(m)s AS segment_id, (i / %(m)s) * %(rows
 FROM stream, generate_series(0, %(n)s - 1) i WHERE stream_id = %(s)s;
 INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id, batch_id,
     fingerprint, state, epoch, opened_at, lease_until, ended_at, clock, events, bytes, files,
-    append_again, source)
+    allow_repeated_files, source)
 SELECT stream_id, stream_name, i + 1, 'bulk',
        i::text, '', 'committed', 0, clock_time(clock), clock_time(clock), clock_time(clock), clock,
        %(rows)s, 10 * %(rows)s, 1, false, 'bench' FROM made;

@@ -55,7 +55,7 @@ SELECT group_id, stream_id, 0, 'unassigned', 0 FROM reader_group_stream;
 _MOVED = """
 INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id, batch_id,
     fingerprint, state, epoch, opened_at, lease_until, ended_at, clock, events, bytes, files,
-    append_again, source)
+    allow_repeated_files, source)
 SELECT stream_id, stream_name, next_transaction_number, 'w',
     next_transaction_number::text, '', 'committed', 0,
     clock_timestamp(), clock_timestamp(), clock_timestamp(), last_clock + 1, 10, 100, 1, false, ''

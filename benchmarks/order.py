@@ -85,7 +85,7 @@ def _fill(setting: Setting, stream: Stream, commits: int) -> None:
 _COMMITS = """
 INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id, batch_id,
     fingerprint, state, epoch, opened_at, lease_until, ended_at, clock, events, bytes, files,
-    append_again, source)
+    allow_repeated_files, source)
 SELECT stream_id, stream_name, i + 1, 'bulk', i::text, '', 'committed', 0, clock_time(last_clock),
        clock_time(last_clock), clock_time(last_clock), last_clock - (%(n)s - i) * 1000000::bigint,
        %(m)s * %(rows)s, 10 * %(m)s * %(rows)s, %(m)s, false, 'bench'

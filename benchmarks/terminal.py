@@ -178,10 +178,8 @@ SELECT stream_id, 0, :events, :events FROM stream;
 INSERT INTO reader_group (name, subscriber, on_gap)
 SELECT 'g' || d, false, 'fail' FROM generate_series(1, :depth) d ORDER BY d;
 INSERT INTO transaction (stream_id, transaction_number, stream_name, writer_id, batch_id,
-    fingerprint,
-    append_again, source, state, epoch, opened_at, lease_until, ended_at, clock, events, bytes,
-    files,
-    rejected)
+    fingerprint, allow_repeated_files, source, state, epoch, opened_at, lease_until, ended_at,
+    clock, events, bytes, files, rejected)
 SELECT s.stream_id, k + 1, s.stream_name,
        CASE WHEN g.group_id IS NULL THEN 'w' ELSE 'group ' || g.name END,
        CASE WHEN g.group_id IS NULL THEN k::text ELSE g.group_id || '.' || k + 1 END, '', false,

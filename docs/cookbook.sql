@@ -36,7 +36,7 @@ SELECT reader_group, batch_id, reader_id, attempt, segments, events FROM weir.op
 --
 -- Its lease has expired, so the next reader of the group takes the batch over.
 
-SELECT reader_group, batch_id, reader_id FROM weir.open_batches WHERE lapsed;
+SELECT reader_group, batch_id, reader_id FROM weir.open_batches WHERE lease_expired;
 
 -- ### How is the work shared among the readers of a group?
 

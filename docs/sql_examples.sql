@@ -151,7 +151,7 @@ WHERE stream = 'nyc/flights' AND segment = '1.3' AND start_offset <= 100
 SELECT transaction_number, source, batch_id, state, epoch, events, files, rejected
 FROM weir.transactions WHERE stream = 'nyc/flights' ORDER BY transaction_number;
 
-SELECT stream, source, attempt, lease_until < now() AS lapsed FROM weir.active_transaction;
+SELECT stream, source, attempt, lease_until < now() AS lease_expired FROM weir.active_transaction;
 
 SELECT path, state FROM weir.input_files WHERE stream = 'nyc/flights' ORDER BY path;
 
@@ -190,7 +190,7 @@ FROM weir.positions ORDER BY reader_group, key_low;
 
 -- What is being read, since when, and by which attempt?
 
-SELECT reader_group, batch_id, reader_id, attempt, segments, events, bytes, lapsed,
+SELECT reader_group, batch_id, reader_id, attempt, segments, events, bytes, lease_expired,
        open_for < interval '1 hour' AS new
 FROM weir.open_batches;
 
@@ -199,7 +199,7 @@ FROM weir.open_batches;
 SELECT reader_group, checkpoint, kind, state, published, waits_for, cut
 FROM weir.checkpoints ORDER BY created_at;
 
-SELECT checkpoint, batch_id, reader_id, events, lapsed FROM weir.checkpoint_blockers;
+SELECT checkpoint, batch_id, reader_id, events, lease_expired FROM weir.checkpoint_blockers;
 
 -- # Which Parquet folders of a group count?
 

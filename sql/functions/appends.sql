@@ -37,7 +37,7 @@ COMMENT ON FUNCTION weir_internal.held_input(bigint, bigint, text[]) IS 'The fir
 -- attempt before; one that was aborted begins anew.
 CREATE OR REPLACE FUNCTION weir_internal.begin_append(
     in_scope text, in_name text, in_writer_id text, in_batch_id text, in_fingerprint text,
-    in_lease double precision, in_append_again boolean, in_source text,
+    in_lease double precision, in_allow_repeated_files boolean, in_source text,
     in_paths text[], in_sizes bigint[], in_stated bigint,
     OUT outcome text, OUT stream_id bigint, OUT state text, OUT transaction_number bigint,
     OUT attempt integer, OUT routing_key text, OUT on_missing_key text, OUT on_bad_rows text,
@@ -92,7 +92,7 @@ BEGIN
         outcome := 'no event time';
         RETURN;
     END IF;
-    IF cardinality(in_paths) > 0 AND NOT in_append_again THEN
+    IF cardinality(in_paths) > 0 AND NOT in_allow_repeated_files THEN
         SELECT to_jsonb(h) INTO held FROM weir_internal.held_input(s.stream_id, number, in_paths) h;
         IF held IS NOT NULL THEN
             outcome := 'held';
@@ -104,15 +104,15 @@ BEGIN
         UPDATE weir_internal.stream o SET next_transaction_number = number + 1
         WHERE o.stream_id = s.stream_id;
         INSERT INTO weir_internal.transaction (stream_id, stream_name, transaction_number, writer_id,
-            batch_id, fingerprint, state, attempt, epoch, opened_at, lease_until, append_again, source)
+            batch_id, fingerprint, state, attempt, epoch, opened_at, lease_until, allow_repeated_files, source)
         VALUES (s.stream_id, s.stream_name, number, in_writer_id, in_batch_id, in_fingerprint,
             'open', 1, s.current_epoch, clock_timestamp(),
-            clock_timestamp() + in_lease * interval '1 second', in_append_again, in_source);
+            clock_timestamp() + in_lease * interval '1 second', in_allow_repeated_files, in_source);
     ELSE
         UPDATE weir_internal.transaction o SET state = 'open', fingerprint = in_fingerprint,
             attempt = t.attempt + 1, epoch = s.current_epoch, opened_at = clock_timestamp(),
             lease_until = clock_timestamp() + in_lease * interval '1 second', ended_at = NULL,
-            staged = NULL, append_again = in_append_again, source = in_source
+            staged = NULL, allow_repeated_files = in_allow_repeated_files, source = in_source
         WHERE o.stream_id = s.stream_id AND o.transaction_number = number;
         DELETE FROM weir_internal.transaction_input i
         WHERE i.stream_id = s.stream_id AND i.transaction_number = number;
@@ -253,7 +253,7 @@ BEGIN
             outcome := 'roll';
         END IF;
     END IF;
-    IF outcome IS NULL AND NOT t.append_again THEN
+    IF outcome IS NULL AND NOT t.allow_repeated_files THEN
         SELECT to_jsonb(h) INTO held FROM weir_internal.transaction_input i
         CROSS JOIN LATERAL weir_internal.held_input(in_stream_id, in_number, array[i.path]) h
         WHERE i.stream_id = in_stream_id AND i.transaction_number = in_number

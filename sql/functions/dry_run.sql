@@ -193,7 +193,7 @@ BEGIN
         cut := c;
         SELECT z.events - i.head_events, z.bytes - i.head_bytes INTO events, bytes
         FROM weir_internal.size_till(sid, c) z;
-        lost := weir_internal.lost_to(sid, c);
+        lost := weir_internal.unread_events_lost(sid, c);
     END IF;
     IF rule IN ('min_age', 'min_bytes', 'too_little') THEN
         held_by := '{}';

@@ -22,7 +22,7 @@ AS $$
             WHEN stream IS NOT NULL OR why_kept.path IS NULL THEN weir_internal.stream_id(stream) END
     ), subscriber AS MATERIALIZED (
         SELECT h.name, h.cut, coalesce(h.times_out_at <= clock_timestamp(), false) AS timed_out
-        FROM s CROSS JOIN LATERAL weir_internal.holders(s.stream_id) h
+        FROM s CROSS JOIN LATERAL weir_internal.subscribers_to_ask(s.stream_id) h
         WHERE s.retain_by_consumption
     ), reason AS (
         SELECT 'subscriber ' || u.name || ' has not released it' AS why, u.cut
@@ -114,7 +114,7 @@ AS $$
                     THEN 'it was deleted, and will be once more, with what its writer wrote since'
                     ELSE 'it is dead (' || g.reason || ') and ' || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
                                    || min(b.reader_group)
-                            FROM weir_internal.needing_batches(0) b
+                            FROM weir_internal.batches_protecting_files(0) b
                             WHERE b.stream_id = g.stream_id AND b.opened_at <= g.dead_at),
                            'is deleted after the grace period') END
         FROM weir_internal.garbage g CROSS JOIN asked a

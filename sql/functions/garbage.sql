@@ -1,7 +1,7 @@
 -- A reader may read files that became garbage while its batch is open, as long as it has a lease, and for a grace
 -- period after that. A reader that returns later, or that takes the batch over, plans the batch again without
 -- them. A lease that expired while Postgres was down counts from the start of the server: no reader could renew it.
-CREATE OR REPLACE FUNCTION weir_internal.needing_batches(in_grace double precision)
+CREATE OR REPLACE FUNCTION weir_internal.batches_protecting_files(in_grace double precision)
 RETURNS TABLE (stream_id bigint, batch_id bigint, reader_group text, opened_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -18,7 +18,7 @@ AS $$
     WHERE v.state = 'building'
       AND greatest(v.lease_until, pg_postmaster_start_time()) + in_grace * interval '1 second' > clock_timestamp()
 $$;
-COMMENT ON FUNCTION weir_internal.needing_batches(double precision) IS 'The open batches, per stream of their group, whose readers have a lease or had one until so many seconds ago; and likewise the versions of adjunct stores that are being built. Sweeps keep the files that became garbage while they were open.';
+COMMENT ON FUNCTION weir_internal.batches_protecting_files(double precision) IS 'The open batches, per stream of their group, whose readers have a lease or had one until so many seconds ago; and likewise the versions of adjunct stores that are being built. Sweeps keep the files that became garbage while they were open.';
 
 -- The first epoch to keep is the oldest of: the newest creation epoch of the floor (the prefix sums of all later
 -- cuts are in it or in a later epoch), the epochs in which segments of the floor were sealed, the epochs in which

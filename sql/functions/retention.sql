@@ -119,7 +119,7 @@ COMMENT ON FUNCTION weir_internal.times_out_at(bigint, bigint) IS 'When retentio
 
 -- A subscriber with an end that has released (or lost) everything before it needs nothing more, so retention asks
 -- only the others. If all subscribers have finished, retention may truncate what at least one has released.
-CREATE OR REPLACE FUNCTION weir_internal.holders(in_stream_id bigint)
+CREATE OR REPLACE FUNCTION weir_internal.subscribers_to_ask(in_stream_id bigint)
 RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 3
 AS $$
@@ -151,7 +151,7 @@ AS $$
         SELECT FROM h o
         WHERE NOT o.finished AND coalesce(o.times_out_at > clock_timestamp(), true))
 $$;
-COMMENT ON FUNCTION weir_internal.holders(bigint) IS 'The subscribers that retention must ask: what each has released, and when it times out.';
+COMMENT ON FUNCTION weir_internal.subscribers_to_ask(bigint) IS 'The subscribers that retention must ask: what each has released, and when it times out.';
 
 -- Of a locked stream. next_at: when time alone will change the decision, or cause an alert.
 CREATE OR REPLACE FUNCTION weir_internal.retention_inputs(in_stream_id bigint)
@@ -172,7 +172,7 @@ BEGIN
            least(min(h.times_out_at) FILTER (WHERE h.times_out_at > now),
                  min(w.at) FILTER (WHERE w.at > now))
     INTO subscribers, next_at
-    FROM weir_internal.holders(in_stream_id) h
+    FROM weir_internal.subscribers_to_ask(in_stream_id) h
     CROSS JOIN LATERAL (
         SELECT weir_internal.stale_after(h.group_id, in_stream_id) - weir_internal.warning_time(in_stream_id) AS at) w;
     SELECT coalesce(jsonb_object_agg(l.which, jsonb_build_object(
@@ -284,7 +284,7 @@ END $$;
 COMMENT ON FUNCTION weir_internal.stale_after(bigint, bigint) IS 'When, at the present rates, retention will truncate events that a subscriber has not released: those that exceed a maximum and that no minimum keeps; with consumption off, those that no minimum keeps. Null: never.';
 
 -- Includes unread events that a subscriber released manually, and events of open batches.
-CREATE OR REPLACE FUNCTION weir_internal.lost_to(in_stream_id bigint, in_cut jsonb, in_subscribers boolean DEFAULT true)
+CREATE OR REPLACE FUNCTION weir_internal.unread_events_lost(in_stream_id bigint, in_cut jsonb, in_subscribers boolean DEFAULT true)
 RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -297,7 +297,7 @@ AS $$
     WHERE s.stream_id = in_stream_id AND g.subscriber = in_subscribers AND p.cut <> in_cut
       AND NOT weir_internal.at_or_before(in_stream_id, in_cut, p.cut) AND o.events > n.events
 $$;
-COMMENT ON FUNCTION weir_internal.lost_to(bigint, jsonb, boolean) IS 'Per subscriber (or per group that is not a subscriber), how many events it has not read between the head of a stream and the cut at which the stream is to be truncated.';
+COMMENT ON FUNCTION weir_internal.unread_events_lost(bigint, jsonb, boolean) IS 'Per subscriber (or per group that is not a subscriber), how many events it has not read between the head of a stream and the cut at which the stream is to be truncated.';
 
 -- Each recorded cut is at or after those before it, so the last one at or before a cut can be found by bisection.
 -- Usually it is the newest whose size is not larger. If one segment is far behind, testing each record would take

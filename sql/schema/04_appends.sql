@@ -5,7 +5,7 @@ CREATE TABLE weir_internal.transaction (
     writer_id text NOT NULL,
     batch_id text NOT NULL,
     fingerprint text NOT NULL,
-    append_again boolean NOT NULL,
+    allow_repeated_files boolean NOT NULL,
     source text NOT NULL,
     state text NOT NULL CHECK (state IN ('open', 'committed', 'aborted')),
     attempt integer NOT NULL DEFAULT 1,
@@ -46,7 +46,7 @@ COMMENT ON COLUMN weir_internal.transaction.stream_name IS 'scope/stream, which 
 COMMENT ON COLUMN weir_internal.transaction.writer_id IS 'The writer; together with batch_id the identity that makes a retry harmless.';
 COMMENT ON COLUMN weir_internal.transaction.batch_id IS 'What the writer calls this input; in weir_ingest a hash of the input paths.';
 COMMENT ON COLUMN weir_internal.transaction.fingerprint IS 'A hash of the input; Weir refuses the same identity with another fingerprint.';
-COMMENT ON COLUMN weir_internal.transaction.append_again IS 'Whether it may append input files that another committed transaction appended.';
+COMMENT ON COLUMN weir_internal.transaction.allow_repeated_files IS 'Whether it may append input files that another committed transaction appended.';
 COMMENT ON COLUMN weir_internal.transaction.source IS 'What asked for it: DAG run and task, or the name of a program.';
 COMMENT ON COLUMN weir_internal.transaction.state IS 'open, committed or aborted.';
 COMMENT ON COLUMN weir_internal.transaction.attempt IS 'The attempt that may commit; older ones are fenced.';

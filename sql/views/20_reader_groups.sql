@@ -32,7 +32,7 @@ COMMENT ON COLUMN weir.assignment.batch_id IS 'The open batch of this reader.';
 
 CREATE OR REPLACE VIEW weir.readers AS
 SELECT g.name AS reader_group, r.reader_id, r.token, r.joined_at, r.lease_until,
-       r.lease_until < clock_timestamp() AS lapsed, coalesce(a.segments, 0) AS segments,
+       r.lease_until < clock_timestamp() AS lease_expired, coalesce(a.segments, 0) AS segments,
        coalesce(a.unread_events, 0) AS unread_events, a.batch_id,
        (SELECT t.rate FROM weir_internal.read_rates(g.name) t WHERE t.reader_id = r.reader_id) AS read_rate
 FROM weir_internal.reader r
@@ -40,7 +40,7 @@ JOIN weir_internal.reader_group g USING (group_id)
 LEFT JOIN weir.assignment a ON a.reader_group = g.name AND a.reader_id = r.reader_id;
 COMMENT ON VIEW weir.readers IS 'The readers that have joined, and how much each owns.';
 COMMENT ON COLUMN weir.readers.reader_id IS 'DAG, run, task and map index: equal in all retries of a task.';
-COMMENT ON COLUMN weir.readers.lapsed IS 'Whether its lease has expired, so that others may take over.';
+COMMENT ON COLUMN weir.readers.lease_expired IS 'Whether its lease has expired, so that others may take over.';
 COMMENT ON COLUMN weir.readers.segments IS 'How many segments it owns.';
 COMMENT ON COLUMN weir.readers.batch_id IS 'The open batch that it reads.';
 COMMENT ON COLUMN weir.readers.read_rate IS 'Events per second of its recent large batches, by which segments are assigned; null if there are none yet.';
@@ -232,7 +232,7 @@ SELECT g.name AS reader_group, r.reader_id, 'max_ahead' AS reason, o.reader_id A
        s.stream_name AS stream, weir_internal.segment_name(o.segment_id) AS segment,
        weir_internal.clock_time(o.clock) AS oldest_unread,
        weir_internal.clock_time(o.clock + g.max_ahead * 1000000) AS may_read_until,
-       coalesce(h.lease_until < clock_timestamp(), true) AS lapsed
+       coalesce(h.lease_until < clock_timestamp(), true) AS lease_expired
 FROM weir_internal.reader_group g
 JOIN weir_internal.reader r USING (group_id)
 CROSS JOIN LATERAL (
@@ -265,12 +265,12 @@ COMMENT ON COLUMN weir.waiting_readers.stream IS 'The stream of the oldest unrea
 COMMENT ON COLUMN weir.waiting_readers.segment IS 'Its segment.';
 COMMENT ON COLUMN weir.waiting_readers.oldest_unread IS 'When it was committed.';
 COMMENT ON COLUMN weir.waiting_readers.may_read_until IS 'The reader may read events that were committed until then.';
-COMMENT ON COLUMN weir.waiting_readers.lapsed IS 'Whether the lease of the other reader has expired, so that its batch and segments can be taken over.';
+COMMENT ON COLUMN weir.waiting_readers.lease_expired IS 'Whether the lease of the other reader has expired, so that its batch and segments can be taken over.';
 
 CREATE OR REPLACE VIEW weir.open_batches AS
 SELECT g.name AS reader_group, b.batch_id, b.reader_id, b.attempt, b.opened_at,
        clock_timestamp() - b.opened_at AS open_for, jsonb_array_length(b.bounds) AS segments,
-       b.events, b.bytes, coalesce(r.lease_until < clock_timestamp(), true) AS lapsed
+       b.events, b.bytes, coalesce(r.lease_until < clock_timestamp(), true) AS lease_expired
 FROM weir_internal.reader_batch b
 JOIN weir_internal.reader_group g USING (group_id)
 LEFT JOIN weir_internal.reader r USING (group_id, reader_id)
@@ -280,7 +280,7 @@ COMMENT ON COLUMN weir.open_batches.reader_id IS 'The reader that holds it.';
 COMMENT ON COLUMN weir.open_batches.opened_at IS 'When the first reader that held it fixed its bounds.';
 COMMENT ON COLUMN weir.open_batches.open_for IS 'How long ago its bounds were fixed.';
 COMMENT ON COLUMN weir.open_batches.segments IS 'How many segments it reads.';
-COMMENT ON COLUMN weir.open_batches.lapsed IS 'Whether the lease of its reader has expired, so that another reader may take it over.';
+COMMENT ON COLUMN weir.open_batches.lease_expired IS 'Whether the lease of its reader has expired, so that another reader may take it over.';
 
 CREATE OR REPLACE VIEW weir.parquet_outputs AS
 SELECT o.group_name AS reader_group, o.batch_id, o.committed_at, o.output,
@@ -303,7 +303,7 @@ COMMENT ON COLUMN weir.checkpoints.cut IS 'The position of the group in the stre
 
 CREATE OR REPLACE VIEW weir.checkpoint_blockers AS
 SELECT g.name AS reader_group, c.name AS checkpoint, c.created_at, c.expires_at, b.batch_id,
-       b.reader_id, b.opened_at, b.events, coalesce(r.lease_until < clock_timestamp(), true) AS lapsed
+       b.reader_id, b.opened_at, b.events, coalesce(r.lease_until < clock_timestamp(), true) AS lease_expired
 FROM weir_internal.checkpoint c
 JOIN weir_internal.reader_group g USING (group_id)
 JOIN weir_internal.reader_batch b ON b.group_id = c.group_id AND b.state = 'open'
@@ -316,7 +316,7 @@ COMMENT ON COLUMN weir.checkpoint_blockers.created_at IS 'When the checkpoint wa
 COMMENT ON COLUMN weir.checkpoint_blockers.expires_at IS 'When the checkpoint times out.';
 COMMENT ON COLUMN weir.checkpoint_blockers.reader_id IS 'The reader that reads the batch.';
 COMMENT ON COLUMN weir.checkpoint_blockers.opened_at IS 'When the bounds of the batch were fixed.';
-COMMENT ON COLUMN weir.checkpoint_blockers.lapsed IS 'Whether the lease of its reader has expired, so that another reader may take it over.';
+COMMENT ON COLUMN weir.checkpoint_blockers.lease_expired IS 'Whether the lease of its reader has expired, so that another reader may take it over.';
 
 CREATE OR REPLACE VIEW weir.subscribers AS
 SELECT s.stream_name AS stream, g.name AS reader_group, g.release,

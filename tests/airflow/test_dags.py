@@ -63,7 +63,7 @@ MANUAL = {
 SAFE = {
     "on_missing_key": "fail",
     "on_bad_rows": "fail",
-    "append_again": False,
+    "allow_repeated_files": False,
     "subscriber": True,
     "start": "head",
     "on_gap": "fail",

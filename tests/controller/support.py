@@ -89,14 +89,14 @@ class Lane:
 
     def begin(
         self, batch: str | None = None, *, writer: str = "writer", fingerprint: str = "print",
-        lease: float = 600.0, inputs: Sequence[str] = (), append_again: bool = False,
+        lease: float = 600.0, inputs: Sequence[str] = (), allow_repeated_files: bool = False,
         source: str = "dag/run/task",
     ) -> Attempt | Committed:  # fmt: skip
         files = [InputFile(path, 1) for path in inputs]
         return begin(
             self.database, self.name, writer_id=writer, batch_id=batch or unique("batch"),
             fingerprint=fingerprint, lease=lease, source=source, inputs=files,
-            append_again=append_again,
+            allow_repeated_files=allow_repeated_files,
         )  # fmt: skip
 
     def opened(self, batch: str | None = None, **options: Any) -> Attempt:

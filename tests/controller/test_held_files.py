@@ -24,16 +24,16 @@ def test_of_two_open_at_once_with_one_file_the_second_to_commit_is_refused(lane:
     assert lane.tail() == {"0.0": 2, "1.0": 0}
 
 
-def test_append_again_appends_its_rows_a_second_time(lane: Lane) -> None:
+def test_allow_repeated_files_appends_its_rows_a_second_time(lane: Lane) -> None:
     lane.append({"0.0": 1}, batch="first", inputs=["jan.csv"])
-    lane.append({"0.0": 1}, batch="second", inputs=["jan.csv"], append_again=True)
+    lane.append({"0.0": 1}, batch="second", inputs=["jan.csv"], allow_repeated_files=True)
     assert lane.tail() == {"0.0": 2, "1.0": 0}
     with raises("file_already_appended transaction 1"):
         lane.begin("third", inputs=["jan.csv"])
 
 
-def test_append_again_counts_for_its_own_batch_only(lane: Lane) -> None:
-    again = lane.opened("again", inputs=["jan.csv"], append_again=True)
+def test_allow_repeated_files_counts_for_its_own_batch_only(lane: Lane) -> None:
+    again = lane.opened("again", inputs=["jan.csv"], allow_repeated_files=True)
     plain = lane.opened("plain", inputs=["jan.csv"])
     lane.commit(again, {"0.0": 1})
     with pytest.raises(Conflict):

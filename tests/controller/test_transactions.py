@@ -336,7 +336,7 @@ def test_a_lease_that_ran_out_forbids_nothing_until_somebody_aborts(lane: Lane) 
     assert expired(lane) == []
 
 
-def test_expiry_aborts_what_lapsed_and_leaves_the_rest(lane: Lane) -> None:
+def test_expiry_aborts_what_expired_and_leaves_the_rest(lane: Lane) -> None:
     dead = lane.opened("dead", source="dag/run/dead")
     lapse(lane)
     alive = lane.opened("alive")
@@ -349,7 +349,7 @@ def test_expiry_aborts_what_lapsed_and_leaves_the_rest(lane: Lane) -> None:
     assert expired(lane) == []
 
 
-def test_expiry_spares_what_lapsed_less_than_a_lease_after_the_server_started(lane: Lane) -> None:
+def test_expiry_spares_what_expired_less_than_a_lease_after_the_server_started(lane: Lane) -> None:
     attempt = lane.opened()
     lapse(lane)
     [[age]] = rows(

@@ -81,7 +81,7 @@ def test_all_operations_go_on_after_the_server_was_away(
     )
     assert (committed, appended.events, len(scaled)) == ([], 2, 2)
     assert sum(lane.sizes().values()) == 5
-    # A lease that lapsed meanwhile is spared: the server has just been started.
+    # A lease that expired meanwhile is spared: the server has just been started.
     group.lapse("reader")
     assert group.reader("other").open(lease=3600.0) is None
     reader.renew()

@@ -134,7 +134,7 @@ class GroupDriver:
         name, token = process.reader.reader_id, process.reader.token
         if self.model.has(name, token):
             process.reader.renew()
-            self.model.readers[name].lapsed = False
+            self.model.readers[name].expired = False
         else:
             with pytest.raises(Fenced):
                 process.reader.renew()

@@ -18,7 +18,7 @@ Read = dict[int, list[Event]]  # per stream id, in the order in which a consumer
 @dataclass
 class ModelReader:
     token: int
-    lapsed: bool = False
+    expired: bool = False
 
 
 @dataclass
@@ -90,20 +90,20 @@ class GroupModel:
 
     def lapse(self, name: str) -> None:
         if name in self.readers:
-            self.readers[name].lapsed = True
+            self.readers[name].expired = True
 
     def release(self, alive: str | None = None, only: str | None = None) -> None:
         """Lapsed readers go, but not those that hold a batch."""
         holders = {batch.reader for batch in self.open.values()}
         for name, reader in list(self.readers.items()):
-            if reader.lapsed and name != alive and only in (None, name) and name not in holders:
+            if reader.expired and name != alive and only in (None, name) and name not in holders:
                 del self.readers[name]
 
     def offline(self, name: str) -> None:
         """Out by hand: who it was may go on no more, not even with its batch."""
         for one in (self.readers[name], *(b for b in self.open.values() if b.reader == name)):
             one.token = self.next_token
-        self.readers[name].lapsed = True
+        self.readers[name].expired = True
         self.next_token += 1
 
     # Batches.
@@ -113,9 +113,9 @@ class GroupModel:
         return {i: batch for i, batch in self.batches.items() if batch.state == "open"}
 
     def resumable(self, name: str) -> int | None:
-        """The batch that a reader must go on with: its own, else the first of a lapsed reader."""
+        """The batch that a reader must go on with: its own, else the first of an expired reader."""
         mine = [i for i, b in self.open.items() if b.reader == name]
-        others = [i for i, b in self.open.items() if self.readers[b.reader].lapsed]
+        others = [i for i, b in self.open.items() if self.readers[b.reader].expired]
         return min(mine or others, default=None)
 
     def take(self, batch_id: int, name: str) -> ModelBatch:
@@ -168,7 +168,7 @@ class GroupModel:
             self._lose(stream_id, lost.get(stream_id, 0))
         batch.state = "committed"
         if self.has(batch.reader, batch.token):
-            self.readers[batch.reader].lapsed = False
+            self.readers[batch.reader].expired = False
         if batch.rest:
             self._follow(batch_id, *batch.rest)
         self.settle()

@@ -229,7 +229,7 @@ def commit_events(lane: Lane, commits: str) -> None:
         f"""WITH c AS MATERIALIZED ({commits}), transactions AS (
             INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id,
                                      batch_id, fingerprint, state, epoch, opened_at, lease_until,
-                                     ended_at, clock, append_again, source)
+                                     ended_at, clock, allow_repeated_files, source)
             SELECT :s, :name, n, '', n, '', 'committed', 0, now(), now(), now(), clock, false, ''
             FROM c
         ), entries AS (

@@ -61,7 +61,9 @@ def test_no_batch_goes_further_beyond_what_another_reader_has_not_read_than_max_
     fast.commit(first)
     assert fast.open(expected=2) is None
     [row] = waiting(group)
-    assert (row.reader_id, row.reason, row.waits_for, row.batch_id, row.segment, row.lapsed) == (
+    assert (
+        row.reader_id, row.reason, row.waits_for, row.batch_id, row.segment, row.lease_expired,
+    ) == (
         "b", "max_ahead", "a", held.batch_id, "0.0", False,
     )  # fmt: skip
     assert row.may_read_until - row.oldest_unread == timedelta(hours=2)
@@ -77,7 +79,7 @@ def test_a_part_whose_reader_is_dead_is_taken_over_and_holds_nobody(hours: Lane)
     alive.commit(alive.must_open(expected=2))
     assert alive.open(expected=2) is None
     group.lapse("a")
-    assert [row.lapsed for row in waiting(group)] == [True]
+    assert [row.lease_expired for row in waiting(group)] == [True]
     taken = alive.must_open(expected=1)
     assert spans(taken) == [("0.0", 0, 2)]
     alive.commit(taken)

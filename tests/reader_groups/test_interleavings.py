@@ -26,7 +26,7 @@ from weir.controller.seal import seal_stream
 from weir.controller.transactions import ping
 from weir.database.connection import Database
 from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.readers import release_lapsed, renew
+from weir.reader_groups.readers import release_expired, renew
 from weir.reader_groups.table_outputs import Column, StagedTable, make_staging
 from weir.reader_groups.update import update_reader_group
 from weir.retention.capture import capture
@@ -101,9 +101,9 @@ def test_a_commit_that_waits_for_a_take_over_is_refused(lane: Lane) -> None:
 
     def releasing(connection: Connection) -> list[str]:
         locked = lock_group(connection, group.name)
-        return release_lapsed(connection, locked, lease=0.0)
+        return release_expired(connection, locked, lease=0.0)
 
-    # With its batch open a lapsed reader stays ...
+    # With its batch open an expired reader stays ...
     group.lapse("a")
     released, committed = while_held(lane.database, releasing, partial(a.commit, batch))
     assert (released, committed) == ([], [])

@@ -41,7 +41,7 @@ def test_coming_back_gives_a_new_token_and_fences_the_process_that_had_the_old_o
     assert group.readers() == ["a"]
 
 
-def test_a_lapsed_reader_that_nobody_replaced_goes_on(group: Group) -> None:
+def test_an_expired_reader_that_nobody_replaced_goes_on(group: Group) -> None:
     reader = group.reader()
     batch = reader.must_open(budget=4)
     group.lapse("reader")
@@ -60,7 +60,7 @@ def test_a_commit_renews_the_lease(group: Group) -> None:
     assert expired(group) == []
 
 
-def test_expiry_frees_what_a_lapsed_reader_owns(group: Group) -> None:
+def test_expiry_frees_what_an_expired_reader_owns(group: Group) -> None:
     a = group.reader("a")
     a.commit(a.must_open(budget=4))
     assert group.states() == {"0.0": ("assigned", 2, "a"), "1.0": ("assigned", 2, "a")}
@@ -83,7 +83,7 @@ def test_expiry_leaves_a_reader_with_an_open_batch_to_whoever_takes_it_over(grou
     a.commit(batch)
 
 
-def test_expiry_spares_what_lapsed_less_than_a_lease_after_the_server_started(
+def test_expiry_spares_what_expired_less_than_a_lease_after_the_server_started(
     group: Group,
 ) -> None:
     a = group.reader("a")
@@ -134,7 +134,7 @@ def test_leaving_under_an_old_token_does_nothing(group: Group) -> None:
 
 
 def test_leaving_does_not_end_readers_that_are_only_late(group: Group) -> None:
-    # Whose lease lapsed while Postgres was away is spared for a while after its start.
+    # Whose lease expired while Postgres was away is spared for a while after its start.
     a, b = group.reader("a"), group.reader("b")
     group.lapse("a")
     b.leave()

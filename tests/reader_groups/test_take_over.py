@@ -74,7 +74,7 @@ def test_a_zombies_output_stays_invisible_and_that_of_the_other_counts(
 def test_a_reader_that_comes_back_resumes_its_batch_under_a_new_token(group: Group) -> None:
     before = group.reader("task")
     batch = before.must_open(budget=10)
-    now = group.reader("task")  # the task was retried; nothing has lapsed
+    now = group.reader("task")  # the task was retried; nothing has expired
     resumed = now.must_open(budget=1_000)
     assert (resumed.batch_id, resumed.bounds, resumed.attempt) == (1, batch.bounds, 2)
     with pytest.raises(Fenced):
@@ -106,7 +106,7 @@ def test_a_slow_reader_that_is_alive_is_not_replaced(group: Group) -> None:
     assert group.cut() == {"0.0": 10, "1.0": 10}
 
 
-def test_a_lapsed_reader_that_nobody_replaced_commits(group: Group) -> None:
+def test_an_expired_reader_that_nobody_replaced_commits(group: Group) -> None:
     reader = group.reader()
     batch = reader.must_open()
     group.lapse("reader")
@@ -114,7 +114,9 @@ def test_a_lapsed_reader_that_nobody_replaced_commits(group: Group) -> None:
     assert group.cut() == {"0.0": 10, "1.0": 10}
 
 
-def test_a_lapsed_reader_is_spared_for_a_lease_after_the_start_of_the_server(group: Group) -> None:
+def test_an_expired_reader_is_spared_for_a_lease_after_the_start_of_the_server(
+    group: Group,
+) -> None:
     late, other = group.reader("late"), group.reader("other")
     batch = late.must_open()
     group.lapse("late")

@@ -355,14 +355,14 @@ def test_open_batches_say_who_has_them_since_when(lane: Lane) -> None:
     opened = row.pop("opened_at")
     assert row == {
         "batch_id": batch.batch_id, "reader_id": "task", "attempt": 1, "segments": 2,
-        "events": 8, "bytes": 80, "lapsed": False,
+        "events": 8, "bytes": 80, "lease_expired": False,
     }  # fmt: skip
     leave(group.database, group.name, "task", reader.token, 60)
-    assert only(group, "open_batches")["lapsed"] is True
+    assert only(group, "open_batches")["lease_expired"] is True
     group.reader("other").must_open()
     row = only(group, "open_batches")
     assert (row["reader_id"], row["attempt"], row["opened_at"]) == ("other", 2, opened)
-    assert row["lapsed"] is False
+    assert row["lease_expired"] is False
 
 
 def test_a_waiting_checkpoint_names_the_batches_it_waits_for(lane: Lane) -> None:
@@ -380,7 +380,7 @@ def test_a_waiting_checkpoint_names_the_batches_it_waits_for(lane: Lane) -> None
     third = a.must_open()  # opened later: nobody waits for it
     group.lapse("b")
     row = only(group, "checkpoint_blockers")
-    assert (row["checkpoint"], row["batch_id"], row["reader_id"], row["lapsed"]) == (
+    assert (row["checkpoint"], row["batch_id"], row["reader_id"], row["lease_expired"]) == (
         "x", second.batch_id, "b", True,
     )  # fmt: skip
     b.commit(second)

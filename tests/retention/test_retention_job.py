@@ -26,7 +26,7 @@ from weir.warehouse.ownership import MARKER, check_warehouse_ownership, read_ins
 
 @pytest.fixture
 def warehouse(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """That of an installation which jobs find; dead files and lapsed appends go at once."""
+    """That of an installation which jobs find; dead files and expired appends go at once."""
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(replace(settings, transaction_lease=0.01))))
     check_warehouse_ownership(database, settings.warehouse)
     return Path(settings.warehouse)

@@ -129,10 +129,10 @@ def test_a_stream_that_somebody_keeps_locked_does_not_stop_the_others(
     lane.database.transaction(holding_still)
     assert [one["segments"] for one in prune(hasty, 0.0)] == [1]
     for one, group in zip((lane, other), groups, strict=True):
-        one.opened("lapsed", lease=0.0)
+        one.opened("expired", lease=0.0)
         group.lapse("reader")
 
-    def holding_what_lapsed(connection: Connection) -> None:
+    def holding_what_expired(connection: Connection) -> None:
         lock_streams(connection, ids=[lane.stream_id])
         lock_group(connection, groups[0].name)
         for ends, what in ((expire_transactions, str(lane.name)), (expire, groups[0].name)):
@@ -141,7 +141,7 @@ def test_a_stream_that_somebody_keeps_locked_does_not_stop_the_others(
             [said] = [one["error"] for one in ended if "error" in one]
             assert f"{what}: another session has held a lock" in said
 
-    lane.database.transaction(holding_what_lapsed)
+    lane.database.transaction(holding_what_expired)
     hasty.dispose()
 
 

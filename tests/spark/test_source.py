@@ -67,7 +67,8 @@ def micro_batches(
     weir: Installation, config: str, stream: StreamName, folder: Path
 ) -> DataStreamWriter:
     """A streaming query of sixty events at a time, that remembers where it is."""
-    source = weir.spark.readStream.format("weir").option("config", config).option("maxEvents", 60)
+    source = weir.spark.readStream.format("weir")
+    source = source.options(config=config, maxEventsPerTrigger="60")
     checkpoint = str(folder / "checkpoint")
     return source.load(str(stream)).writeStream.option("checkpointLocation", checkpoint)
 
@@ -147,7 +148,7 @@ def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
         source = weir.spark.readStream.format("weir").option("config", config)
         source = source.option("onGap", on_gap)
         if most is not None:
-            source = source.option("maxEvents", most)
+            source = source.option("maxEventsPerTrigger", most)
         query = (
             source.load(str(stream))
             .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -184,8 +185,8 @@ def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
         ("start", '{"0.0": 11}', "InvalidInput: offset 11 does not exist in segment 0.0"),
         ("end", '{"9.0": 1}', "[cut_segment_unknown]"),
         ("onGap", "ignore", "onGap is 'ignore'; it must be one of fail, skip. [argument_invalid]"),
-        ("maxEvents", "0", "maxEvents is '0'; it must be a whole number, 1 or more"),
-        ("maxEvents", "many", "maxEvents is 'many'; it must be a whole number"),
+        ("maxEventsPerTrigger", "0", "maxEventsPerTrigger is '0'; it must be a whole number"),
+        ("maxEventsPerTrigger", "many", "maxEventsPerTrigger is 'many'; it must be a whole number"),
     ],
 )
 def test_an_option_that_is_none_is_said(
@@ -243,7 +244,8 @@ def test_the_format_reads_between_two_times_and_a_query_ends_there(
     assert sorted(row.n for row in batch.load(str(stream)).collect()) == first
     read: list[int] = []
     query = (
-        weir.spark.readStream.format("weir").options(**hour, maxEvents="60").load(str(stream))
+        weir.spark.readStream.format("weir")
+        .options(**hour, maxEventsPerTrigger="60").load(str(stream))
         .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
         .foreachBatch(lambda frame, _: read.extend(row.n for row in frame.collect()))
         .trigger(availableNow=True)

@@ -79,7 +79,7 @@ def lived_through(lane: Lane, group: Group, last: int) -> None:
         ), appends AS (
             INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id,
                 batch_id, fingerprint, state, epoch, opened_at, lease_until, ended_at, clock,
-                append_again, source)
+                allow_repeated_files, source)
             SELECT :s, :name, n, 'writer', n, '', 'committed', n, at, at, at, clock, false, ''
             FROM e
         ), inputs AS (

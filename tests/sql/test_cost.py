@@ -141,7 +141,7 @@ def test_the_files_of_a_batch_are_found_without_reading_the_history_before(
             appends AS (
                 INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id,
                     batch_id, fingerprint, state, epoch, opened_at, lease_until, ended_at, clock,
-                    append_again, source)
+                    allow_repeated_files, source)
                 SELECT :s, :name, n, 'writer', n, '', 'committed', 0, now(), now(), now(), n, false,
                     '' FROM n
             )

@@ -80,6 +80,7 @@ def make_from_files(dsn: str, folder: Path = FOLDER) -> None:
 RENAMED = {
     "moved_stream": "capture_queue", "retention_due": "retention_queue", "tide": "sweep_count",
     "overtaken": "truncated_past", "left_out": "timed_out",
+    "append_again": "allow_repeated_files",
 }  # fmt: skip
 
 

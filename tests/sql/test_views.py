@@ -88,7 +88,7 @@ def test_views_say_who_has_read_what(told: dict[str, list[dict[str, Any]]]) -> N
     assert (lags[reading]["unread_events"], lags[reading]["lost_events"]) == (0, 0)
     assert lags[reading]["lag"].total_seconds() == 0
     assert (lags[audit]["unread_events"], lags[audit]["lost_events"]) == (0, 18)
-    assert [(r["reader_id"], r["segments"], r["lapsed"]) for r in told["readers"]] == [
+    assert [(r["reader_id"], r["segments"], r["lease_expired"]) for r in told["readers"]] == [
         ("task", 0, False)
     ]
     assert [(b["batch_id"], b["state"], b["events"], b["bytes"]) for b in told["batches"]] == [

@@ -22,7 +22,7 @@ from weir.errors import InvalidInput, NotFound
 from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.positions import place_at
-from weir.reader_groups.starting_points import find_place
+from weir.reader_groups.starting_points import find_cuts
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def pass_over(database: Database, group: str, stream_ids: Sequence[int]) -> dict
             {"g": locked.group_id, "ids": [stream.stream_id for stream in streams]},
         ).all()
         moved = [row.stream_id for row in rows if not row.held and row.at != row.tail]
-        tails = {s.stream_id: find_place(connection, [s], "tail") for s in streams}
+        tails = {s.stream_id: find_cuts(connection, [s], "tail") for s in streams}
         if moved:
             place_at(connection, locked.group_id, {s: tails[s][s] for s in moved})
         return {row.stream_id: row.at if row.held else row.tail for row in rows}
@@ -242,7 +242,7 @@ def _target(
             {"stream": str(stream.name), "clock": bound},
         ).scalar_one()
         return dict(cut), bound
-    cut = find_place(connection, [stream], word)[stream.stream_id].to_json()
+    cut = find_cuts(connection, [stream], word)[stream.stream_id].to_json()
     clock = connection.execute(
         text("SELECT clock_after(:s, CAST(:cut AS jsonb)) - 1"),
         {"s": stream.stream_id, "cut": json.dumps(cut)},

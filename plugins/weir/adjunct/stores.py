@@ -23,7 +23,7 @@ from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefini
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, adjunct_store_name, stream_name
 from weir.reader_groups.groups import create_in, delete_in
-from weir.reader_groups.starting_points import find_place
+from weir.reader_groups.starting_points import find_cuts
 from weir.warehouse.paths import adjunct_folder
 
 
@@ -215,7 +215,7 @@ def _check_in_stream(
     """Check that the stream has the time or the cut to which versions must be complete, and can
     have a stream of rejected rows if the store needs one. Raises InvalidInput."""
     if configuration.place is not None:
-        find_place(connection, [stream], configuration.place)
+        find_cuts(connection, [stream], configuration.place)
     if configuration.on_error == "quarantine":
         stream_name(str(stream.name), reserved=False)
 

@@ -73,7 +73,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "ingest": {
         "Kind of files": ("format", "separator", "null_value", "infer"),
-        "More": ("append_again",),
+        "More": ("allow_repeated_files",),
     },
     "process": {
         "Readers, order and errors": ("readers", "order", "on_error", "retries", "label"),

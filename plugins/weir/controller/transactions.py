@@ -29,7 +29,7 @@ log = logging.getLogger("weir.transactions")
 
 _BEGIN = text(
     """SELECT * FROM begin_append(:scope, :name, :writer_id, :batch_id, :fingerprint, :lease,
-        :append_again, :source, CAST(:paths AS text[]), CAST(:sizes AS bigint[]),
+        :allow_repeated_files, :source, CAST(:paths AS text[]), CAST(:sizes AS bigint[]),
         CAST(:stated AS bigint))"""
 )
 
@@ -111,7 +111,7 @@ def begin(
     lease: float,
     source: str,
     inputs: Sequence[InputFile] = (),
-    append_again: bool = False,
+    allow_repeated_files: bool = False,
     complete_until: datetime | str | None = None,
     guard: Callable[[Connection], object] | None = None,
 ) -> Attempt | Committed:
@@ -125,7 +125,7 @@ def begin(
     its files are written under its number, which must not be given out again.
 
     Raises Conflict if the same identity has another fingerprint, if another committed transaction
-    holds one of the files (unless `append_again`), or if the stream is sealed; NotFound;
+    holds one of the files (unless `allow_repeated_files`), or if the stream is sealed; NotFound;
     InvalidInput for a lease or a text that Postgres can't keep.
     """
     check_lease(lease)
@@ -141,7 +141,7 @@ def begin(
         "batch_id": batch_id,
         "fingerprint": fingerprint,
         "lease": lease,
-        "append_again": append_again,
+        "allow_repeated_files": allow_repeated_files,
         "source": source,
         "paths": [file.path for file in inputs],
         "sizes": [file.bytes for file in inputs],
@@ -177,7 +177,7 @@ def begin(
             "input_changed",
             f"batch {batch_id!r} of writer {writer_id!r} is already {found.state} in stream "
             f"{name} with another input (the same paths, but other sizes, times or options); "
-            "append changed data under new file names, or set append_again.",
+            "append changed data under new file names, or set allow_repeated_files.",
         )
     if found.outcome == "held":
         raise held_by_another(name, found.held)
@@ -242,7 +242,7 @@ def held_by_another(name: StreamName, held: dict[str, Any]) -> Conflict:
         f"file {held['path']!r} is already in stream {name}: transaction "
         f"{held['transaction_number']} of {held['source']} appended it at "
         f"{datetime.fromisoformat(held['ended_at']):%Y-%m-%d %H:%M:%S} UTC; leave it out, or set "
-        "append_again to append its rows a second time.",
+        "allow_repeated_files to append its rows a second time.",
     )
 
 

@@ -89,8 +89,8 @@ def _truncate(
             f"offset {wanted.offsets[behind]}, and the head is at {began}; give a cut at or after "
             "the head.",
         )
-    lost = lost_to(connection, stream, wanted)
-    others = lost_to(connection, stream, wanted, subscribers=False)
+    lost = unread_events_lost(connection, stream, wanted)
+    others = unread_events_lost(connection, stream, wanted, subscribers=False)
     freed = move_head(connection, stream, wanted)
     return {
         "stream": str(stream.name), "head": wanted.to_json(), "lost": lost,
@@ -123,7 +123,7 @@ def files_below(connection: Connection, stream: LockedStream, cut: StreamCut) ->
     return count
 
 
-def lost_to(
+def unread_events_lost(
     connection: Connection, stream: LockedStream, cut: StreamCut, *, subscribers: bool = True
 ) -> dict[str, int]:
     """Return per subscriber how many events between the head and the cut it has not read.
@@ -132,7 +132,7 @@ def lost_to(
     `subscribers` false, return the same for groups that are not subscribers.
     """
     lost: dict[str, int] = connection.execute(
-        text("SELECT lost_to(:s, CAST(:cut AS jsonb), :subscribers)"),
+        text("SELECT unread_events_lost(:s, CAST(:cut AS jsonb), :subscribers)"),
         {
             "s": stream.stream_id,
             "cut": json.dumps(cut.to_json()),

@@ -59,7 +59,7 @@ class Ingest:
         "files, such as 2013-06-01T00:00:00Z; done: all is appended. Empty: nothing is stated.",
         "", maxLength=100,
     )  # fmt: skip
-    append_again: bool = argument(
+    allow_repeated_files: bool = argument(
         "Append again", "Append files a second time that the stream holds already.", False
     )
 

@@ -26,7 +26,7 @@ from weir.reader_groups.new_batch import Batch, open_new
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.plan import Wanted
 from weir.reader_groups.positions import advance
-from weir.reader_groups.readers import LAPSED, check_token, release_lapsed
+from weir.reader_groups.readers import LEASE_EXPIRED, check_token, release_expired
 from weir.reader_groups.splits import open_parts
 from weir.reader_groups.table_outputs import StagedTable, publish_tables
 
@@ -69,7 +69,7 @@ def open_in(
     resumed = _resume(connection, locked, reader_id, token, lease)
     if resumed is not None:
         return resumed
-    release_lapsed(connection, locked, lease, alive=reader_id)
+    release_expired(connection, locked, lease, alive=reader_id)
     skip_gaps(connection, locked)
     ends = end_cuts(connection, locked)
     if locked.configuration.aligned:
@@ -87,7 +87,7 @@ def _resume(
                 SELECT b.batch_id, b.reader_id FROM reader_batch b
                 LEFT JOIN reader r USING (group_id, reader_id)
                 WHERE b.group_id = :group_id AND b.state = 'open'
-                  AND (b.reader_id = :reader_id OR r.lease_until = '-infinity' OR {LAPSED})
+                  AND (b.reader_id = :reader_id OR r.lease_until = '-infinity' OR {LEASE_EXPIRED})
                 ORDER BY b.reader_id <> :reader_id, b.batch_id LIMIT 1
             ), moved AS (
                 UPDATE reader_group_segment p SET reader_id = :reader_id

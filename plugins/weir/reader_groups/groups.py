@@ -24,7 +24,7 @@ from weir.model.names import StreamName, reader_group_name
 from weir.model.stream_cut import first_behind, join
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing, positions_of
-from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_place
+from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_cuts
 
 
 def create_reader_group(
@@ -63,8 +63,8 @@ def create_reader_group(
         locked = lock_streams(connection, names=list(dict.fromkeys(streams)))
         if (before := request.result(connection)) is not None:
             return before
-        starts = find_place(connection, locked, start)
-        ends = find_place(connection, locked, end) if end.strip() else {}
+        starts = find_cuts(connection, locked, start)
+        ends = find_cuts(connection, locked, end) if end.strip() else {}
         return request.done(connection, create_in(connection, name, locked, starts, ends, wanted))
 
     return database.transaction(work)
@@ -168,7 +168,7 @@ def fork_reader_group(
         if (before := request.result(connection)) is not None:
             return before
         if at.strip():
-            cuts = find_place(connection, locked, at, group.group_id)
+            cuts = find_cuts(connection, locked, at, group.group_id)
         else:
             cuts = positions_of(connection, group, locked)
         ends = {

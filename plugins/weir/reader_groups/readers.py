@@ -24,8 +24,8 @@ from weir.reader_groups.positions import advance
 from weir.reader_groups.starting_points import by_stream
 
 # The condition that a reader's lease has expired; `:lease` is the configured one, in seconds.
-LAPSED = """greatest(r.lease_until, pg_postmaster_start_time() + :lease * interval '1 second')
-    < clock_timestamp()"""
+LEASE_EXPIRED = """clock_timestamp()
+    > greatest(r.lease_until, pg_postmaster_start_time() + :lease * interval '1 second')"""
 
 
 def join(database: Database, group: str, reader_id: str, lease: float, *, label: str = "") -> int:
@@ -94,7 +94,7 @@ def leave(database: Database, group: str, reader_id: str, token: int, lease: flo
             ),
             parameters,
         )
-        release_lapsed(connection, locked, lease)
+        release_expired(connection, locked, lease)
 
     database.transaction(work)
 
@@ -137,7 +137,7 @@ def reader_offline(
             )
         if position.strip():
             _give_up(connection, locked, reader_id, position)
-        release_lapsed(connection, locked, lease=0.0, alive=None, only=reader_id)
+        release_expired(connection, locked, lease=0.0, alive=None, only=reader_id)
         return request.done(connection, {"reader_group": group, "reader": reader_id})
 
     return database.transaction(work)
@@ -242,7 +242,7 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
         lambda c: c.execute(
             text(
                 f"""SELECT DISTINCT g.name FROM reader r JOIN reader_group g USING (group_id)
-                WHERE {LAPSED}"""  # noqa: S608 - constant
+                WHERE {LEASE_EXPIRED}"""  # noqa: S608 - constant
             ),
             {"lease": lease},
         ).all()
@@ -258,10 +258,10 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
 
 
 def _expire_one(connection: Connection, group: str, lease: float) -> list[str]:
-    return release_lapsed(connection, lock_group(connection, group), lease=lease)
+    return release_expired(connection, lock_group(connection, group), lease=lease)
 
 
-def release_lapsed(
+def release_expired(
     connection: Connection,
     group: LockedGroup,
     lease: float,
@@ -278,7 +278,7 @@ def release_lapsed(
         text(
             f"""WITH gone AS (
                 SELECT reader_id FROM reader r WHERE group_id = :group_id
-                AND (lease_until = '-infinity' OR {LAPSED})
+                AND (lease_until = '-infinity' OR {LEASE_EXPIRED})
                 AND reader_id IS DISTINCT FROM CAST(:alive AS text)
                 AND reader_id = coalesce(CAST(:only AS text), reader_id)
             ), freed AS (

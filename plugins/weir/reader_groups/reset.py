@@ -15,7 +15,7 @@ from weir.model.stream_cut import at_or_before, meet
 from weir.reader_groups.groups import end_cuts
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing
-from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_place
+from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_cuts
 
 
 def reset_reader_group(
@@ -50,7 +50,7 @@ def reset_reader_group(
                 (now[row.stream_id],) = load_cuts(connection, row.stream_id, row.cut)
                 if back_to_start:
                     (starts[row.stream_id],) = load_cuts(connection, row.stream_id, row.start_cut)
-        cuts = starts if back_to_start else find_place(connection, locked, to, group.group_id)
+        cuts = starts if back_to_start else find_cuts(connection, locked, to, group.group_id)
         check_not_below_the_head(connection, locked, cuts, end_cuts(connection, group))
         back = [
             str(s.name) for s in locked if not at_or_before(now[s.stream_id], cuts[s.stream_id])

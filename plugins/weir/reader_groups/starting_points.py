@@ -26,7 +26,7 @@ Cuts = dict[int, StreamCut]  # by stream id
 _BEGINS_AS_A_TIME = re.compile(r"\d{4}-\d{2}")  # no cut does
 
 
-def find_place(
+def find_cuts(
     connection: Connection, streams: Sequence[LockedStream], place: str, group_id: int | None = None
 ) -> Cuts:
     """Return the cut that a place means in each of the locked streams, by stream id.

@@ -26,7 +26,7 @@ from weir.model.names import StreamName
 from weir.reader_groups.groups import end_cuts, enter_streams
 from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
 from weir.reader_groups.positions import positions_of
-from weir.reader_groups.starting_points import check_not_below_the_head, find_place
+from weir.reader_groups.starting_points import check_not_below_the_head, find_cuts
 
 _STORE = text(
     f"""UPDATE reader_group SET generation = generation + 1,
@@ -135,7 +135,7 @@ def _change_streams(
     )
     new = [stream for stream in locked if stream.stream_id in wanted - known]
     if new:
-        cuts = find_place(connection, new, start)
+        cuts = find_cuts(connection, new, start)
         check_not_below_the_head(connection, new, cuts, {})
         enter_streams(connection, group.group_id, subscriber, cuts, {})
         connection.execute(  # its time-out begins again: the events of a new stream may be old

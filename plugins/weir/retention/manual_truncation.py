@@ -11,7 +11,7 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
 from weir.model.names import StreamName
 from weir.model.stream_cut import StreamCut
-from weir.reader_groups.starting_points import find_place
+from weir.reader_groups.starting_points import find_cuts
 
 
 def truncate_before(
@@ -46,7 +46,7 @@ def truncate_before(
                     f"the position {wanted!r} does not depend on reader group {group.strip()}; "
                     "leave the reader group empty, or write position or checkpoint NAME.",
                 )
-            return find_place(connection, [stream], wanted)[stream.stream_id]
+            return find_cuts(connection, [stream], wanted)[stream.stream_id]
         row = connection.execute(
             text(
                 """SELECT g.group_id, group_cut(g.group_id, gs.stream_id) AS position
@@ -63,7 +63,7 @@ def truncate_before(
             )
         if wanted == "position":
             return load_cuts(connection, stream.stream_id, row.position)[0]
-        return find_place(connection, [stream], wanted, row.group_id)[stream.stream_id]
+        return find_cuts(connection, [stream], wanted, row.group_id)[stream.stream_id]
 
     written = f"{place} of {group}" if group else place
     return truncate(database, name, written, request_id=request_id, find=find, dry_run=dry_run)

@@ -14,7 +14,7 @@ from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.model.stream_cut import first_behind
 from weir.reader_groups.positions import positions_of
-from weir.reader_groups.starting_points import find_place
+from weir.reader_groups.starting_points import find_cuts
 
 
 def release(
@@ -38,7 +38,7 @@ def release(
         if at.strip() == "position":
             cuts = positions_of(connection, locked, streams)
         else:
-            cuts = find_place(connection, streams, at, locked.group_id)
+            cuts = find_cuts(connection, streams, at, locked.group_id)
         for row in connection.execute(
             text(
                 """SELECT stream_id, published_cut FROM reader_group_stream

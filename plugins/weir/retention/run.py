@@ -19,7 +19,13 @@ from weir.controller.locks import (
     why_not_active,
 )
 from weir.controller.retention_queue import due_streams, queueing, take_due
-from weir.controller.truncation import Freed, files_below, lost_to, move_head, warn_of_lost
+from weir.controller.truncation import (
+    Freed,
+    files_below,
+    move_head,
+    unread_events_lost,
+    warn_of_lost,
+)
 from weir.database.connection import Database
 from weir.model.names import StreamName
 from weir.model.retention_decision import Decision, Limits, Record, Situation, Size, decide
@@ -86,7 +92,7 @@ def _retain_one(
     decision = decide(inputs.situation)
     freed, lost = Freed(0, 0, 0), {}
     if decision.cut is not None:
-        lost = lost_to(connection, stream, decision.cut)
+        lost = unread_events_lost(connection, stream, decision.cut)
         if dry_run:
             freed = Freed(*decision.frees, files_below(connection, stream, decision.cut))
         else:

@@ -65,7 +65,7 @@ class Appender:
         opened = begin(
             self.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id + again,
             fingerprint=inputs.fingerprint, lease=self.settings.transaction_lease,
-            source=self.source, inputs=inputs.named, append_again=bool(again),
+            source=self.source, inputs=inputs.named, allow_repeated_files=bool(again),
             complete_until=complete_until,
         )  # fmt: skip
         if isinstance(opened, Committed):

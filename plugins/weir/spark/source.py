@@ -89,8 +89,8 @@ class WeirSource(DataSource):
 
     Options: `start` and `end` are stream cuts in JSON, by default head and tail; for a streaming
     query, `start` may be `tail`. In their place, `since` and `until` are times; a streaming query
-    ends at `until`. `onGap` is `fail` (default), or `skip` to continue after events
-    that were truncated before they were read. `maxEvents` limits a micro-batch. `config` is the
+    ends at `until`. `onGap` is `fail` (default), or `skip` to continue after events that were
+    truncated before they were read. `maxEventsPerTrigger` limits a micro-batch. `config` is the
     path of a weir.toml, if WEIR_CONFIG does not name it for Spark's workers.
     """
 
@@ -105,11 +105,13 @@ class WeirSource(DataSource):
                 "argument_invalid",
                 f"onGap is {self.on_gap!r}; it must be one of {', '.join(ON_GAP)}.",
             )
-        self.most = options.get("maxEvents")  # a string, because all of Spark's options are
+        self.most = options.get(
+            "maxEventsPerTrigger"
+        )  # a string, because all of Spark's options are
         if self.most is not None and not re.fullmatch(r"0*[1-9][0-9]{0,17}", self.most):
             raise InvalidInput(
                 "argument_invalid",
-                f"maxEvents is {self.most!r}; it must be a whole number, 1 or more.",
+                f"maxEventsPerTrigger is {self.most!r}; it must be a whole number, 1 or more.",
             )
         self.span = parse_span(options.get("since"), options.get("until"))
         self.span.check_alone(options.get("start"), options.get("end"))

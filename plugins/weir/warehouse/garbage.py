@@ -73,7 +73,8 @@ def _dead(
             """SELECT g.root, g.path, g.bytes, g.reason FROM garbage g
             LEFT JOIN (
                 SELECT r.stream_id, min(r.opened_at) AS since
-                FROM needing_batches(:grace) r GROUP BY r.stream_id) reading USING (stream_id)
+                FROM batches_protecting_files(:grace) r
+                GROUP BY r.stream_id) reading USING (stream_id)
             WHERE (g.root, g.path) > (:root, :path)
               AND g.dead_at + CASE WHEN g.reason = :swept THEN :again ELSE :grace END
                   * interval '1 second' <= clock_timestamp()

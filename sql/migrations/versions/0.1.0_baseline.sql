@@ -155,7 +155,7 @@ CREATE TABLE weir_internal.transaction (
     writer_id text NOT NULL,
     batch_id text NOT NULL,
     fingerprint text NOT NULL,
-    append_again boolean NOT NULL,
+    allow_repeated_files boolean NOT NULL,
     source text NOT NULL,
     state text NOT NULL CHECK (state IN ('open', 'committed', 'aborted')),
     attempt integer NOT NULL DEFAULT 1,

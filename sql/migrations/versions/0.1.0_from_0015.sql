@@ -121,6 +121,7 @@ ALTER TABLE weir_internal.epoch RENAME CONSTRAINT epoch_check TO epoch_refers_ba
 ALTER TABLE weir_internal.segment RENAME CONSTRAINT segment_check TO segment_has_keys;
 ALTER TABLE weir_internal.segment RENAME CONSTRAINT segment_check1 TO segment_sealed_after_creation;
 ALTER TABLE weir_internal.segment RENAME CONSTRAINT segment_check2 TO segment_sealed_has_size;
+ALTER TABLE weir_internal.transaction RENAME COLUMN append_again TO allow_repeated_files;
 ALTER TABLE weir_internal.transaction RENAME CONSTRAINT transaction_check TO transaction_ended_or_open;
 ALTER TABLE weir_internal.transaction
     RENAME CONSTRAINT transaction_check1 TO transaction_committed_has_clock;
