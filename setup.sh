@@ -79,7 +79,7 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$(wanted)" ]; then
         fi
     fi
     touch "$unfinished"
-    rm -f "$stamp"
+    rm -f "$stamp" .venv/spark-classes.jsa
     uv=$(sed -n 's/^\(uv==[^ ;]*\).*/\1/p' requirements.txt)
     say "installing the packages of requirements.txt (1.3 GB; a minute or two) ..."
     problem=$(.venv/bin/python -m pip install --quiet --disable-pip-version-check "$uv" 2>&1) ||
@@ -115,4 +115,13 @@ fi
 if ! good_java && ! link_java; then
     { on_debian_as_root && apt_install openjdk-17-jre-headless default-jre-headless && good_java; } ||
         fail "Spark needs Java 17 or later: install it (macOS: brew install openjdk@17; Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME."
+fi
+
+# Saves each job of Spark some seconds; without it they only start later. It is renamed when it is
+# complete, so that a JVM never finds half of one.
+if [ ! -f .venv/spark-classes.jsa ]; then
+    say "letting Java learn which classes Spark loads (half a minute, once) ..."
+    rm -rf .venv/spark-classes-*
+    problem=$(PATH="$PWD/.venv/bin:$PATH" .venv/bin/python -m weir.local.spark_start 2>&1) ||
+        say "that failed, so that jobs start some seconds slower: $problem"
 fi

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
-from weir import local
+from weir.local.spark_start import spark_start
 from weir.operations.runner import job_path
 
 
@@ -18,7 +18,7 @@ def task_overhead(setting: Setting) -> Figure:
         "WEIR_STATE": str(setting.folder),
         "WEIR_DATABASE": setting.dsn,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_CONF_DIR": str(Path(local.__file__).parent / "spark-conf"),
+        **spark_start(os.environ),
         "PYSPARK_PYTHON": sys.executable,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }

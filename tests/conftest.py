@@ -23,6 +23,7 @@ from weir.database import migrate
 from weir.database.connection import Database
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.local.spark_start import class_archive
 from weir.local.throw_away import throw_away_postgres
 from weir.settings import Settings
 
@@ -43,7 +44,9 @@ for _name in [name for name in os.environ if name.startswith("WEIR_")]:
         del os.environ[_name]  # an installation's settings must not leak into tests
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # Jobs of tests are over before the optimising compiler pays.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {class_archive()}"
+)
 
 
 # Kept for the whole run: its reaper takes the end of the pipe for the end of the run.

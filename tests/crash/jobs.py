@@ -15,11 +15,11 @@ from typing import Any
 import psycopg2
 
 from tests.conftest import TestDatabase
+from weir.local.spark_start import spark_start
 from weir.operations.runner import job_path
 from weir.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-CONF = ROOT / "plugins/weir/local/spark-conf"
 _runs = itertools.count()
 
 
@@ -64,7 +64,7 @@ class Process:
                     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                     "PYTHONPATH": f"{ROOT}/plugins:{ROOT}",
                     "PYSPARK_PYTHON": sys.executable,
-                    "SPARK_CONF_DIR": str(CONF),
+                    **spark_start(os.environ),
                     "SPARK_LOCAL_IP": "127.0.0.1",
                     **environ,
                 },

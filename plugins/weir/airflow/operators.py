@@ -7,6 +7,7 @@ To run the same DAG on local[*], a standalone cluster, YARN or Kubernetes, chang
 import contextlib
 import json
 import logging
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +28,7 @@ from weir.settings import load
 log = logging.getLogger("weir.airflow")
 MOVES_DATA = {"ingest", "process", "put_back"}
 # A job that only changes metadata ends before the optimising compiler pays off: it saves a second.
-SHORT_JOB = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
+SHORT_JOB = "-XX:TieredStopAtLevel=1"
 
 
 def say_last(context: Any) -> None:
@@ -65,6 +66,7 @@ class WeirJobOperator(SparkSubmitOperator):
     one of its readers: if the task fails or is killed, other readers take over at once.
     """
 
+    env_vars: dict[str, Any] | None
     template_fields = (*SparkSubmitOperator.template_fields, "arguments")
 
     def __init__(self, *, job: str, arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
@@ -78,8 +80,6 @@ class WeirJobOperator(SparkSubmitOperator):
             outlets = kwargs.get("outlets") or []
             outlets = [*outlets] if isinstance(outlets, (list, tuple)) else [outlets]
             kwargs["outlets"] = [*outlets, *([] if APPENDED in outlets else [APPENDED])]
-        else:
-            kwargs["env_vars"] = {**SHORT_JOB, **(kwargs.get("env_vars") or {})}
         for ending in ("on_failure_callback", "on_retry_callback"):
             given = kwargs.get(ending) or []
             kwargs[ending] = [*(given if isinstance(given, (list, tuple)) else [given]), say_last]
@@ -98,6 +98,9 @@ class WeirJobOperator(SparkSubmitOperator):
         except InvalidInput as error:
             raise AirflowFailException(str(error)) from None
         self._check_connection()
+        if self.job not in MOVES_DATA:
+            options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {SHORT_JOB}".strip()
+            self.env_vars = {"SPARK_SUBMIT_OPTS": options, **(self.env_vars or {})}
         map_index = -1 if ti.map_index is None else ti.map_index
         run = RunId(ti.dag_id, ti.run_id, ti.task_id, map_index, ti.try_number)
         self._run = run

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from weir import settings
+from weir.local.spark_start import spark_start
 from weir.local.state_folder import StateFolder
 
 REPOSITORY = Path(__file__).parents[3]
@@ -35,12 +36,9 @@ def weir_environment(state: StateFolder) -> dict[str, str]:
     folders = [str(REPOSITORY / "plugins"), *known.function_path]
     environ["PYTHONPATH"] = os.pathsep.join(folders)
     # A cluster's own configuration and connection are left alone.
-    for name, value in (
-        ("SPARK_CONF_DIR", str(Path(__file__).parent / "spark-conf")),
-        ("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(_SPARK)),
-    ):
-        environ[name] = os.environ.get(name, value)
-    return environ
+    name = "AIRFLOW_CONN_SPARK_DEFAULT"
+    environ[name] = os.environ.get(name, json.dumps(_SPARK))
+    return environ | spark_start(os.environ)
 
 
 def airflow_environment(

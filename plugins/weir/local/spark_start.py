@@ -1,0 +1,76 @@
+"""How Spark starts on one machine: with Weir's settings, and with classes that are loaded already.
+
+A small job of Spark spends most of its time on loading the same classes. Java keeps them in an
+archive that each job maps into its memory (docs/decisions/0046). `python -m weir.local.spark_start`
+makes the archive.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+SETTINGS = Path(__file__).parent / "spark-conf"
+ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
+_TRAINING = Path(__file__).with_name("spark_training.py")
+
+
+def class_archive(archive: Path = ARCHIVE, option: str = "SharedArchiveFile") -> str:
+    """Return the options with which a JVM uses the archive, if it is there and of that JVM."""
+    return f"-XX:{option}='{archive}' -Xlog:cds=off -Xlog:cds+dynamic=off"
+
+
+def spark_start(environ: Mapping[str, str], archive: str | None = None) -> dict[str, str]:
+    """Return the variables with which spark-submit starts as Weir's settings say; none if `environ`
+    has SPARK_CONF_DIR, because then that folder says it.
+
+    Options that `environ` has in SPARK_SUBMIT_OPTS come last, so that they win. `archive`: the
+    options about the archive; default: `class_archive()`.
+    """
+    if "SPARK_CONF_DIR" in environ:
+        return {}
+    lines = (SETTINGS / "spark-defaults.conf").read_text().splitlines()
+    settings = dict(line.split() for line in lines if line and not line.startswith("#"))
+    memory = settings.pop("spark.driver.memory")
+    # Not by SPARK_CONF_DIR: a JVM uses no archive if a folder is on its class path, as that one is.
+    options = [
+        settings.pop("spark.driver.extraJavaOptions"),
+        f"-Dlog4j2.configurationFile='{SETTINGS / 'log4j2.properties'}'",
+        *(f"-D{name}={value}" for name, value in settings.items()),
+        class_archive() if archive is None else archive,
+    ]
+    ours = " ".join(options)
+    given = environ.get("SPARK_SUBMIT_OPTS", "").replace(ours, "").strip()
+    return {
+        "SPARK_DRIVER_MEMORY": environ.get("SPARK_DRIVER_MEMORY", memory),
+        "SPARK_SUBMIT_OPTS": f"{ours} {given}".strip(),
+    }
+
+
+def make_archive(archive: Path = ARCHIVE) -> None:
+    """Make the archive, with the classes that a small job loads.
+
+    Raises CalledProcessError if Java or Spark fails, and OSError; jobs then start without it.
+    """
+    with tempfile.TemporaryDirectory(dir=archive.parent, prefix="spark-classes-") as folder:
+        made = Path(folder) / archive.name
+        environ = {name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"}
+        environ |= spark_start(environ, class_archive(made, "ArchiveClassesAtExit"))
+        environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        spark_submit = Path(sys.executable).with_name("spark-submit")
+        subprocess.run(
+            [spark_submit, "--master", "local[2]", _TRAINING],
+            env=environ, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        made.replace(archive)
+
+
+if __name__ == "__main__":
+    try:
+        make_archive()
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", "") or str(error)
+        sys.exit(said.strip().splitlines()[-1])
