@@ -54,7 +54,18 @@ AS $$
         SELECT g.segment_id, g.key_low, weir_internal.segment_name(g.segment_id) AS segment
         FROM s CROSS JOIN LATERAL (
             SELECT DISTINCT f.segment_id FROM asked a JOIN weir_internal.data_file f ON f.stream_id = s.stream_id
-            WHERE why_kept.path IS NULL OR starts_with(f.path || '/', a.path)) h
+            WHERE starts_with(f.path || '/', a.path)
+            UNION ALL (  -- one look-up per segment, not one row per file
+            WITH RECURSIVE one AS (
+                (SELECT f.segment_id FROM weir_internal.data_file f
+                 WHERE f.stream_id = s.stream_id AND why_kept.path IS NULL
+                 ORDER BY f.segment_id LIMIT 1)
+                UNION ALL
+                SELECT n.segment_id FROM one CROSS JOIN LATERAL (
+                    SELECT f.segment_id FROM weir_internal.data_file f
+                    WHERE f.stream_id = s.stream_id AND f.segment_id > one.segment_id
+                    ORDER BY f.segment_id LIMIT 1) n
+            ) SELECT one.segment_id FROM one)) h
         CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
             SELECT o.segment_id, o.key_low FROM weir_internal.segment o
             WHERE o.stream_id = s.stream_id AND o.segment_id = h.segment_id OFFSET 0) g

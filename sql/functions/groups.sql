@@ -90,24 +90,23 @@ AS $$
     WITH place AS MATERIALIZED (
         SELECT i.stream_id, max(i.newest) AS newest, min(i.oldest) AS oldest
         FROM (
-            SELECT p.stream_id, CASE WHEN i.start_offset < p.next_offset THEN i.clock END AS newest,
-                   CASE WHEN i.start_offset + i.events > p.next_offset THEN i.clock END AS oldest
+            SELECT p.stream_id, NULL::bigint AS newest, i.clock AS oldest
             FROM weir_internal.reader_group_segment p
             CROSS JOIN LATERAL (
-                SELECT i.clock, i.start_offset, i.events FROM weir_internal.time_index i
+                SELECT i.clock, i.start_offset + i.events AS past FROM weir_internal.time_index i
                 WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
                   AND i.start_offset <= p.next_offset
-                ORDER BY i.start_offset DESC LIMIT 2) i
-            WHERE p.group_id = in_group_id
-            UNION ALL  -- segments that the batch completed have no position any more
+                ORDER BY i.start_offset DESC LIMIT 1) i
+            WHERE p.group_id = in_group_id AND i.past > p.next_offset
+            UNION ALL
             SELECT h.stream, (
                 SELECT i.clock FROM weir_internal.time_index i
                 WHERE i.stream_id = h.stream AND i.segment_id = h.segment AND i.start_offset < h."to"
                 ORDER BY i.start_offset DESC LIMIT 1), NULL
             FROM weir_internal.reader_batch r
             CROSS JOIN LATERAL jsonb_to_recordset(r.bounds)
-                AS h (stream bigint, segment bigint, "from" bigint, "to" bigint, completes boolean)
-            WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id AND h.completes AND h."from" < h."to") i
+                AS h (stream bigint, segment bigint, "from" bigint, "to" bigint)
+            WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id AND h."from" < h."to") i
         GROUP BY i.stream_id
     ), late AS MATERIALIZED (
         SELECT gs.newest_read - i.clock AS lateness,

@@ -227,6 +227,13 @@ def test_one_late_event_in_a_hundred_is_not_in_the_99th_percentile(lane: Lane, l
     assert batch.p99_lateness == (batch.max_lateness if late == 2 else 0)
 
 
+def test_what_lies_before_the_start_of_a_group_was_not_read(hours: Lane) -> None:
+    group = Group.made(hours, start=json.dumps({"0.0": 12, "1.0": 0}))
+    reader = group.reader()
+    reader.read_all(4)
+    assert {(b.max_lateness, b.hole) for b in group.batches()} == {(0, 0)}
+
+
 def test_after_a_reset_lateness_is_counted_anew(hours: Lane) -> None:
     group = Group.made(hours)
     reader = group.reader()
