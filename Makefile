@@ -12,7 +12,7 @@ export PYTHONPATH := $(CURDIR)/plugins:$(CURDIR)/examples
 export WEIR_TEST_SEED := $(or $(SEED),$(WEIR_TEST_SEED))
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTHON := .venv/bin/python
-PYTEST := $(PYTHON) -m pytest -n 2 --durations=30 --durations-min=1
+PYTEST := $(PYTHON) -m pytest -n 3 --durations=30 --durations-min=1
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
 
 .PHONY: help demo test test-fast test-release test-compose up down status login psql lock lint docs sentences bench soak clean setup

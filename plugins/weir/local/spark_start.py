@@ -58,6 +58,7 @@ def make_archive(archive: Path = ARCHIVE) -> None:
         made = Path(folder) / archive.name
         environ = {name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"}
         environ |= spark_start(environ, class_archive(made, "ArchiveClassesAtExit"))
+        environ["SPARK_SUBMIT_OPTS"] += " -XX:TieredStopAtLevel=1"  # it is over before more pays
         environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         spark_submit = Path(sys.executable).with_name("spark-submit")
         subprocess.run(
