@@ -15,13 +15,12 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.acceptance.browser import Browser, browser
-from tests.chance import some
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 from weir.operations import JOBS
 from weir.settings import load
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
 # What a person might type, by the titles of required fields.
 TYPED = {
     "Stream": "shop/orders", "Routing key": "customer", "Files": "orders.csv",
@@ -57,12 +56,11 @@ def ui(installation: Installation) -> Iterator[Browser]:
         yield opened
 
 
-@pytest.mark.random
 def test_every_form_can_be_submitted_with_nothing_but_its_required_fields(ui: Browser) -> None:
     ui.see_dags()
     shown = [name for name in ui.dags() if name.startswith("weir_")]
     assert set(shown) == {f"weir_{job}" for job in JOBS}
-    for dag in some(shown, "forms", least=6):
+    for dag in shown:
         known = fields(JOBS[dag.removeprefix("weir_")])
         required = {one.metadata["title"] for one in known
                     if one.default is MISSING and one.default_factory is MISSING}  # fmt: skip
@@ -94,7 +92,6 @@ def test_a_value_that_does_not_fit_is_refused_in_the_form_with_what_is_wanted(ui
     form.close()
 
 
-@pytest.mark.release
 def test_the_steps_of_the_readme_work_as_they_are_written(
     ui: Browser, installation: Installation, seconds_to_start: list[float]
 ) -> None:
@@ -187,7 +184,6 @@ consumers:
 """
 
 
-@pytest.mark.release
 def test_a_consumer_is_declared_run_with_other_sizes_and_what_it_rejected_put_back_by_forms(
     ui: Browser, installation: Installation
 ) -> None:

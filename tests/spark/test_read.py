@@ -19,7 +19,7 @@ from weir.model.names import StreamName
 from weir.spark import stage
 from weir.spark.native_read import frame_of
 
-pytestmark = pytest.mark.drawn(4)
+pytestmark = pytest.mark.drawn(3)
 
 ORDERS = ("segment", "stream", "none")
 

@@ -23,7 +23,7 @@ from weir.reader_groups.update import update_reader_group
 from weir.spark import OpenBatch, Reader
 from weir.spark.append import Appender
 
-pytestmark = pytest.mark.drawn(3)
+pytestmark = pytest.mark.drawn(2)
 
 ROWS = 60
 
