@@ -54,7 +54,7 @@ AS $$
         SELECT g.segment_id, g.key_low, weir_internal.segment_name(g.segment_id) AS segment
         FROM s CROSS JOIN LATERAL (
             SELECT DISTINCT f.segment_id FROM asked a JOIN weir_internal.data_file f ON f.stream_id = s.stream_id
-            WHERE starts_with(f.path || '/', a.path)
+            WHERE why_kept.path IS NOT NULL AND starts_with(f.path || '/', a.path)
             UNION ALL (  -- one look-up per segment, not one row per file
             WITH RECURSIVE one AS (
                 (SELECT f.segment_id FROM weir_internal.data_file f
