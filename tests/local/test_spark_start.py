@@ -3,9 +3,12 @@
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
-from weir.local.spark_start import class_archive, spark_start
+import pytest
+
+from weir.local.spark_start import ARCHIVE, class_archive, make_archive, spark_start
 
 JOB = """
 from pyspark.sql import SparkSession
@@ -48,3 +51,30 @@ def test_a_sites_own_memory_is_kept() -> None:
 
 def test_a_sites_own_configuration_is_left_alone() -> None:
     assert spark_start({"SPARK_CONF_DIR": "/etc/spark"}) == {}
+
+
+def test_an_archive_that_is_cut_off_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A JVM would crash on it, and so would every job."""
+    whole = ARCHIVE.read_bytes()
+    real = Path(sys.executable)
+    programs = {
+        "python": f"""exec '{real}' "$@" """,
+        "spark-submit": f"""case "$SPARK_SUBMIT_OPTS" in
+            *ArchiveClassesAtExit*) cp '{tmp_path}/cut off' ./spark-classes.jsa ;;
+            *) exec '{real.with_name("spark-submit")}' "$@" ;;
+            esac""",
+    }
+    for name, script in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    archive = tmp_path / "spark-classes.jsa"
+    (tmp_path / "cut off").write_bytes(whole[:5_000_000])
+    with pytest.raises(subprocess.CalledProcessError):
+        make_archive(archive)
+    assert not archive.exists()
+    (tmp_path / "cut off").write_bytes(whole)
+    make_archive(archive)
+    assert archive.exists(), "the same with a whole one"

@@ -54,18 +54,29 @@ def make_archive(archive: Path = ARCHIVE) -> None:
 
     Raises CalledProcessError if Java or Spark fails, and OSError; jobs then start without it.
     """
+    spark_submit = Path(sys.executable).with_name("spark-submit")
+
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix="spark-classes-") as folder:
         made = Path(folder) / archive.name
-        environ = {name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"}
-        environ |= spark_start(environ, class_archive(made, "ArchiveClassesAtExit"))
-        environ["SPARK_SUBMIT_OPTS"] += " -XX:TieredStopAtLevel=1"  # it is over before more pays
+        sites = {"SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS"}  # which may name another archive
+        environ = {name: value for name, value in os.environ.items() if name not in sites}
         environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-        spark_submit = Path(sys.executable).with_name("spark-submit")
-        subprocess.run(
-            [spark_submit, "--master", "local[2]", _TRAINING],
-            env=environ, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            check=True,
-        )  # fmt: skip
+
+        def run(option: str, *arguments: str | Path) -> None:
+            start = spark_start(environ, class_archive(made, option))
+            # It is over before the optimising compiler pays.
+            start["SPARK_SUBMIT_OPTS"] += " -XX:TieredStopAtLevel=1"
+            subprocess.run(
+                [spark_submit, *arguments], env=environ | start, cwd=folder,
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+            )  # fmt: skip
+
+        run("ArchiveClassesAtExit", "--master", "local[2]", _TRAINING)
+        # A JVM crashes on an archive that is not whole, as after a full disk or a crash of the
+        # machine: only one that was tried and is on the disk gets its name.
+        run("SharedArchiveFile", "--version")
+        with made.open("rb") as file:
+            os.fsync(file.fileno())
         made.replace(archive)
 
 
