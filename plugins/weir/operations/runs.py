@@ -60,7 +60,7 @@ class Ingest:
         "", maxLength=100,
     )  # fmt: skip
     allow_repeated_files: bool = argument(
-        "Append again", "Append files a second time that the stream holds already.", False
+        "Allow repeated files", "Append files a second time that the stream holds already.", False
     )
 
 

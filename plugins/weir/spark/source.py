@@ -105,9 +105,8 @@ class WeirSource(DataSource):
                 "argument_invalid",
                 f"onGap is {self.on_gap!r}; it must be one of {', '.join(ON_GAP)}.",
             )
-        self.most = options.get(
-            "maxEventsPerTrigger"
-        )  # a string, because all of Spark's options are
+        # A string, because all of Spark's options are.
+        self.most = options.get("maxEventsPerTrigger")
         if self.most is not None and not re.fullmatch(r"0*[1-9][0-9]{0,17}", self.most):
             raise InvalidInput(
                 "argument_invalid",
