@@ -13,6 +13,8 @@ from weir.local import airflow_environment
 from weir.local.airflow_stack import AirflowStack
 from weir.local.state_folder import StateFolder
 
+pytestmark = pytest.mark.drawn(5)
+
 
 @pytest.fixture
 def stack(tmp_path: Path) -> AirflowStack:

@@ -15,7 +15,7 @@ from weir.local.__main__ import main
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 
-pytestmark = pytest.mark.drawn(5)
+pytestmark = pytest.mark.drawn(3)
 
 
 def weir_local(state: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

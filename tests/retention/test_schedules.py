@@ -252,7 +252,7 @@ def play_all(database: Database, warehouse: Path, cases: range) -> None:
 
 
 @pytest.mark.random
-@pytest.mark.parametrize("block", range(cases(10)))
+@pytest.mark.parametrize("block", range(cases(5)))
 def test_nothing_unread_is_lost_unrecorded_and_what_all_have_read_is_freed(
     database: Database, warehouse: Path, block: int
 ) -> None:

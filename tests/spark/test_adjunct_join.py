@@ -17,7 +17,7 @@ from weir.model.names import stream_name
 from weir.spark.adjuncts import AdjunctStoreManager
 from weir.spark.open_batch import OpenBatch
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(1)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from weir.spark.failures import sentence
 from weir.spark.parquet_output import output_frame
 from weir.spark.reader import Reader
 
-pytestmark = pytest.mark.drawn(3, among="consumers as people write them")
+pytestmark = pytest.mark.drawn(2, among="consumers as people write them")
 
 
 def large(events: DataFrame, threshold: int = 20) -> DataFrame:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.chance import some
 from tests.crash.jobs import write_config
 from tests.spark.bad_inputs.made import GENERATORS, expand
 from tests.spark.installation import PLACE, Installation
@@ -331,10 +332,11 @@ def check_kinds(
             )
 
 
-def test_a_kind_of_bad_input_of_each_class_is_answered_with_one_final_sentence(
+def test_kinds_of_bad_input_of_many_classes_are_answered_with_one_final_sentence(
     installed: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check_kinds(installed, [kind for kind in KINDS if kind.get("ci")], capsys)
+    of_each_class = [kind for kind in KINDS if kind.get("ci")]
+    check_kinds(installed, some(of_each_class, "kinds", least=len(of_each_class) // 2), capsys)
 
 
 @pytest.mark.release

@@ -16,7 +16,7 @@ from weir.controller.update import update_stream
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.outputs import committed_folders
 
-pytestmark = pytest.mark.drawn(4, among="consumers")
+pytestmark = pytest.mark.drawn(3, among="consumers")
 
 
 def test_function_gets_every_event_with_its_place_and_nothing_the_second_time(

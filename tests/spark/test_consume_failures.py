@@ -21,7 +21,7 @@ from weir.spark.reader import Reader
 from weir.warehouse.garbage import sweep
 from weir.warehouse.ownership import Marker, read_installation, write_marker
 
-pytestmark = pytest.mark.drawn(4, among="consumers")
+pytestmark = pytest.mark.drawn(3, among="consumers")
 
 
 NONSENSE: list[tuple[Callable[[Any], Any], str]] = [
