@@ -39,7 +39,7 @@ def write_config(settings: Settings, **more: Any) -> Path:
         "warehouse": settings.warehouse, "input_roots": list(settings.input_roots),
         "output_roots": list(settings.output_roots), "grace_period": settings.grace_period,
         "transaction_lease": settings.transaction_lease, "reader_lease": settings.reader_lease,
-        "function_packages": ["tests"], **more,
+        "function_packages": ["tests"], "function_path": [str(ROOT)], **more,
     }  # fmt: skip
     path = settings.state / "weir.toml"
     path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()))
