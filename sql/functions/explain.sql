@@ -15,7 +15,8 @@ AS $$
                                     '\A(\./+)+', '') AS path) a
     ), s AS MATERIALIZED (
         SELECT o.*, (SELECT z.bytes FROM weir_internal.size_till(o.stream_id, weir_internal.tail_cut(o.stream_id)) z)
-            AS tail_bytes
+            AS tail_bytes,
+            CASE WHEN o.stream_name <> why_kept.stream THEN 'of stream ' || o.stream_name || ': ' ELSE '' END AS said_of
         FROM weir_internal.stream o CROSS JOIN asked a
         WHERE o.state <> 'deleted' AND o.stream_id = CASE
             WHEN a.path ~ '\A[0-9]{1,18}/' THEN split_part(a.path, '/', 1)::bigint
@@ -80,7 +81,7 @@ AS $$
         WHERE p.place < 9223372036854775807
     ), reasons AS (
         SELECT p.segment_id, p.place,
-               CASE
+               s.said_of || CASE
                    WHEN s.state <> 'active'
                    THEN 'the stream is ' || s.state || ', which is kept as it is until it is deleted'
                    WHEN EXISTS (
@@ -111,7 +112,7 @@ AS $$
         WHERE why_kept.path IS NULL OR starts_with(f.path || '/', a.path)
         UNION ALL
         SELECT o.folder, NULL, NULL, NULL, NULL,
-               'transaction ' || t.transaction_number || ' of ' || t.source
+               s.said_of || 'transaction ' || t.transaction_number || ' of ' || t.source
                || ' writes it, and has not committed yet'
         FROM s CROSS JOIN asked a JOIN weir_internal.transaction t ON t.stream_id = s.stream_id AND t.state = 'open'
         CROSS JOIN LATERAL (  -- the name that weir.warehouse gives it
@@ -121,7 +122,7 @@ AS $$
            OR starts_with(o.folder, a.path)
         UNION ALL
         SELECT p.path, NULL, NULL, NULL, g.bytes,
-               CASE g.reason WHEN 'swept'
+               coalesce((SELECT s.said_of FROM s), '') || CASE g.reason WHEN 'swept'
                     THEN 'it was deleted, and will be once more, with what its writer wrote since'
                     ELSE 'it is dead (' || g.reason || ') and ' || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
                                    || min(b.reader_group)
@@ -144,12 +145,9 @@ AS $$
                 THEN 'the database knows no file of this path; give it as in weir.data_files or '
                      'weir.garbage_files (files that are in the warehouse only are listed by '
                      'weir_recover)'
-                ELSE coalesce('of stream ' || o.name || ': ', '') || f.why END
+                ELSE f.why END
     FROM (VALUES (1)) AS one (row)
     LEFT JOIN found f ON true
-    LEFT JOIN (
-        SELECT s.stream_name AS name FROM s
-        WHERE s.stream_name <> why_kept.stream) o ON true
     WHERE f.path IS NOT NULL OR why_kept.path IS NOT NULL
 $$;
 COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: each file) is still there: which subscriber has not released it, which minimum keeps it, or what it waits for. The path of a file or a folder is given as in data_files or in full; with it the stream may be null.';
