@@ -13,8 +13,6 @@ from weir.local import airflow_environment
 from weir.local.airflow_stack import AirflowStack
 from weir.local.state_folder import StateFolder
 
-pytestmark = pytest.mark.drawn(5)
-
 
 @pytest.fixture
 def stack(tmp_path: Path) -> AirflowStack:
@@ -39,6 +37,7 @@ def test_stopping_ends_what_has_outlived_its_component(stack: AirflowStack) -> N
 
 
 @pytest.mark.airflow
+@pytest.mark.drawn(1, among="what Airflow itself answers")
 def test_tables_that_airflow_cannot_make_stop_the_start(stack: AirflowStack) -> None:
     with raises("airflow_migration_failed pg_service.conf not found"):
         stack._migrate()  # without a Postgres
@@ -57,6 +56,7 @@ def test_a_remembered_pid_that_is_another_process_is_left_alone(stack: AirflowSt
 
 
 @pytest.mark.airflow
+@pytest.mark.drawn(1, among="what Airflow itself answers")
 def test_every_variable_of_airflow_is_a_setting_of_airflow(stack: AirflowStack) -> None:
     code = (
         "import json; from airflow.configuration import conf;"
@@ -73,6 +73,7 @@ def test_every_variable_of_airflow_is_a_setting_of_airflow(stack: AirflowStack) 
 
 
 @pytest.mark.airflow
+@pytest.mark.drawn(1, among="what Airflow itself answers")
 def test_a_tasks_log_does_not_begin_with_a_warning_of_airflows_own(
     stack: AirflowStack, tmp_path: Path
 ) -> None:
