@@ -103,6 +103,20 @@ def test_rank_costs_next_to_nothing_in_a_file(weir: Installation) -> None:
     assert sizes["_weir_seq"] < 50_000 / 50
 
 
+def test_a_column_has_a_dictionary_only_as_long_as_that_is_small(weir: Installation) -> None:
+    stream = weir.create(segments=1)
+    many = F.concat(F.lit("one of 10,000 texts: "), F.col("n") % 10_000).alias("many")
+    weir.append(stream, rows(weir, 40_000, tasks=1).select("k", "n", many))
+    (path,) = (row.path for row in weir.query("SELECT path FROM data_file"))
+    group = pq.read_metadata(Path(weir.settings.warehouse) / path).row_group(0)
+    encodings = {
+        group.column(i).path_in_schema: group.column(i).encodings for i in range(group.num_columns)
+    }
+    assert "RLE_DICTIONARY" in encodings["k"], "it has 100 texts"
+    assert "DELTA_BYTE_ARRAY" not in encodings["k"]
+    assert "DELTA_BYTE_ARRAY" in encodings["many"]
+
+
 def test_file_that_is_missing_after_writing_stops_the_append(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
