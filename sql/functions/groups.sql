@@ -81,44 +81,46 @@ $$;
 COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the oldest unread event at each position of a reader group, where there is one; at the end of a sealed segment, that of the scale that sealed it.';
 
 -- Lateness is counted between batches only: within one, its order says what a consumer gets. Clocks are of commits,
--- so events of one commit are never late. Called after the positions have moved. It looks into the time index once
--- per position and per segment that the batch completed; and at the entries of a batch only if there was a hole before
--- it, because otherwise nothing is late.
+-- so events of one commit are never late. Called after what the batch read was recorded and the positions have moved.
+-- It looks into the time index once per position, and once more for a segment of the batch that it completed or in which
+-- the next commit is unread; and at the entries of a batch only if there was a hole before it, because otherwise nothing
+-- is late.
 CREATE OR REPLACE FUNCTION weir_internal.measure_disorder(in_group_id bigint, in_batch_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
-    WITH place AS MATERIALIZED (
-        SELECT i.stream_id, max(i.newest) AS newest, min(i.oldest) AS oldest
-        FROM (
-            SELECT p.stream_id, NULL::bigint AS newest, i.clock AS oldest
-            FROM weir_internal.reader_group_segment p
-            CROSS JOIN LATERAL (
-                SELECT i.clock, i.start_offset + i.events AS past FROM weir_internal.time_index i
-                WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
-                  AND i.start_offset <= p.next_offset
-                ORDER BY i.start_offset DESC LIMIT 1) i
-            WHERE p.group_id = in_group_id AND i.past > p.next_offset
-            UNION ALL
-            SELECT h.stream, (
-                SELECT i.clock FROM weir_internal.time_index i
-                WHERE i.stream_id = h.stream AND i.segment_id = h.segment AND i.start_offset < h."to"
-                ORDER BY i.start_offset DESC LIMIT 1), NULL
-            FROM weir_internal.reader_batch r
-            CROSS JOIN LATERAL jsonb_to_recordset(r.bounds)
-                AS h (stream bigint, segment bigint, "from" bigint, "to" bigint)
-            WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id AND h."from" < h."to") i
-        GROUP BY i.stream_id
+    WITH bound AS MATERIALIZED (
+        SELECT i.stream_id, i.segment_id, i.from_offset AS first, i.to_offset AS past
+        FROM weir_internal.batch_input i WHERE i.group_id = in_group_id AND i.batch_id = in_batch_id
+    ), place AS MATERIALIZED (
+        SELECT e.stream_id, min(e.clock) FILTER (WHERE e.past > e.next_offset) AS oldest,
+               max(CASE WHEN e.next_offset = e.read_to AND e.start_offset < e.read_to THEN e.clock
+                   WHEN e.read_to IS NOT NULL THEN (
+                       SELECT i.clock FROM weir_internal.time_index i
+                       WHERE i.stream_id = e.stream_id AND i.segment_id = e.segment_id
+                         AND i.start_offset < e.read_to
+                       ORDER BY i.start_offset DESC LIMIT 1) END) AS newest
+        FROM (  -- at most one row of each kind per segment; grouped, because a join might compare each with each
+            SELECT l.stream_id, l.segment_id, max(l.next_offset) AS next_offset, max(l.clock) AS clock,
+                   max(l.start_offset) AS start_offset, max(l.past) AS past, max(l.read_to) AS read_to
+            FROM (
+                SELECT p.stream_id, p.segment_id, p.next_offset, i.clock, i.start_offset,
+                       i.start_offset + i.events AS past, NULL::bigint AS read_to
+                FROM weir_internal.reader_group_segment p
+                CROSS JOIN LATERAL (
+                    SELECT i.clock, i.start_offset, i.events FROM weir_internal.time_index i
+                    WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
+                      AND i.start_offset <= p.next_offset
+                    ORDER BY i.start_offset DESC LIMIT 1) i
+                WHERE p.group_id = in_group_id
+                UNION ALL
+                SELECT b.stream_id, b.segment_id, NULL, NULL, NULL, NULL, b.past FROM bound b) l
+            GROUP BY l.stream_id, l.segment_id) e
+        GROUP BY e.stream_id
     ), late AS MATERIALIZED (
         SELECT gs.newest_read - i.clock AS lateness,
                least(i.start_offset + i.events, b.past) - greatest(i.start_offset, b.first) AS events
         FROM weir_internal.reader_group_stream gs
-        CROSS JOIN LATERAL (
-            SELECT h.segment AS segment_id, h."from" AS first, h."to" AS past
-            FROM weir_internal.reader_batch r
-            CROSS JOIN LATERAL jsonb_to_recordset(r.bounds)
-                AS h (stream bigint, segment bigint, "from" bigint, "to" bigint)
-            WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id AND h.stream = gs.stream_id
-              AND h."from" < h."to") b
+        JOIN bound b ON b.stream_id = gs.stream_id
         CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
             SELECT coalesce(max(o.start_offset), b.first) AS first FROM weir_internal.time_index o
             WHERE o.stream_id = gs.stream_id AND o.segment_id = b.segment_id
