@@ -2,11 +2,12 @@
 -- what follows from all reasons together. The path of a file begins with the id of its stream, so the path alone
 -- identifies the file, with or without the warehouse before it. The path of a folder stands for all files in it.
 -- Between two offsets of a segment at which a cut ends, all files are kept for the same reasons. So the reasons are
--- computed per such place, a few for a million files.
+-- computed per such place, a few for a million files. Their rows stay in memory, or Postgres would write those of
+-- 50,000 files to its disk first.
 CREATE OR REPLACE FUNCTION weir.why_kept(stream text, path text DEFAULT NULL)
 RETURNS TABLE (file text, segment text, start_offset bigint, events bigint, bytes bigint,
                why text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 100
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET work_mem = '64MB' ROWS 100
 AS $$
     WITH asked AS MATERIALIZED (
         SELECT nullif(rtrim(coalesce(substring(a.path FROM '(?:\A|/)([0-9]{1,18}/_weir_.*)\Z'), a.path),
