@@ -37,6 +37,8 @@ _READ = """WITH due AS MATERIALIZED (
         SELECT o.rule, o.reason FROM scale_decision o
         WHERE o.stream_id = d.stream_id ORDER BY o.decided_at DESC LIMIT 1) r ON true
     ORDER BY d.stream_id, l.key_low"""
+# The order at its end makes Postgres compare all decisions before it inserts the first. Otherwise,
+# if it takes the table for empty, it reads for each decision all those that it has just inserted.
 _RECORD = text(
     """WITH given AS (
         SELECT u.*, s.stream_name FROM unnest(CAST(:ids AS bigint[]), CAST(:clocks AS bigint[]),
@@ -67,7 +69,8 @@ _RECORD = text(
     WHERE g.loads IS NOT NULL AND NOT EXISTS (
         SELECT FROM (SELECT o.action, o.rule, o.reason FROM scale_decision o
                      WHERE o.stream_id = g.stream_id ORDER BY o.decided_at DESC LIMIT 1) l
-        WHERE l.action = 'none' AND l.rule = g.rule AND l.reason = g.reason)"""
+        WHERE l.action = 'none' AND l.rule = g.rule AND l.reason = g.reason)
+    ORDER BY g.stream_id"""
 )
 _MOST_LOADS = 10  # of a decision to do nothing
 
