@@ -67,8 +67,12 @@ BEGIN
         outcome := 'no stream';
         RETURN;
     END IF;
+    -- A range in the order of the unique index: for an equal batch_id Postgres may take the index of all that the
+    -- writer has appended, and read it all.
     SELECT * INTO t FROM weir_internal.transaction o
-    WHERE o.stream_name = s.stream_name AND o.writer_id = in_writer_id AND o.batch_id = in_batch_id;
+    WHERE o.stream_name = s.stream_name AND o.writer_id = in_writer_id
+      AND o.batch_id >= in_batch_id AND o.batch_id <= in_batch_id
+    ORDER BY o.batch_id LIMIT 1;
     stream_id := s.stream_id;
     state := coalesce(t.state, s.state);
     number := coalesce(t.transaction_number, s.next_transaction_number);

@@ -128,28 +128,33 @@ def test_a_cut_with_an_old_segment_is_checked_without_reading_the_history_since(
     assert long.head() == long.tail()
 
 
+def with_appends(lane: Lane, commits: int) -> Lane:
+    """The stream with so many appends of one event, all by one writer."""
+    run(
+        lane.database,
+        """WITH n AS MATERIALIZED (SELECT * FROM generate_series(1, :commits) n),
+        appends AS (
+            INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id,
+                batch_id, fingerprint, state, epoch, opened_at, lease_until, ended_at, clock,
+                allow_repeated_files, source)
+            SELECT :s, :name, n, 'writer', n, '', 'committed', 0, now(), now(), now(), n, false,
+                '' FROM n
+        )
+        INSERT INTO data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
+            transaction_number, first_seq, last_seq, schema_version, path)
+        SELECT :s, :name, n % 2, n / 2, 1, 10, n, 0, 0, 1, n FROM n""",
+        s=lane.stream_id, name=str(lane.name), commits=commits,
+    )  # fmt: skip
+    return lane
+
+
 def test_the_files_of_a_batch_are_found_without_reading_the_history_before(
     test_database: TestDatabase,
 ) -> None:
     database = test_database.open()
 
     def of_the_last(commits: int) -> int:
-        lane = Lane.made(database)
-        run(
-            database,
-            """WITH n AS MATERIALIZED (SELECT * FROM generate_series(1, :commits) n),
-            appends AS (
-                INSERT INTO transaction (stream_id, stream_name, transaction_number, writer_id,
-                    batch_id, fingerprint, state, epoch, opened_at, lease_until, ended_at, clock,
-                    allow_repeated_files, source)
-                SELECT :s, :name, n, 'writer', n, '', 'committed', 0, now(), now(), now(), n, false,
-                    '' FROM n
-            )
-            INSERT INTO data_file (stream_id, stream_name, segment_id, start_offset, events, bytes,
-                transaction_number, first_seq, last_seq, schema_version, path)
-            SELECT :s, :name, n % 2, n / 2, 1, 10, n, 0, 0, 1, n FROM n""",
-            s=lane.stream_id, name=str(lane.name), commits=commits,
-        )  # fmt: skip
+        lane = with_appends(Lane.made(database), commits)
         analyze(test_database, "VACUUM ANALYZE")
         past = commits // 2
         last = [{"segment": 0, "first": past, "past": past + 1}]
@@ -159,6 +164,29 @@ def test_the_files_of_a_batch_are_found_without_reading_the_history_before(
 
     few = of_the_last(10)
     assert of_the_last(20_000) <= 2 * few + 30
+
+
+def test_an_append_begins_without_reading_what_its_writer_has_appended_before(
+    test_database: TestDatabase,
+) -> None:
+    begin = """SELECT * FROM begin_append(:scope, :name, 'writer', :batch, '', 60, false, '',
+        '{}', '{}', NULL)"""
+
+    def of_the_next(commits: int, how: str) -> int:
+        database = test_database.open()
+        # Its session has planned it already, when there was nothing yet.
+        other = Lane.made(database)
+        first = {"scope": other.name.scope, "name": other.name.name, "batch": "b"}
+        database.transaction(lambda c: cost(c, begin, **first))
+        lane = with_appends(Lane.made(database), commits)
+        analyze(test_database, how)
+        given = {"scope": lane.name.scope, "name": lane.name.name, "batch": "the next"}
+        run(database, "UPDATE stream SET next_transaction_number = :n WHERE stream_id = :s",
+            n=commits + 1, s=lane.stream_id)  # fmt: skip
+        return database.transaction(lambda c: cost(c, begin, before=0, **given))
+
+    for how in ("SELECT 1", "VACUUM ANALYZE"):
+        assert of_the_next(20_000, how) <= 2 * of_the_next(10, how) + 30, how
 
 
 def test_why_files_are_kept_costs_per_file_the_same_however_many_there_are(
