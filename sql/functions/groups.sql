@@ -82,23 +82,34 @@ COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the old
 
 -- Lateness is counted between batches only: within one, its order says what a consumer gets. Clocks are of commits,
 -- so events of one commit are never late. Called after what the batch read was recorded and the positions have moved.
--- It looks into the time index once per position, and once more for a segment of the batch that it completed or in which
--- the next commit is unread; and at the entries of a batch only if there was a hole before it, because otherwise nothing
--- is late.
+-- If everything of a stream is read, the last commit is the newest one that was read (or that the group passed over, for
+-- which nothing can be late any more). Otherwise it looks into the time index once per position, and once more for a
+-- segment of the batch that it completed or in which the next commit is unread. It looks at the entries of a batch only
+-- if there was a hole before it, because otherwise nothing is late.
 CREATE OR REPLACE FUNCTION weir_internal.measure_disorder(in_group_id bigint, in_batch_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
     WITH bound AS MATERIALIZED (
         SELECT i.stream_id, i.segment_id, i.from_offset AS first, i.to_offset AS past
         FROM weir_internal.batch_input i WHERE i.group_id = in_group_id AND i.batch_id = in_batch_id
+    ), behind AS MATERIALIZED (
+        SELECT DISTINCT p.stream_id FROM weir_internal.reader_group_segment p
+        LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)
+        WHERE p.group_id = in_group_id AND p.next_offset IS DISTINCT FROM t.tail_offset
     ), place AS MATERIALIZED (
-        SELECT e.stream_id, min(e.clock) FILTER (WHERE e.past > e.next_offset) AS oldest,
+        SELECT r.stream_id, NULL::bigint AS oldest, i.newest  -- all that there is has been read
+        FROM (SELECT DISTINCT b.stream_id FROM bound b) r
+        CROSS JOIN LATERAL (
+            SELECT max(i.clock) AS newest FROM weir_internal.time_index i WHERE i.stream_id = r.stream_id OFFSET 0) i
+        WHERE r.stream_id NOT IN (SELECT u.stream_id FROM behind u)
+        UNION ALL
+        SELECT e.stream_id, min(e.clock) FILTER (WHERE e.past > e.next_offset),
                max(CASE WHEN e.next_offset = e.read_to AND e.start_offset < e.read_to THEN e.clock
                    WHEN e.read_to IS NOT NULL THEN (
                        SELECT i.clock FROM weir_internal.time_index i
                        WHERE i.stream_id = e.stream_id AND i.segment_id = e.segment_id
                          AND i.start_offset < e.read_to
-                       ORDER BY i.start_offset DESC LIMIT 1) END) AS newest
+                       ORDER BY i.start_offset DESC LIMIT 1) END)
         FROM (  -- at most one row of each kind per segment; grouped, because a join might compare each with each
             SELECT l.stream_id, l.segment_id, max(l.next_offset) AS next_offset, max(l.clock) AS clock,
                    max(l.start_offset) AS start_offset, max(l.past) AS past, max(l.read_to) AS read_to
@@ -111,9 +122,10 @@ AS $$
                     WHERE i.stream_id = p.stream_id AND i.segment_id = p.segment_id
                       AND i.start_offset <= p.next_offset
                     ORDER BY i.start_offset DESC LIMIT 1) i
-                WHERE p.group_id = in_group_id
+                WHERE p.group_id = in_group_id AND p.stream_id IN (SELECT u.stream_id FROM behind u)
                 UNION ALL
-                SELECT b.stream_id, b.segment_id, NULL, NULL, NULL, NULL, b.past FROM bound b) l
+                SELECT b.stream_id, b.segment_id, NULL, NULL, NULL, NULL, b.past FROM bound b
+                WHERE b.stream_id IN (SELECT u.stream_id FROM behind u)) l
             GROUP BY l.stream_id, l.segment_id) e
         GROUP BY e.stream_id
     ), late AS MATERIALIZED (
