@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
-from pyarrow import parquet
+from pyarrow import fs, parquet
 
 from weir.controller.commit import commit
 from weir.controller.staged import Staged, StagedFile
@@ -120,6 +120,7 @@ def _append(connect: Callable[[str], Append], place: str, work: Sequence[tuple[s
 def weir(dsn: str) -> Append:
     """Begin, read the file's footer, commit."""
     database = Database(dsn, patience=60.0, connect_patience=10.0)
+    files = fs.LocalFileSystem()
 
     def append(stream: str, path: str) -> None:
         attempt = begin(
@@ -127,7 +128,8 @@ def weir(dsn: str) -> Append:
             lease=600.0, source="bench",
         )  # fmt: skip
         assert isinstance(attempt, Attempt)
-        rows = parquet.read_metadata(path).num_rows
+        with files.open_input_file(path) as source:  # as the jobs do
+            rows = parquet.read_metadata(source).num_rows
         segment = attempt.segments[0].segment_id
         file = StagedFile(segment, path, rows, os.path.getsize(path), 0, rows - 1)
         commit(database, Staged(attempt, (file,), FIELDS))

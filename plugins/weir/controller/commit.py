@@ -24,7 +24,7 @@ from weir.controller.locks import LockedStream, lock_streams, not_active
 from weir.controller.staged import Staged, announce, waiting, waiting_epochs
 from weir.controller.streams import schema_of, widen
 from weir.controller.transactions import Committed, event_times, held_by_another
-from weir.database.connection import Database
+from weir.database.connection import Database, calling
 from weir.errors import Conflict, Fenced, NotFound
 from weir.model.event_time import not_complete_yet
 from weir.model.key_space import KeyRange, splits_and_merges
@@ -37,8 +37,10 @@ _GIVEN = """(:s, :n, :attempt, :version, CAST(:segments AS bigint[]), CAST(:even
     CAST(:paths AS text[]), CAST(:fenced AS text[]), CAST(:rejected_files AS text[]), :rejected,
     CAST(:min_times AS bigint[]), CAST(:max_times AS bigint[]), :untimed, CAST(:event_time AS text),
     CAST(:late AS bigint), CAST(:word AS bigint), CAST(:stated AS bigint))"""
-_COMMIT = text(f"SELECT * FROM commit_append{_GIVEN}")  # noqa: S608 - constant
-_PLACE = text(f"SELECT * FROM place_append{_GIVEN}")  # noqa: S608 - constant
+_FOUND = """outcome state attempt epoch clock events rejected bytes files held
+    min_event_time max_event_time untimed late complete_until"""
+_COMMIT = calling(f"commit_append{_GIVEN}", f"{_FOUND} durable")
+_PLACE = calling(f"place_append{_GIVEN}", _FOUND)
 _NEW = -1  # the columns that were written must be compared with the schema first
 # Seconds in which other appends that must roll may record that they are ready, to share one roll.
 _GATHER = 0.25
