@@ -36,6 +36,7 @@ class RecentFiles(NamedTuple):
     stream_id: int
     stream: StreamName
     routing_key: str
+    on_missing_key: str
     fields: list[Field]
     files: tuple[RecentFile, ...]
 
@@ -75,7 +76,7 @@ def recent_files(connection: Connection, parts: Iterable[Part]) -> list[RecentFi
                           WHERE n.stream_id = t.stream_id AND n.segment_id = t.segment_id
                             AND n.start_offset <= t.first), 0)) f
                 GROUP BY t.stream_id)
-            SELECT stream_id, stream_name, routing_key, (
+            SELECT stream_id, stream_name, routing_key, on_missing_key, (
                 SELECT c.fields FROM stream_schema c WHERE c.stream_id = s.stream_id
                 ORDER BY c.version DESC LIMIT 1) AS fields, f.files
             FROM found f JOIN stream s USING (stream_id) ORDER BY stream_id"""
@@ -86,7 +87,7 @@ def recent_files(connection: Connection, parts: Iterable[Part]) -> list[RecentFi
 
 
 def _of_row(
-    stream_id: int, name: str, routing_key: str, fields: list[Field] | None, files: list[Any]
+    stream_id: int, name: str, key: str, missing: str, fields: list[Field] | None, files: list[Any]
 ) -> RecentFiles:
     found = tuple(RecentFile(*file) for file in files)
-    return RecentFiles(stream_id, stream_name(name), routing_key, list(fields or []), found)
+    return RecentFiles(stream_id, stream_name(name), key, missing, list(fields or []), found)

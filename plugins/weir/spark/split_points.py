@@ -29,7 +29,7 @@ from weir.spark.session import private_session
 from weir.spark.unreadable import file_of, first_cause
 
 # How many events of a segment are counted at most. Of more, a sample of half as many to as many is.
-SAMPLED = 20_000
+SAMPLED = 16_000
 SAMPLED_IN_ALL = 2_000_000  # with very many hot segments: of all of them together,
 SAMPLED_AT_LEAST = 5_000  # but as many of each
 BUCKETS = 1024  # a segment has half as many to as many parts in which light keys count together
@@ -243,10 +243,9 @@ def _positions(
     if max(chances) > 1:
         frame = frame.where(F.rand(_SEED) * constants.of(chances) < 1)
     frame = with_expression(frame, key, _KEY, what, session)
-    # As the append has routed them: an event without a key by its rank.
-    steps = F.when(F.col(_KEY).isNull(), routing_steps(F.col(SEQ))).otherwise(
-        routing_steps(F.col(_KEY))
-    )
+    steps = routing_steps(F.col(_KEY))
+    if source.on_missing_key == "spread":  # the append has routed events without a key by rank
+        steps = F.when(F.col(_KEY).isNull(), routing_steps(F.col(SEQ))).otherwise(steps)
     weighed = frame.select(
         steps.alias(_POSITION),
         F.substring(_KEY, 1, KEY_SHOWN).alias(_KEY),
