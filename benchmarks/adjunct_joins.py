@@ -119,7 +119,8 @@ def _as_of(events: DataFrame, changes: DataFrame) -> Callable[[], None]:
 def as_of(setting: Setting) -> Figure:
     """The join that a person writes: from each change until the next one of its key."""
     hours = CHANGES // STATIONS
-    events = _events(setting, ROWS, STATIONS, hours)
+    count = ROWS if setting.full else ROWS // 5
+    events = _events(setting, count, STATIONS, hours)
     changes = _changes(setting, CHANGES, STATIONS, hours)
     by_key = Window.partitionBy("_weir_key").orderBy("_weir_time", "_seq")
 
@@ -136,7 +137,7 @@ def as_of(setting: Setting) -> Figure:
 
     return Figure(
         "adjunct/as_of",
-        f"5 million events with the value at their time, of {CHANGES:,} changes of {STATIONS:,} "
+        f"{count:,} events with the value at their time, of {CHANGES:,} changes of {STATIONS:,} "
         "keys, beside a range join with lead()",
         _as_of(events, changes),
         reference,

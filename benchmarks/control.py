@@ -181,7 +181,7 @@ def idle(what: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
 def deletion(setting: Setting) -> Figure:
     """Small files beside a loop of the same library."""
     setting.durable(False)
-    count = 100_000 if setting.full else 20_000
+    count = 100_000 if setting.full else 5_000
     database = _database(setting, 0)
 
     def files() -> tuple[Path, list[str]]:

@@ -80,6 +80,7 @@ def first_hour(setting: Setting) -> Figure:
         reference,
         limit=1.5,
         runs=3,
+        small_runs=1,
         warm_up=0,
     )
 
