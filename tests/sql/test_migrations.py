@@ -10,7 +10,7 @@ import psycopg2
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, NullPool, create_engine
+from sqlalchemy import Connection, Engine, ExceptionContext, NullPool, create_engine, event
 
 from tests.raises import raises
 from tests.sql.catalogue import describe, differences
@@ -133,6 +133,22 @@ def test_the_migrations_make_the_schema_of_the_files(new: New) -> None:
     make_from_files(made)
     assert len(describe(made)) > 500
     assert differences(describe(migrated), describe(made)) == []
+
+
+def test_an_upgrade_puts_no_error_into_the_servers_log(new: New) -> None:
+    dsn = new("")
+    migrate.upgrade(dsn)
+    errors: list[str] = []
+
+    def note(context: ExceptionContext) -> None:
+        errors.append(str(context.original_exception))
+
+    event.listen(Engine, "handle_error", note)
+    try:
+        migrate.upgrade(dsn)
+    finally:
+        event.remove(Engine, "handle_error", note)
+    assert errors == []
 
 
 def test_a_database_of_an_earlier_version_is_upgraded_with_all_that_is_in_it(new: New) -> None:

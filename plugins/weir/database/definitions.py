@@ -15,9 +15,7 @@ from sqlalchemy import Connection, exc, text
 
 from weir.errors import Conflict
 
-# Another return type; other columns; a function of weir_publisher, which the owner of the schema
-# may drop but not replace.
-_NOT_IN_PLACE = {"42P13", "42P16", "42501"}
+_NOT_IN_PLACE = {"42P13", "42P16"}  # another return type; other columns
 _IN_USE = "2BP01"  # dependent objects still exist
 # In the SQL files a statement begins at the beginning of a line, and nothing inside of one does.
 _BEGIN = re.compile(r"^(?=(?:ALTER|COMMENT|CREATE|DO) )", re.MULTILINE)
@@ -39,6 +37,13 @@ class _Object:
         find = "to_regclass" if self.kind == "VIEW" else "to_regprocedure"
         number = connection.execute(text(f"SELECT {find}(:n)::oid"), {"n": self.name}).scalar_one()
         return None if number is None else int(number)
+
+    def is_of_another_role(self, connection: Connection) -> bool:
+        """Whether it is a function of weir_publisher, which the owner of the schema may drop but
+        not replace."""
+        owned = text("SELECT NOT pg_has_role(proowner, 'USAGE') FROM pg_proc WHERE oid = :n")
+        number = self.number(connection) if self.kind == "FUNCTION" else None
+        return bool(connection.execute(owned, {"n": number}).scalar())
 
 
 def replace_definitions(connection: Connection, folder: Path) -> None:
@@ -90,12 +95,15 @@ def _replace(connection: Connection, one: _Object, objects: list[_Object]) -> li
     """Create or replace one object; returns the grants to give once all objects are there."""
     is_new = one.kind == "FUNCTION" and one.number(connection) is None
     grants: list[str] = []
-    try:
-        with connection.begin_nested():
-            connection.exec_driver_sql(one.statement)
-    except exc.DBAPIError as error:
-        if getattr(error.orig, "pgcode", None) not in _NOT_IN_PLACE:
-            raise
+    if in_place := not one.is_of_another_role(connection):
+        try:
+            with connection.begin_nested():
+                connection.exec_driver_sql(one.statement)
+        except exc.DBAPIError as error:
+            if getattr(error.orig, "pgcode", None) not in _NOT_IN_PLACE:
+                raise
+            in_place = False
+    if not in_place:
         grants = _drop(connection, one, objects)
         is_new = one.kind == "FUNCTION"
         connection.exec_driver_sql(one.statement)
