@@ -67,8 +67,8 @@ BEGIN
         outcome := 'no stream';
         RETURN;
     END IF;
-    -- A range in the order of the unique index: for an equal batch_id Postgres may take the index of all that the
-    -- writer has appended, and read it all.
+    -- Postgres looks a range of batch_id up in the unique index. For an equal batch_id it may take the index of
+    -- all that the writer has appended, and read all of that.
     SELECT * INTO t FROM weir_internal.transaction o
     WHERE o.stream_name = s.stream_name AND o.writer_id = in_writer_id
       AND o.batch_id >= in_batch_id AND o.batch_id <= in_batch_id

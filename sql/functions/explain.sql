@@ -2,8 +2,8 @@
 -- what follows from all reasons together. The path of a file begins with the id of its stream, so the path alone
 -- identifies the file, with or without the warehouse before it. The path of a folder stands for all files in it.
 -- Between two offsets of a segment at which a cut ends, all files are kept for the same reasons. So the reasons are
--- computed per such place, a few for a million files. Their rows stay in memory, or Postgres would write those of
--- 50,000 files to its disk first.
+-- computed per such place, a few for a million files. With more work_mem, the rows of some hundred thousand files
+-- stay in memory. Otherwise Postgres writes those of 50,000 files to its disk first.
 CREATE OR REPLACE FUNCTION weir.why_kept(stream text, path text DEFAULT NULL)
 RETURNS TABLE (file text, segment text, start_offset bigint, events bigint, bytes bigint,
                why text)

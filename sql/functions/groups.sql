@@ -82,10 +82,10 @@ COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the old
 
 -- Lateness is counted between batches only: within one, its order says what a consumer gets. Clocks are of commits,
 -- so events of one commit are never late. Called after what the batch read was recorded and the positions have moved.
--- If everything of a stream is read, the last commit is the newest one that was read (or that the group passed over, for
--- which nothing can be late any more). Otherwise it looks into the time index once per position, and once more for a
--- segment of the batch that it completed or in which the next commit is unread. It looks at the entries of a batch only
--- if there was a hole before it, because otherwise nothing is late.
+-- If nothing of a stream is unread, it takes the clock of the last commit as the newest one: whatever comes is later.
+-- Otherwise it looks into the time index once per position, and once more for a segment of the batch that it completed
+-- or in which the next commit is unread. It looks at the entries of a batch only if there was a hole before it, because
+-- otherwise nothing is late.
 CREATE OR REPLACE FUNCTION weir_internal.measure_disorder(in_group_id bigint, in_batch_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$

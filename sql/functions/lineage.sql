@@ -38,8 +38,11 @@ AS $$
     SELECT t.stream_id, t.transaction_number
     FROM weir_internal.stream s
     JOIN weir_internal.stream o ON o.stream_name = s.stream_name || '.rejected' AND o.state <> 'deleted'
-    JOIN weir_internal.transaction t ON t.stream_name = o.stream_name AND t.writer_id = 'rejected by ' || a
-        AND t.batch_id = b::text
+    CROSS JOIN LATERAL (  -- a range of batch_id: see begin_append
+        SELECT t.stream_id, t.transaction_number FROM weir_internal.transaction t
+        WHERE t.stream_name = o.stream_name AND t.writer_id = 'rejected by ' || a
+          AND t.batch_id >= b::text AND t.batch_id <= b::text
+        ORDER BY t.batch_id LIMIT 1) t
     WHERE NOT is_batch AND s.stream_id = a
 $$;
 COMMENT ON FUNCTION weir_internal.appends_of(boolean, bigint, bigint) IS 'The transactions that a unit of lineage committed.';

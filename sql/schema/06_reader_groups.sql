@@ -59,7 +59,7 @@ COMMENT ON COLUMN weir_internal.reader_group_stream.published_cut IS 'The events
 COMMENT ON COLUMN weir_internal.reader_group_stream.published_at IS 'When the group last released events.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.lost_events IS 'Events that were truncated before this group read them, and that its readers skipped.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.head_seen IS 'The last head of the stream that all positions were compared with, and none was before it; null before the first comparison.';
-COMMENT ON COLUMN weir_internal.reader_group_stream.newest_read IS 'The newest clock in its committed batches since it was placed; null before the first.';
+COMMENT ON COLUMN weir_internal.reader_group_stream.newest_read IS 'The newest clock in its committed batches since it was placed, or of the last commit when nothing was unread; null before the first batch.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.hole IS 'Microseconds by which, at its last commit, the oldest unread event was older than that; 0 if it was not. Null before the first.';
 
 CREATE TABLE weir_internal.reader (

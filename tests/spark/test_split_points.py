@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from tests.spark.installation import Installation
 from tests.spark.xxh64 import position
 from weir.controller.transactions import Attempt
+from weir.controller.update import update_stream
 from weir.model.names import StreamName
 from weir.model.segment import Segment
 from weir.model.split_points import STEPS, Found, HotSegment
@@ -102,6 +103,18 @@ def test_events_without_a_key_count_where_their_ranks_have_spread_them(weir: Ins
     # A key that is hot beside them is named, they are not.
     (found,) = find(weir, hot(weir, stream, rate=800.0)).points.values()
     assert [(one.key, one.share) for one in found.hot_keys] == [("key", 0.25)]
+
+
+def test_events_without_a_key_do_not_count_in_a_stream_that_no_longer_spreads_them(
+    weir: Installation,
+) -> None:
+    stream = weir.create(segments=1, on_missing_key="spread")
+    weir.append(stream, [(f"key {i % 100}", i) for i in range(1000)])
+    (before,) = find(weir, hot(weir, stream, rate=200.0)).points.values()
+    weir.append(stream, [(None, i) for i in range(1000)])
+    update_stream(weir.database, stream, {"on_missing_key": "fail"}, request_id="fail")
+    (after,) = find(weir, hot(weir, stream, rate=200.0)).points.values()
+    assert after == before
 
 
 def test_copies_of_a_roll_have_the_load_of_their_originals(weir: Installation) -> None:

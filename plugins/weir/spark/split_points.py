@@ -246,6 +246,8 @@ def _positions(
     steps = routing_steps(F.col(_KEY))
     if source.on_missing_key == "spread":  # the append has routed events without a key by rank
         steps = F.when(F.col(_KEY).isNull(), routing_steps(F.col(SEQ))).otherwise(steps)
+    else:  # a stream that spread them until recently has some for a while, which do not count
+        frame = frame.where(F.col(_KEY).isNotNull())
     weighed = frame.select(
         steps.alias(_POSITION),
         F.substring(_KEY, 1, KEY_SHOWN).alias(_KEY),

@@ -57,8 +57,7 @@ MANY_FILES = 256  # ... and if there were more than this many
 # Delta encoding stores the rank in very few bytes; without this, a dictionary is tried first.
 PARQUET = {
     "parquet.writer.version": "v2",
-    # A sixteenth of the default. To look up each value in a large dictionary is what costs most of
-    # a write, and columns of many values are delta-encoded in the end anyway.
+    # A sixteenth of the default. Looking up each value in a large dictionary costs most of a write.
     "parquet.dictionary.page.size": str(1 << 16),
     f"parquet.enable.dictionary#{SEQ}": "false",
     f"parquet.enable.dictionary#{TIME}": "false",
