@@ -1,6 +1,6 @@
 """`python -m benchmarks [--figure NAME] [--size small|full]`: every figure, a JSON line each.
 
-A small run takes about fifteen minutes on two quiet cores: three pairs of a figure in place of
+A small run takes more than a quarter of an hour on two cores: three pairs of a figure in place of
 five, a hundredth of the metadata's history, a tenth of the streams, and fewer files and commits. A
 figure without a limit is measured in a full run only, or if it is asked for. The exit status is not
 0 if a figure is beyond its limit. Notes go to standard error.
