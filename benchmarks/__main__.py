@@ -32,6 +32,8 @@ from benchmarks import (
 )
 from benchmarks.setting import bench_setting
 
+SMALL_RUNS = 3
+
 
 def main() -> int:
     """Measure the figures whose name begins as asked."""
@@ -69,7 +71,7 @@ def main() -> int:
                     figure = make(setting)
                     if figure.limit is None and not (setting.full or given.figure):
                         continue
-                    runs = figure.runs if setting.full else min(figure.runs, figure.small_runs)
+                    runs = figure.runs if setting.full else min(figure.runs, SMALL_RUNS)
                     size = "full" if setting.full else "small"
                     ok &= replace(figure, runs=runs, size=size).measure()
     if not found:

@@ -18,7 +18,7 @@ class Figure:
     nothing, if that is the seconds they took.
 
     `limit`: what the median of the pairs' ratios must not exceed, if anything. `goal`: what we want
-    it to be. `small_runs`: the most pairs of a small run.
+    it to be.
     """
 
     name: str
@@ -28,7 +28,6 @@ class Figure:
     limit: float | None
     goal: float | None = None
     runs: int = 5
-    small_runs: int = 3
     warm_up: int = 1
     unit: str = "s"
     size: str = "small"
