@@ -20,6 +20,7 @@ import sqlalchemy
 from sqlalchemy import ColumnElement, Connection, Select, event, exc, select
 
 from weir.database import connection_string
+from weir.database.arrays import as_sent
 from weir.database.background import KeepAlive
 from weir.errors import Busy, InvalidInput, NotFound, Truncated, Unavailable, WeirError
 from weir.settings import Settings
@@ -128,7 +129,9 @@ class Database:
             pool_use_lifo=True,
             **how,
         )
-        event.listen(engine, "before_cursor_execute", _with_arrays, retval=True)
+        event.listen(
+            engine, "before_cursor_execute", lambda *sent: (sent[2], as_sent(sent[3])), retval=True
+        )
         return engine
 
     def _connect(self) -> Any:
@@ -317,30 +320,6 @@ def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
 def sqlstate(error: exc.DBAPIError) -> str:
     """Return the SQLSTATE of an error; empty if the server did not answer."""
     return getattr(error.orig, "pgcode", None) or ""
-
-
-def _with_arrays(*sent: Any) -> tuple[str, Any]:
-    """Send each list as one literal, `{1,2}`.
-
-    The driver would write ARRAY[1,2], an expression of that many constants. Planning one of a
-    thousand takes longer than running most statements.
-    """
-    statement, given = sent[2], sent[3]
-    if isinstance(given, dict) and any(isinstance(value, list) for value in given.values()):
-        given = {k: _array(v) if isinstance(v, list) else v for k, v in given.items()}
-    return statement, given
-
-
-def _array(values: list[Any]) -> str:
-    if {*map(type, values)} == {int}:  # most lists, and the long ones
-        return "{" + repr(values)[1:-1] + "}"
-    return "{" + ",".join(map(_element, values)) + "}"
-
-
-def _element(value: int | float | str | None) -> str:
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return "NULL" if value is None else str(value)
 
 
 def count_statements(database: Database) -> "list[str]":
