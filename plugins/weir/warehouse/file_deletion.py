@@ -5,6 +5,7 @@ any.
 import contextlib
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,6 +17,7 @@ from weir.warehouse.filesystem import filesystem
 
 THREADS = 16
 _TRIES = 20  # at a folder in which another sweep deletes too
+_PAUSE = 0.01  # seconds by which the pause before each try is longer than the one before
 
 Files = Sequence[tuple[str, str]]  # root, and the path below it; a folder ends in /
 # Deletes files; returns the index and the reason of each file that cannot be deleted.
@@ -83,7 +85,8 @@ def _delete(system: fs.FileSystem, target: str, folder: bool) -> None:
     else:
         # A call that stops at a file which another sweep has deleted in the meantime may leave all
         # other files.
-        for _ in range(_TRIES):
+        for tried in range(_TRIES):
+            time.sleep(_PAUSE * tried)  # so that the other sweep comes to its end
             if system.get_file_info(target).type == fs.FileType.NotFound:
                 return
             with contextlib.suppress(FileNotFoundError):
