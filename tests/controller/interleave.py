@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import event
 
+from tests.alone import watch_alone
 from tests.controller.operations import Operation
 from tests.controller.statements import LOCK, WRITE, inlined
 from tests.controller.support import rows, waiting_for_a_lock
@@ -64,15 +65,18 @@ class Stepper:
         self.statements: list[str] = []
         self.stopped, self.go_on = Event(), Event()
         self._stop_before: int | None = None
-        within, alone = database.engines
-        event.listen(within, "before_cursor_execute", lambda *given: self._reached(given[2]))
-        event.listen(within, "commit", lambda _: self._reached(COMMIT))
+        engine = database.engine
+        event.listen(engine, "before_cursor_execute", lambda *given: self._reached(given[2]))
+        event.listen(engine, "commit", lambda _: self._reached(COMMIT))
+        event.listen(
+            engine, "handle_error", lambda c: self.errors.append(str(c.original_exception))
+        )
         # One that is a transaction by itself has let go of its locks before anything else is sent.
-        event.listen(alone, "before_cursor_execute", lambda *given: self._reached(ALONE + given[2]))
-        for engine in database.engines:
-            event.listen(
-                engine, "handle_error", lambda c: self.errors.append(str(c.original_exception))
-            )
+        watch_alone(
+            database,
+            before=lambda statement: self._reached(ALONE + statement),
+            failed=lambda error: self.errors.append(str(error)),
+        )
 
     def arm(self, stop_before: int | None) -> None:
         """Forget what was; stop before the statement of this number."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import event
 
+from tests.alone import watch_alone
 from tests.controller.statements import LOCK, WRITE, inlined
 from weir.database.connection import Database
 
@@ -94,11 +95,10 @@ class Watch:
         self.database = database
         self.seen: dict[str, list[list[str]]] = {}
         self._into: list[list[str]] = []
-        for engine in database.engines:
-            event.listen(engine, "begin", lambda _: self._into.append([]))
-            event.listen(
-                engine, "before_cursor_execute", lambda *sent: self._into[-1].append(sent[2])
-            )
+        engine = database.engine
+        event.listen(engine, "begin", lambda _: self._into.append([]))
+        event.listen(engine, "before_cursor_execute", lambda *sent: self._into[-1].append(sent[2]))
+        watch_alone(database, before=lambda statement: self._into.append([statement]))
 
     def __call__(self, operation: Callable[..., Any], *given: Any, **named: Any) -> Any:
         self._into = self.seen.setdefault(called(operation), [])

@@ -10,12 +10,14 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyarrow import fs
 from sqlalchemy import event
 
+from tests.alone import watch_alone
 from tests.chance import some
 from tests.controller.interleave import plain, state_of
 from tests.controller.operations import Operation
@@ -55,15 +57,14 @@ class Moments:
     def of_database(self, database: Database) -> None:
         """The statements that it sends."""
 
-        def said(sent: tuple[Any, ...]) -> str:
-            return " ".join(sent[2].split())[:60]
+        def said(when: str, statement: str) -> None:
+            self(f"{when} {' '.join(statement.split())[:60]}")
 
-        within, alone = database.engines
-        for engine in database.engines:
-            event.listen(engine, "before_cursor_execute", lambda *s: self(f"before {said(s)}"))
+        engine = database.engine
+        event.listen(engine, "before_cursor_execute", lambda *s: said("before", s[2]))
         # Its event of a commit comes only before it.
-        within.dialect.do_commit = self.around("COMMIT", within.dialect.do_commit)
-        event.listen(alone, "after_cursor_execute", lambda *s: self(f"after {said(s)}"))
+        engine.dialect.do_commit = self.around("COMMIT", engine.dialect.do_commit)
+        watch_alone(database, before=partial(said, "before"), after=partial(said, "after"))
 
     def of_files(self, folder: Path) -> None:
         """The changes below a folder, by Python and by pyarrow; only for a process that ends soon:

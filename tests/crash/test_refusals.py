@@ -33,19 +33,29 @@ class Refusals:
         self.seen: list[str] = []
         self._refuse = f"RAISE EXCEPTION 'refused' USING ERRCODE = '{state}'"
         self._at = at
-        for engine in database.engines:
-            event.listen(engine, "before_cursor_execute", self._statement, retval=True)
-        dialect = database.engines[0].dialect
+        event.listen(
+            database.engine,
+            "before_cursor_execute",
+            lambda *sent: self._statement(sent[2], sent[3]),
+            retval=True,
+        )
+
+        class Refused(database.cursor_alone):  # type: ignore[misc, name-defined]
+            def execute(cursor, query: str, given: Any = None) -> Any:
+                return super().execute(*self._statement(query, given))
+
+        database.cursor_alone = Refused
+        dialect = database.engine.dialect
         self._commit, dialect.do_commit = dialect.do_commit, self._refused_commit  # type: ignore[method-assign]
 
     def _now(self, what: str) -> bool:
         self.seen.append(what)
         return len(self.seen) - 1 == self._at
 
-    def _statement(self, *sent: Any) -> tuple[str, Any]:
-        if self._now(" ".join(sent[2].split())[:60]):
+    def _statement(self, statement: str, given: Any) -> tuple[str, Any]:
+        if self._now(" ".join(statement.split())[:60]):
             return f"DO $$ BEGIN {self._refuse}; END $$", {}
-        return sent[2], sent[3]
+        return statement, given
 
     def _refused_commit(self, connection: Any) -> None:
         if self._now("COMMIT"):

@@ -350,7 +350,7 @@ def beside(test_database: TestDatabase, moment: str, other: Callable[[], object]
         if "FROM installation" in str(sent[2]):
             other()
 
-    event.listen(database.engines[0], f"{moment}_cursor_execute", heard)
+    event.listen(database.engine, f"{moment}_cursor_execute", heard)
     return database
 
 

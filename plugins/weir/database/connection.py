@@ -8,16 +8,19 @@ apart by SQLSTATE, never by their text.
 """
 
 import contextlib
+import functools
 import logging
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any, TypeVar
 
 import psycopg2
 import sqlalchemy
-from sqlalchemy import ColumnElement, Connection, Select, event, exc, select
+from psycopg2.extras import NamedTupleCursor
+from sqlalchemy import ColumnElement, Connection, QueuePool, Select, event, exc, select
+from sqlalchemy.dialects import postgresql
 
 from weir.database import connection_string
 from weir.database.arrays import as_sent
@@ -64,18 +67,16 @@ _PERMANENT = re.compile(
     r"|unsupported startup parameter"
 )
 # The transaction that has locked a row has an id, which one can look up in every session.
-_OLDEST = sqlalchemy.text(
-    """SELECT pid, usename FROM pg_stat_activity
+_OLDEST = """SELECT pid, usename FROM pg_stat_activity
     WHERE datname = current_database() AND backend_xid IS NOT NULL
     ORDER BY age(backend_xid) DESC LIMIT 1"""
-)
 
 
 # How long a run waits for a lock after it has waited for one in vain, with other objects to serve.
 _HURRIED = sqlalchemy.text("SET LOCAL lock_timeout = '1s'")
 _SNAPSHOT = sqlalchemy.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 # A commit that waits for the disk waits for everything that was committed before it.
-_FLUSH = sqlalchemy.text("SELECT pg_logical_emit_message(true, 'weir', '')")
+_FLUSH = "SELECT pg_logical_emit_message(true, 'weir', '')"
 # Restores the setting of the session, which a function of Weir may have changed in a transaction.
 _WAIT = sqlalchemy.text("SET LOCAL synchronous_commit TO DEFAULT")
 
@@ -95,16 +96,24 @@ class Database:
         """`pool_size`: connections kept open, of each of two kinds; `pooler`: see the setting."""
         connection_string.check(dsn, "the database's connection string")
         self._dsn = dsn
-        self._pool_size = max(pool_size, 1)  # to SQLAlchemy 0 means no limit
+        pool_size = max(pool_size, 1)  # to SQLAlchemy 0 means no limit
         self._pooler = pooler
         self._patience = patience
         self._connect_patience = connect_patience
         self._connected = False
         self._hurried = False
-        self._in_transactions = self._pool()
-        # A pool of its own, because changing a connection's isolation level costs a statement.
-        self._alone = self._pool(isolation_level="AUTOCOMMIT")
-        self.engines = (self._in_transactions, self._alone)
+        self.engine = sqlalchemy.create_engine(
+            "postgresql+psycopg2://", creator=self._connect, pool_size=pool_size, pool_use_lifo=True
+        )
+        event.listen(
+            self.engine, "before_cursor_execute", lambda *s: (s[2], as_sent(s[3])), retval=True
+        )
+        # For statements that stand alone. Their cursors are the driver's, because SQLAlchemy's way
+        # to it takes longer than most of these statements.
+        self._alone = QueuePool(
+            self._connect_alone, pool_size=pool_size, use_lifo=True, reset_on_return=None
+        )
+        self.cursor_alone: type[Any] = NamedTupleCursor
 
     @classmethod
     def of(cls, settings: Settings) -> "Database":
@@ -120,19 +129,6 @@ class Database:
             pool_size=settings.pool_size,
             pooler=settings.pooler,
         )
-
-    def _pool(self, **how: Any) -> sqlalchemy.Engine:
-        engine = sqlalchemy.create_engine(
-            "postgresql+psycopg2://",
-            creator=self._connect,
-            pool_size=self._pool_size,
-            pool_use_lifo=True,
-            **how,
-        )
-        event.listen(
-            engine, "before_cursor_execute", lambda *sent: (sent[2], as_sent(sent[3])), retval=True
-        )
-        return engine
 
     def _connect(self) -> Any:
         connection = psycopg2.connect(
@@ -150,6 +146,11 @@ class Database:
         self._connected = True
         return connection
 
+    def _connect_alone(self) -> Any:
+        connection = self._connect()
+        connection.autocommit = True
+        return connection
+
     def transaction(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction and commit it; run it again if the connection is lost.
 
@@ -159,7 +160,7 @@ class Database:
         """
 
         def once() -> T:
-            with self._in_transactions.begin() as connection:
+            with self.engine.begin() as connection:
                 if self._hurried:
                     connection.execute(_HURRIED)
                 return work(connection)
@@ -183,15 +184,36 @@ class Database:
         the row says that it is not `durable` yet, Postgres also releases them without waiting for
         the disk, and this method waits for the disk before it returns (docs/decisions/0009).
         """
+        sent, values = _compiled(statement), as_sent(given)
 
         def once() -> Any:
-            with self._alone.connect() as connection:
-                row = connection.execute(statement, given).one()
+            with self._cursor_alone() as cursor:
+                cursor.execute(sent, values)
+                (row,) = cursor.fetchall()
                 if not row.durable:
-                    connection.execute(_FLUSH)
+                    cursor.execute(_FLUSH)
                 return row
 
         return self._until_there(once)
+
+    @contextlib.contextmanager
+    def _cursor_alone(self) -> Iterator[Any]:
+        """Give a cursor whose statements are transactions of their own. Raises DBAPIError, as
+        SQLAlchemy does, and never uses the connection of an error again.
+        """
+        connection: Any = None
+        try:
+            connection = self._alone.connect()
+            with connection.cursor(cursor_factory=self.cursor_alone) as cursor:
+                yield cursor
+            connection.close()
+        except BaseException as error:
+            lost = connection is None or bool(connection.closed)
+            if connection is not None:
+                connection.invalidate(error)
+            if isinstance(error, psycopg2.Error):
+                raise _as_sqlalchemy_says(error, lost) from None
+            raise
 
     def _until_there(self, once: Callable[[], T]) -> T:
         """Call `once`, again after a lost connection or lock, until the patience is used up."""
@@ -263,8 +285,9 @@ class Database:
         """Return whose transaction is the oldest, for a sentence; empty if nobody has one. A
         session that waits for a lock has mostly written nothing yet.
         """
-        with contextlib.suppress(exc.DBAPIError), self._alone.connect() as connection:
-            if (found := connection.execute(_OLDEST).one_or_none()) is not None:
+        with contextlib.suppress(exc.DBAPIError), self._cursor_alone() as cursor:
+            cursor.execute(_OLDEST)
+            for found in cursor.fetchall():
                 return f"; the oldest transaction is of session {found.pid} ({found.usename})"
         return ""
 
@@ -274,8 +297,9 @@ class Database:
 
     def dispose(self) -> None:
         """Close all connections."""
-        for engine in self.engines:
-            engine.dispose()
+        self.engine.dispose()
+        self._alone.dispose()
+        self._alone = self._alone.recreate()
 
     def keep_alive(self, renew: Callable[[Connection], object], every: float) -> KeepAlive:
         """Return a context that runs `renew` in a transaction of its own every so many seconds."""
@@ -310,11 +334,21 @@ def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
         cursor.execute("SELECT pg_current_xact_id()::text")
         ((number,),) = cursor.fetchall()
         return str(number)
-    except psycopg2.Error as error:  # in the form of SQLAlchemy's own errors
-        gone = bool(connection.connection.closed)
-        raise exc.DBAPIError(statement, None, error, connection_invalidated=gone) from None
+    except psycopg2.Error as error:
+        raise _as_sqlalchemy_says(error, bool(connection.connection.closed)) from None
     finally:
         cursor.close()
+
+
+@functools.cache
+def _compiled(statement: Select[Any]) -> str:
+    """Return the statement as the driver gets it."""
+    return str(statement.compile(dialect=postgresql.dialect()))  # type: ignore[no-untyped-call]
+
+
+def _as_sqlalchemy_says(error: psycopg2.Error, lost: bool) -> exc.DBAPIError:
+    """Return an error of the driver in the form of SQLAlchemy's own. `lost`: its connection is."""
+    return exc.DBAPIError(None, None, error, connection_invalidated=lost)
 
 
 def sqlstate(error: exc.DBAPIError) -> str:
@@ -326,8 +360,13 @@ def count_statements(database: Database) -> "list[str]":
     """Return a list to which every statement sent from now on is appended (for tests)."""
     statements: list[str] = []
 
-    for engine in database.engines:
-        event.listen(engine, "before_cursor_execute", lambda *sent: statements.append(sent[2]))
+    class Counted(database.cursor_alone):  # type: ignore[misc, name-defined]
+        def execute(self, query: str, given: Any = None) -> Any:
+            statements.append(query)
+            return super().execute(query, given)
+
+    event.listen(database.engine, "before_cursor_execute", lambda *sent: statements.append(sent[2]))
+    database.cursor_alone = Counted
     return statements
 
 
