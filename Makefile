@@ -32,7 +32,7 @@ _tests: # beside lint, most of which is one process
 	@$(PYTEST) $(ARGS)
 
 test-fast: setup ## the tests that need neither a JVM nor Airflow
-	@$(PYTEST) -n 4 -m "not (jvm or airflow or release or soak)" \
+	@WEIR_TEST_BUDGET=fast $(PYTEST) -n 4 -m "not (jvm or airflow or release or soak)" \
 		--ignore=tests/airflow --ignore=tests/acceptance $(ARGS)
 
 test-release: setup ## what is tried before a release: packaging, compose, and more

@@ -41,7 +41,7 @@ FIELDS: list[Field] = [
     {"name": "value", "type": "long", "nullable": True, "metadata": {}},
 ]
 MANY, FEW = 1000, 10  # segments
-FILES, FEW_FILES = 10, 2  # per segment, where they are read; in a small run
+FILES, FEW_FILES = 10, 1  # per segment, where they are read; in a small run
 ROWS = 100  # per file
 LEASE = 600.0
 ALL = Budget(10**9, 10**15, 10**6)

@@ -126,7 +126,7 @@ def beside_ducklake(streams: int, limit: float, goal: float, setting: Setting) -
 def bloat(setting: Setting) -> Figure:
     """Whether the tables grow by more than what is in them."""
     setting.durable(False)
-    many = 100_000 if setting.full else 5000
+    many = 100_000 if setting.full else 3000
     few = many // 10
     measured: dict[str, float] = {}
 

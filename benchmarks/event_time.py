@@ -1,9 +1,11 @@
 """Appending with an event time beside appending the same rows without."""
 
+from datetime import UTC, datetime
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from benchmarks.data_path import BOUNDARIES, appender, source
+from benchmarks.data_path import BOUNDARIES, ROWS, appender, source
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.controller.scale import scale
@@ -24,11 +26,15 @@ def _stream(setting: Setting, event_time: str | None) -> StreamName:
     return name
 
 
+def _count(setting: Setting) -> int:
+    return ROWS if setting.full else ROWS // 2
+
+
 def _rows(setting: Setting) -> DataFrame:
     """The rows with a time as a column of its own, and as a text."""
     path = setting.folder / "timed"
     if not path.exists():
-        rows = source(setting)  # which makes the session
+        rows = source(setting).where(F.col("id") < _count(setting))  # which makes the session
         at = F.timestamp_seconds(F.col("id") + BEGIN)
         text = F.date_format(at, "yyyy-MM-dd HH:mm:ss")
         rows.withColumn("at", at).withColumn("said", text).write.parquet(str(path))
@@ -38,17 +44,20 @@ def _rows(setting: Setting) -> DataFrame:
 def _append(setting: Setting, name: str, event_time: str, limit: float | None, what: str) -> Figure:
     rows = _rows(setting)
     timed, plain = _stream(setting, event_time), _stream(setting, None)
+    count = _count(setting)
+    late = count // 5
+    until = datetime.fromtimestamp(BEGIN + late, UTC)
 
-    def append(to: StreamName, **how: str) -> None:
+    def append(to: StreamName, **how: datetime) -> None:
         appender(setting).append_frame(
             to, rows, writer_id="bench", batch_id=str(setting.number()), **how
         )
 
     return Figure(
         name,
-        f"5 million rows into 16 unequal segments with {what} as event time, complete to a time "
-        "before which 1 million of them are late, beside the same append without event time",
-        lambda: append(timed, complete_until="2013-06-12T13:46:40Z"),
+        f"{count:,} rows into 16 unequal segments with {what} as event time, complete to a time "
+        f"before which {late:,} of them are late, beside the same append without event time",
+        lambda: append(timed, complete_until=until),
         lambda: append(plain),
         limit=limit,
         goal=1.0,

@@ -33,13 +33,13 @@ class Figure:
     size: str = "small"
     notes: dict[str, Any] = field(default_factory=dict)  # what else the line says
 
-    def measure(self) -> bool:
+    def measure(self, begun: float) -> bool:
         """Run the pairs, print the line, and return whether the median is within the limit.
 
         A median beyond the limit with pairs on both sides of it may be the machine's noise: then as
         many pairs are run again, at most `REPEATS` times, and the line gives the median of all.
+        `begun`: when its preparation began, by the monotonic clock.
         """
-        begun = time.monotonic()
         for _ in range(self.warm_up):
             self.reference()
             self.ours()

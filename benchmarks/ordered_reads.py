@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 import weir.spark
 from benchmarks.data_path import (
     COLUMNS,
+    ROWS,
     appended,
     appender,
     files_of,
@@ -51,7 +52,8 @@ def one_stream(setting: Setting, order: str) -> Figure:
 
 def merged(setting: Setting) -> Figure:
     """Two streams in one order."""
-    names = [_half(setting, half) for half in range(2)]
+    count = ROWS // 2 if setting.full else ROWS // 4
+    names = [_part(setting, part, ROWS // count) for part in range(2)]
 
     def scan(name: StreamName) -> DataFrame:
         frame = files_of(setting, name).select(*COLUMNS, *PLACE, "_weir_seq")
@@ -63,7 +65,7 @@ def merged(setting: Setting) -> Figure:
 
     return Figure(
         "order/merged",
-        "two streams of 2.5 million events in one write order, beside the union of scans of the "
+        f"two streams of {count:,} events in one write order, beside the union of scans of the "
         "same files and a sort",
         lambda: to_nothing(
             weir.spark.read(
@@ -75,13 +77,15 @@ def merged(setting: Setting) -> Figure:
     )
 
 
-def _half(setting: Setting, half: int) -> StreamName:
-    """A stream of 16 segments with half of the rows, appended in five transactions."""
+def _part(setting: Setting, part: int, parts: int) -> StreamName:
+    """A stream of 16 segments with one of so many parts of the rows, appended in five
+    transactions.
+    """
     name = stream_of_16(setting)
     for i in range(5):
         appender(setting).append_frame(
             name,
-            source(setting).where(F.col("id") % 10 == 2 * i + half),
+            source(setting).where(F.col("id") % (5 * parts) == parts * i + part),
             writer_id="bench",
             batch_id=f"part {i}",
         )

@@ -1,7 +1,8 @@
 """Chance in tests: every run draws from a seed of its own, which it prints and which repeats it.
 
 `make test SEED=7` draws what the run with the printed seed 7 drew. `make test` plays a fifth of the
-random cases; `make soak` plays them all (`WEIR_TEST_BUDGET=full`).
+random cases, `make test-fast` a tenth (`WEIR_TEST_BUDGET=fast`), `make soak` all of them
+(`WEIR_TEST_BUDGET=full`).
 """
 
 import os
@@ -15,7 +16,9 @@ T = TypeVar("T")
 SEED = int(os.environ.get("WEIR_TEST_SEED") or time.time_ns() % 1_000_000_000)
 os.environ["WEIR_TEST_SEED"] = str(SEED)  # the workers of pytest-xdist inherit it
 
-FULL = os.environ.get("WEIR_TEST_BUDGET", "") == "full"
+BUDGET = os.environ.get("WEIR_TEST_BUDGET", "")
+FULL = BUDGET == "full"
+_ONE_OF = {"full": 1, "fast": 10}.get(BUDGET, 5)
 
 
 def random_for(*case: object) -> Random:
@@ -24,12 +27,12 @@ def random_for(*case: object) -> Random:
 
 
 def cases(full: int, *, least: int = 1) -> int:
-    """Return how many random cases to play: `full` of them in the soak, else a fifth."""
-    return full if FULL else max(least, full // 5)
+    """Return how many of so many random cases this run plays: all, a fifth or a tenth."""
+    return max(least, full // _ONE_OF)
 
 
 def some(found: Iterable[T], *case: object, least: int = 1) -> list[T]:
-    """Return those of a list that this run plays, in their order: all in the soak, else a fifth."""
+    """Return those of a list that this run plays, in their order."""
     every = list(found)
     count = min(len(every), cases(len(every), least=least))
     chosen = random_for("some", *case).sample(range(len(every)), count)

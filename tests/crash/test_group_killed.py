@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.chance import random_for
+from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.controller.operations import Operation
 from tests.controller.support import Lane
@@ -163,7 +163,7 @@ def rounds_of_killing(
 def test_readers_killed_again_and_again_read_each_event_once_and_share_fairly(
     database: Database, settings: Settings, chance: random.Random
 ) -> None:
-    rounds_of_killing(20, database, settings, chance)
+    rounds_of_killing(cases(100), database, settings, chance)
 
 
 @pytest.mark.soak

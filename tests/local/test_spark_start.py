@@ -18,6 +18,7 @@ print(spark.conf.get("spark.sql.session.timeZone"), spark.conf.get("spark.ui.ena
 """
 
 
+@pytest.mark.jvm
 def test_a_job_starts_with_the_settings_and_with_the_archive(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(JOB)
     environ = {name: value for name, value in os.environ.items() if name != "SPARK_SUBMIT_OPTS"}
@@ -31,6 +32,7 @@ def test_a_job_starts_with_the_settings_and_with_the_archive(tmp_path: Path) -> 
     assert loaded.count("source: shared objects file (top)") > 5000
 
 
+@pytest.mark.jvm
 def test_java_says_nothing_of_an_archive_that_is_not_there(tmp_path: Path) -> None:
     options = shlex.split(class_archive(tmp_path / "not there.jsa"))
     done = subprocess.run(
@@ -53,6 +55,7 @@ def test_a_sites_own_configuration_is_left_alone() -> None:
     assert spark_start({"SPARK_CONF_DIR": "/etc/spark"}) == {}
 
 
+@pytest.mark.jvm
 def test_an_archive_that_is_cut_off_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

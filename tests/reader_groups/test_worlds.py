@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.chance import FULL, random_for
+from tests.chance import FULL, cases, random_for
 from tests.controller.support import Lane
 from tests.model.test_stream_cut import GRID, Stream, cells
 from tests.reader_groups.ranked import Place, Ranked
@@ -22,7 +22,7 @@ from weir.model.bounds import Bound, Graph, SegmentState, bounds_of_stream
 from weir.model.segment import Segment
 from weir.reader_groups.budget import Budget, Fit, Unit, fit
 
-WORLDS = 20_000 if FULL else 2_000
+WORLDS = 20_000 if FULL else cases(10_000)
 
 
 class File(NamedTuple):
