@@ -61,7 +61,7 @@ def _append(setting: Setting, name: str, event_time: str, limit: float | None, w
         lambda: append(plain),
         limit=limit,
         goal=1.0,
-        warm_up=3,  # with one, the compiler of the JVM is still at work on what ours adds
+        warm_up=3,  # see read
     )
 
 
