@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from benchmarks.data_path import appended
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
+from tests.watching import count_statements
 from weir.arrow import append as tables
 from weir.arrow.read import read_slice
 from weir.controller.commit import commit
@@ -23,7 +24,6 @@ from weir.controller.read_plan import FileSlice, plan_of_bounds
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, begin
-from weir.database.connection import count_statements
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
 from weir.reader_groups.batches import Batch, commit_batch, open_in

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
-from weir.database.connection import count_statements
+from tests.watching import count_statements
 from weir.declarations.apply import Checks, apply
 from weir.declarations.declared import Declared, read_text
 from weir.reader_groups.publication import Publication

@@ -380,3 +380,10 @@ def test_nothing_beside_the_package_and_the_plugin_is_on_airflows_path() -> None
     names = {path.stem for path in PLUGINS.iterdir() if not path.name.startswith((".", "__"))}
     assert names == {"weir", "weir_plugin"}
     assert not names & sys.stdlib_module_names
+
+
+def test_no_module_is_longer_than_400_lines_or_named_for_anything() -> None:
+    modules = [*PLUGINS.rglob("*.py")]
+    assert len(modules) > 200
+    assert [one.name for one in modules if one.read_text().count("\n") > 400] == []
+    assert not {one.stem for one in modules} & {"utils", "util", "helpers", "common", "misc"}

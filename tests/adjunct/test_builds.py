@@ -5,12 +5,13 @@ import pytest
 from tests.adjunct.support import LEASE, Store
 from tests.controller.support import Lane, at_once, rows, unique
 from tests.raises import raises
+from tests.watching import count_statements
 from weir.adjunct.builds import Build, Running, stores_to_build
 from weir.adjunct.publication import fail_build, renew_build
 from weir.adjunct.stores import delete_store
 from weir.adjunct.versions import AdjunctVersion
 from weir.controller.seal import seal_stream
-from weir.database.connection import Database, count_statements
+from weir.database.connection import Database
 from weir.retention.delete_stream import delete_stream
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from sqlalchemy import event
 
-from tests.alone import watch_alone
 from tests.controller.operations import Operation
 from tests.controller.statements import LOCK, WRITE, inlined
 from tests.controller.support import rows, waiting_for_a_lock
+from tests.watching import watch_alone
 from weir.database.connection import Database
 from weir.model.names import StreamName
 

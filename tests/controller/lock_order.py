@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import event
 
-from tests.alone import watch_alone
 from tests.controller.statements import LOCK, WRITE, inlined
+from tests.watching import watch_alone
 from weir.database.connection import Database
 
 ORDER = ("stream", "reader_group", "reader", "adjunct_store")

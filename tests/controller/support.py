@@ -202,11 +202,17 @@ def waiting_for_a_lock(database: Database) -> int:
 
 
 def while_held(
-    database: Database, hold: Callable[[Connection], Any], meanwhile: Callable[[], Any]
+    database: Database,
+    hold: Callable[[Connection], Any],
+    meanwhile: Callable[[], Any],
+    then: Callable[[Connection], Any] | None = None,
+    *,
+    by: Database | None = None,
 ) -> tuple[Any, Any]:
-    """`hold` first, in a transaction that is committed when `meanwhile` waits for its locks.
+    """`hold` first, in a transaction that is committed when `meanwhile` waits for its locks, and
+    after `then`, if it is given. `by`: who holds them, if not the same login.
 
-    The results of both, or what they raised.
+    The results of both (of `then`, if it is given), or what they raised.
     """
     held = Event()
 
@@ -217,11 +223,11 @@ def while_held(
         while not waiting_for_a_lock(database):
             assert time.monotonic() < end, "nothing waits for these locks"
             time.sleep(0.01)
-        return result
+        return then(connection) if then else result
 
     def begun() -> Any:
         assert held.wait(timeout=20)
         return meanwhile()
 
-    first, second = at_once(partial(database.transaction, holding), begun)
+    first, second = at_once(partial((by or database).transaction, holding), begun)
     return first, second

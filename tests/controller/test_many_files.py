@@ -5,8 +5,9 @@ from collections.abc import Callable
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane
 from tests.reader_groups.support import Group
+from tests.watching import count_statements
 from weir.controller.read_plan import plan_of_bounds, plan_of_stream
-from weir.database.connection import Database, count_statements
+from weir.database.connection import Database
 from weir.retention.run import retain
 
 

@@ -7,8 +7,9 @@ import pytest
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane, staged, unique
 from tests.reader_groups.support import budget, open_batch
+from tests.watching import count_statements
 from weir.controller.commit import commit
-from weir.database.connection import Database, count_statements
+from weir.database.connection import Database
 from weir.reader_groups.batches import commit_batch
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group

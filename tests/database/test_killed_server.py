@@ -15,11 +15,12 @@ from tests.controller.support import Lane, at_once, staged, unique, while_held
 from tests.database.test_connection import note, noted
 from tests.raises import raises
 from tests.reader_groups.support import Group
+from tests.watching import count_statements
 from weir.controller.commit import commit
 from weir.controller.locks import lock_streams
 from weir.controller.transactions import begin
 from weir.database import migrate
-from weir.database.connection import Database, count_statements
+from weir.database.connection import Database
 from weir.errors import Unavailable
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres

@@ -10,8 +10,9 @@ import yaml
 from tests.conftest import TestDatabase
 from tests.controller.support import rows
 from tests.raises import raises
+from tests.watching import count_statements
 from weir.controller.seal import seal_stream
-from weir.database.connection import Database, count_statements
+from weir.database.connection import Database
 from weir.declarations.apply import Checks, apply, compare
 from weir.declarations.declared import Declared, read_text
 from weir.declarations.differences import Difference

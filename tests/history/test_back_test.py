@@ -11,7 +11,8 @@ import pytest
 from tests.controller.support import Lane
 from tests.raises import raises
 from tests.scaling.support import made, pass_time, scaled, write
-from weir.database.connection import Database, count_statements
+from tests.watching import count_statements
+from weir.database.connection import Database
 from weir.history.back_test import EVENLY, PARTLY, SAMPLED, back_test
 from weir.history.picture import draw
 from weir.history.recorded import recorded

@@ -1,6 +1,5 @@
 """Checkpoints: where a group stands, under a name, and what that releases to retention."""
 
-import time
 from functools import partial
 
 import pytest
@@ -8,12 +7,13 @@ from sqlalchemy import Connection
 
 from spark_jobs import checkpoints
 from tests.conftest import TestDatabase
-from tests.controller.support import Lane, at_once, rows, unique, waiting_for_a_lock
+from tests.controller.support import Lane, rows, unique, while_held
 from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.reader_groups.support import Group
+from tests.watching import count_statements
 from weir.controller.locks import lock_group
-from weir.database.connection import Database, count_statements
+from weir.database.connection import Database
 from weir.operations import Nothing
 from weir.operations.runner import Job, RunId
 from weir.reader_groups.lag import read_lag
@@ -178,20 +178,17 @@ def test_a_group_that_is_locked_keeps_neither_the_others_nor_its_streams_waiting
         lane.append({"0.0": 5})
         group.reader().read_all()
 
-    def holding(connection: Connection) -> None:
-        lock_group(connection, groups[1].name)
-        end = time.monotonic() + 20
-        while not waiting_for_a_lock(database):
-            assert time.monotonic() < end, "nothing waits for the group"
-            time.sleep(0.01)
+    def others(_: Connection) -> None:
         assert [len(recorded(group)) for group in groups] == [1, 0, 1]
         for lane in lanes:
             rows(database, "SELECT FROM stream WHERE stream_id = :s FOR NO KEY UPDATE NOWAIT",
                  s=lane.stream_id)  # fmt: skip
 
-    held, (made, failed) = at_once(
-        partial(database.transaction, holding),
-        lambda: (time.sleep(0.2), checkpoint_all(database))[1],
+    held, (made, failed) = while_held(
+        database,
+        lambda c: lock_group(c, groups[1].name),
+        partial(checkpoint_all, database),
+        others,
     )
     assert (held, failed) == (None, [])
     assert {one["reader_group"] for one in made} == {group.name for group in groups}

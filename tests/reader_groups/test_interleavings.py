@@ -16,7 +16,6 @@ from tests.controller.support import (
     at_once,
     rows,
     staged,
-    waiting_for_a_lock,
     while_held,
 )
 from tests.crash.jobs import execute
@@ -49,15 +48,11 @@ def test_renewing_leases_while_a_batch_is_committed_is_no_deadlock(
     def renewing(connection: Connection) -> None:
         renew(connection, group.name, reader.reader_id, reader.token, LEASE)
 
-    def holding(connection: Connection) -> None:
-        renewing(connection)
-        # The commit is under way and waits for the reader's row.
-        time.sleep(0.5)
-        ping(connection, attempt, LEASE, 3600.0)
-
-    outcomes = at_once(
-        partial(lane.database.transaction, holding),
-        lambda: (time.sleep(0.2), reader.commit(batch, [staged(attempt, {"0.0": 5})]))[1],
+    outcomes = while_held(
+        lane.database,
+        renewing,
+        lambda: reader.commit(batch, [staged(attempt, {"0.0": 5})]),
+        lambda c: ping(c, attempt, LEASE, 3600.0),  # while the commit waits for the reader's row
     )
     assert outcomes[0] is None
     assert [one.events for one in outcomes[1]] == [5]
@@ -186,12 +181,7 @@ def test_appends_to_a_stream_do_not_wait_for_its_groups(database: Database, what
         "output": partial(reader.commit, batch, [staged(written, {"0.0": 1})]),
     }
 
-    def holding(connection: Connection) -> float:
-        lock_group(connection, group.name)
-        end = time.monotonic() + 20
-        while not waiting_for_a_lock(database):
-            assert time.monotonic() < end, "nothing waits for the group"
-            time.sleep(0.01)
+    def others(_: Connection) -> float:
         began = time.monotonic()
         if what == "delete":
             rows(database, "SELECT FROM stream WHERE stream_id = :s FOR NO KEY UPDATE NOWAIT",
@@ -202,9 +192,7 @@ def test_appends_to_a_stream_do_not_wait_for_its_groups(database: Database, what
 
     if what == "prune":
         lane.truncate("0.0=6, 1.0=0")
-    took, outcome = at_once(
-        partial(database.transaction, holding), lambda: (time.sleep(0.2), works[what]())[1]
-    )
+    took, outcome = while_held(database, lambda c: lock_group(c, group.name), works[what], others)
     assert isinstance(took, float), took
     assert took < 10, "it waited until the group was free"
     assert what == "delete" or not isinstance(outcome, Exception), outcome
@@ -248,21 +236,19 @@ def test_appends_to_the_input_of_a_batch_do_not_wait_for_its_commit_that_complet
     table = StagedTable("public.numbers", staging, (), 0)
     owner = Database(test_database.owner_dsn, patience=60.0, connect_patience=10.0)
 
-    def holding(connection: Connection) -> None:
-        connection.execute(text("LOCK TABLE public.numbers IN ACCESS EXCLUSIVE MODE"))
-        end = time.monotonic() + 20
-        while not waiting_for_a_lock(database):
-            assert time.monotonic() < end, "nothing waits for the table"
-            time.sleep(0.01)
+    def append(_: Connection) -> None:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(lane.append, {"1.0": 1}).result(timeout=10)
 
-    outcomes = at_once(
-        partial(owner.transaction, holding),
-        lambda: (time.sleep(0.2), reader.commit(batch, tables=[table]))[1],
+    outcomes = while_held(
+        database,
+        lambda c: c.execute(text("LOCK TABLE public.numbers IN ACCESS EXCLUSIVE MODE")),
+        lambda: reader.commit(batch, tables=[table]),
+        append,
+        by=owner,
     )
     owner.dispose()
-    assert outcomes == [None, []]
+    assert outcomes == (None, [])
     [state] = group.rows("SELECT state FROM checkpoint WHERE group_id = :g")
     assert state.state == "complete"
     assert group.published() == {"0.0": 5, "1.0": 0}

@@ -1,8 +1,9 @@
 """A run ends when all is committed up to the tail that it saw, by whichever reader."""
 
-import time
+import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Event
 from typing import Any, TypeVar
 
 import pytest
@@ -39,20 +40,39 @@ def turn(reader: Reader, until: dict[int, Any] | None = None, budget: int = ALL)
     )  # fmt: skip
 
 
-def assert_waits(waiting: "Future[Any]") -> None:
-    time.sleep(0.2)
-    assert not waiting.done()
+class Said(logging.Handler):
+    """Tells when a reader says that it waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage().endswith("waiting"):
+            self.waits.set()
+
+
+@pytest.fixture
+def said() -> Iterator[Said]:
+    handler = Said()
+    module.log.addHandler(handler)
+    level = module.log.level
+    module.log.setLevel("INFO")
+    yield handler
+    module.log.setLevel(level)
+    module.log.removeHandler(handler)
 
 
 def test_a_reader_for_whom_nothing_is_left_gets_its_share_of_the_next_batches(
-    group: Group, pool: ThreadPoolExecutor
+    group: Group, said: Said, pool: ThreadPoolExecutor
 ) -> None:
     first = group.reader("first")
     batch = first.must_open(budget=10)
     assert len(batch.bounds) == 2, "there is more, but in the same segments"
     second = group.reader("second")
     waiting = pool.submit(turn, second)
-    assert_waits(waiting)
+    assert said.waits.wait(20)
+    assert not waiting.done()
     first.commit(batch)
     mine = first.must_open()
     theirs = waiting.result(timeout=10)
@@ -64,25 +84,27 @@ def test_a_reader_for_whom_nothing_is_left_gets_its_share_of_the_next_batches(
 
 
 def test_a_reader_that_waits_takes_over_from_one_that_dies(
-    group: Group, pool: ThreadPoolExecutor
+    group: Group, said: Said, pool: ThreadPoolExecutor
 ) -> None:
     batch = group.reader("dies").must_open()
     waiting = pool.submit(turn, group.reader("waits"))
-    assert_waits(waiting)
+    assert said.waits.wait(20)
+    assert not waiting.done()
     group.lapse("dies")
     taken = waiting.result(timeout=10)
     assert (taken.batch_id, taken.bounds, taken.attempt) == (batch.batch_id, batch.bounds, 2)
 
 
 def test_a_run_ends_when_others_have_committed_all_that_it_saw(
-    lane: Lane, group: Group, pool: ThreadPoolExecutor
+    lane: Lane, group: Group, said: Said, pool: ThreadPoolExecutor
 ) -> None:
     other = group.reader("other")
     batch = other.must_open()
     seen = group.tails()
     lane.append({"0.0": 7})
     waiting = pool.submit(turn, group.reader("run"), seen)
-    assert_waits(waiting)
+    assert said.waits.wait(20)
+    assert not waiting.done()
     other.commit(batch)
     assert waiting.result(timeout=10) is None
     assert group.cut() == {"0.0": 10, "1.0": 10}, "what came later is left for the next run"

@@ -13,8 +13,9 @@ from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from tests.retention.support import consume
+from tests.watching import count_statements
 from weir.controller.cuts import load_cuts
-from weir.database.connection import Database, count_statements
+from weir.database.connection import Database
 from weir.operations.runner import RunId, main, read_outcome
 from weir.reader_groups.groups import fork_reader_group
 from weir.reader_groups.reset import reset_reader_group

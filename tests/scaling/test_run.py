@@ -8,9 +8,10 @@ import pytest
 from tests.controller.operations import equal_ranges
 from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.scaling.support import made, never, pass_time, scaled, write
+from tests.watching import count_statements
 from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
-from weir.database.connection import Database, count_statements
+from weir.database.connection import Database
 from weir.model.names import stream_name
 from weir.model.split_points import Found, HotKey, HotSegment, SplitPoints
 from weir.retention.prune import prune

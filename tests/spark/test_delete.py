@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 
 from tests.controller.support import rows, run
 from tests.spark.installation import Installation
-from weir.database.connection import Database, count_statements
+from tests.watching import count_statements
+from weir.database.connection import Database
 from weir.recovery.recover import recover
 from weir.spark import delete
 from weir.spark.delete import deleter

@@ -169,16 +169,26 @@ def test_a_program_that_was_replaced_publishes_nothing(weir: Installation, group
 
 
 def test_the_lease_is_renewed_while_a_program_computes(weir: Installation, group: str) -> None:
-    short = Installation(weir.spark, weir.database, replace(weir.settings, reader_lease=0.6))
+    short = Installation(weir.spark, weir.database, replace(weir.settings, reader_lease=3.0))
     with read(weir, group, appender=short.appender) as slow:
         batch = next(slow)
-        time.sleep(1.5)
+        wait_for_renewals(weir, 2)
         token = join(weir.database, group, "other", 60.0)
         everything = Budget.of(weir.settings)
-        assert not open_batch(weir.database, group, "other", token, lease=0.6, budget=everything), (
+        assert not open_batch(weir.database, group, "other", token, lease=3.0, budget=everything), (
             "there is nothing to take over"
         )
         batch.commit()
+
+
+def wait_for_renewals(weir: Installation, count: int) -> None:
+    """Until the lease of the only reader has been renewed so often."""
+    seen = set()
+    end = time.monotonic() + 60
+    while len(seen) <= count:
+        assert time.monotonic() < end, "it is not renewed"
+        seen |= {*weir.query("SELECT lease_until FROM reader WHERE lease_until < 'infinity'")}
+        time.sleep(0.05)
 
 
 def test_what_another_reader_has_is_waited_for(weir: Installation, group: str) -> None:
@@ -256,24 +266,27 @@ def test_a_reader_that_hangs_gives_way_to_others_and_one_that_works_does_not(
     weir: Installation, group: str
 ) -> None:
     def settled(longest: float) -> Appender:
-        settings = replace(weir.settings, reader_lease=1.0, max_batch_time=longest)
+        settings = replace(weir.settings, reader_lease=3.0, max_batch_time=longest)
         return replace(Appender.of(weir.spark, "test"), settings=settings)
 
     def taken(reader_id: str) -> Any:
         token = join(weir.database, group, reader_id, 60.0)
         return open_batch(
-            weir.database, group, reader_id, token, lease=1.0, budget=Budget.of(weir.settings)
+            weir.database, group, reader_id, token, lease=3.0, budget=Budget.of(weir.settings)
         )
 
     with read(weir, group, reader_id="works", appender=settled(60.0)) as reader:
         batch = next(reader)
-        time.sleep(3)
+        wait_for_renewals(weir, 3)
         assert taken("first") is None, "it renews its lease"
         with read(weir, group, reader_id="works", appender=settled(0.5)) as hangs:
             hung = next(hangs)
             assert hung.batch_id == batch.batch_id
-            time.sleep(3)
-            heir = taken("second")
+            heir, end = None, time.monotonic() + 60
+            while heir is None:
+                assert time.monotonic() < end, "it keeps its batch"
+                time.sleep(0.2)
+                heir = taken("second")
             assert heir.batch_id == hung.batch_id
             with raises("batch_taken_over 'works'"):
                 hung.commit()

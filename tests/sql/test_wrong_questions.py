@@ -16,9 +16,10 @@ from tests.controller.model import as_json
 from tests.controller.support import Lane
 from tests.raises import raises
 from tests.sql.history import History
+from tests.watching import count_statements
 from weir.controller import queries
 from weir.controller.cuts import check_cut, load_cuts
-from weir.database.connection import Database, count_statements
+from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
 from weir.model.names import stream_name
 

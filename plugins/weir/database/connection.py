@@ -356,20 +356,6 @@ def sqlstate(error: exc.DBAPIError) -> str:
     return getattr(error.orig, "pgcode", None) or ""
 
 
-def count_statements(database: Database) -> "list[str]":
-    """Return a list to which every statement sent from now on is appended (for tests)."""
-    statements: list[str] = []
-
-    class Counted(database.cursor_alone):  # type: ignore[misc, name-defined]
-        def execute(self, query: str, given: Any = None) -> Any:
-            statements.append(query)
-            return super().execute(query, given)
-
-    event.listen(database.engine, "before_cursor_execute", lambda *sent: statements.append(sent[2]))
-    database.cursor_alone = Counted
-    return statements
-
-
 def _check_session(connection: Any) -> None:
     """Check that the pooler's login has the settings of a session. Raises InvalidInput."""
     cursor = connection.cursor()

@@ -1,9 +1,12 @@
-"""Statements that stand alone, seen from the driver; SQLAlchemy's events are for the others."""
+"""Statements, seen as they are sent: those that stand alone from the driver, as SQLAlchemy's events
+are for the others.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 import psycopg2
+from sqlalchemy import event
 
 from weir.database.connection import Database
 
@@ -31,3 +34,11 @@ def watch_alone(
             after(query)
 
     database.cursor_alone = Watched
+
+
+def count_statements(database: Database) -> list[str]:
+    """A list to which every statement that is sent from now on is appended."""
+    statements: list[str] = []
+    event.listen(database.engine, "before_cursor_execute", lambda *sent: statements.append(sent[2]))
+    watch_alone(database, before=statements.append)
+    return statements
