@@ -14,7 +14,7 @@ from tests.spark.installation import Installation
 from weir.controller.transactions import Attempt
 from weir.model.names import StreamName
 from weir.spark import stage
-from weir.spark.frames import in_order_of
+from weir.spark.ordered_frames import in_order_of
 from weir.warehouse.paths import attempt_folder
 
 pytestmark = pytest.mark.drawn(2)

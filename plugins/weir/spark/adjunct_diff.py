@@ -7,7 +7,7 @@ from weir.adjunct.versions import AdjunctFile, AdjunctVersion
 from weir.errors import InvalidInput
 from weir.spark.adjunct_changes import KEY
 from weir.spark.adjunct_files import scan, struct_of
-from weir.spark.frames import as_json, quoted
+from weir.spark.exact import as_json, quoted
 
 
 def diff_versions(

@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from weir.adjunct.versions import AdjunctFile
 from weir.model.schema import Field
 from weir.spark.adjunct_changes import CLOCK, HASH
-from weir.spark.frames import exact
+from weir.spark.exact import exact
 from weir.spark.routing import SEQ
 from weir.spark.session import COMPLETE
 from weir.warehouse.filesystem import filesystem

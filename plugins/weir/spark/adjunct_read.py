@@ -8,7 +8,7 @@ from weir.adjunct.versions import AdjunctVersion, history_since
 from weir.database.connection import Database
 from weir.spark.adjunct_changes import CLOCK, KEY
 from weir.spark.adjunct_files import DELETED, PLACES, scan, struct_of
-from weir.spark.frames import quoted
+from weir.spark.exact import quoted
 from weir.spark.routing import SEQ
 
 

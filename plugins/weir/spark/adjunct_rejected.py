@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 from weir.adjunct.builds import Build
 from weir.spark.adjunct_changes import FAILED, PLACE, REASON, Changes
 from weir.spark.append import Appender
-from weir.spark.frames import as_json
+from weir.spark.exact import as_json
 from weir.spark.rejected import make_rejected_stream, segment_text
 
 

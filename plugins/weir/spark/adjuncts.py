@@ -32,7 +32,7 @@ from weir.spark.adjunct_changes import changes_of_nothing
 from weir.spark.adjunct_read import current_frame, history_frame
 from weir.spark.append import Appender
 from weir.spark.as_of import join_as_of
-from weir.spark.frames import quoted
+from weir.spark.exact import quoted
 from weir.spark.session import private_session
 
 KEY = "_weir_key"

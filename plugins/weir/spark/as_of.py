@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StructType, VariantType
 
-from weir.spark.frames import quoted
+from weir.spark.exact import quoted
 
 _PACKED = 512  # a power of two
 _WIDE = 60  # with more columns than that, Spark would copy a row for each step of a bisection

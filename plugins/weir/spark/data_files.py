@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from weir.spark.frames import exact
+from weir.spark.exact import exact
 from weir.spark.routing import SEGMENT, SEQ, TASK
 from weir.spark.session import COMPLETE
 from weir.warehouse.paths import spark_path, stream_folder

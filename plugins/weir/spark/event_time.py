@@ -17,8 +17,8 @@ from weir.controller.transactions import Attempt
 from weir.model.event_time import FIRST, PAST, UNITS
 from weir.model.names import StreamName
 from weir.model.schema import Field
+from weir.spark.exact import quoted
 from weir.spark.expressions import Expression, check_expression, with_value
-from weir.spark.frames import quoted
 from weir.spark.session import private_session
 
 

@@ -22,8 +22,8 @@ from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
 from weir.model.names import check_text, shortened
 from weir.model.schema import Field
+from weir.spark.exact import exact
 from weir.spark.file_formats import AUTO, FORMATS, TABS, format_of
-from weir.spark.frames import exact, one_after_another
 from weir.spark.input_columns import (
     MALFORMED as MALFORMED,
 )
@@ -35,6 +35,7 @@ from weir.spark.input_columns import (
     one_slash,
 )
 from weir.spark.nanoseconds import AS_LONG
+from weir.spark.ordered_frames import one_after_another
 from weir.spark.routing import SEQ
 from weir.spark.session import private_session
 from weir.warehouse.filesystem import filesystem

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from weir.spark.frames import as_json, quoted
+from weir.spark.exact import as_json, quoted
 
 # The setting with which Spark reads times in nanoseconds as long. Without it, it refuses the file.
 AS_LONG = {"spark.sql.legacy.parquet.nanosAsLong": "true"}

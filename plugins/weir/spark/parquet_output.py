@@ -21,7 +21,7 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
 from weir.reader_groups.outputs import committed_outputs
 from weir.settings import Settings, load
-from weir.spark.frames import exact, quoted
+from weir.spark.exact import exact, quoted
 from weir.spark.outputs import Output
 from weir.spark.session import COMPLETE, check_session, moved, private_session
 from weir.warehouse.paths import spark_path

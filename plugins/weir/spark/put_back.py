@@ -27,7 +27,7 @@ from weir.reader_groups.groups import create_reader_group, group_streams
 from weir.reader_groups.update import update_reader_group
 from weir.spark.append import Appender
 from weir.spark.consume import Consumer
-from weir.spark.frames import EXACT, quoted
+from weir.spark.exact import EXACT, quoted
 from weir.spark.native_read import PLACES
 from weir.spark.outputs import Output
 

@@ -18,7 +18,7 @@ from weir.errors import BadRows, Conflict
 from weir.model.names import StreamName, stream_name
 from weir.model.stream_configuration import Configuration
 from weir.settings import Settings
-from weir.spark.frames import as_json, exact, quoted
+from weir.spark.exact import as_json, exact, quoted
 from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS, ROW_MASK
 from weir.spark.native_read import PLACES
 from weir.spark.routing import SEQ

@@ -29,9 +29,10 @@ from weir.model.names import check_user_columns
 from weir.model.schema import Field, merge
 from weir.model.segment import segment_name
 from weir.spark.event_time import Timing, timing_of
+from weir.spark.exact import exact
 from weir.spark.expressions import Expression, check_expression, with_expression
-from weir.spark.frames import exact, in_order_of, one_after_another
 from weir.spark.inputs import MALFORMED
+from weir.spark.ordered_frames import in_order_of, one_after_another
 from weir.spark.progress import watched
 from weir.spark.routing import (
     REJECTED_SEGMENT,

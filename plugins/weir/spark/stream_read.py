@@ -13,7 +13,7 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.names import StreamName, stream_name
 from weir.settings import Settings, load
-from weir.spark.frames import quoted
+from weir.spark.exact import quoted
 from weir.spark.merged_read import merged_frame
 from weir.spark.native_read import PLACES, Slices, frame_of
 from weir.spark.session import check_session

@@ -29,7 +29,7 @@ from weir.errors import BadRows, InvalidInput, Unavailable
 from weir.reader_groups.refused_rows import of_rows
 from weir.reader_groups.table_outputs import Column
 from weir.settings import Settings
-from weir.spark.frames import as_json, quoted
+from weir.spark.exact import as_json, quoted
 from weir.spark.session import moved, private_session
 
 # For each type of Spark, the types of Postgres that keep all its values unchanged.
