@@ -203,6 +203,30 @@ def test_why_files_are_kept_costs_per_file_the_same_however_many_there_are(
     assert of(160) < 8 * of(40)
 
 
+def test_the_disorder_of_a_group_that_has_read_all_is_measured_without_a_look_at_each_position(
+    test_database: TestDatabase,
+) -> None:
+    database = test_database.open()
+    lane = Lane.made(database, segments=200)
+    group = Group.made(lane)
+    lane.append({f"{i}.0": 1 for i in range(200)})
+    reader = group.reader()
+    batch = reader.must_open()
+    reader.commit(batch)
+    analyze(test_database)
+
+    def of_the_batch() -> int:
+        return database.transaction(
+            lambda c: cost(
+                c, "SELECT measure_disorder(:g, :b)", 1, g=batch.group_id, b=batch.batch_id
+            )
+        )
+
+    all_read = of_the_batch()
+    lane.append({"0.0": 1})
+    assert all_read < of_the_batch() / 2
+
+
 def test_a_stream_of_which_the_statistics_know_nothing_is_asked_as_cheaply(
     long_and_short: tuple[Lane, Lane], test_database: TestDatabase
 ) -> None:
