@@ -7,6 +7,7 @@ asked for. The exit status is not 0 if a figure is beyond its limit. Notes go to
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -42,6 +43,7 @@ def main() -> int:
     parser.add_argument("--figure", default="", help="only figures whose name begins so")
     parser.add_argument("--size", default="small", choices=["", "small", "full"])
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as for Ctrl-C, servers are stopped
     ok = True
     found = False
     with (

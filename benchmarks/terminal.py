@@ -44,9 +44,9 @@ def first_hour(setting: Setting) -> Figure:
 
     other = Installation(next(folders) / ".weir")
     prepare(other.state.parent)
+    setting.at_end.callback(other.remove)
     other.start_postgres()
     other.make_data_folders()
-    setting.at_end.callback(other.remove)
     (other.state / "input" / "orders.csv").write_bytes(
         (other.state.parent / "orders.csv").read_bytes()
     )
