@@ -112,7 +112,9 @@ def routing_key_of(connection: Connection, stream_id: int) -> str:
 
 
 def lock_store(connection: Connection, store_id: int) -> None:
-    """Lock a store, the last of all rows to be locked. Raises NotFound if it was deleted."""
+    """Lock a store, after the rows that semantics 4.3 names before it. Raises NotFound if it was
+    deleted.
+    """
     found = connection.execute(
         text("SELECT name FROM adjunct_store WHERE store_id = :a FOR NO KEY UPDATE"),
         {"a": store_id},

@@ -1,4 +1,4 @@
-"""Lock rows, always in the same order: streams by id, then reader groups by id, then readers.
+"""Lock rows of streams, reader groups and readers, always in the order of semantics 4.3.
 
 The locks are FOR NO KEY UPDATE: with foreign keys, two sessions that insert a child row and then
 lock its parent FOR UPDATE would deadlock. After locking, read again what you read before (semantics
