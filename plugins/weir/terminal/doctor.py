@@ -28,8 +28,8 @@ from weir.warehouse.ownership import check_owner, read_installation, read_marker
 LEAST_JAVA = 17
 # The periodic jobs, and seconds after which one that has not run is probably paused.
 PERIODIC = {
-    "stream_cuts": 3600, "checkpoints": 3600, "scale": 3600, "retention": 4 * 3600,
-    "upkeep": 12 * 3600,
+    "stream_cuts": 3600, "checkpoints": 3600, "scale": 3600, "adjunct": 3600,
+    "retention": 4 * 3600, "upkeep": 12 * 3600,
 }  # fmt: skip
 
 
