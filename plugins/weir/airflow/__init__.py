@@ -1,1 +1,4 @@
-"""Weir in Airflow: the operator, the forms and the assets. Imports no pyspark."""
+"""Weir in Airflow: the operator, the forms, the assets, readers as mapped tasks, and OpenLineage.
+
+Imports no pyspark.
+"""

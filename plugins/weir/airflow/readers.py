@@ -1,11 +1,7 @@
-"""Readers as mapped tasks, whose leases end early when Airflow knows that a task has ended.
+"""Readers as mapped tasks, whose leases end early when Airflow reports that a task has ended.
 
-Another reader may take over once the lease expires. Airflow usually knows earlier that a task
-failed or was killed. So a task that ends also ends the lease of its reader. If the whole process
-tree of a task is killed, nothing runs in it any more, neither callbacks nor listeners; so each
-reader also polls Airflow for the states of the other readers' tasks, and ends the leases of those
-that do not run. Ending a lease only permits a take-over: a reader that is alive after all continues
-until it is replaced.
+See docs/architecture.md, *When a reader dies*. Ending a lease only permits a take-over: a reader
+that is alive after all continues until it is replaced.
 """
 
 import logging

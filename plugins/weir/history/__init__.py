@@ -1,1 +1,4 @@
-"""What became of a stream's segments: read from the metadata, drawn, and replayed with a policy."""
+"""Show the past: pictures of a stream's segments, policies replayed over them, and lineage.
+
+Lineage says which run made which events, of what.
+"""

@@ -1,4 +1,4 @@
-"""Describe the arguments of each job once, for its form in the UI and for its own check.
+"""Describe the arguments of each job once, for its form in the UI and its own check, and run jobs.
 
 Imports neither pyspark nor airflow: `weir.airflow` makes `Param`s of the descriptions, and the jobs
 parse with them.
