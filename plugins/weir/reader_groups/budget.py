@@ -11,8 +11,8 @@ from weir.model.segment import Segment
 from weir.settings import Settings
 
 # What a batch takes or leaves as a whole: a file; the files of a commit whose ranks overlap, which
-# one task of the append wrote (a *run*: what comes before one comes first in write order); or the
-# commits of one clock.
+# one task of the append wrote (a *rank run*: what comes before one comes first in write order); or
+# the commits of one clock.
 Unit = Literal["file", "run", "commit"]
 
 

@@ -12,7 +12,7 @@ from weir.model.segment import Segment
 from weir.reader_groups.positions import Key
 
 # Returns how many rows of each slice belong to the half with the smaller ranks. The slices are the
-# files of one run; their ranks are in the files.
+# files of one rank run; their ranks are in the files.
 Ranks = Callable[[Sequence[FileSlice]], list[int]]
 Slice = tuple[int, FileSlice]  # with the id of its stream
 
@@ -23,9 +23,9 @@ def halve_by_rank(
     """Return the bounds of the events of a batch that were written first, about half of them, and
     the bounds of the rest.
 
-    The cut is between two runs (files whose ranks overlap), as those are known without reading. A
-    batch of one run is cut within it, where `ranks` says. Of several streams, the order is that of
-    their clocks. The bounds must hold at least two events.
+    The cut is between two rank runs (files whose ranks overlap), which the metadata shows without
+    reading a file. A batch of one rank run is cut within it, where `ranks` says. Of several
+    streams, the order is that of their clocks. The bounds must hold at least two events.
     """
     slices, segments = database.snapshot(lambda c: (_slices(c, bounds), _segments(c, bounds)))
     runs = _runs(slices)
@@ -50,7 +50,7 @@ def _slices(connection: Connection, bounds: Sequence[Bound]) -> list[Slice]:
 
 
 def _runs(slices: Sequence[Slice]) -> list[list[Slice]]:
-    """Return the slices as runs in write order."""
+    """Return the slices as rank runs in write order."""
     runs: list[list[Slice]] = []
     last = (-1, -1, -1)
     for stream_id, one in sorted(slices, key=lambda s: (s[1].clock, s[0], s[1].first_seq)):
@@ -62,7 +62,7 @@ def _runs(slices: Sequence[Slice]) -> list[list[Slice]]:
 
 
 def _first_runs(runs: Sequence[Sequence[Slice]]) -> dict[Key, int]:
-    """Return by segment where the first runs end, with about half of the events and not all."""
+    """Return by segment where the first rank runs end, with about half of the events, not all."""
     left = sum(_rows(one) for run in runs for _, one in run) // 2
     ends: dict[Key, int] = {}
     for i, run in enumerate(runs[:-1]):
@@ -76,7 +76,7 @@ def _first_runs(runs: Sequence[Sequence[Slice]]) -> dict[Key, int]:
 
 
 def _within(slices: Sequence[Slice], ranks: Ranks) -> dict[Key, int]:
-    """Return by segment where the first half of one run ends."""
+    """Return by segment where the first half of one rank run ends."""
     ends: dict[Key, int] = {}
     ordered = sorted(slices, key=lambda s: (s[0], s[1].segment_id, s[1].start_offset))
     short: set[Key] = set()  # segments of which an earlier file is not in the first half as a whole
