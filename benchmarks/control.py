@@ -222,7 +222,7 @@ def deletion(setting: Setting) -> Figure:
 
     return Figure(
         "control/delete",
-        f"{count:,} dead files, with the rows that say so, beside removing them in a plain "
+        f"{count:,} files of garbage, with the rows that say so, beside removing them in a plain "
         "parallel loop of the same library",
         ours,
         plain,

@@ -204,7 +204,7 @@ def _packages(settings: Settings) -> Iterator[Check]:
 
 
 def _periodic(_: Settings, database: Database) -> Check:
-    """Check that the periodic DAGs run, without which nothing is ever deleted or scaled."""
+    """Check that the periodic DAGs run, without which nothing is scaled, built or truncated."""
     rows = database.transaction(
         lambda c: c.execute(
             text(
@@ -219,7 +219,7 @@ def _periodic(_: Settings, database: Database) -> Check:
     if rows:
         return Check("upkeep", None, "not run lately: " + ", ".join(f"weir_{one}" for one in rows),
                      "start Airflow, or unpause these DAGs; until then nothing is checkpointed, "
-                     "scaled or deleted")  # fmt: skip
+                     "scaled, built or truncated")  # fmt: skip
     return Check("upkeep", True, "the periodic jobs ran lately")
 
 
