@@ -135,8 +135,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.begin_append(text, text, text, text, text, double precision, boolean, text, text[], bigint[], bigint) IS 'Locks a stream and opens the transaction of an append, or begins its next attempt.';
 
--- A writer that states an earlier time than before changes nothing. The stream is complete to what all writers have
--- stated that append more, and never to less than before.
+-- A writer that states an earlier time than before changes nothing. The stream is complete to the earliest time that
+-- its writers have stated, without writers that have stated `done`. It never becomes complete to less than before.
 CREATE OR REPLACE FUNCTION weir_internal.stated(s weir_internal.stream, in_writer_id text, in_until bigint)
 RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -162,14 +162,14 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.not_yet(weir_internal.stream, bigint, bigint) IS 'Whether nobody can have appended everything up to an event time: it is later than now, than every event of the stream, and than another time.';
 
--- Without an append. The outcome is stated, or what prevents it, and then nothing is changed.
+-- Without an append. Returns `stated`, or what prevents it; then nothing is changed.
 CREATE OR REPLACE FUNCTION weir_internal.state_completeness(in_scope text, in_name text, in_writer_id text, in_until bigint)
 RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     s weir_internal.stream;
-    word bigint;
+    stream_until bigint;
 BEGIN
     SELECT * INTO s FROM weir_internal.stream o
     WHERE o.scope = in_scope AND o.name = in_name AND o.state <> 'deleted' FOR NO KEY UPDATE;
@@ -182,8 +182,8 @@ BEGIN
     ELSIF weir_internal.not_yet(s, in_until, NULL) THEN
         RETURN 'not yet';
     END IF;
-    word := weir_internal.stated(s, in_writer_id, in_until);
-    UPDATE weir_internal.stream o SET complete_until = word WHERE o.stream_id = s.stream_id;
+    stream_until := weir_internal.stated(s, in_writer_id, in_until);
+    UPDATE weir_internal.stream o SET complete_until = stream_until WHERE o.stream_id = s.stream_id;
     RETURN 'stated';
 END $$;
 COMMENT ON FUNCTION weir_internal.state_completeness(text, text, text, bigint) IS 'Locks a stream and records what a writer states about it.';
@@ -196,7 +196,7 @@ CREATE OR REPLACE FUNCTION weir_internal.place_append(
     in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
     in_rejected bigint,
     in_min_times bigint[], in_max_times bigint[], in_untimed bigint, in_event_time text,
-    in_late bigint, in_word bigint, in_stated bigint,
+    in_late bigint, in_complete_until bigint, in_stated bigint,
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
     OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
     OUT min_event_time bigint, OUT max_event_time bigint,
@@ -213,7 +213,7 @@ DECLARE
     total_bytes bigint := 0;
     lowest bigint;  -- event times
     highest bigint;
-    word bigint;  -- what the stream is complete to from now on
+    stream_until bigint;  -- what the stream is complete to from now on
     timed boolean;  -- whether the event times are those of the stream as it is now
     targets bigint[] := in_segments;  -- per file the active segment that gets it
 BEGIN
@@ -272,7 +272,7 @@ BEGIN
     timed := coalesce(s.event_time = in_event_time, false);
     IF outcome IS NULL AND timed THEN
         -- The files may have been written before the stream became complete to another time.
-        IF s.complete_until IS DISTINCT FROM in_word THEN
+        IF s.complete_until IS DISTINCT FROM in_complete_until THEN
             IF EXISTS (SELECT FROM unnest(in_min_times) AS f (time) WHERE f.time < s.complete_until) THEN
                 outcome := 'late'; complete_until := s.complete_until;
             END IF;
@@ -289,13 +289,13 @@ BEGIN
     IF NOT timed THEN  -- there are none, or they were computed with an expression that the stream had before
         in_min_times := NULL; in_max_times := NULL; in_untimed := NULL; in_late := NULL; in_stated := NULL;
     END IF;
-    word := s.complete_until;
+    stream_until := s.complete_until;
     IF in_stated IS NOT NULL THEN
-        word := weir_internal.stated(s, t.writer_id, in_stated);
+        stream_until := weir_internal.stated(s, t.writer_id, in_stated);
     END IF;
     UPDATE weir_internal.stream o
     SET last_clock = greatest(s.last_clock + 1, weir_internal.now_clock()),
-        complete_until = word,
+        complete_until = stream_until,
         newest_event_time = greatest(s.newest_event_time, highest),
         late_events = s.late_events + coalesce(in_late, 0)
     WHERE o.stream_id = in_stream_id RETURNING o.last_clock INTO issued;
@@ -342,12 +342,12 @@ BEGIN
     SET state = 'committed', ended_at = clock_timestamp(), staged = NULL, clock = issued,
         events = total_events, bytes = total_bytes, files = cardinality(in_paths),
         rejected = in_rejected, min_event_time = lowest, max_event_time = highest,
-        untimed = in_untimed, late = in_late, stated_until = in_stated, complete_until = word,
+        untimed = in_untimed, late = in_late, stated_until = in_stated, complete_until = stream_until,
         newest_event_time = greatest(s.newest_event_time, highest)
     WHERE o.stream_id = in_stream_id AND o.transaction_number = in_number;
     outcome := 'committed'; clock := issued; events := total_events; bytes := total_bytes;
     rejected := in_rejected; files := cardinality(in_paths); min_event_time := lowest;
-    max_event_time := highest; untimed := in_untimed; late := in_late; complete_until := word;
+    max_event_time := highest; untimed := in_untimed; late := in_late; complete_until := stream_until;
 END $$;
 COMMENT ON FUNCTION weir_internal.place_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint) IS 'Makes the files of an append to a locked stream visible.';
 
@@ -357,7 +357,7 @@ CREATE OR REPLACE FUNCTION weir_internal.commit_append(
     in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
     in_rejected bigint,
     in_min_times bigint[], in_max_times bigint[], in_untimed bigint, in_event_time text,
-    in_late bigint, in_word bigint, in_stated bigint,
+    in_late bigint, in_complete_until bigint, in_stated bigint,
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
     OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
     OUT min_event_time bigint, OUT max_event_time bigint,
@@ -375,6 +375,6 @@ BEGIN
         min_event_time, max_event_time, untimed, late, complete_until
     FROM weir_internal.place_append(in_stream_id, in_number, in_attempt, in_version, in_segments, in_events,
         in_bytes, in_first, in_last, in_paths, in_fenced, in_rejected_files, in_rejected, in_min_times,
-        in_max_times, in_untimed, in_event_time, in_late, in_word, in_stated);
+        in_max_times, in_untimed, in_event_time, in_late, in_complete_until, in_stated);
 END $$;
 COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint) IS 'Locks a stream and makes the files of an append visible.';

@@ -289,9 +289,9 @@ def watermarks_of_three_writers(world: World, given: dict[str, Any]) -> None:
             state_completeness(world.database, lane.name, writer, as_datetime(int(time)))
         if said == "w3 shut down":
             state_completeness(world.database, lane.name, "w3", DONE)
-        word = lane.value("SELECT complete_until FROM stream WHERE stream_id = :s")
+        complete_until = lane.value("SELECT complete_until FROM stream WHERE stream_id = :s")
         if isinstance(expected, str):
-            assert (expected.split(";")[0], word) == ("no watermark", before)
+            assert (expected.split(";")[0], complete_until) == ("no watermark", before)
         else:
             cut = {theirs(name): offset for name, offset in lane.tail().items()}
-            assert {"time": word, "cut": cut} == {k: expected[k] for k in ("time", "cut")}
+            assert {"time": complete_until, "cut": cut} == {k: expected[k] for k in ("time", "cut")}

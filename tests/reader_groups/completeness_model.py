@@ -42,11 +42,11 @@ def staged_times(attempt: Attempt, written: Mapping[str, Sequence[Times]]) -> St
             )  # fmt: skip
             rank += len(times)
 
-    def count_late(word: int) -> int:
-        return sum(t < word for t in everything)
+    def count_late(complete_until: int) -> int:
+        return sum(t < complete_until for t in everything)
 
-    word = attempt.complete_until
-    found = EventTimes("at", 0 if word is None else count_late(word), word)
+    until = attempt.complete_until
+    found = EventTimes("at", 0 if until is None else count_late(until), until)
     return Staged(attempt, tuple(files), FIELDS, times=found, count_late=count_late)
 
 
@@ -58,8 +58,8 @@ class Stream:
     times: dict[Event, int | None] = field(default_factory=dict)
     clocks: dict[Event, int] = field(default_factory=dict)
     stated: dict[str, int] = field(default_factory=dict)
-    word: int | None = None
-    words: list[tuple[int, int | None]] = field(default_factory=list)  # by commit
+    complete_until: int | None = None
+    completed: list[tuple[int, int | None]] = field(default_factory=list)  # by commit
     late: set[Event] = field(default_factory=set)
     sealed: bool = False
 
@@ -80,16 +80,16 @@ class Stream:
     def committed(self, staged: Staged, parts: Mapping[str, Sequence[Times]], done: Any) -> None:
         """Learn what a commit did, and compare it with what it should have done."""
         known = [t for files in parts.values() for times in files for t in times if t is not None]
-        expected = 0 if self.word is None else sum(t < self.word for t in known)
+        expected = 0 if self.complete_until is None else sum(t < self.complete_until for t in known)
         assert done.late == expected
-        before = self.word
+        before = self.complete_until
         if (until := staged.attempt.stated_until) is not None:
             self.states(self.writer_of(staged.attempt), until)
-        assert done.complete_until == self.word
+        assert done.complete_until == self.complete_until
         assert (done.min_event_time, done.max_event_time) == (
             min(known, default=None), max(known, default=None),
         )  # fmt: skip
-        self.words.append((done.clock, self.word))
+        self.completed.append((done.clock, self.complete_until))
         lists = {f.path: times for f, times in zip(staged.files, _flat(parts), strict=True)}
         for file in self.lane.files():
             for i, time in enumerate(lists.get(file.path, ())):
@@ -109,14 +109,15 @@ class Stream:
         self.stated[writer] = max(until, self.stated.get(writer, until))
         speaking = [one for one in self.stated.values() if one != NO_MORE]
         if speaking:
-            self.word = min(speaking) if self.word is None else max(self.word, min(speaking))
+            before = self.complete_until
+            self.complete_until = min(speaking) if before is None else max(before, min(speaking))
 
     def complete_with(self, read: set[Event]) -> int | None:
         """What whoever has read these events has read everything before."""
         oldest = min((self.clocks[e] for e in self.clocks.keys() - read), default=None)
         if oldest is None:
-            return self.word
-        return next((word for clock, word in reversed(self.words) if clock < oldest), None)
+            return self.complete_until
+        return next((until for clock, until in reversed(self.completed) if clock < oldest), None)
 
 
 def _flat(parts: Mapping[str, Sequence[Times]]) -> list[Times]:
@@ -233,7 +234,7 @@ class World:
         with_it = self.read | batch
         found, holding, expected = [], [], None
         for stream in self.streams:
-            if stream.word is not None:
+            if stream.complete_until is not None:
                 found.append(stream.complete_with(with_it))
                 if not stream.sealed or stream.clocks.keys() - with_it:
                     holding.append(found[-1])
@@ -243,7 +244,7 @@ class World:
         for stream in self.streams:
             for event in stream.times.keys() - with_it - stream.late:
                 time = stream.times[event]
-                if None not in (stream.word, time, expected):
+                if None not in (stream.complete_until, time, expected):
                     assert time >= expected, "all that is missing before it is late"
 
     def step(self) -> None:
@@ -260,7 +261,11 @@ class World:
                 "WHERE stream = :n", n=str(stream.lane.name),
             )  # fmt: skip
             newest = max((t for t in stream.times.values() if t is not None), default=None)
-            assert (*found,) == (as_datetime(stream.word), len(stream.late), as_datetime(newest))
+            assert (*found,) == (
+                as_datetime(stream.complete_until),
+                len(stream.late),
+                as_datetime(newest),
+            )
             [[complete]] = stream.lane.rows(
                 "SELECT complete_until FROM weir.group_completeness WHERE stream = :n",
                 n=str(stream.lane.name),

@@ -30,10 +30,9 @@ def test_completeness_and_late_events_are_those_of_the_model(
     streams = world.streams
     for _ in range(20):
         world.step()
-    words = [w for stream in streams for _, w in stream.words]
-    assert words
+    assert [commit for stream in streams for commit in stream.completed]
     for stream in streams:
-        known = [word for _, word in stream.words if word is not None]
+        known = [until for _, until in stream.completed if until is not None]
         assert all(a <= b for a, b in pairwise(known)), "a stream is never complete to less"
 
 
@@ -70,7 +69,9 @@ def test_a_sealed_stream_that_is_read_holds_nothing_back(shared_database: Databa
     reader.commit(first)
     assert reader.must_open().complete_until == 30
     alone = Group.made(ended.lane).reader()
-    assert alone.must_open().complete_until == 10, "the last word, if no other stream goes on"
+    assert alone.must_open().complete_until == 10, (
+        "what was stated last, if no other stream goes on"
+    )
 
 
 def test_an_append_that_a_roll_takes_along_is_counted_where_its_range_decides(

@@ -80,13 +80,13 @@ def test_spark_and_pyarrow_find_the_same_event_times(weir: Installation, name: s
     rows = frame(weir, name)
     with setting(weir.spark, {"spark.sql.session.timeZone": "America/New_York"}):
         one = weir.append(by_spark, rows)
-        word = (one.min_event_time or 0) + 1
-        weir.query("UPDATE stream SET complete_until = :word RETURNING 1", word=word)
+        until = (one.min_event_time or 0) + 1
+        weir.query("UPDATE stream SET complete_until = :until RETURNING 1", until=until)
         two = weir.append(by_spark, rows)
     weir.query("UPDATE stream SET complete_until = NULL RETURNING 1")
     given = {"writer_id": "w", "settings": weir.settings}
     first = api.append(str(by_arrow), rows_of(name), batch_id="1", **given)
-    weir.query("UPDATE stream SET complete_until = :word RETURNING 1", word=word)
+    weir.query("UPDATE stream SET complete_until = :until RETURNING 1", until=until)
     second = api.append(str(by_arrow), rows_of(name), batch_id="2", **given)
     assert (times(one), times(two)) == (times(first), times(second))
     assert one.untimed is not None

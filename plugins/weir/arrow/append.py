@@ -160,9 +160,9 @@ class _Timing:
         return replace(file, min_time=found.low, max_time=found.high, untimed=found.untimed)
 
     def counted(self, attempt: Attempt) -> EventTimes:
-        word = attempt.complete_until
-        late = 0 if word is None else pc.sum(pc.less(self.times, word)).as_py() or 0
-        return EventTimes(str(attempt.event_time), late, word)
+        until = attempt.complete_until
+        late = 0 if until is None else pc.sum(pc.less(self.times, until)).as_py() or 0
+        return EventTimes(str(attempt.event_time), late, until)
 
 
 def _plain(expression: str) -> str | None:

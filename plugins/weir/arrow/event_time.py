@@ -161,16 +161,17 @@ def times_in(warehouse: str, path: str, column: TimeColumn) -> pa.ChunkedArray:
 
 
 def count_late(
-    warehouse: str, files: Iterable[StagedFile], column: TimeColumn, word: int | None
+    warehouse: str, files: Iterable[StagedFile], column: TimeColumn, complete_until: int
 ) -> int:
-    """Return how many events of some files are earlier than `word`. The column of event times is
-    read only where the range of a file does not decide."""
+    """Return how many events of some files are earlier than `complete_until`. The column of event
+    times is read only where the range of a file does not decide."""
     late = 0
     for file in files:
-        if word is None or file.min_time is None or file.max_time is None or file.min_time >= word:
+        if file.min_time is None or file.max_time is None or file.min_time >= complete_until:
             continue
-        if file.max_time < word:
+        if file.max_time < complete_until:
             late += file.events - file.untimed
         else:
-            late += pc.sum(pc.less(times_in(warehouse, file.path, column), word)).as_py() or 0
+            times = times_in(warehouse, file.path, column)
+            late += pc.sum(pc.less(times, complete_until)).as_py() or 0
     return late

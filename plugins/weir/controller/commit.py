@@ -36,7 +36,7 @@ _GIVEN = """(:s, :n, :attempt, :version, CAST(:segments AS bigint[]), CAST(:even
     CAST(:bytes AS bigint[]), CAST(:first AS bigint[]), CAST(:last AS bigint[]),
     CAST(:paths AS text[]), CAST(:fenced AS text[]), CAST(:rejected_files AS text[]), :rejected,
     CAST(:min_times AS bigint[]), CAST(:max_times AS bigint[]), :untimed, CAST(:event_time AS text),
-    CAST(:late AS bigint), CAST(:word AS bigint), CAST(:stated AS bigint))"""
+    CAST(:late AS bigint), CAST(:complete_until AS bigint), CAST(:stated AS bigint))"""
 _FOUND = """outcome state attempt epoch clock events rejected bytes files held
     min_event_time max_event_time untimed late complete_until"""
 _COMMIT = calling(f"commit_append{_GIVEN}", f"{_FOUND} durable")
@@ -254,7 +254,7 @@ def _given(staged: Staged, version: int) -> dict[str, Any]:
         "untimed": staged.untimed,
         "event_time": times and times.expression,
         "late": times and times.late,
-        "word": times and times.word,
+        "complete_until": times and times.complete_until,
         "stated": attempt.stated_until,
     }
 

@@ -56,12 +56,13 @@ class Staged:
         """The number of events without an event time."""
         return sum(file.untimed for file in self.files)
 
-    def recounted(self, word: int) -> "Staged":
-        """Return the same with the number of events that are late if the stream is complete to
-        `word`."""
+    def recounted(self, complete_until: int) -> "Staged":
+        """Return these files with the number of events that are late if the stream is complete to
+        `complete_until`."""
         assert self.times is not None, self.attempt.stream
-        late = None if self.count_late is None else self.count_late(word)
-        return replace(self, times=replace(self.times, late=late, word=word))
+        late = None if self.count_late is None else self.count_late(complete_until)
+        times = replace(self.times, late=late, complete_until=complete_until)
+        return replace(self, times=times)
 
     def check(self) -> None:
         """Check the files before they are committed.

@@ -32,13 +32,14 @@ UNITS = {
 class EventTimes:
     """The event times of an append as its attempt has written them.
 
-    `expression`: what they were computed with. `late`: how many events are earlier than `word`, the
-    time that the stream was complete to when they were counted; None if nobody counted them.
+    `expression`: what they were computed with. `late`: how many events are earlier than
+    `complete_until`, the time that the stream was complete to when they were counted; None if
+    nobody counted them.
     """
 
     expression: str
     late: int | None
-    word: int | None
+    complete_until: int | None
 
 
 def stated_until(given: datetime | str | None) -> int | None:

@@ -50,11 +50,11 @@ class Timing:
     def late(self, event: Column) -> list[Column]:
         """Return an aggregate that counts the late rows among those that are events, if the stream
         is complete to some time."""
-        word = self.attempt.complete_until
-        if word is None:
+        until = self.attempt.complete_until
+        if until is None:
             return []
         [time] = quoted([self.column.name if self.compared else TIME])
-        first, past = (F.timestamp_micros(F.lit(one)) for one in (FIRST, word))
+        first, past = (F.timestamp_micros(F.lit(one)) for one in (FIRST, until))
         return [F.count_if(event & (time >= first) & (time < past)).alias("late")]
 
 
