@@ -1,4 +1,4 @@
-"""### Let retention delete what a subscriber no longer needs.
+"""### Let retention truncate what a subscriber no longer needs.
 
 **Parameters.** A reader group whose release is manual, and a position: retention no longer keeps the events before it
 for this group. Default: the position of the group.

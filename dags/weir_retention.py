@@ -1,4 +1,4 @@
-"""### Truncate what all subscribers have consumed, and delete garbage files.
+"""### Truncate what all subscribers have released, and sweep garbage.
 
 The run decides about each stream and truncates it in one transaction. `weir.retention_decisions` has each decision
 with its reason. The log names the subscribers that have timed out, have lost events, or soon will

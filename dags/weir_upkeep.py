@@ -1,4 +1,4 @@
-"""### Abort transactions whose lease has expired, delete garbage files, and prune old metadata.
+"""### Abort transactions whose lease has expired, sweep garbage, and prune old metadata.
 
 The run cleans up what a killed append left behind. It deletes the metadata of what lies wholly below the head and
 below the positions of all groups, old automatic checkpoints (`checkpoint_history`), and old rows of `weir.job_runs`

@@ -65,7 +65,7 @@ class Fenced(WeirError):
 
 
 class Truncated(WeirError):
-    """The position lies below the head: the events were deleted by retention or by hand."""
+    """The position lies below the head: the events were truncated by retention or by hand."""
 
 
 class BatchFailed(WeirError):

@@ -187,7 +187,7 @@ BEGIN
             WHEN 'consumed' THEN 'nothing beyond the head is consumed by ' || who || '; held by '
                                  || array_to_string(held_by, ', ')
             WHEN 'head' THEN 'nothing exceeds the maximum'
-            ELSE 'what ' || chosen || ' allows is deleted already' END;
+            ELSE 'what ' || chosen || ' allows is truncated already' END;
     ELSE
         rule := chosen;
         cut := c;

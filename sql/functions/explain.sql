@@ -182,7 +182,7 @@ AS $$
     FROM s CROSS JOIN subscriber u WHERE u.times_out_at <= s.now
     UNION ALL
     SELECT u.name, 'soon stale', u.stale_after,
-           'at the present rates retention will delete events of stream ' || s.name
+           'at the present rates retention will truncate events of stream ' || s.name
            || ' that subscriber ' || u.name || ' has not released, from '
            || to_char(u.stale_after AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC on'
     FROM s CROSS JOIN subscriber u WHERE u.stale_after - weir_internal.warning_time(s.stream_id) < s.now

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.release]
 TYPED = {
     "Stream": "shop/orders", "Routing key": "customer", "Files": "orders.csv",
     "Reader group": "totals", "Streams": "shop/orders", "Function": "shop:totals",
-    "Outputs": "parquet:totals", "Segments to replace": "0.0", "Delete before": "tail",
+    "Outputs": "parquet:totals", "Segments to replace": "0.0", "Truncate before": "tail",
     "To": "start", "New reader group": "replay", "Reader": "dag/run/task",
     "Checkpoint": "before-the-migration", "Adjunct store": "shop/customers",
 }  # fmt: skip
@@ -135,12 +135,12 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
     ui.expect_in_log("weir_ingest", wrong, "ingest", "write orders.csv on a line of its own")
 
     # Whoever wants to delete it all is first told what that would be.
-    everything = {"Stream": "shop/orders", "Delete before": "tail"}
+    everything = {"Stream": "shop/orders", "Truncate before": "tail"}
     asked, state = ui.run("weir_truncate_stream", everything)
     assert state == "Success"
     ui.expect_in_log(
         "weir_truncate_stream", asked, "truncate_stream",
-        "would delete 3 events of stream shop/orders", "nothing was deleted",
+        "would truncate 3 events of stream shop/orders", "nothing was truncated",
     )  # fmt: skip
 
     spent = time.monotonic() - begun - (ui.in_runs - in_runs)

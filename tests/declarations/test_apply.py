@@ -166,7 +166,7 @@ def test_a_changed_file_changes_just_that(database: Database, what: str) -> None
 
 
 LOSSES = {
-    "retain_max_age deletes": edited("streams", "shop/orders", "retain_max_age", value="1 d"),
+    "retain_max_age truncates": edited("streams", "shop/orders", "retain_max_age", value="1 d"),
     "retain_min_age keeps": edited("streams", "shop/orders", "retain_min_age", value="1 d"),
     "position in shop/orders": edited("reader_groups", "late", "streams", value=["shop/late"]),
     "retention no longer keeps": edited("reader_groups", "late", "subscriber", value=False),

@@ -361,7 +361,7 @@ def test_what_a_minimum_keeps_is_nothing_to_warn_of_and_without_consumption_it_i
     pass_time(lane, 79 * DAY)
     assert alerts(lane) == [], "a fifth of the minimum before it"
     pass_time(lane, 2 * DAY)
-    said = f"at the present rates retention will delete events of stream {lane.name} that"
+    said = f"at the present rates retention will truncate events of stream {lane.name} that"
     assert [a for a in alerts(lane) if a.startswith(f"{said} subscriber {group.name} has not")]
 
 

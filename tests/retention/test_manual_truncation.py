@@ -100,14 +100,14 @@ def test_what_a_dry_run_says_and_what_was_done_are_whole_sentences() -> None:
         "lost": {"totals": 7}, "lost_to_others": {"audit": 1000},
     }  # fmt: skip
     assert in_words(done, dry_run=True) == [
-        "would delete 1,500 events of stream shop/orders (2,000 bytes; 3 whole files); its head "
+        "would truncate 1,500 events of stream shop/orders (2,000 bytes; 3 whole files); its head "
         "would be 0.0=12",
         "subscriber totals would lose 7 events that it has not read",
         "reader group audit would lose 1,000 events that it has not read",
-        "nothing was deleted: trigger it again with Dry run off to do it",
+        "nothing was truncated: trigger it again with Dry run off to do it",
     ]
     assert in_words(done | {"lost": {}, "lost_to_others": {}}, dry_run=False) == [
-        "deleted 1,500 events of stream shop/orders (2,000 bytes; 3 whole files); its head is "
+        "truncated 1,500 events of stream shop/orders (2,000 bytes; 3 whole files); its head is "
         "0.0=12",
         "no reader group lost an event that it has not read",
     ]

@@ -139,15 +139,15 @@ def _more_columns(text: str, fields: list[Field], columns: Columns) -> list[str]
 
 
 def _loses_events(changes: dict[str, tuple[Any, Any]]) -> list[str]:
-    """Return why new settings of retention may delete events that the old ones keep."""
+    """Return why new settings of retention may truncate events that the old ones keep."""
     loses = []
     for name, (old, new) in changes.items():
         if name.startswith("retain_max_") and new is not None and (old is None or new < old):
-            loses.append(f"{name} deletes events that were kept")
+            loses.append(f"{name} truncates events that were kept")
         if name.startswith("retain_min_") and (old is None or new is None or new < old):
             loses.append(f"{name} keeps less than before")
         if name == "retain_by_consumption" and new:
-            loses.append("events that all subscribers have consumed are deleted")
+            loses.append("retention truncates events that all subscribers have released")
     return loses
 
 

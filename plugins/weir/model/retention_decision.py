@@ -162,7 +162,7 @@ def _nothing(s: Situation, choice: _Choice, held_by: tuple[str, ...]) -> _Choice
         return _Choice(None, "nothing_consumed", reason)
     if choice.rule == "head":
         return _Choice(None, "too_little", "nothing exceeds the maximum")
-    return _Choice(None, "too_little", f"what {choice.rule} allows is deleted already")
+    return _Choice(None, "too_little", f"what {choice.rule} allows is truncated already")
 
 
 def _without_bound(s: Situation) -> _Choice:

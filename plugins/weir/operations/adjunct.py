@@ -68,7 +68,9 @@ _LAYOUT = (
     "broadcast: each task of a consumer gets the whole table; partitioned: by key; auto: by the "
     "size of the version."
 )
-_MISSING = "wait: build it, or wait for who does; empty: join nothing; fail: stop."
+_MISSING = (
+    "wait: build it, or wait for the builder; empty: join an empty table; fail: stop with an error."
+)
 _NULL_KEY = "skip: leave them out, and count them; fail: publish no version."
 _ON_ERROR = (
     "fail: publish no version; skip: leave them out, and count them; quarantine: put them into "
@@ -84,13 +86,13 @@ _BOOTSTRAP = (
 )
 _KEEP = "For how long a version is kept after the next one was published, such as 1 d."
 _HISTORY = (
-    "For how long changes are kept for as-of joins, such as 30 d. none: they are not, and there "
-    "are no as-of joins."
+    "For how long changes are kept for as-of joins, such as 30 d. none: no changes are kept, so "
+    "as-of joins are impossible."
 )
 _PATIENCE = "Seconds that a consumer waits for another builder."
 _TIME_OUT = (
-    "How long no version may be published, though there are events for it, before retention stops "
-    "waiting for the store, such as 7 d. none: it waits for ever."
+    "How long retention waits for the store while it publishes no version although there are new "
+    "events, such as 7 d. none: for ever."
 )
 
 

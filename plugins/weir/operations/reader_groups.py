@@ -16,8 +16,9 @@ from weir.operations.form import (
 MOST_STREAMS = 1_000
 WRITTEN: dict[str, Any] = {"minLength": 1, "maxLength": LONGEST_CUT}
 _SUBSCRIBER = (
-    "Whether retention keeps events until this group has released them, or until a maximum deletes "
-    "them. If a stream's Truncate what is consumed is off, retention keeps nothing for groups."
+    "Whether retention keeps events until this group has released them, or until a maximum "
+    "truncates them. If a stream's Truncate what is consumed is off, retention keeps nothing for "
+    "groups."
 )
 
 
@@ -25,7 +26,7 @@ def _release(*unchanged: str) -> Any:
     default = unchanged[0] if unchanged else "automatic"
     return argument(
         "Release",
-        "automatic: each checkpoint lets retention delete the events before it; manual: only "
+        "automatic: each checkpoint lets retention truncate the events before it; manual: only "
         "weir_release_reader_group does.",
         default, enum=[*unchanged, "automatic", "manual"],
     )  # fmt: skip
@@ -51,7 +52,7 @@ def _aligned(default: Any, **how: Any) -> Any:
 
 def _max_ahead(empty: str) -> Any:
     return argument(
-        "Most that a reader is ahead",
+        "Maximum lead of a reader",
         "No batch goes further than this beyond the oldest event that other readers have not read, "
         f"such as 1 h. none: no limit. {empty}",
         "", pattern=AGE_PATTERN,
@@ -170,7 +171,7 @@ class ForkReaderGroup:
 
 @dataclass(frozen=True)
 class ReleaseReaderGroup:
-    """Let retention delete what a subscriber no longer needs."""
+    """Let retention truncate what a subscriber no longer needs."""
 
     reader_group: str = reader_group_argument()
     at: str = argument(

@@ -91,7 +91,7 @@ class Process:
     )  # fmt: skip
     readers: int = argument(
         "Readers",
-        "How many tasks share the work. None takes more than its share before all have joined.",
+        "How many tasks share the work. Until all have joined, no task takes more than its share.",
         1, minimum=1, maximum=1000,
     )  # fmt: skip
     on_error: str = argument(
@@ -102,7 +102,7 @@ class Process:
     )  # fmt: skip
     label: str = argument(
         "Label",
-        "The name by which the group's pins know this reader, in every run. Empty: the map index "
+        "The name of this reader in the group's pins, the same in every run. Empty: the map index "
         "of its task, if it has one.",
         "", pattern=LABEL_PATTERN,
     )  # fmt: skip

@@ -23,21 +23,23 @@ MOST_RATE = 10**12  # a terabyte a second, for one segment
 _RETENTION = {
     "retain_min_age": (
         "Minimum age",
-        "Keep events younger than this, even if they are consumed, such as 7 d (s, min, h, d). "
-        "Without subscribers, older events are deleted.",
+        "Keep events younger than this, even if all subscribers have released them, such as 7 d "
+        "(s, min, h, d). Without subscribers, retention truncates older events.",
     ),
     "retain_max_age": (
         "Maximum age",
-        "Delete events older than this, even if they are not consumed, such as 30 d.",
+        "Truncate events older than this, even if subscribers have not released them, such as "
+        "30 d.",
     ),
     "retain_min_bytes": (
         "Minimum size",
-        "Keep this much of the newest events, even if they are consumed, such as 500 MB (B, kB, "
-        "MB, GB, TB). Without subscribers, the rest is deleted.",
+        "Keep this much of the newest events, even if all subscribers have released them, such as "
+        "500 MB (B, kB, MB, GB, TB). Without subscribers, retention truncates the rest.",
     ),
     "retain_max_bytes": (
         "Maximum size",
-        "Delete the oldest events beyond this size, even if they are not consumed, such as 2 GB.",
+        "Truncate the oldest events beyond this size, even if subscribers have not released them, "
+        "such as 2 GB.",
     ),
     "cuts_every": (
         "Cuts every",
@@ -53,8 +55,8 @@ _RETENTION = {
 _SCALING = {
     "target_rate": (
         "Target rate",
-        "Events or bytes per second and segment: more for a while splits a segment, less than half "
-        "of it merges neighbours. 0: unchanged; in a new stream: none.",
+        "Events or bytes per second and segment. Weir splits a segment that gets more for a while, "
+        "and merges neighbours that get less than half. 0: unchanged; in a new stream: none.",
     ),
     "scale_factor": (
         "Scale factor",
@@ -146,8 +148,8 @@ class CreateStream:
     )  # fmt: skip
     retain_by_consumption: bool = argument(
         "Truncate what is consumed",
-        "Delete events that all subscribers have consumed. Without a subscriber and without a "
-        "limit, nothing is deleted.",
+        "Truncate events that all subscribers have released. Without a subscriber and without a "
+        "limit, nothing is truncated.",
         True,
     )
     retain_min_age: str = _retention("retain_min_age")
@@ -259,7 +261,7 @@ class UpdateStream:
     max_segments: str = _scaling("max_segments")
     scale_cooldown: str = _scaling("scale_cooldown")
     retain_by_consumption: str = argument(
-        "Truncate what is consumed", "Whether to delete what all subscribers have consumed.",
+        "Truncate what is consumed", "Whether to truncate what all subscribers have released.",
         "unchanged", enum=["unchanged", "yes", "no"],
     )  # fmt: skip
     retain_min_age: str = _retention("retain_min_age")
@@ -339,7 +341,7 @@ class BackTest:
         maximum=MOST_SEGMENTS,
     )  # fmt: skip
     last: str = argument(
-        "Only the last",
+        "Replay the last",
         "How much of the history to replay, such as 7 d. Empty: all of it.",
         "", pattern=AGE_PATTERN,
     )  # fmt: skip

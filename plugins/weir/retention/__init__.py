@@ -1,1 +1,1 @@
-"""What retention may delete, when and why (PDP-47), and what people delete or release by hand."""
+"""What retention may truncate, when and why (PDP-47); what people truncate, release or delete."""

@@ -1,4 +1,4 @@
-"""Truncate a stream at a place that a person names, or report what that would delete."""
+"""Truncate a stream at a place that a person names, or report what that would truncate."""
 
 from typing import Any
 
@@ -23,12 +23,12 @@ def truncate_before(
     dry_run: bool,
     request_id: str,
 ) -> dict[str, Any]:
-    """Truncate a stream: delete all events before a place, also those that a group has not read.
+    """Truncate a stream: remove all events before a place, also those that a group has not read.
 
     `place`: `position` or `checkpoint NAME`, both of `group`, or one of those in
     `weir.reader_groups.starting_points`. `dry_run`: change nothing, and return what would be
-    deleted. Returns and raises what `weir.controller.truncation.truncate` does; raises NotFound too
-    if the group does not read the stream.
+    truncated. Returns and raises what `weir.controller.truncation.truncate` does; raises NotFound
+    too if the group does not read the stream.
     """
 
     def find(connection: Connection, stream: LockedStream) -> StreamCut:
@@ -70,24 +70,25 @@ def truncate_before(
 
 
 def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
-    """Return sentences that say what a truncation deleted (`dry_run`: would delete), and which
+    """Return sentences that say what a truncation removed (`dry_run`: would remove), and which
     groups lost unread events by it. `done`: the result of `truncate_before`."""
-    would = "would " if dry_run else ""
-    deletes, loses = ("delete", "lose") if dry_run else ("deleted", "lost")
+    truncates, loses, becomes = "truncated", "lost", "is"
+    if dry_run:
+        truncates, loses, becomes = "would truncate", "would lose", "would be"
     events, size, files = done["events"], done["bytes"], done["files"]
     lines = [
-        f"{would}{deletes} {events:,} events of stream {done['stream']} ({size:,} bytes; {files:,} "
-        f"whole files); its head {would}{'be' if dry_run else 'is'} {_shown(done['head'])}"
+        f"{truncates} {events:,} events of stream {done['stream']} ({size:,} bytes; "
+        f"{files:,} whole files); its head {becomes} {_shown(done['head'])}"
     ]
     for kind, key in (("subscriber", "lost"), ("reader group", "lost_to_others")):
         lines += [
-            f"{kind} {group} {would}{loses} {count:,} events that it has not read"
+            f"{kind} {group} {loses} {count:,} events that it has not read"
             for group, count in sorted(done[key].items())
         ]
     if not done["lost"] and not done["lost_to_others"]:
-        lines.append(f"no reader group {would}{loses} an event that it has not read")
+        lines.append(f"no reader group {loses} an event that it has not read")
     if dry_run:
-        lines.append("nothing was deleted: trigger it again with Dry run off to do it")
+        lines.append("nothing was truncated: trigger it again with Dry run off to do it")
     return lines
 
 
