@@ -1,10 +1,11 @@
 """What may be asked for when an adjunct store is defined or updated."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 from weir.errors import InvalidInput
 from weir.model.amounts import LONGEST, say_age
+from weir.model.changed_settings import with_settings
 
 LAYOUTS = ("auto", "broadcast", "partitioned")
 MISSING = ("wait", "empty", "fail")
@@ -73,15 +74,7 @@ class AdjunctConfiguration:
     def changed(self, changes: dict[str, Any]) -> "AdjunctConfiguration":
         """Return the configuration with other settings. Raises InvalidInput for an unknown or a
         wrong one."""
-        unknown = set(changes) - {one.name for one in fields(self)}
-        if unknown:
-            raise InvalidInput(
-                "argument_unknown",
-                f"an adjunct store has no setting {min(unknown)!r}; check its name.",
-            )
-        new = replace(self, **changes)
-        new.check()
-        return new
+        return with_settings(self, changes, "an adjunct store")
 
     def layout_of(self, store: str, size: int) -> str:
         """Return how a version of so many bytes is joined: `broadcast` or `partitioned`. Raises

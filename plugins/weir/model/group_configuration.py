@@ -1,10 +1,11 @@
 """The configuration of a reader group: what may be asked for when it is created or updated."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 from weir.errors import InvalidInput
 from weir.model.amounts import LONGEST, say_age
+from weir.model.changed_settings import with_settings
 
 ON_GAP = ("fail", "skip")
 RELEASE = ("automatic", "manual")
@@ -62,12 +63,4 @@ class GroupConfiguration:
     def changed(self, changes: dict[str, Any]) -> "GroupConfiguration":
         """Return the configuration with other settings. Raises InvalidInput for an unknown or a
         wrong one."""
-        unknown = set(changes) - {one.name for one in fields(self)}
-        if unknown:
-            raise InvalidInput(
-                "argument_unknown",
-                f"a reader group has no setting {min(unknown)!r}; check its name.",
-            )
-        new = replace(self, **changes)
-        new.check()
-        return new
+        return with_settings(self, changes, "a reader group")

@@ -1,9 +1,10 @@
 """The configuration of a stream: what may be set when it is created or updated."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 from weir.errors import InvalidInput
+from weir.model.changed_settings import with_settings
 from weir.model.retention_policy import Policy, check_every
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, ScalingPolicy
 
@@ -89,18 +90,11 @@ class Configuration:
                 "the routing key of a stream can't change, because the order of its events "
                 "depends on it; create another stream.",
             )
-        unknown = set(changes) - {one.name for one in fields(self)}
-        if unknown:
-            raise InvalidInput(
-                "argument_unknown", f"a stream has no setting {min(unknown)!r}; check its name."
-            )
         if changes.get("scaling") == "fixed":
             changes = {"target_rate": None, "scale_factor": None, "max_segments": None, **changes}
         elif "scaling" in changes and self.scale_factor is None:
             changes = {"scale_factor": 2, **changes}
-        new = replace(self, **changes)
-        new.check()
-        return new
+        return with_settings(self, changes, "a stream")
 
 
 def _one_of(setting: str, value: str, choices: tuple[str, ...]) -> None:

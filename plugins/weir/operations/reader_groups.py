@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.model.amounts import AGE_PATTERN, parse_age
+from weir.model.group_configuration import ON_GAP, RELEASE
 from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
 from weir.operations.form import (
     CHECKPOINT_PATTERN,
@@ -14,6 +15,7 @@ from weir.operations.form import (
 )
 
 MOST_STREAMS = 1_000
+_YES_NO = ["unchanged", "yes", "no"]
 WRITTEN: dict[str, Any] = {"minLength": 1, "maxLength": LONGEST_CUT}
 _SUBSCRIBER = (
     "Whether retention keeps events until this group has released them, or until a maximum "
@@ -28,7 +30,7 @@ def _release(*unchanged: str) -> Any:
         "Release",
         "automatic: each checkpoint lets retention truncate the events before it; manual: only "
         "weir_release_reader_group does.",
-        default, enum=[*unchanged, "automatic", "manual"],
+        default, enum=[*unchanged, *RELEASE],
     )  # fmt: skip
 
 
@@ -80,7 +82,7 @@ class CreateReaderGroup:
     on_gap: str = argument(
         "When events were truncated before it read them",
         "fail: stop with an error; skip: count the events and continue at the head.",
-        "fail", enum=["fail", "skip"],
+        "fail", enum=list(ON_GAP),
     )  # fmt: skip
     release: str = _release()
     time_out: str = _time_out()
@@ -109,11 +111,11 @@ class UpdateReaderGroup:
     reader_group: str = reader_group_argument()
     subscriber: str = argument(
         "Subscriber", _SUBSCRIBER,
-        "unchanged", enum=["unchanged", "yes", "no"],
+        "unchanged", enum=_YES_NO,
     )  # fmt: skip
     on_gap: str = argument(
         "When events were truncated before it read them", "As when a group is created.",
-        "unchanged", enum=["unchanged", "fail", "skip"],
+        "unchanged", enum=["unchanged", *ON_GAP],
     )  # fmt: skip
     release: str = _release("unchanged")
     time_out: str = _time_out()
@@ -121,7 +123,7 @@ class UpdateReaderGroup:
         "Waiting checkpoints", "How many may wait for batches at the same time. 0: unchanged.", 0,
         minimum=0, maximum=10_000,
     )  # fmt: skip
-    aligned: str = _aligned("unchanged", enum=["unchanged", "yes", "no"])
+    aligned: str = _aligned("unchanged", enum=_YES_NO)
     max_ahead: str = _max_ahead("Empty: unchanged.")
     streams: list[str] = argument(
         "Streams", "All streams that the group reads from now on. Empty: unchanged.", [],

@@ -8,6 +8,7 @@ from weir.errors import InvalidInput
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, parse_size
 from weir.model.names import READABLE_STREAM_PATTERN
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, MOST_SEGMENTS, SCALING, ScalingPolicy
+from weir.model.stream_configuration import ON_BAD_ROWS, ON_MISSING_KEY
 from weir.operations.form import (
     LONGEST_COLUMNS,
     MOST_PATTERN,
@@ -51,7 +52,8 @@ _RETENTION = {
         "The shortest time between two decisions. Empty: every run of weir_retention.",
     ),
 }
-# The same of each setting of scaling by load.
+_WHEN_SCALED = "fixed: only by hand; event_rate, byte_rate: by load, with the settings below."
+# The title and description of each setting of scaling by load.
 _SCALING = {
     "target_rate": (
         "Target rate",
@@ -139,12 +141,12 @@ class CreateStream:
         "Rows without a routing key",
         "fail: refuse the append; quarantine: put them into <stream>.rejected; spread: place them "
         "anywhere, in no promised order.",
-        "fail", enum=["fail", "quarantine", "spread"],
+        "fail", enum=list(ON_MISSING_KEY),
     )  # fmt: skip
     on_bad_rows: str = argument(
         "Rows that do not fit the schema",
         "fail: refuse the append; quarantine: put them into <stream>.rejected.",
-        "fail", enum=["fail", "quarantine"],
+        "fail", enum=list(ON_BAD_ROWS),
     )  # fmt: skip
     retain_by_consumption: bool = argument(
         "Truncate what is consumed",
@@ -159,8 +161,7 @@ class CreateStream:
     cuts_every: str = _retention("cuts_every")
     retention_every: str = _retention("retention_every")
     scaling: str = argument(
-        "Scaling",
-        "fixed: only by hand; event_rate, byte_rate: by load, with the settings below.",
+        "Scaling", _WHEN_SCALED,
         "fixed", enum=list(SCALING),
     )  # fmt: skip
     target_rate: int = _scaling("target_rate")
@@ -246,9 +247,8 @@ class UpdateStream:
 
     stream: str = stream_argument()
     scaling: str = argument(
-        "Scaling",
-        "fixed: only by hand; event_rate, byte_rate: by load, with the settings below.",
-        "unchanged", enum=["unchanged", "fixed", "event_rate", "byte_rate"],
+        "Scaling", _WHEN_SCALED,
+        "unchanged", enum=["unchanged", *SCALING],
     )  # fmt: skip
     segments: int = argument(
         "Segments",
@@ -272,11 +272,11 @@ class UpdateStream:
     retention_every: str = _retention("retention_every")
     on_missing_key: str = argument(
         "Rows without a routing key", "As when a stream is created.",
-        "unchanged", enum=["unchanged", "fail", "quarantine", "spread"],
+        "unchanged", enum=["unchanged", *ON_MISSING_KEY],
     )  # fmt: skip
     on_bad_rows: str = argument(
         "Rows that do not fit the schema", "As when a stream is created.",
-        "unchanged", enum=["unchanged", "fail", "quarantine"],
+        "unchanged", enum=["unchanged", *ON_BAD_ROWS],
     )  # fmt: skip
     event_time: str = argument(
         "Event time",
