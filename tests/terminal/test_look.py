@@ -19,7 +19,7 @@ from weir.database.connection import Database
 from weir.model.segment import segment_name
 from weir.operations import JOBS
 from weir.settings import Settings
-from weir.terminal.place import config_of
+from weir.terminal.find_installation import config_of
 from weir.warehouse.ownership import Marker, read_installation, write_marker
 
 Weir = Callable[..., Done]

@@ -216,8 +216,8 @@ def _check_in_stream(
 ) -> None:
     """Check that the stream has the time or the cut to which versions must be complete, and can
     have a stream of rejected rows if the store needs one. Raises InvalidInput."""
-    if configuration.place is not None:
-        find_cuts(connection, [stream], configuration.place)
+    if configuration.starting_point is not None:
+        find_cuts(connection, [stream], configuration.starting_point)
     if configuration.on_error == "quarantine":
         stream_name(str(stream.name), reserved=False)
 

@@ -82,7 +82,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 
-_PLACES = ("head", "tail", "time 2026-01-01T00:00:00Z", "0.0=12, 1.0=7")
+_STARTING_POINTS = ("head", "tail", "time 2026-01-01T00:00:00Z", "0.0=12, 1.0=7")
 _AGES = ("12 h", "7 d", "30 d", "none")
 _SIZES = ("500 MB", "2 GB", "none")
 
@@ -93,10 +93,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(("retain_min_bytes", "retain_max_bytes", "batch_bytes"), _SIZES),
     **dict.fromkeys(("cuts_every", "retention_every"), ("30 min", "1 h", "1 d", "none")),
-    "start": _PLACES,
-    "end": _PLACES,
-    "to": ("start", "checkpoint NAME", *_PLACES),
-    "at": ("position", "checkpoint NAME", *_PLACES),
+    "start": _STARTING_POINTS,
+    "end": _STARTING_POINTS,
+    "to": ("start", "checkpoint NAME", *_STARTING_POINTS),
+    "at": ("position", "checkpoint NAME", *_STARTING_POINTS),
     "cut": ("tail", "time 2026-01-01T00:00:00Z", "position", "checkpoint NAME", "0.0=12, 1.0=7"),
     "separator": (",", ";", "|", r"\t"),
 }

@@ -132,7 +132,7 @@ def group_completeness(connection: Connection, group: str) -> Sequence[Row[Any]]
 
 
 def closed_cut_at(database: Database, stream: StreamName, at: datetime) -> Cut:
-    """Close a time, and return the cut that was the tail then, as a place to begin or stop at.
+    """Close a time, and return the cut that was the tail then, as a starting or stopping point.
 
     No commit in flight can come before it afterwards. Raises InvalidInput for a future time.
     """

@@ -50,7 +50,7 @@ class AdjunctConfiguration:
                 raise InvalidInput(
                     "argument_invalid", f"{name} is {given!r}; it must be one of {allowed}."
                 )
-        if self.place is None and self.bootstrap.strip() not in ("none", "bound", "tail"):
+        if self.starting_point is None and self.bootstrap.strip() not in ("none", "bound", "tail"):
             raise InvalidInput(
                 "argument_invalid",
                 f"bootstrap is {self.bootstrap!r}; it must be none, bound, tail, time "
@@ -66,7 +66,7 @@ class AdjunctConfiguration:
                 )
 
     @property
-    def place(self) -> str | None:
+    def starting_point(self) -> str | None:
         """The time or the stream cut that `bootstrap` names, if it is one."""
         written = self.bootstrap.strip()
         return written if written.startswith("time ") or "=" in written else None

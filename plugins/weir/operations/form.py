@@ -23,7 +23,7 @@ from weir.model.names import (
 
 A = TypeVar("A")
 SEGMENT_PATTERN = r"^\d+\.\d+$"
-PLACE = (
+STARTING_POINT = (
     "head, tail, a time such as 2013-06-01 09:00 (UTC), or a cut such as 0.0=12, 1.0=7 (for "
     'several streams {"nyc/flights": {"0.0": 12}})'
 )

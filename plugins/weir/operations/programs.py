@@ -30,11 +30,12 @@ def _database() -> Iterator[Database]:
 def create_reader_group(
     name: str, streams: Sequence[str], *, start: str = "head", end: str = "", **settings: Any
 ) -> dict[str, Any]:
-    """Create a reader group over streams (`scope/stream`), from `start` to `end`: places as in the
-    form of weir_create_reader_group. `settings`: of `GroupConfiguration`, such as subscriber=False.
+    """Create a reader group over streams (`scope/stream`), from `start` to `end`: starting points
+    as in the form of weir_create_reader_group. `settings`: of `GroupConfiguration`, such as
+    subscriber=False.
 
     Returns its name and start. Raises NotFound for a stream, Conflict if the group exists,
-    Truncated for a place below the head, InvalidInput for wrong settings.
+    Truncated for a start below the head, InvalidInput for wrong settings.
     """
     with _database() as database:
         return groups.create_reader_group(

@@ -9,7 +9,7 @@ from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
 from weir.operations.form import (
     CHECKPOINT_PATTERN,
     LONGEST_CUT,
-    PLACE,
+    STARTING_POINT,
     argument,
     reader_group_argument,
 )
@@ -73,9 +73,9 @@ class CreateReaderGroup:
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN}, minItems=1,
         maxItems=MOST_STREAMS, uniqueItems=True,
     )  # fmt: skip
-    start: str = argument("Start", f"Where the group begins: {PLACE}.", "head", **WRITTEN)
+    start: str = argument("Start", f"Where the group begins: {STARTING_POINT}.", "head", **WRITTEN)
     end: str = argument(
-        "End", f"Where the group stops for good: {PLACE}. Empty: never.", "",
+        "End", f"Where the group stops for good: {STARTING_POINT}. Empty: never.", "",
         maxLength=LONGEST_CUT,
     )  # fmt: skip
     subscriber: bool = argument("Subscriber", _SUBSCRIBER, True)
@@ -130,7 +130,9 @@ class UpdateReaderGroup:
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
         maxItems=MOST_STREAMS, uniqueItems=True,
     )  # fmt: skip
-    start: str = argument("Start", f"Where it begins in new streams: {PLACE}.", "head", **WRITTEN)
+    start: str = argument(
+        "Start", f"Where it begins in new streams: {STARTING_POINT}.", "head", **WRITTEN
+    )
     pins: list[str] = argument(
         "Pins",
         "Ranges of keys for the readers of one label, such as nyc/flights 0.25..0.5 big; they "
@@ -149,7 +151,9 @@ class ResetReaderGroup:
 
     reader_group: str = reader_group_argument()
     to: str = argument(
-        "To", f"The new position: start (where it began), checkpoint NAME, {PLACE}.", **WRITTEN
+        "To",
+        f"The new position: start (where it began), checkpoint NAME, {STARTING_POINT}.",
+        **WRITTEN,
     )
     allow_repeat: bool = argument(
         "Repeat", "Go back even if the group reads committed events again.", False
@@ -165,8 +169,8 @@ class ForkReaderGroup:
         "New reader group", "The name of the new group.", pattern=READER_GROUP_PATTERN
     )
     at: str = argument(
-        "At", f"checkpoint NAME (of the first group), {PLACE}. Empty: its position now.", "",
-        maxLength=LONGEST_CUT,
+        "At", f"checkpoint NAME (of the first group), {STARTING_POINT}. Empty: its position now.",
+        "", maxLength=LONGEST_CUT,
     )  # fmt: skip
     subscriber: bool = argument("Subscriber", _SUBSCRIBER, True)
 
@@ -177,8 +181,8 @@ class ReleaseReaderGroup:
 
     reader_group: str = reader_group_argument()
     at: str = argument(
-        "At", f"Release what is before: position (now), checkpoint NAME, {PLACE}.", "position",
-        **WRITTEN,
+        "At", f"Release what is before: position (now), checkpoint NAME, {STARTING_POINT}.",
+        "position", **WRITTEN,
     )  # fmt: skip
     generation: int = argument(
         "Generation", "Refuse the release if the group has another generation. -1: any.",

@@ -39,9 +39,9 @@ def create_reader_group(
 ) -> dict[str, Any]:
     """Create a group that reads `streams` from `start` on, up to `end` if that is given.
 
-    Both are places of `weir.reader_groups.starting_points`. `configuration`: settings of
+    Both are as in `weir.reader_groups.starting_points`. `configuration`: settings of
     `GroupConfiguration`. A subscriber holds retention back from this transaction on, from its start
-    cut. Raises NotFound for a stream, Truncated for a place below the head, Conflict if the group
+    cut. Raises NotFound for a stream, Truncated for a start below the head, Conflict if the group
     exists, and InvalidInput for wrong settings.
     """
     reader_group_name(name)
@@ -153,8 +153,8 @@ def fork_reader_group(
     """Create a group with the streams, the positions, the end and the settings of another one, to
     replay or to debug without changing that. Its pins are not copied.
 
-    `at`: begin at this place instead, such as `checkpoint NAME` of the other group. `subscriber`:
-    whether retention waits for the new group, whatever the other one is. Raises as
+    `at`: begin at this starting point instead, such as `checkpoint NAME` of the other group.
+    `subscriber`: whether retention waits for the new group, whatever the other one is. Raises as
     `create_reader_group` does.
     """
     reader_group_name(new_name)

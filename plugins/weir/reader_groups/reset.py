@@ -1,4 +1,4 @@
-"""Reset a reader group: move its positions to another place."""
+"""Reset a reader group: move its positions to a starting point."""
 
 import json
 from typing import Any
@@ -21,11 +21,12 @@ from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, f
 def reset_reader_group(
     database: Database, name: str, to: str, *, allow_repeat: bool = False, request_id: str
 ) -> dict[str, Any]:
-    """Move the positions of a group in all its streams to a place, and abandon its open batches.
+    """Move the positions of a group in all its streams to a starting point, and abandon its open
+    batches.
 
     `to`: `start` (where the group began) or one of `weir.reader_groups.starting_points`. Readers
-    must join again. Raises Truncated for a place below the head; and Conflict if events that are
-    committed would be read again (unless `allow_repeat`).
+    must join again. Raises Truncated for a position below the head; and Conflict if events that
+    are committed would be read again (unless `allow_repeat`).
     """
     request = Request(
         request_id, "reset_reader_group", name, {"to": to, "allow_repeat": allow_repeat}

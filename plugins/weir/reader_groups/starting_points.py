@@ -1,9 +1,9 @@
-"""Places in streams as people write them: where a group begins, ends or goes back to.
+"""Starting points as people write them: where a group begins, ends or goes back to.
 
-A place is `head`, `tail`, a time (`2013-06-01T00:00:00Z`, with the word `time` before it or
-without), `checkpoint NAME` (of a group), or a stream cut: for one stream `0.0=12, 5.1=future`, for
-several `{"nyc/flights": {"0.0": 12}, ...}`. The streams are locked meanwhile, so that a place does
-not move. A time is closed first: no later commit gets a clock before it.
+A starting point is `head`, `tail`, a time (`2013-06-01T00:00:00Z`, with the word `time` before it
+or without), `checkpoint NAME` (of a group), or a stream cut: for one stream `0.0=12, 5.1=future`,
+for several `{"nyc/flights": {"0.0": 12}, ...}`. The streams are locked meanwhile, so that a
+starting point does not move. A time is closed first: no later commit gets a clock before it.
 """
 
 import json
@@ -27,14 +27,17 @@ _BEGINS_AS_A_TIME = re.compile(r"\d{4}-\d{2}")  # no cut does
 
 
 def find_cuts(
-    connection: Connection, streams: Sequence[LockedStream], place: str, group_id: int | None = None
+    connection: Connection,
+    streams: Sequence[LockedStream],
+    starting_point: str,
+    group_id: int | None = None,
 ) -> Cuts:
-    """Return the cut that a place means in each of the locked streams, by stream id.
+    """Return the cut that a starting point means in each of the locked streams, by stream id.
 
-    `group_id`: the group whose checkpoints may be named. Raises InvalidInput for an invalid place,
-    and NotFound for a checkpoint.
+    `group_id`: the group whose checkpoints may be named. Raises InvalidInput for an invalid
+    starting point, and NotFound for a checkpoint.
     """
-    word, _, rest = place.strip().partition(" ")
+    word, _, rest = starting_point.strip().partition(" ")
     if word in ("head", "tail") and not rest:
         return _ends(connection, streams, word)
     if word == "time":
@@ -46,9 +49,9 @@ def find_cuts(
                 "a checkpoint is a position of a reader group; name the group that has it.",
             )
         return _at_checkpoint(connection, streams, rest.strip(), group_id)
-    if _BEGINS_AS_A_TIME.match(place.strip()):
-        return _at(connection, streams, place)
-    return _written(connection, streams, place)
+    if _BEGINS_AS_A_TIME.match(starting_point.strip()):
+        return _at(connection, streams, starting_point)
+    return _written(connection, streams, starting_point)
 
 
 def lost_below(
@@ -159,22 +162,22 @@ def _at_checkpoint(
     return cuts
 
 
-def _written(connection: Connection, streams: Sequence[LockedStream], place: str) -> Cuts:
-    if "=" not in place and "{" not in place:
+def _written(connection: Connection, streams: Sequence[LockedStream], starting_point: str) -> Cuts:
+    if "=" not in starting_point and "{" not in starting_point:
         raise InvalidInput(
             "position_invalid",
-            f"{place!r} is not a position in a stream; write head, tail, time "
+            f"{starting_point!r} is not a position in a stream; write head, tail, time "
             "2013-06-01T00:00:00Z, checkpoint NAME, or a stream cut such as 0.0=12, 1.0=7.",
         )
     names = [str(stream.name) for stream in streams]
-    given = by_stream(names, place)
+    given = by_stream(names, starting_point)
     cuts = {}
     for stream in streams:
         if str(stream.name) not in given:
             raise InvalidInput(
                 "position_lacks_stream",
-                f"stream {stream.name} has no position in {place!r}; write head, tail, a time or, "
-                'for several streams, {"scope/stream": {"0.0": 12}, ...}.',
+                f"stream {stream.name} has no position in {starting_point!r}; write head, tail, a "
+                'time or, for several streams, {"scope/stream": {"0.0": 12}, ...}.',
             )
         cut = parse_cut(connection, stream, given[str(stream.name)])
         check_cut(connection, stream.stream_id, cut)
@@ -182,8 +185,8 @@ def _written(connection: Connection, streams: Sequence[LockedStream], place: str
     if others := sorted(given.keys() - set(names)):
         raise InvalidInput(
             "position_has_extra_stream",
-            f"{place!r} names {', '.join(others)}, but only a position in {', '.join(names)} is "
-            "needed; leave the rest out.",
+            f"{starting_point!r} names {', '.join(others)}, but only a position in "
+            f"{', '.join(names)} is needed; leave the rest out.",
         )
     return cuts
 

@@ -1,4 +1,4 @@
-"""Truncate a stream at a place that a person names, or report what that would truncate."""
+"""Truncate a stream at a starting point that a person names, or report what that would truncate."""
 
 from typing import Any
 
@@ -17,22 +17,22 @@ from weir.reader_groups.starting_points import find_cuts
 def truncate_before(
     database: Database,
     name: StreamName,
-    place: str,
+    starting_point: str,
     group: str = "",
     *,
     dry_run: bool,
     request_id: str,
 ) -> dict[str, Any]:
-    """Truncate a stream: remove all events before a place, also those that a group has not read.
+    """Truncate a stream: remove all events before a starting point, read or not.
 
-    `place`: `position` or `checkpoint NAME`, both of `group`, or one of those in
+    `starting_point`: `position` or `checkpoint NAME`, both of `group`, or one of those in
     `weir.reader_groups.starting_points`. `dry_run`: change nothing, and return what would be
     truncated. Returns and raises what `weir.controller.truncation.truncate` does; raises NotFound
     too if the group does not read the stream.
     """
 
     def find(connection: Connection, stream: LockedStream) -> StreamCut:
-        wanted = place.strip()
+        wanted = starting_point.strip()
         of_group = wanted == "position" or wanted.split(" ", 1)[0] == "checkpoint"
         if of_group and not group.strip():
             raise InvalidInput(
@@ -65,7 +65,7 @@ def truncate_before(
             return load_cuts(connection, stream.stream_id, row.position)[0]
         return find_cuts(connection, [stream], wanted, row.group_id)[stream.stream_id]
 
-    written = f"{place} of {group}" if group else place
+    written = f"{starting_point} of {group}" if group else starting_point
     return truncate(database, name, written, request_id=request_id, find=find, dry_run=dry_run)
 
 

@@ -20,7 +20,7 @@ from weir.reader_groups.starting_points import find_cuts
 def release(
     database: Database, group: str, at: str, *, generation: int | None = None, request_id: str
 ) -> dict[str, Any]:
-    """Release all events before a place, so that this subscriber holds them back no longer.
+    """Release all events before a starting point: this subscriber holds them back no longer.
 
     `at`: `position` (where the group reads next) or one of those in
     `weir.reader_groups.starting_points`. `generation`: refuse another one. Raises NotFound;

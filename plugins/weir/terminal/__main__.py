@@ -15,9 +15,9 @@ from weir.operations import JOBS, Apply, CreateStream, Ingest, Process, is_requi
 from weir.operations.runner import failure_of
 from weir.terminal import look, work
 from weir.terminal.doctor import doctor
+from weir.terminal.find_installation import find_settings, open_database
 from weir.terminal.look import Terminal
 from weir.terminal.options import Parser, add_arguments
-from weir.terminal.place import find_settings, open_database
 from weir.terminal.printing import complain, print_json
 
 Command = Callable[..., int]

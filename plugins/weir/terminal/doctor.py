@@ -20,7 +20,7 @@ from weir.database.connection import Database
 from weir.database.migrate import newest_layout
 from weir.errors import WeirError
 from weir.settings import Settings
-from weir.terminal.place import open_database
+from weir.terminal.find_installation import open_database
 from weir.terminal.printing import print_json
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.ownership import check_owner, read_installation, read_marker
