@@ -6,9 +6,9 @@ from typing import Any
 from weir.adjunct.expiry import prune_versions
 from weir.controller.expiry import expire
 from weir.operations import Nothing
-from weir.operations.runner import Job, complete, forget_runs, main
+from weir.operations.runner import Job, complete, main, prune_runs
 from weir.reader_groups.batch_history import prune_batches
-from weir.reader_groups.periodic_checkpoints import forget_old
+from weir.reader_groups.periodic_checkpoints import prune_checkpoints
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.retention.prune import prune
 from weir.warehouse.garbage import sweep
@@ -31,10 +31,10 @@ def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
         "aborted": aborted,
         "deleted": deleted,
         "pruned": pruned,
-        "forgotten_checkpoints": forget_old(job.database, job.settings.checkpoint_history),
-        "forgotten_batches": prune_batches(job.database, job.settings.job_history),
-        "forgotten_versions": prune_versions(job.database, job.settings.metadata_history),
-        "forgotten_runs": forget_runs(job.database, job.settings.job_history),
+        "pruned_checkpoints": prune_checkpoints(job.database, job.settings.checkpoint_history),
+        "pruned_batches": prune_batches(job.database, job.settings.job_history),
+        "pruned_versions": prune_versions(job.database, job.settings.metadata_history),
+        "pruned_runs": prune_runs(job.database, job.settings.job_history),
         "dropped": dropped,
     }
     return complete(report, aborted + pruned, done=deleted["deleted"], failed=deleted["failed"])

@@ -34,7 +34,7 @@ class Settings:
     output_roots: tuple[str, ...] = ("{state}/output",)
     function_path: tuple[str, ...] = ()  # folders put on the jobs' PYTHONPATH
     function_packages: tuple[str, ...] = ()  # packages that module:function may name
-    grace_period: float = 3600.0  # a dead file is deleted this long after it died
+    grace_period: float = 3600.0  # garbage is kept for this long
     transaction_lease: float = 600.0  # an append that has not pinged for this long may be aborted
     transaction_max: float = 86400.0  # ... and however often it pings, after this long
     reader_lease: float = 120.0  # a reader that has not renewed for this long may be replaced

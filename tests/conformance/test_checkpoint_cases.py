@@ -26,7 +26,7 @@ from weir.errors import Conflict
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.key_space import KeyRange
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
-from weir.reader_groups.periodic_checkpoints import forget_old
+from weir.reader_groups.periodic_checkpoints import prune_checkpoints
 from weir.reader_groups.readers import reader_offline
 from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.update import update_reader_group
@@ -109,7 +109,7 @@ def whom_a_checkpoint_waits_for(database: Database, given: dict[str, Any]) -> An
     reader, batch = open_["a"]
     reader.commit(batch)
     said.append([awaited(group, name) for name in "ab"])
-    forget_old(database, 0.0)
+    prune_checkpoints(database, 0.0)
     return [*said, [awaited(group, name) for name in "ab"]]
 
 

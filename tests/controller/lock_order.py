@@ -49,7 +49,7 @@ EXCEPTIONS = {
     "expiry.prune_versions": "they are over, and nobody changes or reads them",
     "capture.capture": "adds what it read in the same statement, and that stays true",
     "run.scale_by_load": "decisions to do nothing, which say on what they rest",
-    "periodic_checkpoints.forget_old": "those that a newer one follows; a reset to them fails",
+    "periodic_checkpoints.prune_checkpoints": "a newer one follows them; a reset to them fails",
     "batch_history.prune_batches": "they are over, and nobody changes or waits for them",
     "transactions.ping": "one row, as long as this attempt holds it; it asks for no other lock",
     "transactions.ping_all": "the same for each, in the order in which they are committed",

@@ -255,7 +255,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
     )
     watch(checkpoints.settle_group, "third")
     watch(periodic_checkpoints.settle_all)
-    watch(periodic_checkpoints.forget_old, 0.0)
+    watch(periodic_checkpoints.prune_checkpoints, 0.0)
     watch(batch_history.prune_batches, 0.0)
     both = [lane.name, other.name]
     pins = [Pin.parse(f"{lane.name} 0..0.5 big")]

@@ -16,7 +16,7 @@ from weir.reader_groups.batches import commit_batch
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
 from weir.reader_groups.groups import create_reader_group, delete_reader_group, fork_reader_group
 from weir.reader_groups.outputs import record_output
-from weir.reader_groups.periodic_checkpoints import checkpoint_all, forget_old, settle_all
+from weir.reader_groups.periodic_checkpoints import checkpoint_all, prune_checkpoints, settle_all
 from weir.reader_groups.readers import expire, join, leave, reader_offline
 from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.splits import split_batch
@@ -202,13 +202,13 @@ def settle(database: Database) -> Scene:
     return scene(group, lambda db: settle_all(db) and None)
 
 
-def forget(database: Database) -> Scene:
+def prune(database: Database) -> Scene:
     group = made(database)
     reader = group.reader()
     for _ in range(2):
         reader.commit(reader.must_open(budget=1))
         group.checkpoint()
-    return scene(group, lambda db: forget_old(db, 0.0) and None)
+    return scene(group, lambda db: prune_checkpoints(db, 0.0) and None)
 
 
 def update(database: Database) -> Scene:
@@ -284,7 +284,7 @@ SCENES: list[Callable[[Database], Scene]] = [
     barrier,
     cancel,
     settle,
-    forget,
+    prune,
     update,
     reset,
     fork,

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from tests.conftest import TestDatabase
 from weir.database.connection import Database
-from weir.operations.runner import Job, RunId, forget_runs, hand_over, main, read_outcome
+from weir.operations.runner import Job, RunId, hand_over, main, prune_runs, read_outcome
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def run_job(task: str) -> RunId:
     return RunId("weir", "r", task)
 
 
-def test_what_jobs_did_is_forgotten_after_a_while_but_not_of_those_that_still_say_something(
+def test_runs_of_jobs_are_pruned_after_a_while_but_not_those_that_still_say_something(
     database: Database,
 ) -> None:
     old, long, new = map(run_job, ("old", "long", "new"))
@@ -39,8 +39,8 @@ def test_what_jobs_did_is_forgotten_after_a_while_but_not_of_those_that_still_sa
             )
         )
     )
-    assert forget_runs(database, 90 * 86400.0) == 1
-    assert forget_runs(database, 0.0) == 0, "who submitted them may still ask"
+    assert prune_runs(database, 90 * 86400.0) == 1
+    assert prune_runs(database, 0.0) == 0, "who submitted them may still ask"
     assert read_outcome(database, old)[0] == "unknown"
     for kept in (long, new):
         assert read_outcome(database, kept)[:2] == ("succeeded", {"done": kept.task_id})

@@ -9,7 +9,7 @@ from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.reader_groups.checkpoints import cancel_checkpoint, checkpoint
 from weir.reader_groups.groups import fork_reader_group
-from weir.reader_groups.periodic_checkpoints import forget_old, settle_all
+from weir.reader_groups.periodic_checkpoints import prune_checkpoints, settle_all
 from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.update import update_reader_group
 
@@ -149,12 +149,12 @@ def test_what_was_given_up_is_forgotten_and_what_has_a_name_is_not(group: Group)
     settle_all(group.database)
     cancel_checkpoint(group.database, group.name, "cancelled", request_id=unique("cancel"))
     group.checkpoint("named")
-    forget_old(group.database, 0.0)
+    prune_checkpoints(group.database, 0.0)
     names = "SELECT name FROM checkpoint WHERE group_id = :g ORDER BY name"
     assert [row.name for row in group.rows(names)] == ["named", "waiting"]
     reader.commit(batch)
     group.checkpoint()
-    forget_old(group.database, 0.0)
+    prune_checkpoints(group.database, 0.0)
     assert [row.name for row in group.rows(names)][1:] == ["named", "waiting"]
 
 

@@ -85,16 +85,16 @@ def test_of_two_sweeps_at_once_none_takes_the_other_for_the_second_one_of_a_fold
     frozen = lane.opened()
     abort(lane.database, frozen)
     folders = left(lane)
-    forget = garbage._forget
+    delete_rows = garbage._delete_rows
     swept = partial(sweep, lane.database, str(tmp_path), 0.0, again_after=3600.0)
 
     def later(*given: Any) -> None:
-        """Another sweep does the same between deleting and forgetting."""
-        monkeypatch.setattr(garbage, "_forget", forget)
+        """Another sweep does the same between deleting files and rows."""
+        monkeypatch.setattr(garbage, "_delete_rows", delete_rows)
         swept()
-        forget(*given)
+        delete_rows(*given)
 
-    monkeypatch.setattr(garbage, "_forget", later)
+    monkeypatch.setattr(garbage, "_delete_rows", later)
     swept()
     assert left(lane) == folders, "what the writer writes now is deleted by a later sweep"
 
@@ -120,7 +120,7 @@ def test_a_sweep_that_was_killed_after_deleting_is_finished_by_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(garbage, "_forget", killed)
+        patch.setattr(garbage, "_delete_rows", killed)
         with pytest.raises(KeyboardInterrupt):
             sweep(lane.database, str(tmp_path), 0.0)
     assert not (tmp_path / attempt.folder).exists()

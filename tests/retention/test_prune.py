@@ -313,7 +313,7 @@ def test_a_stream_that_can_not_be_pruned_stops_nothing_else(
     assert broken["error"] in sentence
     assert report is not None
     assert report["pruned"] == [broken]
-    assert report["forgotten_runs"] == 0
+    assert report["pruned_runs"] == 0
 
 
 @pytest.mark.random

@@ -59,7 +59,7 @@ _EXPIRE = text(
     ), garbage AS (
         INSERT INTO garbage (root, path, stream_id, reason, bytes)
         SELECT '', path, NULL, 'expired', bytes FROM dead ON CONFLICT (root, path) DO NOTHING
-    ), forgotten AS (
+    ), without_history AS (
         UPDATE adjunct_version SET history_from = NULL
         WHERE store_id = :a AND version = ANY(:histories) AND version <> ALL(:tables)
     )

@@ -331,7 +331,7 @@ def record_failure(job: Job, error: Exception) -> None:
         print(f"weir: the failure could not be recorded: {lost}", flush=True)
 
 
-def forget_runs(database: Database, older_than: float) -> int:
+def prune_runs(database: Database, older_than: float) -> int:
     """Delete the rows of jobs that began, and were last updated, more than `older_than` seconds and
     a day ago; return how many. Whoever submitted a job asks for its outcome within that day.
     """

@@ -102,8 +102,8 @@ class Process:
     )  # fmt: skip
     label: str = argument(
         "Label",
-        "The name of this reader in the group's pins, the same in every run. Empty: the map index "
-        "of its task, if it has one.",
+        "A name for this reader, the same in every run; a pin assigns a range of keys to the "
+        "readers of one label. Empty: the map index of its task, if it has one.",
         "", pattern=LABEL_PATTERN,
     )  # fmt: skip
     parameters: dict[str, Any] = argument(

@@ -95,7 +95,7 @@ def _checkpoint_free(
     return [one.result() for one in made], {one.group_id for one in recorded if not one.refused}
 
 
-def forget_old(database: Database, older_than: float) -> int:
+def prune_checkpoints(database: Database, older_than: float) -> int:
     """Delete checkpoints older than so many seconds: automatic ones, but never a group's newest,
     and those that were given up. Returns how many."""
     return database.transaction(

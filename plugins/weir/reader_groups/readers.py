@@ -32,8 +32,9 @@ def join(database: Database, group: str, reader_id: str, lease: float, *, label:
     """Join a group, or come back to it; return the reader's token, which fences older ones.
 
     A retried task comes back: it gets a new token, its segments and its open batch, and the process
-    that had the old token is fenced. `label`: the name by which pins know the reader. Raises
-    NotFound, and InvalidInput for an invalid label or lease.
+    that had the old token is fenced. `label`: a name given to the reader; a pin assigns a
+    range to the readers of one label. Raises NotFound, and InvalidInput for an invalid label or
+    lease.
     """
     check_lease(lease)
     check_text("reader_id", reader_id)

@@ -1,4 +1,4 @@
-"""Sweep garbage: delete the files that this database knows to be dead, after the grace period."""
+"""Sweep garbage: delete the files that the database records as garbage, after the grace period."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +49,7 @@ def sweep(
         failed += [f"{'/'.join(found[i])} can't be deleted: {failures[i]}" for i in failures]
         gone = [row for i, row in enumerate(rows) if i not in failures]
         if gone:
-            database.transaction(lambda c, g=gone: _forget(c, g, again_after))  # type: ignore[misc]  # the loop's own
+            database.transaction(lambda c, g=gone: _delete_rows(c, g, again_after))  # type: ignore[misc]  # the loop's own
         files += sum(row.reason != SWEPT for row in gone)
         bytes_ += sum(row.bytes for row in gone)
         if len(rows) < AT_ONCE:
@@ -86,7 +86,7 @@ def _dead(
     ).all()  # fmt: skip
 
 
-def _forget(connection: Connection, gone: Sequence[Any], again_after: float) -> None:
+def _delete_rows(connection: Connection, gone: Sequence[Any], again_after: float) -> None:
     """Delete the rows of what was deleted, but for folders that are to be deleted once more.
 
     What each row says now does not count: another sweep at the same time may have changed it.
