@@ -5,6 +5,7 @@ import json
 import os
 import re
 import time
+import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -332,5 +333,7 @@ def test_reports_come_back_to_airflow(installation: Installation, told: Told) ->
     database.dispose()
     assert len(rows) == 2
     for row in rows:
-        found = api.xcom(row.dag_id, row.run_id, row.task_id, map_index=row.map_index)
-        assert found == row.report
+        run = urllib.parse.quote(row.run_id, "")
+        task = f"/dags/{row.dag_id}/dagRuns/{run}/taskInstances/{row.task_id}"
+        path = f"{task}/xcomEntries/return_value?map_index={row.map_index}&stringify=false"
+        assert api.get(path)["value"] == row.report

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import weir
+from tests.committed_folders import committed_folders
 from tests.controller.support import rows
 from weir.adjunct.lookup import look_up
 from weir.adjunct.stores import define_store
@@ -25,7 +26,6 @@ from weir.local.installation import Installation
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.names import stream_name
 from weir.reader_groups.groups import create_reader_group
-from weir.reader_groups.outputs import committed_folders
 from weir.settings import load
 
 pytestmark = pytest.mark.timeout(600)

@@ -140,7 +140,6 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(batches.commit_batch, batch, lease=LEASE)
     watch(table_outputs.sweep_staging)
     (folder / "x/group=one").mkdir(parents=True)
-    watch(outputs.committed_folders, "one", "x")
     watch(outputs.write_manifest, "one", "x", str(folder), "x")
     watch(checkpoints.checkpoint, "one", name="by hand", request_id="checkpoint")
     watch(periodic_checkpoints.checkpoint_all)

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import weir
+from tests.committed_folders import committed_folders
 from tests.controller.support import rows
 from tests.crash.jobs import execute
 from tests.reader_groups.support import budget as only_events
@@ -34,7 +35,7 @@ from weir.database.connection import Database, copy_in
 from weir.model.names import StreamName
 from weir.reader_groups.batches import Batch, check_held, commit_batch
 from weir.reader_groups.groups import group_streams
-from weir.reader_groups.outputs import committed_folders, record_output, write_manifest
+from weir.reader_groups.outputs import record_output, write_manifest
 from weir.reader_groups.readers import join, renew
 from weir.reader_groups.table_outputs import StagedTable, make_staging, read_table
 from weir.settings import Settings

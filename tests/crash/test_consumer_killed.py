@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from spark_jobs import process
+from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.functions import BAD, FOLDER, LATEST, STREAM, TABLE
 from tests.crash.jobs import execute, holding, job, wait_for
@@ -14,7 +15,6 @@ from tests.spark.installation import Installation
 from weir.controller.seal import seal_stream
 from weir.model.names import stream_name
 from weir.operations.runner import main
-from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.warehouse.garbage import sweep
 

@@ -69,7 +69,7 @@ def played(
     print(
         f"\n{name}: {len(changes)} scales ({'; '.join(changes[:6])}"
         f"{'; ...' if len(changes) > 6 else ''}), {last.segments} segments, largest rate "
-        f"{last.rate:.0f}, mean {last.mean:.0f}"
+        f"{last.rate:.0f}"
     )
     return simulation
 

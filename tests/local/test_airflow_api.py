@@ -132,12 +132,6 @@ def test_all_pages_of_tasks_are_read(airflow: FakeAirflow, api: AirflowApi) -> N
     assert len(api.tasks("d", "r")) == 130
 
 
-def test_an_xcom_is_a_value_not_its_text(airflow: FakeAirflow, api: AirflowApi) -> None:
-    path = "/api/v2/dags/d/dagRuns/r/taskInstances/t/xcomEntries/return_value"
-    airflow.answers["GET", f"{path}?map_index=-1&stringify=false"] = (200, {"value": {"n": 1}})
-    assert api.xcom("d", "r", "t") == {"n": 1}
-
-
 def test_nobody_there_and_not_found_are_told_apart(airflow: FakeAirflow, api: AirflowApi) -> None:
     with raises("airflow_not_found 404"):
         api.get("/pools/none")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.committed_folders import committed_folders
 from tests.controller.driver import Driver
 from tests.controller.model import Cut, Event, as_json
 from tests.controller.support import FIELDS, Lane, unique
@@ -26,7 +27,7 @@ from weir.errors import Fenced
 from weir.model.bisection import halve
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.batches import Batch, check_held
-from weir.reader_groups.outputs import committed_folders, record_output
+from weir.reader_groups.outputs import record_output
 from weir.reader_groups.splits import split_batch
 from weir.reader_groups.update import update_reader_group
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.committed_folders import committed_folders
 from tests.controller.support import Lane, at_once, rows, run, staged
 from tests.raises import raises
 from tests.reader_groups.support import Group
@@ -17,7 +18,7 @@ from weir.model.segment import segment_name
 from weir.reader_groups.batch_history import prune_batches
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.groups import delete_reader_group
-from weir.reader_groups.outputs import PART, committed_folders, record_output, write_manifest
+from weir.reader_groups.outputs import PART, record_output, write_manifest
 from weir.reader_groups.readers import reader_offline
 from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.splits import split_batch

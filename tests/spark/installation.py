@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import text
 
+from tests.committed_folders import committed_folders
 from tests.spark.xxh64 import position
 from weir.controller.scale import scale
 from weir.controller.streams import create_stream
@@ -22,7 +23,6 @@ from weir.controller.truncation import truncate
 from weir.database.connection import Database
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.groups import create_reader_group
-from weir.reader_groups.outputs import committed_folders
 from weir.settings import Settings
 from weir.spark.append import Appender
 from weir.spark.consume import Consumer

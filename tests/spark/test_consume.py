@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from tests.committed_folders import committed_folders
 from tests.raises import raises
 from tests.spark.installation import Installation, parquet_rows, plain, setting
 from weir.controller.update import update_stream
 from weir.model.names import StreamName, stream_name
-from weir.reader_groups.outputs import committed_folders
 
 pytestmark = pytest.mark.drawn(3, among="consumers")
 

@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.jobs import slow_commits
 from tests.raises import raises
 from tests.spark.installation import Installation, batches, parquet_rows, plain
 from weir.errors import BatchFailed, Fenced
 from weir.model.names import StreamName, stream_name
-from weir.reader_groups.outputs import committed_folders
 from weir.recovery.recover import recover
 from weir.spark.reader import Reader
 from weir.warehouse.garbage import sweep

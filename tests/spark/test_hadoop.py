@@ -19,6 +19,7 @@ from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
 import weir as programs
+from tests.committed_folders import committed_folders
 from tests.controller.support import run
 from tests.spark.installation import Installation
 from weir.controller.seal import seal_stream
@@ -26,7 +27,6 @@ from weir.database.connection import Database
 from weir.errors import BatchFailed, InvalidInput
 from weir.model.names import StreamName, stream_name
 from weir.operations.runner import job_path
-from weir.reader_groups.outputs import committed_folders
 from weir.recovery.recover import recover
 from weir.retention.delete_stream import delete_stream
 from weir.settings import Settings

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute
 from tests.raises import raises
@@ -19,7 +20,6 @@ from tests.spark.installation import Installation
 from weir.errors import BatchFailed, InvalidInput, Unavailable
 from weir.model.names import StreamName
 from weir.reader_groups.budget import Budget
-from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.readers import join
 from weir.spark.failures import caused_by_events, sentence
 from weir.spark.rejected import make_rejected_stream

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.committed_folders import committed_folders
 from tests.conftest import TestDatabase
 from tests.crash.jobs import execute, write_config
 from tests.raises import raises
@@ -16,7 +17,6 @@ from tests.reader_groups.support import open_batch
 from tests.spark.installation import Installation
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.budget import Budget
-from weir.reader_groups.outputs import committed_folders
 from weir.reader_groups.readers import join
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.reader_groups.update import update_reader_group

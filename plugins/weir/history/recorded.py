@@ -74,11 +74,6 @@ class RecordedEpoch(NamedTuple):
     cause: str
     reason: str
 
-    @property
-    def is_change(self) -> bool:
-        """Whether the key ranges changed: not at the creation, and not by a roll."""
-        return self.cause not in ("create", "roll")
-
 
 class RecordedSegment(NamedTuple):
     """A segment, from `begin` to `end` (None while it is active), and what it got in all."""

@@ -125,18 +125,6 @@ class AirflowApi:
         answer = self.get(f"{path}?map_index={map_index}&full_content=true")
         return "\n".join(_log_line(entry) for entry in answer["content"])
 
-    def xcom(
-        self,
-        dag_id: str,
-        run_id: str,
-        task_id: str,
-        key: str = "return_value",
-        map_index: int = -1,
-    ) -> Any:
-        """Return a value that a task stored."""
-        path = f"{_task(dag_id, run_id, task_id)}/xcomEntries/{urllib.parse.quote(key, '')}"
-        return self.get(f"{path}?map_index={map_index}&stringify=false")["value"]
-
     def _imports(self) -> str:
         errors = self.get("/importErrors")["import_errors"]
         return "".join(f"\n{error['filename']}: {error['stack_trace']}" for error in errors)

@@ -85,7 +85,6 @@ class Peak(NamedTuple):
 
     clock: int
     rate: float
-    mean: float
     segments: int
 
 
@@ -182,7 +181,7 @@ class Simulation:
             for one in self.active
         ]
         measured = [load.rates.over[2] for load in loads if load.rates]
-        self.peaks.append(Peak(until, max(measured), sum(measured) / len(loads), len(loads)))
+        self.peaks.append(Peak(until, max(measured), len(loads)))
         if not self.policy.is_fixed:
             self._decide(loads, now, until - windows_of(interval)[-1])
 

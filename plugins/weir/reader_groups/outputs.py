@@ -65,11 +65,6 @@ def discard_outputs(
     )
 
 
-def committed_folders(database: Database, group: str, output: str) -> list[str]:
-    """Return the folders that count, below the output root, in the order of the commits."""
-    return [path for _, _, path in _listed(database, group, output, 0)]
-
-
 def committed_outputs(connection: Connection, group: str, output: str) -> Sequence[Any]:
     """Return root, path and partitions of the folders that count, in the order of the commits."""
     return connection.execute(
