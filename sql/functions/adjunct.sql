@@ -29,7 +29,7 @@ BEGIN
     SELECT max(v.version) INTO wanted FROM weir_internal.adjunct_version v
     WHERE v.store_id = found AND v.state = 'published' AND v.version = coalesce(adjunct.version, v.version);
     IF wanted IS NULL AND adjunct.version IS NOT NULL THEN
-        RAISE EXCEPTION 'adjunct store % has no version %, or no longer; the view weir.adjunct_versions lists those that it has.', store, adjunct.version
+        RAISE EXCEPTION 'adjunct store % has no version % (it never existed, or it has expired); the view weir.adjunct_versions lists those that exist.', store, adjunct.version
             USING ERRCODE = 'WEIR1', DETAIL = 'adjunct_version_not_found';
     END IF;
     RETURN QUERY

@@ -111,10 +111,11 @@ def find_version(
             return False
         return at_or_before(wanted, reached)
 
-    place = bisect_left(older, True, key=complete)  # who is complete, later ones are, too
-    if place == len(older):
+    # If a version is complete to the cut, all later versions are too.
+    first = bisect_left(older, True, key=complete)
+    if first == len(older):
         return _with_files(connection, newest)
-    return read_version(connection, store_id, older[place].version)
+    return read_version(connection, store_id, older[first].version)
 
 
 def read_version(connection: Connection, store_id: int, version: int) -> AdjunctVersion:
@@ -124,15 +125,15 @@ def read_version(connection: Connection, store_id: int, version: int) -> Adjunct
     if found is None:
         raise NotFound(
             "adjunct_version_not_found",
-            f"the adjunct store with number {store_id} has no version {version}, or no longer; the "
-            "view weir.adjunct_versions lists those that it has.",
+            f"the adjunct store with number {store_id} has no version {version} (it never "
+            "existed, or it has expired); the view weir.adjunct_versions lists those that exist.",
         )
     return found
 
 
 def history_since(connection: Connection, version: AdjunctVersion, clock: int) -> History:
-    """Return from what to know which value a key had at any clock from `clock` up to that of a
-    version: the rows of an older version and the changes after it.
+    """Return the rows of an older version and the changes after it; from these follows the value of
+    each key at any clock from `clock` to the version's.
 
     Call it in a snapshot. Only changes that were made by the definition of the version are known.
     Raises Truncated if they are not kept from that clock on.

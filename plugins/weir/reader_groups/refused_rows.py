@@ -27,7 +27,11 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
     InvalidInput if a right is missing, BatchFailed if a column was changed meanwhile, else None."""
     state, said = sqlstate(error), str(error.orig).strip().partition("\n")[0]
     if of_rows(state) and not _without_partition(error):
-        return BadRows("rows_refused", f"rows do not fit table {table}: {said}")
+        return BadRows(
+            "rows_refused",
+            f"rows do not fit table {table} ({said}); correct what the function returns, or change "
+            "the table.",
+        )
     if state == "42501":
         return InvalidInput(
             "right_missing",

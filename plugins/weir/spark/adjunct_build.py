@@ -154,7 +154,7 @@ def build_stores(
     reports: list[dict[str, Any]] = []
     for name in names:
         work = partial(ensure_version, database, settings, builder, appender, name)
-        version, error = database.one_of_many(f"adjunct store {name}", partial(_told, work))
+        version, error = database.one_of_many(f"adjunct store {name}", partial(_told, work, name))
         if version is None and not error:
             continue  # it was deleted meanwhile
         report: dict[str, Any] = {"adjunct_store": name}
@@ -169,7 +169,7 @@ def build_stores(
     return reports
 
 
-def _told(work: Callable[[], AdjunctVersion]) -> AdjunctVersion:
+def _told(work: Callable[[], AdjunctVersion], store: str) -> AdjunctVersion:
     """Do the work; an error of Spark becomes one of Weir's, so that it stops no other store."""
     try:
         return work()
@@ -177,5 +177,7 @@ def _told(work: Callable[[], AdjunctVersion]) -> AdjunctVersion:
         raise
     except Exception as error:
         raise BuildFailed(
-            "adjunct_build_failed", f"Spark could not build a version: {sentence(error)}"
+            "adjunct_build_failed",
+            f"Spark could not build a version of adjunct store {store} ({sentence(error)}); "
+            "correct the cause, or try again.",
         ) from error

@@ -193,8 +193,8 @@ def _with(
     except AnalysisException as error:
         raise InvalidInput(
             "expression_not_computable",
-            f"the {what} {expression.text!r} can't be computed from these rows: "
-            f"{str(error).strip().splitlines()[0]}",
+            f"the {what} {expression.text!r} can't be computed from these rows "
+            f"({str(error).strip().splitlines()[0]}); correct the expression or the rows.",
         ) from None
     _check_moments(found._jdf.queryExecution().analyzed().expressions().last(), expression, what)
     return found

@@ -173,7 +173,11 @@ def copy_rows(
     for answer in answers:
         if answer.error is not None:
             if of_rows(answer.state):
-                raise BadRows("rows_refused", f"a row does not fit table {table}: {answer.error}")
+                raise BadRows(
+                    "rows_refused",
+                    f"a row does not fit table {table} ({answer.error}); correct what the function "
+                    "returns, or change the table.",
+                )
             raise Unavailable(
                 "rows_not_copied", f"the rows for table {table} could not be copied: {answer.error}"
             )
