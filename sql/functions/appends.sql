@@ -162,7 +162,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.not_yet(weir_internal.stream, bigint, bigint) IS 'Whether nobody can have appended everything up to an event time: it is later than now, than every event of the stream, and than another time.';
 
--- Without an append. Returns `stated`, or what prevents it; then nothing is changed.
+-- Records a statement without an append. Returns `stated`, or says why nothing was changed.
 CREATE OR REPLACE FUNCTION weir_internal.state_completeness(in_scope text, in_name text, in_writer_id text, in_until bigint)
 RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp

@@ -221,7 +221,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.meet_cuts(bigint, jsonb[]) IS 'The cut that has passed what all of several cuts have passed.';
 
--- PDP-32's overlay of the truncation record. Usually every segment of the head is older than those of the cut:
+-- The later of a cut and the head, at every key. Usually every segment of the head is older than those of the cut:
 -- then the cut is later everywhere.
 CREATE OR REPLACE FUNCTION weir_internal.readable_cut(in_stream_id bigint, in_cut jsonb, in_head jsonb) RETURNS jsonb
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -1,4 +1,5 @@
--- A clock as a time: the largest is what a writer states that appends nothing more.
+-- Returns what a writer states as a time. The largest bigint means that the writer appends nothing more, and becomes
+-- infinity.
 CREATE OR REPLACE FUNCTION weir_internal.stated_time(stated bigint) RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN stated = 9223372036854775807 THEN 'infinity'::timestamptz
@@ -21,7 +22,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.unread_clock(bigint, bigint, jsonb) IS 'The clock of the oldest event of a stream that a reader group has not read, once the bounds of a batch are; null if there is none.';
 
--- By the last commit before the clock, found in an index whatever the length of history.
+-- Finds the last commit before the clock in an index, so the cost does not grow with history.
 CREATE OR REPLACE FUNCTION weir_internal.complete_before(s weir_internal.stream, in_clock bigint)
 RETURNS TABLE (complete_until bigint, newest_event_time bigint)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
@@ -38,8 +39,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.complete_before(weir_internal.stream, bigint) IS 'What a stream was complete to, and its largest event time, before a clock (null: now).';
 
--- Of the streams whose writers state anything, the smallest. A stream that has come to its end holds nothing back
--- once it is read; if all have, it is the largest.
+-- The smallest time over the streams whose writers state one. A sealed stream that is read to its end is left out; if
+-- all are, the largest.
 CREATE OR REPLACE FUNCTION weir_internal.batch_complete_until(in_group_id bigint, in_bounds jsonb) RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$

@@ -85,9 +85,9 @@ AS $$
     CROSS JOIN LATERAL weir_internal.cut_segments(s.stream_id, weir_internal.valid_cut(s.stream_id, cut)) c
     ORDER BY c.segment_id
 $$;
-COMMENT ON FUNCTION weir.span(text, jsonb) IS 'Per segment of a cut the last epoch it lived in, up to the epoch of the newest of them (PDP-32).';
+COMMENT ON FUNCTION weir.span(text, jsonb) IS 'Per segment of a cut the last epoch that it was part of, up to the epoch of the newest segment (PDP-32).';
 
--- Semantics 16. The segments of the cut share the distance. A segment at its end is replaced by its successors as
+-- Semantics 16.3. The segments of the cut share the distance. A segment at its end is replaced by its successors as
 -- soon as one of them waits for no unread predecessor; the others become future. A successor gets the shares of its
 -- predecessors, each divided by the number of their successors.
 CREATE OR REPLACE FUNCTION weir_internal.next_cut(in_stream_id bigint, cut jsonb, distance bigint) RETURNS jsonb

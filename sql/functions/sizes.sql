@@ -1,4 +1,4 @@
--- From the time index; within one commit in proportion to the events.
+-- Reads the time index. Within one commit, bytes are divided in proportion to events.
 CREATE OR REPLACE FUNCTION weir_internal.bytes_till(in_stream_id bigint, in_segment_id bigint, in_offset bigint)
 RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp

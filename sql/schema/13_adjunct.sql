@@ -32,7 +32,7 @@ COMMENT ON COLUMN weir_internal.adjunct_store.generation IS 'Grows with each cha
 COMMENT ON COLUMN weir_internal.adjunct_store.created_at IS 'When this life of the store began.';
 COMMENT ON COLUMN weir_internal.adjunct_store.layout IS 'How consumers join it: broadcast, partitioned, or auto by the size of the version.';
 COMMENT ON COLUMN weir_internal.adjunct_store.bootstrap IS 'What a version must be complete to before a batch is read with it: bound (of the batch), tail, a time, a cut; or none (the newest version).';
-COMMENT ON COLUMN weir_internal.adjunct_store.missing IS 'What a consumer does as long as there is no such version: wait (build it), empty (join nothing) or fail.';
+COMMENT ON COLUMN weir_internal.adjunct_store.missing IS 'What a consumer does as long as there is no such version: wait (build it, or wait for the builder), empty (join an empty table) or fail.';
 COMMENT ON COLUMN weir_internal.adjunct_store.patience IS 'Seconds that a consumer waits for another builder.';
 COMMENT ON COLUMN weir_internal.adjunct_store.null_key IS 'What happens to events whose key is null: skip (and count) or fail.';
 COMMENT ON COLUMN weir_internal.adjunct_store.on_error IS 'What happens to events for which the key, the value or the delete condition can''t be computed: fail, skip (and count), or quarantine.';
@@ -114,7 +114,7 @@ COMMENT ON TABLE weir_internal.adjunct_version IS 'The table of a store at a cut
 COMMENT ON COLUMN weir_internal.adjunct_version.version IS '1, 2, 3 ... per store; a later one has a later cut or a later definition.';
 COMMENT ON COLUMN weir_internal.adjunct_version.definition IS 'The definition with which it is built.';
 COMMENT ON COLUMN weir_internal.adjunct_version.state IS 'building; published; expired: its files are garbage; or abandoned before it was published.';
-COMMENT ON COLUMN weir_internal.adjunct_version.kind IS 'rebuilt from the head of the stream; converted: the rows of its base with another value converter, and what is new; extended: its base and what is new.';
+COMMENT ON COLUMN weir_internal.adjunct_version.kind IS 'rebuilt from the head of the stream; converted: the rows of its base, their values computed again by the new definition, and what is new; extended: its base and what is new.';
 COMMENT ON COLUMN weir_internal.adjunct_version.base IS 'The version that it continues; null if it was rebuilt.';
 COMMENT ON COLUMN weir_internal.adjunct_version.from_cut IS 'Where the events that it reads begin: the cut of its base, or the head.';
 COMMENT ON COLUMN weir_internal.adjunct_version.cut IS 'The cut of the stream that it is complete to.';
@@ -130,7 +130,7 @@ COMMENT ON COLUMN weir_internal.adjunct_version.published_at IS 'When it was pub
 COMMENT ON COLUMN weir_internal.adjunct_version.superseded_at IS 'When the next one was published; null for the newest.';
 COMMENT ON COLUMN weir_internal.adjunct_version.ended_at IS 'When it expired or was abandoned.';
 COMMENT ON COLUMN weir_internal.adjunct_version.fields IS 'Its columns, in Spark''s JSON form: the key, then those of the value.';
-COMMENT ON COLUMN weir_internal.adjunct_version.code IS 'A hash of the files of its functions; null without functions. Other code is another converter.';
+COMMENT ON COLUMN weir_internal.adjunct_version.code IS 'A hash of the files of its functions; null without functions. Other code counts as another definition.';
 COMMENT ON COLUMN weir_internal.adjunct_version.layout IS 'How consumers join it.';
 COMMENT ON COLUMN weir_internal.adjunct_version.row_count IS 'How many keys it has.';
 COMMENT ON COLUMN weir_internal.adjunct_version.bytes IS 'The bytes of its files.';

@@ -30,8 +30,8 @@ REBUILT, CONVERTED, EXTENDED = "rebuilt", "converted", "extended"
 class Build:
     """An attempt at a version. It reads the events of the stream from `from_cut` to `cut`.
 
-    `kind`: `rebuilt` without a base; `converted`, the rows of `base` through the value converter
-    anew; or `extended`, `base` as it is.
+    `kind`: `rebuilt` without a base; `converted`: the rows of `base`, their values computed again
+    by the new definition; or `extended`, `base` as it is.
     """
 
     store: AdjunctStore
@@ -71,10 +71,10 @@ def begin_build(
     """Begin to build a version of a store that is complete to a cut of its stream.
 
     `cut`: None for the tail. `clock`: the clock of the cut, if the caller has closed one. `code`: a
-    hash of the files of the store's functions; other code is another converter. Returns the version
-    if there is one already: also the newest one, whose cut moves forward, if no events lie between.
-    Of a version that was begun and whose builder's lease (seconds) has expired, begins another
-    attempt. Raises NotFound if the store or its stream does not exist, and Truncated if events were
+    hash of the files of the store's functions; other code counts as another definition. Returns the
+    version if there is one already: also the newest one, whose cut moves forward, if no events lie
+    between. If the `lease` (seconds) of a build has expired, begins the next attempt at that
+    version. Raises NotFound if the store or its stream does not exist, and Truncated if events were
     truncated before the store read them, unless it is then rebuilt.
     """
 
@@ -328,10 +328,12 @@ def _discard(connection: Connection, store: AdjunctStore, version: int) -> None:
 def stores_to_build(
     connection: Connection, names: Sequence[str] | None = None
 ) -> tuple[list[str], dict[str, str | None]]:
-    """Return the stores of which a build may find something to do: their stream has moved since
-    their newest version, their definition has changed, or a build was begun. And of the others that
-    have functions, the code with which their newest version was built. `names`: only of these, or
-    of all if it is None."""
+    """Return two groups of stores: the names of those that may have to be built (the stream has
+    moved, the definition has changed, or a build was begun), and, for the others with functions,
+    the hash of the code that built the newest version.
+
+    `names`: only of these stores; None: of all.
+    """
     rows = connection.execute(
         text(
             """SELECT a.name, n.code, w.moved FROM adjunct_store a JOIN stream s USING (stream_id)
