@@ -11,8 +11,8 @@ from weir.operations.runner import Job, complete, main
 
 
 def run(job: Job, arguments: Adjunct) -> dict[str, Any]:
-    """Every store by itself: one that fails does not stop the others. Spark is started only if
-    there are events to read."""
+    """Build each store by itself: one that fails does not stop the others. Spark is started only
+    if there are events to read."""
     wanted = arguments.adjunct_stores
     for name in wanted:
         job.database.transaction(lambda c, n=name: read_store(c, n))  # type: ignore[misc]  # the loop's own

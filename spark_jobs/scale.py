@@ -12,7 +12,7 @@ from weir.scaling.run import scale_by_load
 
 
 def run(job: Job, arguments: Scale) -> dict[str, Any]:
-    """Every stream in a transaction of its own. Spark is started only if a segment is hot."""
+    """Scale each stream in a transaction of its own. Spark is started only if a segment is hot."""
 
     def find_points(hot: Sequence[HotSegment]) -> Found:
         from weir.spark.split_points import find_split_points

@@ -1,4 +1,4 @@
-"""How two workers share the tests, so that each dear thing is started once and both end together.
+"""How the workers share the tests, so that each dear thing is started once and all end together.
 
 All tests of Spark run on one worker, which starts one JVM, and all tests of a running Airflow on
 one worker, which starts it once. Every other file is a unit of its own. The longest come first.

@@ -13,8 +13,10 @@ WeirError
 ├── Fenced                       a newer attempt or another reader has taken over: stop
 ├── Truncated                    a position below the head of the stream
 ├── BatchFailed                  what a consumer does failed on a batch, for its events or at all
+├── BuildFailed                  Spark failed while it built a version; another try may succeed
 ├── Unavailable                  the database could not be reached for longer than the patience
 │   └── Busy                     another session holds a lock for longer than the patience
+├── UnreadableFile (weir.spark)  an undamaged file cannot be read now
 ├── Incomplete                   some of many failed, the others were done
 └── InvariantViolation           metadata and files disagree: stop and keep the evidence
 """
@@ -107,8 +109,8 @@ class InvariantViolation(WeirError):
 
 
 def is_mistake(error: Exception | type) -> bool:
-    """Whether an error, or errors of a class, are mistakes in a program's text: another try won't
-    mend them."""
+    """Return whether an error, or errors of a class, are mistakes in a program's text: another try
+    won't mend them."""
     kind = error if isinstance(error, type) else type(error)
     spark = kind.__module__.startswith("pyspark.errors")
     if spark and kind.__name__ in ("AnalysisException", "ParseException"):

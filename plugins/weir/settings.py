@@ -99,13 +99,13 @@ def load(environ: dict[str, str] | None = None) -> Settings:
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean ...?" if there is something like it, else nothing."""
+    """Return ": did you mean ...?" if there is something like it, else nothing."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
     return f": did you mean {close[0]!r}" if close else ""
 
 
 def _from_file(name: str, default: Any, value: Any) -> Any:
-    """A value of weir.toml, of the kind of the default."""
+    """Return a value of weir.toml, of the kind of the default. Raises InvalidInput."""
     if isinstance(default, tuple):
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             return tuple(part.strip() for part in value if part.strip())
@@ -122,7 +122,7 @@ def _from_file(name: str, default: Any, value: Any) -> Any:
 
 
 def _from_text(name: str, default: Any, value: str) -> Any:
-    """The value of a variable, of the kind of the default."""
+    """Return the value of a variable, of the kind of the default. Raises InvalidInput."""
     if isinstance(default, tuple):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if isinstance(default, bool):
@@ -169,8 +169,8 @@ def _place(value: Any, state: Path, base: Path) -> Any:
 
 
 def one_spelling(uri: str) -> str:
-    """A URI as it is compared and recorded: `HDFS://nn//weir/./x/` is `hdfs://nn/weir/x`, and
-    `hdfs:/x` is `hdfs:///x`. Hosts stay as they are: they may name things in Hadoop's settings."""
+    """Return a URI as it is compared and recorded: for `HDFS://nn//weir/./x/` `hdfs://nn/weir/x`,
+    for `hdfs:/x` `hdfs:///x`. Hosts stay as they are: they may name things in Hadoop's settings."""
     scheme, _, rest = uri.partition(":/")
     host, _, path = rest[1:].partition("/") if rest.startswith("/") else ("", "", rest)
     path = posixpath.normpath("/" + path.lstrip("/")).rstrip("/")

@@ -55,7 +55,9 @@ def bind_stores(connection: Connection, names: Sequence[str]) -> dict[str, Adjun
 
 def pass_over(database: Database, group: str, stream_ids: Sequence[int]) -> dict[int, Cut]:
     """Move a group to the tail of those of its streams that are not delivered to its consumer.
-    Return by stream id up to where a run reads them: so far.
+
+    Return, by stream id, the cut up to which the run reads each of these streams: where the group
+    now stands.
 
     A stream of which an open batch still holds segments is left where it is.
     """

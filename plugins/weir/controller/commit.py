@@ -104,7 +104,8 @@ def _commit_in(
 
 
 def commit_waiting(connection: Connection, stream: LockedStream) -> LockedStream:
-    """Commit everything that waits for a roll, before the stream changes so that it could not."""
+    """Commit the transactions that wait for a roll, because a seal makes their commit impossible.
+    Return the stream as it is then."""
     commits = _Commits(connection, stream, ready=True)
     for epoch in waiting_epochs(connection, stream.stream_id):
         for staged in waiting(connection, stream, epoch):

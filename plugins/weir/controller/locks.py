@@ -119,7 +119,7 @@ def stream_of(row: dict[str, Any]) -> LockedStream:
 
 
 def no_such_stream(name: StreamName) -> NotFound:
-    """Return the sentence for a stream that does not exist."""
+    """Return the error for a stream that does not exist."""
     return NotFound(
         "stream_not_found",
         f"there is no stream {name}; create it with weir_create_stream, or check the name.",
@@ -127,15 +127,15 @@ def no_such_stream(name: StreamName) -> NotFound:
 
 
 def not_active(name: StreamName, state: str) -> Conflict:
-    """Return the sentence for a stream that cannot be changed any more."""
+    """Return the error for a stream that cannot be changed any more."""
     return Conflict(
         "stream_not_active", f"stream {name} is {state}; it takes no more events and changes."
     )
 
 
 def why_not_active(connection: Connection, names: Sequence[StreamName]) -> list[dict[str, Any]]:
-    """Report of streams that a run has not found among the active ones why not: each does not
-    exist, or is sealed."""
+    """Return, for each of some streams that are not active, a report with the sentence that says
+    why: it does not exist, or it is sealed."""
     found = []
     for name in names:
         try:
@@ -200,7 +200,8 @@ def lock_streams_and_group(
 def lock_group_and_streams(
     connection: Connection, name: str, more: Sequence[StreamName] = ()
 ) -> tuple[list[LockedStream], LockedGroup]:
-    """Lock a group and before it the streams that it reads, and others. Raises NotFound."""
+    """Lock a group and before it the streams that it reads, and others. Raises NotFound, and
+    Conflict if the streams of the group changed at the same time."""
     before = streams_of_group(connection, name)
     locked, group = lock_streams_and_group(
         connection, name, names=more, ids=[s for s, alive in before if alive]
@@ -213,7 +214,8 @@ def lock_group_and_streams(
 
 
 def streams_of_group(connection: Connection, name: str) -> list[tuple[int, bool]]:
-    """The streams of a group, and whether they still exist; read again once they are locked."""
+    """Return the streams of a group, and whether they still exist; read again once they are
+    locked."""
     rows = connection.execute(
         text(
             """SELECT gs.stream_id, s.state <> 'deleted' FROM reader_group_stream gs
@@ -242,9 +244,11 @@ _LOCK_FREE_GROUPS = text(
 
 
 def lock_free_groups(connection: Connection, group_ids: Sequence[int]) -> list[LockedGroup]:
-    """Lock those of some reader groups that nobody else has locked, and before them the streams
-    that they read, and wait for nobody. Returns the groups, in the order of their ids, without
-    those of which a stream is locked, and those that were changed at this moment."""
+    """Lock those of the groups, and before them their streams, that no other session has locked;
+    wait for nobody. Return the locked groups by id.
+
+    Leaves out a group if one of its streams is locked, or if its streams changed meanwhile.
+    """
     before = _streams_of(connection, group_ids)
     wanted = sorted({stream_id for alive, _ in before.values() for stream_id in alive})
     had = set(connection.execute(_LOCK_FREE_STREAMS, {"ids": wanted}).scalars())
@@ -258,7 +262,7 @@ def lock_free_groups(connection: Connection, group_ids: Sequence[int]) -> list[L
 def _streams_of(
     connection: Connection, group_ids: Sequence[int]
 ) -> dict[int, tuple[set[int], set[int]]]:
-    """Per group the streams that it reads: those that are still there, and all."""
+    """Return by group the streams that it reads: those that are still there, and all."""
     rows = connection.execute(_STREAMS_OF, {"ids": list(group_ids)})
     return {row[0]: (set(row[1] or ()), set(row[2]) - {None}) for row in rows}
 

@@ -1,4 +1,4 @@
-"""Brings functions, views and comments of a database to what the SQL files say.
+"""Bring functions, views and comments of a database to what the SQL files say.
 
 They hold no data, so no migration has them: each upgrade replaces them all. What other people built
 on them is kept: an object that can be replaced in place keeps its grants and the views that use it.
@@ -15,7 +15,7 @@ from sqlalchemy import Connection, exc, text
 
 from weir.errors import Conflict
 
-_NOT_IN_PLACE = {"42P13", "42P16"}  # another return type; other columns
+_NOT_IN_PLACE = {"42P13", "42P16"}  # another result, or name of a parameter; other columns
 _IN_USE = "2BP01"  # dependent objects still exist
 # In the SQL files a statement begins at the beginning of a line, and nothing inside of one does.
 _BEGIN = re.compile(r"^(?=(?:ALTER|COMMENT|CREATE|DO) )", re.MULTILINE)
@@ -33,14 +33,14 @@ class _Object:
     statement: str
 
     def number(self, connection: Connection) -> int | None:
-        """The oid of the object; None if the database has no such object."""
+        """Return the oid of the object; None if the database has no such object."""
         find = "to_regclass" if self.kind == "VIEW" else "to_regprocedure"
         number = connection.execute(text(f"SELECT {find}(:n)::oid"), {"n": self.name}).scalar_one()
         return None if number is None else int(number)
 
     def is_of_another_role(self, connection: Connection) -> bool:
-        """Whether it is a function of weir_publisher, which the owner of the schema may drop but
-        not replace."""
+        """Return whether it is a function of weir_publisher, which the owner of the schema may drop
+        but not replace."""
         owned = text("SELECT NOT pg_has_role(proowner, 'USAGE') FROM pg_proc WHERE oid = :n")
         number = self.number(connection) if self.kind == "FUNCTION" else None
         return bool(connection.execute(owned, {"n": number}).scalar())
@@ -75,12 +75,13 @@ def replace_definitions(connection: Connection, folder: Path) -> None:
 
 
 def split(sql: str) -> list[str]:
-    """The statements of an SQL file, each with the comments behind it."""
+    """Return the statements of an SQL file, each with the comments behind it."""
     return [part for part in _BEGIN.split(sql) if _BEGIN.match(part)]
 
 
 def _objects(statements: list[str]) -> Iterator[_Object]:
-    """The functions and views that are created. The types of a function are in its comment."""
+    """Yield the functions and views that are created. The types of a function are in its
+    comment."""
     for statement, following in zip(statements, [*statements[1:], ""], strict=True):
         if (view := _VIEW.match(statement)) is not None:
             yield _Object("VIEW", view[1], statement)
@@ -181,7 +182,7 @@ def drop(connection: Connection, statement: str) -> None:
 
 
 def in_use(error: exc.DBAPIError) -> Conflict:
-    """The sentence of an upgrade that would drop what objects that are not Weir's use."""
+    """Return the error of an upgrade that would drop what objects that are not Weir's use."""
     detail = getattr(getattr(error.orig, "diag", None), "message_detail", None) or ""
     users = "; ".join(detail.splitlines())
     return Conflict(

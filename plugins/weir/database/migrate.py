@@ -1,4 +1,4 @@
-"""Upgrades the database: tables by migrations, then functions, views, comments and grants.
+"""Upgrade the database: tables by migrations, then functions, views, comments and grants.
 
 `python -m weir.database.migrate` uses the login of WEIR_DATABASE_OWNER (anything libpq takes),
 which must own the database; jobs and readers have lesser logins.

@@ -53,7 +53,8 @@ class AirflowApi:
         """Start a run and return its id. The same run id again means the same run.
 
         Waits `patience` seconds for a DAG that Airflow does not know yet, because Airflow reads the
-        files some seconds after it starts.
+        files some seconds after it starts. Raises NotFound if it has none then, and Unavailable
+        if it does not answer.
         """
         body: dict[str, Any] = {"logical_date": None, "conf": conf or {}}
         if run_id is not None:
@@ -75,7 +76,7 @@ class AirflowApi:
 
     def wait(self, dag_id: str, run_id: str, timeout: float = 600) -> str:
         """Wait for the end of a run, log why it failed, and return its state, `success` or
-        `failed`."""
+        `failed`. Raises Unavailable if the run is not over after `timeout` seconds."""
         end = time.monotonic() + timeout
         while (state := self.get(_run(dag_id, run_id))["state"]) not in _DONE:
             if time.monotonic() > end:

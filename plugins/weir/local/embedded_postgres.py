@@ -47,7 +47,11 @@ class EmbeddedPostgres:
         self._memory = memory
 
     def start(self) -> None:
-        """Start the server if it does not run. Make its data folder the first time."""
+        """Start the server if it does not run. Make its data folder the first time.
+
+        Raises Unavailable if it does not answer or finds no free port, Conflict if its data is
+        gone, and WeirError if it cannot be started.
+        """
         with self.state.lock("postgres"):
             if os.geteuid() == 0 and not self.state.read("postgres.json"):
                 self._set_aside()
@@ -90,7 +94,8 @@ class EmbeddedPostgres:
 
     @property
     def port(self) -> int:
-        """Return the port on 127.0.0.1 at which the server listens, or last listened."""
+        """Return the port on 127.0.0.1 at which the server listens, or last listened. Raises
+        Conflict if it was never started."""
         port = self.state.read("postgres.json").get("port")
         if port is None:
             raise Conflict(
@@ -120,7 +125,8 @@ class EmbeddedPostgres:
         )
 
     def psql(self, sql: str, database: str = "postgres", **variables: str) -> str:
-        """Run SQL as the superuser, with psql's :'variables'. Return what it prints."""
+        """Run SQL as the superuser, with psql's :'variables'. Return what it prints. Raises
+        WeirError if a statement fails."""
         settings = "".join(
             "\\set {} '{}'\n".format(name, value.replace("\\", "\\\\").replace("'", "\\'"))
             for name, value in variables.items()

@@ -98,8 +98,8 @@ def _make_database(postgres: EmbeddedPostgres, name: str, owner: str) -> None:
 
 
 def scram_verifier(password: str) -> str:
-    """What Postgres stores for a password (RFC 5803): so the password itself is in no statement,
-    which the server could log. Passwords must be ASCII, as ours are."""
+    """Return what Postgres stores for a password (RFC 5803), so that the password itself is in no
+    statement, which the server could log. Passwords must be ASCII, as ours are."""
     salt, rounds = secrets.token_bytes(16), 4096
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, rounds)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()

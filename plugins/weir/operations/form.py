@@ -74,10 +74,12 @@ def stream_argument(
     description: str = "The stream, as scope/stream, such as shop/orders.",
     pattern: str = STREAM_PATTERN,
 ) -> Any:
+    """Return a field for the name of a stream."""
     return argument("Stream", description, pattern=pattern)
 
 
 def reader_group_argument(description: str = "The reader group's name.") -> Any:
+    """Return a field for the name of a reader group."""
     return argument("Reader group", description, pattern=READER_GROUP_PATTERN)
 
 

@@ -99,8 +99,8 @@ def record_positions(
 ) -> list[Recorded]:
     """Record the positions of groups, in a transaction that has locked their streams and them.
 
-    Without a name it is automatic, and nothing is recorded of a group that has not moved. What is
-    `published` has still to be given to `publish`.
+    Without a `name` the checkpoints are automatic, and Weir records none for a group that has not
+    moved. If `published` is true, the caller must pass the checkpoint to `publish`.
     """
     rows = connection.execute(_RECORD, {"ids": [group.group_id for group in groups], "name": name})
     return [Recorded(*row) for row in rows]

@@ -67,7 +67,8 @@ def _first_runs(runs: Sequence[Sequence[Slice]]) -> dict[Key, int]:
     ends: dict[Key, int] = {}
     for i, run in enumerate(runs[:-1]):
         size = sum(_rows(one) for _, one in run)
-        if i > 0 and size > 2 * left:  # without it, the first half is nearer to a half
+        # The first half is closer to half of the events without this run.
+        if i > 0 and size > 2 * left:
             break
         left -= size
         for stream_id, one in run:

@@ -57,7 +57,8 @@ def recover(
 
     `unknown_files`: `report` changes nothing; `keep` leaves files that the database does not know
     where they are, also those of appends that it knows as aborted; `delete` makes garbage of them.
-    Raises InvariantViolation if the warehouse belongs to another installation.
+    Raises InvalidInput for another value of `unknown_files`, and InvariantViolation if the
+    warehouse belongs to another installation.
     """
     if unknown_files not in UNKNOWN_FILES:
         raise InvalidInput(
@@ -105,7 +106,7 @@ def recover(
 
 
 def _list(warehouse: str) -> dict[int | None, _Found]:
-    """What lies below the warehouse, per stream id; by None, the files of adjunct stores."""
+    """Return what lies below the warehouse, by stream id (None: adjunct stores)."""
     system, base = filesystem(warehouse)
     streams: dict[int | None, _Found] = {}
     for entry in _files(system, base):
@@ -160,7 +161,7 @@ def _known(connection: Connection) -> _Known:
 
 
 def _unknown(found: _Found, known: _Known) -> list[str]:
-    """Files that are neither living nor dead as far as the database knows."""
+    """Return the files that the database records neither as data nor as garbage."""
 
     def is_dead(path: str) -> bool:
         parts = path.split("/")
@@ -258,7 +259,8 @@ def _discard(
 def _end(
     connection: Connection, highest: int, strangers: list[str], swept: int, incarnation: str
 ) -> None:
-    """Groups and new streams go on beyond what there was, and sweeps are allowed again."""
+    """Raise the numbers that groups and new streams will get above all earlier ones, and allow
+    sweeps again."""
     connection.execute(text("SELECT FROM reader_group ORDER BY group_id FOR NO KEY UPDATE"))
     connection.execute(text("SELECT FROM adjunct_store ORDER BY store_id FOR NO KEY UPDATE"))
     _discard(connection, None, strangers, _Found())  # the stores are locked: nobody publishes

@@ -22,7 +22,8 @@ def current_frame(spark: SparkSession, warehouse: str, version: AdjunctVersion) 
 def history_frame(
     spark: SparkSession, database: Database, warehouse: str, version: AdjunctVersion, since: int
 ) -> DataFrame:
-    """Return what to know which value a key had at any clock from `since` up to that of a version.
+    """Return the rows of an older version and the changes after it; from these follows the value of
+    each key at any clock from `since` to the version's.
 
     Columns: `_weir_key`, the value columns, `_clock`, `_seq` and `_deleted`. For each key the last
     row by (`_clock`, `_seq`) with at most some clock says what it was then. Raises Truncated if the

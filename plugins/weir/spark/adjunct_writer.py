@@ -91,6 +91,7 @@ class _Counts:
 
     @property
     def keys(self) -> int:
+        """How many keys the events upsert or delete."""
         return self.upserts + self.deletes
 
 

@@ -137,7 +137,8 @@ class OpenBatch:
     def events(self, stream: str = "") -> DataFrame:
         """Return the events with `_segment`, `_offset` and `_clock`.
 
-        If the group reads several streams, `stream` names one of them.
+        If the group reads several streams, `stream` names one of them. Raises InvalidInput if it
+        names none.
         """
         if not stream and len(self.frames) == 1:
             return next(iter(self.frames.values()))

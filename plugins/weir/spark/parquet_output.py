@@ -81,7 +81,7 @@ def named_folders(output: Output, frame: DataFrame) -> DataFrame:
 
 
 def output(spark: SparkSession, name: str, reader_group: str) -> DataFrame:
-    """Return what counts of the Parquet output of a group: the rows of each committed batch, once.
+    """Return the committed rows of a Parquet output of a group as a DataFrame, each once.
 
     `name`: as the consumer names it, `parquet:late` or `late`. Columns that some batches lack are
     null there. The settings are those of jobs. Raises NotFound if nothing was committed yet.

@@ -91,7 +91,7 @@ def unclosed_quote(root: str, path: str, separator: str) -> int:
 
 def header(source: IO[bytes], path: str, separator: str) -> list[str]:
     """Return the columns that the first record of a csv file names. The record may have newlines in
-    quotes."""
+    quotes. Raises InvalidInput if it is too long, cannot be read, or is not UTF-8."""
     start = source.read(LONGEST_HEADER)
     text = start.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
     records = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)

@@ -66,7 +66,8 @@ def streams(terminal: Terminal, given: argparse.Namespace) -> int:
 
 
 def lag(terminal: Terminal, given: argparse.Namespace) -> int:
-    """List what each reader group has not read yet."""
+    """List what each reader group has not read yet. Raises NotFound for a group that does not
+    exist."""
     rows = terminal.rows(
         """SELECT reader_group, stream, unread_events AS unread, unread_bytes AS bytes,
             lost_events AS lost, behind_since, waiting
