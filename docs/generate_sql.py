@@ -30,7 +30,7 @@ INTRODUCTION = """\
 
 <!-- Made by `make docs` from the comments in sql/ and the queries in docs/sql_examples.sql. -->
 
-Weir keeps everything that it knows about its streams in Postgres. The schema `weir` has the views
+Weir keeps all metadata of its streams in Postgres. The schema `weir` has the views
 and functions for people and dashboards: ask them with any SQL client (`make psql`), as the login of
 the service `weir_reader`. The schema `weir_internal` has the tables, and the functions behind the
 views; only Weir's jobs use it, and it may change with every version.

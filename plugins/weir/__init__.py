@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """What programs use: `weir.append`, `read`, `count`, `tail`, `lineage`, `create_reader_group`
-    and `checkpoint`, loaded when first used, because jobs do not need them."""
+    """Return what programs use: `weir.append`, `read`, `count`, `tail`, `lineage`,
+    `create_reader_group` and `checkpoint`. It is loaded when first used, because jobs do not need
+    it."""
     if name == "append":
         from weir.arrow.append import append
 

@@ -1,5 +1,5 @@
-"""Streams as Airflow assets. An asset event is only a hint to run; Postgres knows what is
-unread."""
+"""Streams as Airflow assets. An asset event is only a hint to run; Postgres records what
+is unread."""
 
 from airflow.sdk import Asset, AssetAlias
 

@@ -1,4 +1,4 @@
-"""Stream cuts as the database knows them: loaded with their key ranges, and checked."""
+"""Stream cuts as the database has them: loaded with their key ranges, and checked."""
 
 import json
 from collections.abc import Iterable, Mapping, Set

@@ -309,8 +309,8 @@ class Database:
 def calling(function: str, columns: str) -> Select[Any]:
     """Return the statement that calls a function and returns the named columns of its rows.
 
-    SQLAlchemy remembers what it knows of a result only if the statement lists the columns. It reads
-    them anew after each `SELECT *`, which is a third of its time for a short statement.
+    SQLAlchemy keeps the description of a result only if the statement lists the columns. After
+    `SELECT *` it makes the description anew, which takes a third of its time for a short statement.
     """
     listed: list[ColumnElement[Any]] = [sqlalchemy.column(name) for name in columns.split()]
     return select(*listed).select_from(sqlalchemy.text(function))

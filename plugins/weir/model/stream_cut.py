@@ -1,4 +1,4 @@
-"""Stream cuts: consistent positions in a whole stream. Only this module knows their rules.
+"""Stream cuts: consistent positions in a whole stream. All their rules are here.
 
 U(c) is what a reader at cut c has not yet passed: the segments of c and all their descendants. At
 any key, the segments of a stream follow each other in time, with growing ids, and U is all of them

@@ -2,7 +2,7 @@
 
 The table job_run says what a job did: its progress while it runs, and then its report, or the
 sentence with which it failed. Neither its arguments nor its output ever contain a secret, because
-the job knows its database only by name.
+the job finds its database by the name of a service.
 """
 
 import argparse

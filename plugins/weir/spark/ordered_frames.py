@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 def in_order_of(frame: DataFrame, place: str, *columns: str) -> tuple[DataFrame, Any]:
     """Return the rows of each task in the order of one long, `place`, without that column; and the
-    Java query that computes them, which knows what was observed in it.
+    Java query that computes them, from which observed metrics are read.
 
     The places must be in the order of `columns`. Spark is told that the rows are, and sorts no more
     where it needs that order. It sorts by one long by radix, and compares rows for anything else.

@@ -29,7 +29,7 @@ def filesystem(root: str) -> tuple[fs.FileSystem, str]:
     raise InvalidInput(
         "location_not_usable",
         f"{root!r} can't be opened ({'; '.join(reasons)}); use a folder or a URI with file, s3a, "
-        "gs or abfss. File systems that only Hadoop knows need a job under spark-submit, or a "
+        "gs or abfss. File systems that only Hadoop can open need a job under spark-submit, or a "
         "program with a Spark session, that has their jars and settings.",
     )
 

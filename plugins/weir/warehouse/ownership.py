@@ -16,7 +16,7 @@ from weir.errors import InvariantViolation
 from weir.warehouse.filesystem import filesystem
 
 MARKER = "_weir_installation"  # the name of the file
-RECOVERY_GAP = 1_000_000  # how far beyond everything it knows a recovered database continues
+RECOVERY_GAP = 1_000_000  # how far above all numbers that it finds a recovered database continues
 
 
 class Marker(NamedTuple):
@@ -27,7 +27,7 @@ class Marker(NamedTuple):
 
 
 class Installation(NamedTuple):
-    """What the database knows about itself, to compare with a marker."""
+    """What the database records of itself, to compare with a marker."""
 
     installation_id: str
     new: bool  # nothing has been committed in it yet
@@ -60,7 +60,7 @@ def check_warehouse_ownership(database: Database, warehouse: str) -> str:
 
 
 def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
-    """Check that the marker fits what the database knows; write it if there is none yet.
+    """Check that the marker fits what the database records of itself; write a marker if there is none.
 
     Raises InvariantViolation like `check_owner`, and if the database was, or may have been,
     restored from a backup.
@@ -155,7 +155,7 @@ def read_marker(root: str) -> Marker:
 
 
 def read_installation(database: Database) -> Installation:
-    """Return what the database knows about itself."""
+    """Return what the database records of itself."""
     row = database.transaction(
         lambda c: c.execute(
             text(
