@@ -60,7 +60,7 @@ def check_warehouse_ownership(database: Database, warehouse: str) -> str:
 
 
 def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
-    """Check that the marker fits what the database records of itself; write a marker if there is none.
+    """Check that the marker fits what the database records of itself; write one if there is none.
 
     Raises InvariantViolation like `check_owner`, and if the database was, or may have been,
     restored from a backup.
