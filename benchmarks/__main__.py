@@ -32,6 +32,7 @@ from benchmarks import (
     takeover,
     terminal,
 )
+from benchmarks.figure import Figure
 from benchmarks.setting import bench_setting
 
 SMALL_RUNS = 2  # each side begins one of them
@@ -75,7 +76,8 @@ def main() -> int:
                     figure = make(setting)
                     if figure.limit is None and not (setting.full or given.figure):
                         continue
-                    runs = figure.runs if setting.full else min(figure.runs, SMALL_RUNS)
+                    many = setting.full or figure.runs > Figure.runs  # short and noisy
+                    runs = figure.runs if many else min(figure.runs, SMALL_RUNS)
                     size = "full" if setting.full else "small"
                     ok &= replace(figure, runs=runs, size=size).measure(begun)
     if not found:
