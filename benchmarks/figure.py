@@ -28,6 +28,7 @@ class Figure:
     limit: float | None
     goal: float | None = None
     runs: int = 5
+    small_runs: int = 2  # in a small run; each side begins one of them
     warm_up: int = 1
     unit: str = "s"
     size: str = "small"

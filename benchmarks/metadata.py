@@ -199,6 +199,7 @@ def _beside_short(
         reference,
         limit=2,
         goal=1.2,
+        small_runs=4 if name.startswith("view_") else 2,  # short and noisy
     )
 
 

@@ -71,7 +71,7 @@ class Writers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown()
+        self._pool.shutdown(cancel_futures=True)
 
     def append(
         self, connect: Callable[[str], Append], place: str, to: Sequence[str], each: int
