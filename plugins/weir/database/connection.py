@@ -109,7 +109,7 @@ class Database:
             self.engine, "before_cursor_execute", lambda *s: (s[2], as_sent(s[3])), retval=True
         )
         # For statements that stand alone. Their cursors are the driver's, because SQLAlchemy's way
-        # to it takes longer than most of these statements.
+        # to it takes more than half of what the client spends on one (docs/decisions/0009).
         self._alone = QueuePool(
             self._connect_alone, pool_size=pool_size, use_lifo=True, reset_on_return=None
         )
@@ -187,7 +187,7 @@ class Database:
         sent, values = _compiled(statement), as_sent(given)
 
         def once() -> Any:
-            with self._cursor_alone() as cursor:
+            with self._cursor_alone(sent) as cursor:
                 cursor.execute(sent, values)
                 (row,) = cursor.fetchall()
                 if not row.durable:
@@ -197,23 +197,24 @@ class Database:
         return self._until_there(once)
 
     @contextlib.contextmanager
-    def _cursor_alone(self) -> Iterator[Any]:
-        """Give a cursor whose statements are transactions of their own. Raises DBAPIError, as
+    def _cursor_alone(self, statement: str) -> Iterator[Any]:
+        """Give a cursor for a statement that is a transaction of its own. Raises DBAPIError, as
         SQLAlchemy does, and never uses the connection of an error again.
         """
-        connection: Any = None
         try:
-            connection = self._alone.connect()
+            connection: Any = self._alone.connect()
+        except psycopg2.Error as error:
+            raise _as_sqlalchemy_says(statement, error, lost=False) from None
+        try:
             with connection.cursor(cursor_factory=self.cursor_alone) as cursor:
                 yield cursor
-            connection.close()
         except BaseException as error:
-            lost = connection is None or bool(connection.closed)
-            if connection is not None:
-                connection.invalidate(error)
+            lost = bool(connection.closed)
+            connection.invalidate(error)
             if isinstance(error, psycopg2.Error):
-                raise _as_sqlalchemy_says(error, lost) from None
+                raise _as_sqlalchemy_says(statement, error, lost) from None
             raise
+        connection.close()
 
     def _until_there(self, once: Callable[[], T]) -> T:
         """Call `once`, again after a lost connection or lock, until the patience is used up."""
@@ -285,7 +286,7 @@ class Database:
         """Return whose transaction is the oldest, for a sentence; empty if nobody has one. A
         session that waits for a lock has mostly written nothing yet.
         """
-        with contextlib.suppress(exc.DBAPIError), self._cursor_alone() as cursor:
+        with contextlib.suppress(exc.DBAPIError), self._cursor_alone(_OLDEST) as cursor:
             cursor.execute(_OLDEST)
             for found in cursor.fetchall():
                 return f"; the oldest transaction is of session {found.pid} ({found.usename})"
@@ -335,7 +336,8 @@ def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
         ((number,),) = cursor.fetchall()
         return str(number)
     except psycopg2.Error as error:
-        raise _as_sqlalchemy_says(error, bool(connection.connection.closed)) from None
+        lost = bool(connection.connection.closed)
+        raise _as_sqlalchemy_says(statement, error, lost) from None
     finally:
         cursor.close()
 
@@ -346,9 +348,13 @@ def _compiled(statement: Select[Any]) -> str:
     return str(statement.compile(dialect=postgresql.dialect()))  # type: ignore[no-untyped-call]
 
 
-def _as_sqlalchemy_says(error: psycopg2.Error, lost: bool) -> exc.DBAPIError:
+def _as_sqlalchemy_says(statement: str, error: psycopg2.Error, lost: bool) -> exc.DBAPIError:
     """Return an error of the driver in the form of SQLAlchemy's own. `lost`: its connection is."""
-    return exc.DBAPIError(None, None, error, connection_invalidated=lost)
+    made = exc.DBAPIError.instance(
+        statement, None, error, psycopg2.Error, connection_invalidated=lost
+    )
+    assert isinstance(made, exc.DBAPIError)
+    return made
 
 
 def sqlstate(error: exc.DBAPIError) -> str:
