@@ -143,7 +143,7 @@ AS $$
     )
     SELECT coalesce(f.path, why_kept.path), f.segment, f.start_offset, f.events, f.bytes,
            CASE WHEN f.path IS NULL
-                THEN 'the database knows no file of this path; give it as in weir.data_files or '
+                THEN 'the database records no file of this path; give it as in weir.data_files or '
                      'weir.garbage_files (files that are in the warehouse only are listed by '
                      'weir_recover)'
                 ELSE f.why END

@@ -130,7 +130,7 @@ def test_any_file_is_explained_by_its_path_alone(lane: Lane) -> None:
     abort(lane.database, attempt)
     assert said(written).startswith("it is dead (aborted)")
     for unknown in (f"{lane.stream_id}/what", "what"):
-        assert said(unknown).startswith("the database knows no file of this path; give it as in")
+        assert said(unknown).startswith("the database records no file of this path; give it as in")
     seal_stream(lane.database, lane.name, request_id=unique("seal"))
     assert said(file.path) == "the stream is sealed, which is kept as it is until it is deleted"
     delete_stream(lane.database, lane.name, request_id=unique("delete"))
@@ -171,7 +171,7 @@ def test_a_file_may_be_named_as_the_file_system_prints_it(lane: Lane) -> None:
         assert said(path) == said(path, lane) == [dead]
     for path in ("", "/", "/out/d/batch=2", "/out/d/b=1/a=11", f"{file}2", "9" * 30):
         [(_, unknown)] = said(path)
-        assert unknown.startswith("the database knows no file of this path; give it as in")
+        assert unknown.startswith("the database records no file of this path; give it as in")
     with raises("argument_missing stream"):
         lane.rows("SELECT * FROM why_kept(NULL, NULL)")
 

@@ -77,7 +77,7 @@ def _store(connection: Connection, stream_id: int, configuration: Configuration)
 
 
 def _begin_event_time(connection: Connection, stream: LockedStream) -> None:
-    """Forget what writers have stated, because it was about event times of another meaning. What is
+    """Delete what writers have stated, because it was about event times of another meaning. What is
     recorded of earlier commits stays as it is."""
     connection.execute(
         text(

@@ -113,7 +113,7 @@ def _change_streams(
             """WITH gone AS (
                 DELETE FROM reader_group_segment
                 WHERE group_id = :g AND NOT stream_id = ANY(:wanted)
-            ), forgotten AS (  -- if the group reads them again later, it begins elsewhere
+            ), removed AS (  -- if the group reads them again later, it begins elsewhere
                 UPDATE checkpoint SET cuts = coalesce((
                     SELECT jsonb_object_agg(key, value) FROM jsonb_each(cuts)
                     WHERE key::bigint = ANY(:wanted)), '{}')

@@ -135,7 +135,7 @@ def _files(system: fs.FileSystem, base: str) -> Iterator[fs.FileInfo]:
 
 @dataclass(frozen=True)
 class _Known:
-    """What the database knows of."""
+    """What the database records."""
 
     files: set[str]
     dead: set[str]

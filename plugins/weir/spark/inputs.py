@@ -2,7 +2,7 @@
 
 Spark packs parts of files by size, so the files Jan, Feb, Mar come out as Mar, Feb, Jan. Here one
 task reads small neighbouring files and sorts their rows by rank, a large file is split as usual,
-and the parts are concatenated, so every task has one contiguous run of ranks.
+and the parts are concatenated, so every task has one contiguous range of ranks.
 """
 
 import errno
@@ -245,8 +245,8 @@ def read_inputs(
     quarantine: bool = False,
     say: Callable[[str], None] = log.info,
 ) -> DataFrame:
-    """Return the rows of the files with their rank (`_weir_seq`), one contiguous run of ranks per
-    task.
+    """Return the rows of the files with their rank (`_weir_seq`), one contiguous range of ranks
+    per task.
 
     `known`: the stream's schema, if it has one. If rows may not fit it, they also have
     `_weir_malformed`. `quarantine`: mark rows that do not fit the schema there, where otherwise the

@@ -27,7 +27,7 @@ LONGEST_HEADER = 1 << 20  # bytes
 @dataclass(frozen=True)
 class Finding:
     """How many lines of a file are not UTF-8, how many have NUL, and the first of them. Both are 0
-    if a line of the file ends inside quotes, and nothing is wrong."""
+    if all that was found is a line that ends inside quotes."""
 
     not_utf8: int
     nul: int
