@@ -315,7 +315,8 @@ def facade(setting: Setting) -> Figure:
             )
         ),
         limit=None,
-        runs=3 if setting.full else 1,
+        runs=3,
+        small_runs=1,
         warm_up=1 if setting.full else 0,
     )
 

@@ -54,7 +54,8 @@ def takeover(setting: Setting) -> Figure:
         ours,
         lambda: lease,
         limit=1.2,
-        runs=3 if setting.full else 1,
+        runs=3,
+        small_runs=1,
         warm_up=0,
     )
 

@@ -79,7 +79,8 @@ def first_hour(setting: Setting) -> Figure:
         ours,
         reference,
         limit=1.5,
-        runs=3 if setting.full else 1,
+        runs=3,
+        small_runs=1,
         warm_up=0,
     )
 
