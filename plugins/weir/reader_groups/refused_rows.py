@@ -22,16 +22,21 @@ def of_rows(state: str) -> bool:
     return state in _OF_ROWS or (state[:2] == "22" and state not in _NOT_DATA)
 
 
+def bad_rows(table: str, said: str) -> BadRows:
+    """Return the error for rows that do not fit a table. `said`: what Postgres says of them."""
+    return BadRows(
+        "rows_refused",
+        f"rows do not fit table {table} ({said}); correct what the function returns, or change "
+        "the table.",
+    )
+
+
 def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
     """Return the error for rows that Postgres refused for one or several tables: BadRows,
     InvalidInput if a right is missing, BatchFailed if a column was changed meanwhile, else None."""
     state, said = sqlstate(error), str(error.orig).strip().partition("\n")[0]
     if of_rows(state) and not _without_partition(error):
-        return BadRows(
-            "rows_refused",
-            f"rows do not fit table {table} ({said}); correct what the function returns, or change "
-            "the table.",
-        )
+        return bad_rows(table, said)
     if state == "42501":
         return InvalidInput(
             "right_missing",

@@ -25,8 +25,8 @@ from pyspark.sql.types import (
 from sqlalchemy import exc
 
 from weir.database.connection import Database, copy_in, sqlstate
-from weir.errors import BadRows, InvalidInput, Unavailable
-from weir.reader_groups.refused_rows import of_rows
+from weir.errors import InvalidInput, Unavailable
+from weir.reader_groups.refused_rows import bad_rows, of_rows
 from weir.reader_groups.table_outputs import Column
 from weir.settings import Settings
 from weir.spark.exact import as_json, quoted
@@ -173,11 +173,7 @@ def copy_rows(
     for answer in answers:
         if answer.error is not None:
             if of_rows(answer.state):
-                raise BadRows(
-                    "rows_refused",
-                    f"a row does not fit table {table} ({answer.error}); correct what the function "
-                    "returns, or change the table.",
-                )
+                raise bad_rows(table, answer.error)
             raise Unavailable(
                 "rows_not_copied", f"the rows for table {table} could not be copied: {answer.error}"
             )
