@@ -166,9 +166,9 @@ def test_rows_that_do_not_fit_their_table_are_set_aside_too(
     assert (report["events"], report["rejected"]) == (4, 2)
     found = [n for (n,) in weir.query("SELECT n FROM public.results ORDER BY n")]
     assert found == [100, 102]
-    reasons = sorted(weir.facts(stream.rejected)["reason"])
-    assert "value too long" in reasons[0]
-    assert "violates check constraint" in reasons[1]
+    check, length = sorted(weir.facts(stream.rejected)["reason"], key=lambda said: "long" in said)
+    assert "violates check constraint" in check
+    assert "value too long" in length
 
 
 def test_what_fails_only_once_is_not_set_aside(weir: Installation, stream: StreamName) -> None:
