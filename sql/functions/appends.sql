@@ -188,19 +188,35 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.state_completeness(text, text, text, bigint) IS 'Locks a stream and records what a writer states about it.';
 
+CREATE OR REPLACE FUNCTION weir_internal.lock_for_commit(in_stream_id bigint)
+RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM FROM weir_internal.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE SKIP LOCKED;
+    IF FOUND THEN
+        RETURN true;
+    END IF;
+    PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM FROM weir_internal.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE;
+    RETURN false;
+END $$;
+COMMENT ON FUNCTION weir_internal.lock_for_commit(bigint) IS 'Locks a stream; returns whether the commit waits for the disk.';
+
 -- The files come in the order of their rows. Each gets offsets after the tail of its segment, and the commit
 -- gets the next clock. If something prevents the commit, the outcome says what, and nothing is changed.
-CREATE OR REPLACE FUNCTION weir_internal.place_append(
+-- The stream is locked: by the caller's transaction, or by lock_for_commit as the last argument.
+CREATE OR REPLACE FUNCTION weir_internal.commit_append(
     in_stream_id bigint, in_number bigint, in_attempt integer, in_version integer,
     in_segments bigint[], in_events bigint[], in_bytes bigint[], in_first bigint[],
     in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
     in_rejected bigint,
     in_min_times bigint[], in_max_times bigint[], in_untimed bigint, in_event_time text,
-    in_late bigint, in_complete_until bigint, in_stated bigint,
+    in_late bigint, in_complete_until bigint, in_stated bigint, in_durable boolean,
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
     OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
     OUT min_event_time bigint, OUT max_event_time bigint,
-    OUT untimed bigint, OUT late bigint, OUT complete_until bigint)
+    OUT untimed bigint, OUT late bigint, OUT complete_until bigint, OUT durable boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -217,6 +233,7 @@ DECLARE
     timed boolean;  -- whether the event times are those of the stream as it is now
     targets bigint[] := in_segments;  -- per file the active segment that gets it
 BEGIN
+    durable := in_durable;
     SELECT * INTO s FROM weir_internal.stream o WHERE o.stream_id = in_stream_id AND o.state <> 'deleted';
     SELECT * INTO t FROM weir_internal.transaction o
     WHERE o.stream_id = in_stream_id AND o.transaction_number = in_number;
@@ -349,32 +366,4 @@ BEGIN
     rejected := in_rejected; files := cardinality(in_paths); min_event_time := lowest;
     max_event_time := highest; untimed := in_untimed; late := in_late; complete_until := stream_until;
 END $$;
-COMMENT ON FUNCTION weir_internal.place_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint) IS 'Makes the files of an append to a locked stream visible.';
-
-CREATE OR REPLACE FUNCTION weir_internal.commit_append(
-    in_stream_id bigint, in_number bigint, in_attempt integer, in_version integer,
-    in_segments bigint[], in_events bigint[], in_bytes bigint[], in_first bigint[],
-    in_last bigint[], in_paths text[], in_fenced text[], in_rejected_files text[],
-    in_rejected bigint,
-    in_min_times bigint[], in_max_times bigint[], in_untimed bigint, in_event_time text,
-    in_late bigint, in_complete_until bigint, in_stated bigint,
-    OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
-    OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
-    OUT min_event_time bigint, OUT max_event_time bigint,
-    OUT untimed bigint, OUT late bigint, OUT complete_until bigint, OUT durable boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    PERFORM FROM weir_internal.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE SKIP LOCKED;
-    durable := FOUND;
-    IF NOT FOUND THEN
-        PERFORM set_config('synchronous_commit', 'off', true);
-        PERFORM FROM weir_internal.stream o WHERE o.stream_id = in_stream_id FOR NO KEY UPDATE;
-    END IF;
-    SELECT * INTO outcome, state, attempt, epoch, clock, events, rejected, bytes, files, held,
-        min_event_time, max_event_time, untimed, late, complete_until
-    FROM weir_internal.place_append(in_stream_id, in_number, in_attempt, in_version, in_segments, in_events,
-        in_bytes, in_first, in_last, in_paths, in_fenced, in_rejected_files, in_rejected, in_min_times,
-        in_max_times, in_untimed, in_event_time, in_late, in_complete_until, in_stated);
-END $$;
-COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint) IS 'Locks a stream and makes the files of an append visible.';
+COMMENT ON FUNCTION weir_internal.commit_append(bigint, bigint, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], text[], text[], text[], bigint, bigint[], bigint[], bigint, text, bigint, bigint, bigint, boolean) IS 'Makes the files of an append to a locked stream visible.';

@@ -344,7 +344,7 @@ def test_functions_that_lock_or_write_are_seen() -> None:
         "lock_groups",
         "lock_streams_and_groups",
         "begin_append",
-        "place_append",
+        "lock_for_commit",
         "commit_append",
         "stated",
         "state_completeness",

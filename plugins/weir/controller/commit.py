@@ -24,7 +24,7 @@ from weir.controller.locks import LockedStream, lock_streams, not_active
 from weir.controller.staged import Staged, announce, waiting, waiting_epochs
 from weir.controller.streams import schema_of, widen
 from weir.controller.transactions import Committed, event_times, held_by_another
-from weir.database.connection import Database, calling
+from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, NotFound
 from weir.model.event_time import not_complete_yet
 from weir.model.key_space import KeyRange, splits_and_merges
@@ -32,15 +32,14 @@ from weir.model.schema import combine
 from weir.model.segment import Segment, segment_id
 from weir.warehouse.paths import attempt_folder
 
-_GIVEN = """(:s, :n, :attempt, :version, CAST(:segments AS bigint[]), CAST(:events AS bigint[]),
-    CAST(:bytes AS bigint[]), CAST(:first AS bigint[]), CAST(:last AS bigint[]),
-    CAST(:paths AS text[]), CAST(:fenced AS text[]), CAST(:rejected_files AS text[]), :rejected,
-    CAST(:min_times AS bigint[]), CAST(:max_times AS bigint[]), :untimed, CAST(:event_time AS text),
-    CAST(:late AS bigint), CAST(:complete_until AS bigint), CAST(:stated AS bigint))"""
-_FOUND = """outcome state attempt epoch clock events rejected bytes files held
-    min_event_time max_event_time untimed late complete_until"""
-_COMMIT = calling(f"commit_append{_GIVEN}", f"{_FOUND} durable")
-_PLACE = calling(f"place_append{_GIVEN}", _FOUND)
+_COMMIT = """SELECT * FROM commit_append(:s, :n, :attempt, :version, CAST(:segments AS bigint[]),
+    CAST(:events AS bigint[]), CAST(:bytes AS bigint[]), CAST(:first AS bigint[]),
+    CAST(:last AS bigint[]), CAST(:paths AS text[]), CAST(:fenced AS text[]),
+    CAST(:rejected_files AS text[]), :rejected, CAST(:min_times AS bigint[]),
+    CAST(:max_times AS bigint[]), :untimed, CAST(:event_time AS text), CAST(:late AS bigint),
+    CAST(:complete_until AS bigint), CAST(:stated AS bigint), {durable})"""
+_ALONE = text(_COMMIT.format(durable="lock_for_commit(:s)"))
+_LOCKED = text(_COMMIT.format(durable="true"))
 _NEW = -1  # the columns that were written must be compared with the schema first
 # Seconds in which other appends that must roll may record that they are ready, to share one roll.
 _GATHER = 0.25
@@ -62,7 +61,7 @@ def commit(database: Database, *staged: Staged) -> list[Committed]:
 
     while True:
         if len(staged) == 1:  # mostly, one statement does everything
-            found = database.statement(_COMMIT, _given(staged[0], _version(staged[0])))
+            found = database.statement(_ALONE, _given(staged[0], _version(staged[0])))
             if found.outcome == "late":
                 staged = (staged[0].recounted(found.complete_until),)
                 continue
@@ -162,7 +161,7 @@ class _Commits:
             self._rolling = None
 
     def _place(self, staged: Staged, version: int) -> Any:
-        return self._connection.execute(_PLACE, _given(staged, version)).one()
+        return self._connection.execute(_LOCKED, _given(staged, version)).one()
 
     def _widen(self, staged: Staged) -> int:
         """Add the columns that were written to the stream's schema; return its version."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from weir.controller.locks import lock_streams, no_such_stream, not_active
-from weir.database.connection import Database, calling, wait_for_disk
+from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.model.amounts import check_lease
 from weir.model.event_time import no_event_time, not_complete_yet, say_time, stated_until
@@ -27,13 +27,10 @@ from weir.warehouse.paths import attempt_folder
 
 log = logging.getLogger("weir.transactions")
 
-_BEGIN = calling(
-    """begin_append(:scope, :name, :writer_id, :batch_id, :fingerprint, :lease,
+_BEGIN = text(
+    """SELECT * FROM begin_append(:scope, :name, :writer_id, :batch_id, :fingerprint, :lease,
         :allow_repeated_files, :source, CAST(:paths AS text[]), CAST(:sizes AS bigint[]),
-        CAST(:stated AS bigint))""",
-    """outcome stream_id state transaction_number attempt routing_key on_missing_key on_bad_rows
-        schema_version fields ids lows highs clock events rejected bytes files held durable
-        event_time min_event_time max_event_time untimed late complete_until""",
+        CAST(:stated AS bigint))"""
 )
 
 

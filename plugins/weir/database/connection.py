@@ -19,7 +19,7 @@ from typing import IO, Any, TypeVar
 import psycopg2
 import sqlalchemy
 from psycopg2.extras import NamedTupleCursor
-from sqlalchemy import ColumnElement, Connection, QueuePool, Select, event, exc, select
+from sqlalchemy import Connection, QueuePool, TextClause, event, exc
 from sqlalchemy.dialects import postgresql
 
 from weir.database import connection_string
@@ -176,7 +176,7 @@ class Database:
 
         return self.transaction(seeing)
 
-    def statement(self, statement: Select[Any], given: dict[str, Any]) -> Any:
+    def statement(self, statement: TextClause, given: dict[str, Any]) -> Any:
         """Run one statement as a transaction of its own and return its one row.
 
         Runs again and raises like `transaction`. Postgres releases the statement's locks without
@@ -307,16 +307,6 @@ class Database:
         return KeepAlive(self, renew, every)
 
 
-def calling(function: str, columns: str) -> Select[Any]:
-    """Return the statement that calls a function and returns the named columns of its rows.
-
-    SQLAlchemy keeps the description of a result only if the statement lists the columns. After
-    `SELECT *` it makes the description anew, which takes a third of its time for a short statement.
-    """
-    listed: list[ColumnElement[Any]] = [sqlalchemy.column(name) for name in columns.split()]
-    return select(*listed).select_from(sqlalchemy.text(function))
-
-
 def wait_for_disk(connection: Connection) -> None:
     """Make the COMMIT of this transaction wait for the disk, even if a function called in it found
     its result not `durable` (see `Database.statement`).
@@ -343,7 +333,7 @@ def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
 
 
 @functools.cache
-def _compiled(statement: Select[Any]) -> str:
+def _compiled(statement: TextClause) -> str:
     """Return the statement as the driver gets it."""
     return str(statement.compile(dialect=postgresql.dialect()))  # type: ignore[no-untyped-call]
 
