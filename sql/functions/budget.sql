@@ -1,0 +1,131 @@
+-- What fits into the budget of a batch (semantics 16.2), of the segments and offsets that it could read. If
+-- everything does, one row says so, with its bytes: its stream is NULL. `in_unit`: see weir.reader_groups.budget.
+--
+-- Each OFFSET 0 makes Postgres probe an index for each row, whatever it believes of the average stream.
+CREATE OR REPLACE FUNCTION weir_internal.what_fits(
+    in_streams bigint[], in_segments bigint[], in_starts bigint[], in_ends bigint[],
+    in_events bigint, in_bytes bigint, in_files bigint, in_unit text)
+RETURNS TABLE (stream_id bigint, segment_id bigint, past bigint, bytes bigint, clock bigint)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    fits boolean;
+BEGIN
+    -- All files, if they begin at the starts: then their events add up to what is wanted.
+    SELECT f.bytes, f.files <= in_files AND f.events <= in_events AND f.bytes <= in_bytes AND f.events = (
+               SELECT coalesce(sum(e.past - e.first), 0) FROM unnest(in_starts, in_ends) AS e (first, past)
+               WHERE e.first < e.past)
+    INTO bytes, fits
+    FROM (SELECT count(*) AS files, coalesce(sum(f.events), 0) AS events, coalesce(sum(f.bytes), 0)::bigint AS bytes
+          FROM (SELECT f.* FROM unnest(in_streams, in_segments, in_starts, in_ends)
+                    AS w (stream_id, segment_id, first, past)
+                CROSS JOIN LATERAL (
+                    SELECT c.events, f.bytes * c.events / f.events AS bytes FROM weir_internal.data_file f
+                    CROSS JOIN LATERAL (
+                        SELECT least(w.past, f.start_offset + f.events) - f.start_offset AS events) c
+                    WHERE f.stream_id = w.stream_id AND f.segment_id = w.segment_id
+                      AND f.start_offset >= w.first AND f.start_offset < w.past OFFSET 0) f
+                LIMIT in_files + 1) f) f;
+    IF fits THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    -- Otherwise by stream where to begin and to end, and for each commit from there on its files in which events
+    -- are wanted. A file counts for the commit of its first unread event, because compaction puts events of
+    -- several commits into one file.
+    RETURN QUERY
+    WITH begun AS MATERIALIZED (
+        SELECT w.*, b.start_offset, (
+                SELECT i.clock FROM weir_internal.time_index i
+                WHERE i.stream_id = w.stream_id AND i.segment_id = w.segment_id
+                  AND i.start_offset <= greatest(w.first, b.start_offset)
+                ORDER BY i.start_offset DESC LIMIT 1) AS clock, (
+                SELECT i.clock FROM weir_internal.time_index i
+                WHERE i.stream_id = w.stream_id AND i.segment_id = w.segment_id
+                  AND i.start_offset < w.past
+                ORDER BY i.start_offset DESC LIMIT 1) AS last_clock
+        FROM unnest(in_streams, in_segments, in_starts, in_ends) AS w (stream_id, segment_id, first, past)
+        LEFT JOIN LATERAL (  -- from the file on that holds the first offset
+            SELECT f.start_offset FROM weir_internal.data_file f
+            WHERE f.stream_id = w.stream_id AND f.segment_id = w.segment_id
+              AND f.start_offset < w.past AND f.start_offset + f.events > w.first
+              AND f.start_offset >= coalesce((
+                  SELECT n.start_offset FROM weir_internal.data_file n
+                  WHERE n.stream_id = w.stream_id AND n.segment_id = w.segment_id AND n.start_offset <= w.first
+                  ORDER BY n.start_offset DESC LIMIT 1), 0)
+            ORDER BY f.start_offset LIMIT 1) b ON true
+        WHERE w.first < w.past
+    ), span AS (
+        SELECT b.stream_id, min(b.clock) AS clock, max(b.last_clock) AS last_clock,
+               jsonb_object_agg(b.segment_id, jsonb_build_array(b.first, b.past, b.start_offset)) AS places
+        FROM begun b WHERE b.start_offset IS NOT NULL GROUP BY b.stream_id
+    ), found AS (
+        SELECT x.*
+        FROM span s CROSS JOIN LATERAL (
+            WITH RECURSIVE done AS (  -- one commit after the other, as far as LIMIT asks for them
+                SELECT s.clock
+                UNION ALL
+                SELECT (SELECT n.clock FROM weir_internal.time_index n
+                        WHERE n.stream_id = s.stream_id AND n.clock > d.clock
+                        ORDER BY n.clock LIMIT 1)
+                FROM done d WHERE d.clock < s.last_clock
+            )
+            SELECT d.clock, c.* FROM done d CROSS JOIN LATERAL (
+                SELECT f.*
+                FROM weir_internal.time_index i
+                CROSS JOIN LATERAL (
+                    SELECT (place ->> 0)::bigint AS first, (place ->> 1)::bigint AS past,
+                           (place ->> 2)::bigint AS start_offset
+                    FROM (SELECT s.places -> i.segment_id::text AS place OFFSET 0) p
+                    WHERE place IS NOT NULL OFFSET 0) w
+                CROSS JOIN LATERAL (
+                    SELECT f.stream_id, f.segment_id,
+                           CASE WHEN in_unit = 'run' THEN f.first_seq
+                           ELSE greatest(f.start_offset, w.first) - i.start_offset END AS place,
+                           f.last_seq, c.past, c.past - c.first AS events,
+                           f.bytes * (c.past - c.first) / f.events AS bytes
+                    FROM weir_internal.data_file f
+                    CROSS JOIN LATERAL (
+                        SELECT greatest(w.first, f.start_offset) AS first,
+                               least(w.past, f.start_offset + f.events) AS past) c
+                    WHERE f.stream_id = i.stream_id AND f.segment_id = i.segment_id
+                      AND f.start_offset >= CASE WHEN i.start_offset <= w.first
+                                            THEN w.start_offset ELSE i.start_offset END
+                      AND f.start_offset < least(i.start_offset + i.events, w.past) OFFSET 0) f
+                WHERE i.stream_id = s.stream_id AND i.clock = d.clock
+                  AND i.start_offset + i.events > w.first
+                ORDER BY f.place, f.segment_id) c
+            -- The first unit is taken whatever its size, so it must be here as a whole.
+            LIMIT in_files + 1 + CASE WHEN in_unit = 'file' THEN 0 ELSE coalesce((
+                SELECT t.files FROM weir_internal.time_index i
+                JOIN weir_internal.transaction t ON t.stream_id = i.stream_id
+                    AND t.transaction_number = i.transaction_number
+                WHERE i.stream_id = s.stream_id AND i.clock = s.clock LIMIT 1), 0) END) x
+    ), begins AS (
+        SELECT f.*, coalesce(f.place > max(f.last_seq) OVER (
+            PARTITION BY f.stream_id, f.clock ORDER BY f.place, f.segment_id
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), true) AS run
+        FROM found f
+    ), numbered AS (
+        SELECT b.*, CASE in_unit
+            WHEN 'commit' THEN dense_rank() OVER (ORDER BY b.clock)
+            WHEN 'run' THEN count(*) FILTER (WHERE b.run)
+                OVER (ORDER BY b.clock, b.stream_id, b.place, b.segment_id)
+            ELSE row_number() OVER (ORDER BY b.clock, b.place, b.stream_id, b.segment_id)
+            END AS unit
+        FROM begins b
+    ), walked AS (  -- up to the end of each unit
+        SELECT n.*, count(*) OVER w AS files, sum(n.events) OVER w AS events_till,
+               sum(n.bytes) OVER w AS bytes_till
+        FROM numbered n WINDOW w AS (ORDER BY n.unit)
+    )
+    SELECT k.stream_id, k.segment_id, max(k.past), sum(k.bytes)::bigint, max(k.clock)
+    FROM walked k
+    WHERE k.unit = 1
+       OR k.files <= in_files AND k.events_till <= in_events AND k.bytes_till <= in_bytes
+    GROUP BY k.stream_id, k.segment_id
+    UNION ALL  -- what was truncated meanwhile costs nothing
+    SELECT b.stream_id, b.segment_id, b.past, 0, NULL FROM begun b WHERE b.start_offset IS NULL;
+END $$;
+COMMENT ON FUNCTION weir_internal.what_fits(bigint[], bigint[], bigint[], bigint[], bigint, bigint, bigint, text) IS 'How far a batch may read each segment, and the bytes and the newest clock of that.';
