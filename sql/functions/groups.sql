@@ -81,7 +81,7 @@ $$;
 COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the oldest unread event at each position of a reader group, where there is one; at the end of a sealed segment, that of the scale that sealed it.';
 
 -- Lateness is counted between batches only: within one, its order says what a consumer gets. Clocks are of commits,
--- so events of one commit are never late. Called after what the batch read was recorded and the positions have moved.
+-- so events of one commit are never late. Called after the positions have moved.
 -- If nothing of a stream is unread, it takes the clock of the last commit as the newest one: whatever comes is later.
 -- Otherwise it looks into the time index once per position, and once more for a segment of the batch that it completed
 -- or in which the next commit is unread. It looks at the entries of a batch only if there was a hole before it, because
@@ -91,7 +91,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp
 AS $$
     WITH bound AS MATERIALIZED (
         SELECT i.stream_id, i.segment_id, i.from_offset AS first, i.to_offset AS past
-        FROM weir_internal.batch_input i WHERE i.group_id = in_group_id AND i.batch_id = in_batch_id
+        FROM weir_internal.reader_batch r CROSS JOIN LATERAL weir_internal.inputs_of(r.bounds) i
+        WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id
     ), behind AS MATERIALIZED (
         SELECT DISTINCT p.stream_id FROM weir_internal.reader_group_segment p
         LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)

@@ -24,6 +24,17 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.unit_of(bigint, bigint) IS 'The unit of lineage that a transaction belongs to: a batch (a = group, b = batch) or an append (a = stream, b = transaction).';
 
+-- Postgres puts the body in place of a call. A size class may be off by one, as it comes from a logarithm.
+CREATE OR REPLACE FUNCTION weir_internal.inputs_of(bounds jsonb)
+RETURNS TABLE (stream_id bigint, segment_id bigint, from_offset bigint, to_offset bigint, size_class smallint)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 8
+AS $$
+    SELECT i.stream, i.segment, i."from", i."to", ceil(ln(i."to" - i."from") / ln(2::double precision))::smallint
+    FROM jsonb_to_recordset(bounds) AS i (stream bigint, segment bigint, "from" bigint, "to" bigint)
+    WHERE i."to" > i."from"
+$$;
+COMMENT ON FUNCTION weir_internal.inputs_of(jsonb) IS 'The rows of batch_input for the bounds of a batch.';
+
 CREATE OR REPLACE FUNCTION weir_internal.appends_of(is_batch boolean, a bigint, b bigint)
 RETURNS TABLE (stream_id bigint, transaction_number bigint)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 2
@@ -65,7 +76,7 @@ CREATE OR REPLACE FUNCTION weir_internal.readers_of(in_stream_id bigint, in_segm
 RETURNS TABLE (is_batch boolean, a bigint, b bigint)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 2
 AS $$
-    -- One class more than needed: a size class may be off by one, as it comes from a logarithm.
+    -- One class more than needed, as a class may be off by one.
     SELECT true, i.group_id, i.batch_id
     FROM generate_series(0, 62) AS c (size)
     CROSS JOIN LATERAL (
@@ -80,9 +91,11 @@ CREATE OR REPLACE FUNCTION weir_internal.next_units(is_batch boolean, a bigint, 
 RETURNS TABLE (next_is_batch boolean, next_a bigint, next_b bigint)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 4
 AS $$
-    SELECT w.* FROM weir_internal.batch_input i
+    SELECT w.* FROM weir_internal.reader_batch r
+    CROSS JOIN LATERAL weir_internal.inputs_of(r.bounds) i
     CROSS JOIN LATERAL weir_internal.writers_of(i.stream_id, i.segment_id, i.from_offset, i.to_offset) w
-    WHERE up AND next_units.is_batch AND i.group_id = next_units.a AND i.batch_id = next_units.b
+    WHERE up AND next_units.is_batch AND r.group_id = next_units.a AND r.batch_id = next_units.b
+      AND r.state = 'committed'
     UNION
     SELECT r.* FROM weir_internal.appends_of(is_batch, a, b) t
     JOIN weir_internal.transaction x USING (stream_id, transaction_number)
@@ -116,8 +129,9 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
 AS $$
     SELECT 'read', 'stream', s.stream_name, weir_internal.segment_name(i.segment_id), i.from_offset, i.to_offset,
            NULL::bigint
-    FROM weir_internal.batch_input i JOIN weir_internal.stream s USING (stream_id)
-    WHERE is_batch AND i.group_id = a AND i.batch_id = b
+    FROM weir_internal.reader_batch r CROSS JOIN LATERAL weir_internal.inputs_of(r.bounds) i
+    JOIN weir_internal.stream s USING (stream_id)
+    WHERE is_batch AND r.group_id = a AND r.batch_id = b AND r.state = 'committed'
     UNION ALL
     SELECT 'read', 'store', s.name, NULL, NULL, NULL, p.version
     FROM weir_internal.adjunct_pin p JOIN weir_internal.adjunct_store s USING (store_id)

@@ -78,7 +78,6 @@ CREATE TABLE weir_internal.batch_input (
     batch_id bigint NOT NULL
 );
 CREATE INDEX batch_input_by_range ON weir_internal.batch_input (stream_id, segment_id, size_class, from_offset);
-CREATE INDEX batch_input_by_batch ON weir_internal.batch_input (group_id, batch_id);
 COMMENT ON TABLE weir_internal.batch_input IS 'Which events each committed batch read: its bounds, to be found by the events. Pruned with the batch.';
 COMMENT ON COLUMN weir_internal.batch_input.stream_id IS 'The stream, which may have been deleted.';
 COMMENT ON COLUMN weir_internal.batch_input.segment_id IS 'The segment.';

@@ -40,10 +40,13 @@ def prune_batches(database: Database, older_than: float) -> int:
                           AND NOT EXISTS (
                             SELECT FROM checkpoint c WHERE c.group_id = b.group_id
                             AND c.state = 'waiting' AND b.batch_id = ANY (c.waits_for))
-                        RETURNING b.group_id, b.batch_id
+                        RETURNING b.group_id, b.batch_id, b.bounds
                     ), inputs AS (
-                        DELETE FROM batch_input i USING pruned p
-                        WHERE i.group_id = p.group_id AND i.batch_id = p.batch_id
+                        DELETE FROM batch_input n
+                        USING pruned b CROSS JOIN LATERAL inputs_of(b.bounds) i
+                        WHERE (n.stream_id, n.segment_id, n.size_class, n.from_offset)
+                              = (i.stream_id, i.segment_id, i.size_class, i.from_offset)
+                          AND (n.group_id, n.batch_id) = (b.group_id, b.batch_id)
                     )
                     SELECT count(*) FROM pruned"""
                 ),

@@ -172,11 +172,9 @@ def commit_batch(
                 ), traced AS (
                     INSERT INTO batch_input (stream_id, segment_id, from_offset, to_offset,
                                              size_class, group_id, batch_id)
-                    SELECT i.stream, i.segment, i."from", i."to",
-                        ceil(ln(i."to" - i."from") / ln(CAST(2 AS double precision))), :g, :b
-                    FROM reader_batch r CROSS JOIN LATERAL jsonb_to_recordset(r.bounds)
-                        AS i (stream bigint, segment bigint, "from" bigint, "to" bigint)
-                    WHERE r.group_id = :g AND r.batch_id = :b AND i."to" > i."from"
+                    SELECT i.*, :g, :b
+                    FROM reader_batch r CROSS JOIN LATERAL inputs_of(r.bounds) i
+                    WHERE r.group_id = :g AND r.batch_id = :b
                 ), listed AS (
                     INSERT INTO parquet_output (group_id, group_name, output, number, batch_id,
                                                 root, path, partitions, committed_at)

@@ -215,8 +215,14 @@ def delete_in(connection: Connection, group_id: int) -> None:
     connection.execute(
         text(
             """WITH positions AS (DELETE FROM reader_group_segment WHERE group_id = :g),
-            inputs AS (DELETE FROM batch_input WHERE group_id = :g),
-            batches AS (DELETE FROM reader_batch WHERE group_id = :g),
+            batches AS (
+                DELETE FROM reader_batch WHERE group_id = :g RETURNING group_id, batch_id, bounds
+            ), inputs AS (
+                DELETE FROM batch_input n USING batches b CROSS JOIN LATERAL inputs_of(b.bounds) i
+                WHERE (n.stream_id, n.segment_id, n.size_class, n.from_offset)
+                      = (i.stream_id, i.segment_id, i.size_class, i.from_offset)
+                  AND (n.group_id, n.batch_id) = (b.group_id, b.batch_id)
+            ),
             readers AS (DELETE FROM reader WHERE group_id = :g),
             checkpoints AS (DELETE FROM checkpoint WHERE group_id = :g),
             streams AS (DELETE FROM reader_group_stream WHERE group_id = :g)

@@ -412,7 +412,6 @@ CREATE TABLE weir_internal.batch_input (
     batch_id bigint NOT NULL
 );
 CREATE INDEX batch_input_by_range ON weir_internal.batch_input (stream_id, segment_id, size_class, from_offset);
-CREATE INDEX batch_input_by_batch ON weir_internal.batch_input (group_id, batch_id);
 
 CREATE TABLE weir_internal.parquet_output (
     group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,

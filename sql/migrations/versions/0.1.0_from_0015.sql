@@ -400,7 +400,6 @@ CREATE TABLE weir_internal.batch_input (
     batch_id bigint NOT NULL
 );
 CREATE INDEX batch_input_by_range ON weir_internal.batch_input (stream_id, segment_id, size_class, from_offset);
-CREATE INDEX batch_input_by_batch ON weir_internal.batch_input (group_id, batch_id);
 ALTER TABLE weir_internal.batch_input ALTER COLUMN stream_id SET STATISTICS 0;
 INSERT INTO weir_internal.batch_input
     (stream_id, segment_id, from_offset, to_offset, size_class, group_id, batch_id)
