@@ -88,9 +88,10 @@ def open_new(
             INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state,
                                       bounds, events, bytes, read_order, readers, bound, opened_at,
                                       complete_until)
-            VALUES (:group_id, :group, :batch_id, :reader_id, :token, 'open',
-                    CAST(:bounds AS jsonb), :events, :bytes, :read_order, :readers, :bound,
-                    clock_timestamp(), batch_complete_until(:group_id, CAST(:bounds AS jsonb)))
+            SELECT :group_id, :group, :batch_id, :reader_id, :token, 'open', n.bounds, :events,
+                   :bytes, :read_order, :readers, :bound, clock_timestamp(),
+                   batch_complete_until(:group_id, n.bounds)
+            FROM (SELECT CAST(:bounds AS jsonb) AS bounds OFFSET 0) n  -- long, so sent once
             RETURNING complete_until"""
         ),
         {
