@@ -27,7 +27,14 @@ from weir.local.airflow_api import AirflowApi
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 
-PERIODIC = ("weir_stream_cuts", "weir_checkpoints", "weir_retention", "weir_upkeep", "weir_scale")
+PERIODIC = (
+    "weir_stream_cuts",
+    "weir_checkpoints",
+    "weir_adjunct",
+    "weir_retention",
+    "weir_upkeep",
+    "weir_scale",
+)
 PROCESS = {
     "reader_group": "delays",
     "function": "flights.delays:partial_statistics",

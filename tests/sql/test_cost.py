@@ -18,6 +18,7 @@ from weir.controller.read_plan import OF_BOUNDS
 from weir.database.connection import Database
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.checkpoints import checkpoint
+from weir.scaling.evaluate import RECORD
 
 EPOCHS = 4000
 
@@ -225,6 +226,26 @@ def test_the_disorder_of_a_group_that_has_read_all_is_measured_without_a_look_at
     all_read = of_the_batch()
     lane.append({"0.0": 1})
     assert all_read < of_the_batch() / 2
+
+
+def test_decisions_of_scaling_are_recorded_at_the_same_cost_per_stream_however_many_there_are(
+    test_database: TestDatabase,
+) -> None:
+    database = test_database.open()
+    streams = [Lane.made(database).stream_id for _ in range(300)]
+    loads = json.dumps([{"segment": f"{n}.0", "rates": [1 / 3] * 5, "age": n} for n in range(10)])
+
+    def of(ids: list[int]) -> int:
+        each: dict[str, Any] = {
+            "ids": ids, "clocks": ids, "next": ids, "epochs": ids, "intervals": ids,
+            **dict.fromkeys(("policies", "rules", "reasons"), ["said"] * len(ids)),
+            "loads": [loads] * len(ids), "hot": [], "lows": [], "highs": [],
+        }  # fmt: skip
+        # So that Postgres takes the table for empty.
+        analyze(test_database, "TRUNCATE weir_internal.scale_decision; ANALYZE")
+        return database.transaction(lambda c: cost(c, RECORD.text, 0, **each))
+
+    assert of(streams) < 15 * of(streams[:30])
 
 
 def test_a_stream_of_which_the_statistics_know_nothing_is_asked_as_cheaply(

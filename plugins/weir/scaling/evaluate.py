@@ -39,7 +39,7 @@ _READ = """WITH due AS MATERIALIZED (
     ORDER BY d.stream_id, l.key_low"""
 # The order at its end makes Postgres compare all decisions before it inserts the first. Otherwise,
 # if it takes the table for empty, it reads for each decision all those that it has just inserted.
-_RECORD = text(
+RECORD = text(
     """WITH given AS (
         SELECT u.*, s.stream_name FROM unnest(CAST(:ids AS bigint[]), CAST(:clocks AS bigint[]),
             CAST(:policies AS text[]), CAST(:next AS bigint[]), CAST(:epochs AS integer[]),
@@ -183,7 +183,7 @@ def record_nothing(
     pairs = sorted(decided, key=lambda pair: pair[0].stream_id)
     hot = [(stream.stream_id, s) for stream, decision in pairs for s in stream.may_be_hot(decision)]
     connection.execute(
-        _RECORD,
+        RECORD,
         {
             "ids": [stream.stream_id for stream, _ in pairs],
             "clocks": [stream.clock for stream, _ in pairs],
