@@ -37,7 +37,8 @@ from benchmarks.setting import bench_setting
 
 
 def main() -> int:
-    """Measure the figures whose name begins as asked."""
+    """Measure the figures whose name begins as asked. Return the exit status: 0 if all are within
+    their limits, 1 if one is not, 2 if there is no figure of this name."""
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--figure", default="", help="only figures whose name begins so")
     parser.add_argument("--size", default="small", choices=["", "small", "full"])
@@ -84,7 +85,7 @@ def main() -> int:
 
 
 def _stop(*_: object) -> None:
-    """As for Ctrl-C, servers are stopped; once is enough."""
+    """Stop the run once, as Ctrl-C does, so that its servers are stopped."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 

@@ -29,7 +29,8 @@ def _noop(frame: DataFrame) -> None:
 
 
 def _store(setting: Setting, layout: str) -> tuple[Adjuncts, str]:
-    """A store with a row for each key of the events, and its newest version."""
+    """Build a store with a row for each key of the events. Return the stores of a batch that has
+    pinned its newest version, and the name of the store."""
     name = f"bench/{layout}-{setting.number()}"
     stream = stream_name(name)
     create_stream(setting.database, stream, routing_key="key", segments=4, request_id=name)
@@ -50,7 +51,8 @@ def _store(setting: Setting, layout: str) -> tuple[Adjuncts, str]:
 
 
 def _join(setting: Setting, layout: str) -> Figure:
-    """Five million events with a store of all their keys."""
+    """Return the figure of joining 5 million events with a store of all their keys, beside plain
+    Spark."""
     adjuncts, name = _store(setting, layout)
     version = adjuncts.pins[name].version
     assert version is not None
@@ -116,7 +118,8 @@ def _as_of(events: DataFrame, changes: DataFrame) -> Callable[[], None]:
 
 
 def as_of(setting: Setting) -> Figure:
-    """The join that a person writes: from each change until the next one of its key."""
+    """Return the figure of an as-of join, beside the range join that a person writes. The range
+    join takes each change until the next one of its key."""
     # A small run has a fifth of the events and of the stations. Each station keeps its changes,
     # because they decide what a range join costs.
     share = 1 if setting.full else 5
@@ -149,7 +152,8 @@ def as_of(setting: Setting) -> Figure:
 
 
 def as_of_skew(setting: Setting) -> Figure:
-    """All changes and all events of one key, beside the same of a thousand keys."""
+    """Return the figure of an as-of join in which all changes and all events have one key, beside
+    the same of a thousand keys."""
     hours = HOT_CHANGES
     hot, spread = (
         _as_of(

@@ -56,7 +56,8 @@ FROM adjunct_store a JOIN stream s USING (stream_id), generate_series(1, 10) v
 
 
 def changes(numbers: DataFrame, version: int) -> DataFrame:
-    """A change for each number, which is the key's."""
+    """Return a change for each number. The number is in the key; the value is the number times
+    `version`."""
     return numbers.select(
         F.concat(F.lit("key-"), "id").alias("key"),
         (F.col("id") * version).alias("value"),
@@ -65,7 +66,7 @@ def changes(numbers: DataFrame, version: int) -> DataFrame:
 
 
 def stream_of_changes(setting: Setting, rounds: int) -> StreamName:
-    """A stream in which each of the keys has changed so many times."""
+    """Return a new stream in which each of the `KEYS` keys has changed `rounds` times."""
     name = stream_name(f"bench/s{setting.number()}")
     create_stream(setting.database, name, routing_key="key", segments=4, request_id=str(name))
     for number in range(rounds):
@@ -76,7 +77,7 @@ def stream_of_changes(setting: Setting, rounds: int) -> StreamName:
 
 
 def store(setting: Setting, stream: StreamName) -> str:
-    """A new store over a stream."""
+    """Define a new store over a stream, and return its name."""
     name = f"bench/store{setting.number()}"
     define_store(
         setting.database, name, stream, AdjunctConfiguration(), AdjunctDefinition(),
@@ -86,7 +87,8 @@ def store(setting: Setting, stream: StreamName) -> str:
 
 
 def incremental(setting: Setting) -> Figure:
-    """A version with some changes of a large table, beside the table from its stream anew."""
+    """Return the figure of extending a version of a large store by some changes, beside rebuilding
+    it from its stream."""
     stream = stream_of_changes(setting, ROUNDS)
     kept = store(setting, stream)
     build_version(appender(setting), kept)
@@ -113,12 +115,12 @@ def incremental(setting: Setting) -> Figure:
         ours,
         lambda: timed(store(setting, stream)),
         limit=0.5,
-        warm_up=2,  # see read
+        warm_up=2,  # with one, the compiler of the JVM is still at work (see data_path.read)
     )
 
 
 def lookup(setting: Setting) -> Figure:
-    """One key of a large table, beside reading the table."""
+    """Return the figure of looking up one key of a large store, beside reading its whole table."""
     name = store(setting, stream_of_changes(setting, 1))
     version = build_version(appender(setting), name)
     warehouse = setting.settings.warehouse
@@ -145,7 +147,8 @@ def lookup(setting: Setting) -> Figure:
 
 
 def idle(setting: Setting) -> Figure:
-    """The whole job with nothing moved, and a job that does nothing, without the JVM."""
+    """Return the figure of the whole job with no store to build, beside a job that does nothing.
+    Neither starts a JVM."""
     setting.durable(False)
     setting.filled("adjunct", _STORES, count=STORES)
     environment = {

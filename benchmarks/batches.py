@@ -65,7 +65,8 @@ class Stream:
         return cls(setting, name, made["stream_id"])
 
     def append(self, content: Path | None = None, *, each: int = 1) -> None:
-        """Files in every segment; only their names, or with this content."""
+        """Commit `each` files of `ROWS` events to every segment. The files are links to `content`;
+        without it they are only names."""
         attempt = begin(
             self.setting.database, self.name, writer_id="bench",
             batch_id=str(self.setting.number()), fingerprint="", lease=LEASE, source="bench",
@@ -86,13 +87,13 @@ class Stream:
         commit(self.setting.database, Staged(attempt, tuple(files), FIELDS))
 
     def made_group(self, start: str = "head") -> str:
-        """The name of a new group."""
+        """Create a group that reads the stream, and return its name."""
         name = f"bench-{self.setting.number()}"
         create_reader_group(self.setting.database, name, [self.name], start=start, request_id=name)
         return name
 
     def group(self, start: str = "head") -> "Group":
-        """A new group, and its only reader."""
+        """Create a group that reads the stream, and return it with its only reader."""
         name = self.made_group(start)
         return Group(self, name, join(self.setting.database, name, "reader", LEASE))
 
@@ -114,7 +115,7 @@ class Group:
         commit_batch(self.stream.setting.database, batch, lease=LEASE)
 
     def plan(self, batch: Batch) -> tuple[list[FileSlice], list[Field]]:
-        """The files that a batch reads, and their schema."""
+        """Return the files that a batch reads, and their schema."""
         bounds = [(bound.segment_id, bound.start, bound.end) for bound in batch.bounds]
         return self.stream.setting.database.transaction(
             lambda c: plan_of_bounds(c, self.stream.stream_id, bounds)
@@ -122,7 +123,8 @@ class Group:
 
 
 def wide(what: str, setting: Setting) -> Figure:
-    """Opening and committing a batch of many segments beside one of as many files in few."""
+    """Return the figure of opening or committing (`what`) a batch of many segments, beside a batch
+    of as many files in few segments."""
     setting.durable(True)
     batches = 10
     statements = count_statements(setting.database)
@@ -166,7 +168,7 @@ def wide(what: str, setting: Setting) -> Figure:
 
 
 def content(setting: Setting) -> Path:
-    """A file of events."""
+    """Return the path of a Parquet file of `ROWS` events, which the first call writes."""
     path = setting.folder / "events.parquet"
     if not path.exists():
         rows = range(ROWS)
@@ -177,7 +179,8 @@ def content(setting: Setting) -> Path:
 
 
 def scan(setting: Setting) -> Figure:
-    """From opening a batch to its first row."""
+    """Return the figure of the time from opening a batch to its first row, beside Spark's first row
+    of the same folder."""
     setting.durable(True)
     stream = Stream.made(setting, MANY)
     files = FILES if setting.full else FEW_FILES
@@ -209,7 +212,7 @@ def scan(setting: Setting) -> Figure:
 
 
 def since_checkpoint(setting: Setting) -> Figure:
-    """Reading what is new, whatever was before."""
+    """Return the figure of reading what is new in a stream of many commits, beside one of few."""
     setting.durable(True)
     many, few = 100_000 if setting.full else 20_000, 10
     reads = 20
@@ -254,7 +257,7 @@ def rows_of(settings: Settings, one: FileSlice, fields: list[Field]) -> int:
 
 
 def _commit_in_bulk(setting: Setting, stream: Stream, commits: int) -> None:
-    """So many commits, a second apart, each of a file that is only known by name."""
+    """Insert `commits` commits, a second apart, each of one file that is only a name."""
     connection = psycopg2.connect(setting.server.dsn("weir", "postgres"))
     connection.autocommit = True
     with connection.cursor() as cursor:
@@ -293,7 +296,7 @@ DROP TABLE made;
 
 
 def facade(setting: Setting) -> Figure:
-    """The Python data source beside the native path."""
+    """Return the figure of the Python data source, beside the native path."""
     name = appended(setting)
     config = setting.folder / "weir.toml"
     config.write_text(

@@ -26,7 +26,7 @@ WRITERS = 8
 
 
 def _stream(database: Database, name: str) -> StreamName:
-    """A new stream of one segment."""
+    """Return a new stream of one segment."""
     made = stream_name(f"bench/{name}")
     create_stream(
         database, made, routing_key="key", segments=1, fields=FIELDS, request_id=str(made)
@@ -44,7 +44,7 @@ def _begun(database: Database, name: StreamName, batch_id: str) -> Attempt:
 
 
 def single(setting: Setting) -> Figure:
-    """A commit beside the least that is durable."""
+    """Return the figure of a commit, beside the least transaction that is durable."""
     setting.durable(True)
     name = _stream(setting.database, f"single-{setting.number()}")
     setting.server.psql(
@@ -89,7 +89,7 @@ def _writers(setting: Setting) -> Writers:
 
 
 def beside_ducklake(streams: int, limit: float, goal: float, setting: Setting) -> Figure:
-    """Eight writers at once."""
+    """Return the figure of `WRITERS` writers that append at once, beside DuckLake."""
     setting.durable(True)
     number = setting.number()
     setting.server.psql(f"CREATE DATABASE lake_{number}")
@@ -124,14 +124,15 @@ def beside_ducklake(streams: int, limit: float, goal: float, setting: Setting) -
 
 
 def bloat(setting: Setting) -> Figure:
-    """Whether the tables grow by more than what is in them."""
+    """Return the figure that says whether the tables grow by more than what is in them."""
     setting.durable(False)
     first = 1000  # until the first pages of the tables are full
     few, many = (10_000, 100_000) if setting.full else (2000, 4000)
     measured: dict[str, float] = {}
 
     def bytes_per_commit(which: str) -> float:
-        """Both sides of a pair are measured in one sequence of commits."""
+        """Return the bytes that a commit adds. One sequence of commits is measured for both sides
+        of a pair."""
         if not measured:
             (done, size), *later = _sizes(setting, [first, few, many])
             costs = [(s - size) / (d - done) for d, s in later]
@@ -151,7 +152,8 @@ def bloat(setting: Setting) -> Figure:
 
 
 def _sizes(setting: Setting, totals: Sequence[int]) -> list[tuple[int, int]]:
-    """The bytes of all tables of a new database after about so many commits to one stream."""
+    """Append to one stream of a new database until it has about each of `totals` commits. Return
+    for each total how many there were, and the bytes of all tables."""
     name = f"growing_{setting.number()}"
     setting.server.psql(
         f"CREATE DATABASE {name} OWNER weir_owner; GRANT CONNECT ON DATABASE {name} TO weir_app;"
@@ -186,11 +188,11 @@ def _bytes(connection: Connection) -> int:
 
 
 def roll_cost(setting: Setting) -> Figure:
-    """Whether appends that must roll share one roll."""
+    """Return the figure that says whether appends that must roll share one roll."""
     setting.durable(False)
 
     def epochs(appends: int) -> float:
-        """Those that a split adds while so many appends are being written."""
+        """Return how many epochs a split adds while `appends` appends are being written."""
         name = _stream(setting.database, f"roll-{setting.number()}")
         attempts = [_begun(setting.database, name, str(i)) for i in range(appends)]
         scale(setting.database, name, seal=["0.0"], request_id=f"{name} split")

@@ -91,12 +91,13 @@ UPDATE reader_group SET checkpointed_at = 'infinity';
 
 
 def _database(setting: Setting, streams: int) -> Database:
-    """A database of so many streams; the same for all figures."""
+    """Return the database of so many streams, which all figures share."""
     return setting.filled(f"control_{streams}", _STREAMS, count=streams, groups=SUBSCRIBERS)
 
 
 def busy(what: str, prepare: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
-    """One run in which there is something to do for every stream: the time for each of them."""
+    """Return the figure of one run that has something to do for every stream: the seconds per
+    stream, of many streams beside few."""
     setting.durable(False)
     many = setting.many_streams
 
@@ -123,7 +124,8 @@ def busy(what: str, prepare: str, job: Callable[[Database], Any], setting: Setti
 
 
 def together(setting: Setting) -> Figure:
-    """Checkpoints of all groups, many in a transaction, beside one group after the other."""
+    """Return the figure of checkpoints of all groups, many in a transaction, beside one group after
+    the other."""
     setting.durable(False)
     streams = FEW
 
@@ -156,7 +158,8 @@ def together(setting: Setting) -> Figure:
 
 
 def idle(what: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
-    """One run in which there is nothing to do."""
+    """Return the figure of one run over many streams in which there is nothing to do, beside one
+    over none."""
     setting.durable(False)
     many = setting.many_streams
 
@@ -179,7 +182,7 @@ def idle(what: str, job: Callable[[Database], Any], setting: Setting) -> Figure:
 
 
 def deletion(setting: Setting) -> Figure:
-    """Small files beside a loop of the same library."""
+    """Return the figure of deleting small files, beside a loop of the same library."""
     setting.durable(False)
     count = 100_000 if setting.full else 5_000
     database = _database(setting, 0)
@@ -202,7 +205,7 @@ def deletion(setting: Setting) -> Figure:
             FROM unnest(CAST(:paths AS text[])) p""",
             paths=paths,
         )
-        setting.spark.range(1).count()  # a session that is there
+        setting.spark.range(1).count()  # start the session before the time is taken
         start = time.perf_counter()
         done = sweep(database, str(root), 0.0, deleter(lambda: setting.spark))
         spent = time.perf_counter() - start
@@ -232,13 +235,13 @@ def deletion(setting: Setting) -> Figure:
 
 
 def _checkpoints(database: Database) -> None:
-    """The whole job."""
+    """Run the whole job weir_checkpoints."""
     job = Job("checkpoints", RunId("bench", "bench", "bench"), Settings(), database)
     checkpoints.run(job, Nothing())
 
 
 def _retention(database: Database) -> None:
-    """The job but for deleting, which is timed for itself."""
+    """Run what weir_retention does, except for deleting, which has a figure of its own."""
     read_alerts(database, [one["stream"] for one in retain(database)])
 
 

@@ -22,7 +22,8 @@ COLUMNS = ["id", "key", "value", "payload"]
 
 
 def source(setting: Setting) -> DataFrame:
-    """The rows: an id, one of 100,000 keys, a number and a text of their own."""
+    """Return the rows: an id, one of about 200,000 keys, a number, and a text that no other row
+    has."""
     path = setting.folder / "source"
     if not path.exists():
         rows = setting.spark.range(ROWS).select(
@@ -36,7 +37,7 @@ def source(setting: Setting) -> DataFrame:
 
 
 def stream_of_16(setting: Setting) -> StreamName:
-    """A new stream with 16 unequal segments."""
+    """Return a new stream with 16 unequal segments."""
     name = stream_name(f"bench/s{setting.number()}")
     create_stream(setting.database, name, routing_key="key", segments=1, request_id=str(name))
     scale(setting.database, name, seal=["0.0"], boundaries=BOUNDARIES, request_id=f"{name} 16")
@@ -44,12 +45,12 @@ def stream_of_16(setting: Setting) -> StreamName:
 
 
 def appender(setting: Setting) -> Appender:
-    """Quiet, as the figures are on standard output."""
+    """Return an appender that says nothing, because the figures are on standard output."""
     return Appender(setting.spark, setting.database, setting.settings, "bench", lambda line: None)
 
 
 def append(setting: Setting) -> Figure:
-    """Into 16 unequal segments, committed, beside a partitioned write."""
+    """Return the figure of an append to 16 unequal segments, beside a partitioned write."""
     rows = source(setting)
     name = stream_of_16(setting)
     plain = setting.folder / "plain"
@@ -83,7 +84,8 @@ def append(setting: Setting) -> Figure:
 
 
 def appended(setting: Setting) -> StreamName:
-    """A stream of 16 segments that holds the rows, appended in five transactions."""
+    """Return the stream of 16 segments that holds the rows, appended in five transactions. All
+    figures share it."""
     cached = setting.__dict__.get("_appended")
     if cached is None:
         cached = setting.__dict__["_appended"] = stream_of_16(setting)
@@ -98,7 +100,8 @@ def appended(setting: Setting) -> StreamName:
 
 
 def files_of(setting: Setting, name: StreamName) -> DataFrame:
-    """A plain scan of a stream's files, with ranks; the names of their folders give the rest."""
+    """Return a plain scan of a stream's files, with ranks. The names of their folders give the
+    segment and the transaction."""
     stream_id = setting.database.transaction(
         lambda c: c.exec_driver_sql(
             "SELECT stream_id FROM streams WHERE stream = %s", (str(name),)
@@ -115,7 +118,8 @@ def to_nothing(frame: DataFrame) -> None:
 
 
 def read(setting: Setting) -> Figure:
-    """All events with segment, offset and clock, beside a scan of the same files."""
+    """Return the figure of reading all events with segment, offset and clock, beside a scan of the
+    same files."""
     name = appended(setting)
     return Figure(
         "read",

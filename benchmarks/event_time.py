@@ -16,7 +16,7 @@ BEGIN = 1_370_044_800  # 2013-06-01; an event a second
 
 
 def _stream(setting: Setting, event_time: str | None) -> StreamName:
-    """A new stream with 16 unequal segments."""
+    """Return a new stream with 16 unequal segments."""
     name = stream_name(f"bench/t{setting.number()}")
     create_stream(
         setting.database, name, routing_key="key", segments=1, event_time=event_time,
@@ -31,10 +31,10 @@ def _count(setting: Setting) -> int:
 
 
 def _rows(setting: Setting) -> DataFrame:
-    """The rows with a time as a column of its own, and as a text."""
+    """Return the rows with a time, as a timestamp (`at`) and as a text (`said`)."""
     path = setting.folder / "timed"
     if not path.exists():
-        rows = source(setting).where(F.col("id") < _count(setting))  # which makes the session
+        rows = source(setting).where(F.col("id") < _count(setting))  # source makes the session
         at = F.timestamp_seconds(F.col("id") + BEGIN)
         text = F.date_format(at, "yyyy-MM-dd HH:mm:ss")
         rows.withColumn("at", at).withColumn("said", text).write.parquet(str(path))
@@ -61,17 +61,17 @@ def _append(setting: Setting, name: str, event_time: str, limit: float | None, w
         lambda: append(plain),
         limit=limit,
         goal=1.0,
-        warm_up=3,  # see read
+        warm_up=3,  # with one, the compiler of the JVM is still at work (see data_path.read)
     )
 
 
 def column(setting: Setting) -> Figure:
-    """A column whose statistics are used."""
+    """Return the figure of an event time that is a column of timestamps with statistics."""
     return _append(setting, "order/event_time", "at", 1.03, "a column of timestamps")
 
 
 def text(setting: Setting) -> Figure:
-    """A text, for which files get another column."""
+    """Return the figure of an event time that is a text, for which files get another column."""
     return _append(setting, "order/event_time_text", "said", None, "a column of texts")
 
 

@@ -72,10 +72,10 @@ class Figure:
         return ok
 
     def _pairs(self) -> list[tuple[float, float]]:
-        """Run each pair once more."""
+        """Run the pairs once more, and return what ours and the reference cost in each."""
         pairs = []
         for i in range(self.runs):
-            # Which comes first alternates, so that neither always finds the caches warm.
+            # The sides take turns to be first, so that neither always finds the caches warm.
             order = (self.reference, self.ours) if i % 2 == 0 else (self.ours, self.reference)
             costs = {work: _cost(work) for work in order}
             pairs.append((costs[self.ours], costs[self.reference]))
@@ -87,13 +87,13 @@ class Figure:
         return pairs
 
     def _unclear(self, pairs: list[tuple[float, float]]) -> bool:
-        """Whether the median is beyond the limit, and not all pairs are."""
+        """Return whether the median is beyond the limit, and not all pairs are."""
         ratios = [ours / reference for ours, reference in pairs]
         return self.limit is not None and min(ratios) <= self.limit < median(ratios)
 
 
 def _cost(work: Callable[[], float | None]) -> float:
-    # As timeit does: what earlier figures left behind is not collected at the cost of this one.
+    # As timeit does: this figure does not pay for collecting what earlier figures left behind.
     gc.collect()
     gc.disable()
     try:

@@ -34,30 +34,31 @@ class History:
     last_clock: int  # of the last epoch
 
     def time(self, epoch: int) -> datetime:
-        """When an epoch was current."""
+        """Return a time at which an epoch was current."""
         clock = timedelta(microseconds=self.last_clock - (self.epochs - epoch) * 1_000_000)
         return datetime(1970, 1, 1, tzinfo=UTC) + clock + timedelta(milliseconds=700)
 
     def segments(self, connection: Connection, epoch: int) -> list[Segment]:
-        """The segments of an epoch."""
+        """Return the segments of an epoch."""
         return segments_at(connection, self.stream_id, epoch)
 
     def cut(self, connection: Connection, epoch: int) -> Cut:
-        """A cut in the middle of all segments of an epoch."""
+        """Return the cut in the middle of all segments of an epoch."""
         return middle(self.segments(connection, epoch))
 
 
 def middle(segments: list[Segment]) -> Cut:
-    """The cut in the middle of segments that tile the key space."""
+    """Return the cut in the middle of segments that tile the key space."""
     return {segment.name: EVENTS // 2 for segment in segments}
 
 
 def build(dsn: str, wanted: Mapping[StreamName, int]) -> list[History]:
-    """Make streams with so many epochs each. `dsn` is the superuser's."""
+    """Make streams with so many epochs each, and return them. `dsn` is the superuser's."""
     connection = psycopg2.connect(dsn)
     connection.autocommit = True
     with connection.cursor() as cursor:
-        # Without the checks of foreign keys, and with indexes made at the end: minutes, not hours.
+        # Without checks of foreign keys, and with indexes made at the end, this takes minutes, not
+        # hours.
         cursor.execute(
             """SET session_replication_role = replica; SET search_path = weir_internal, weir;
             SET maintenance_work_mem = '1GB'"""
@@ -87,14 +88,14 @@ def build(dsn: str, wanted: Mapping[StreamName, int]) -> list[History]:
             cursor.execute(definition)
         tables = "stream, epoch, segment, segment_tail, time_index"
         cursor.execute(f"VACUUM (FREEZE) {tables}")
-        # Again, as the first one leaves some pages that index-only scans still look into.
+        # Vacuum again, as the first time leaves some pages that index-only scans still look into.
         cursor.execute(f"VACUUM (ANALYZE) {tables}")
     connection.close()
     return made
 
 
-# In each of its statements, `touch` is one row per epoch and slot that it touches: what was created
-# there, and when it was sealed.
+# The view `touch` has one row per epoch and slot that the epoch touches: what was created there,
+# and when it was sealed.
 _BUILD = """
 CREATE TEMP VIEW touch AS
 SELECT 0 AS epoch, slot, slot + slot / 2 AS number, slot %% 2 = 1 AS halves, slot + 1 AS sealed

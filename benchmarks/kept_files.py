@@ -10,7 +10,7 @@ FILES = 160_000
 
 
 def why_kept(setting: Setting) -> Figure:
-    """Why each of many files is kept, beside the list of the files."""
+    """Return the figure of asking why each of many files is kept, beside the list of the files."""
     dsn = setting.server.dsn("weir", "postgres")
     connection = psycopg2.connect(dsn)
     with connection, connection.cursor() as cursor:

@@ -28,7 +28,7 @@ ARGUMENTS = 50  # per query; what they touch fits into Postgres' cache
 
 
 def _histories(setting: Setting) -> tuple[History, History]:
-    """The long and the short one."""
+    """Return the long history and the short one, which all figures share."""
     cached = setting.__dict__.get("_histories")
     if cached is None:
         setting.durable(False)
@@ -129,7 +129,7 @@ _QUERIES |= {
 
 
 def _about(connection: Connection, history: History, epoch: int) -> dict[str, Any]:
-    """What a view is asked about, around an epoch."""
+    """Return what a view is asked about, around an epoch: the parameters of its query."""
     return {
         "stream": str(history.name), "epoch": epoch, "at": history.time(epoch),
         "chunk": epoch // 1000, "segment": history.segments(connection, epoch)[epoch % SLOTS].name,
@@ -137,7 +137,7 @@ def _about(connection: Connection, history: History, epoch: int) -> dict[str, An
 
 
 def _mixed(connection: Connection, history: History, epoch: int) -> queries.Cut:
-    """One half of the keys in an epoch, the other half 10 epochs before.
+    """Return a cut with one half of the keys in an epoch, and the other half 10 epochs before.
 
     The two slots that the first and the last of these epochs touched are in different halves.
     """
@@ -148,7 +148,7 @@ def _mixed(connection: Connection, history: History, epoch: int) -> queries.Cut:
 
 
 def _asked(setting: Setting, history: History, query: Query) -> Callable[[], None]:
-    """A run of a query: random arguments, the same in each run."""
+    """Return a run of a query with random arguments, which are the same in each run."""
     random = Random(7)
     chosen = setting.database.transaction(
         lambda c: [
@@ -204,7 +204,8 @@ def _beside_short(
 
 
 def at_time_cost(setting: Setting) -> Figure:
-    """The segments at a time beside their rows by primary key."""
+    """Return the figure of asking for the segments at a time, beside reading their rows by primary
+    key."""
     long, _ = _histories(setting)
     by_key = Query(
         "",
@@ -228,7 +229,7 @@ def at_time_cost(setting: Setting) -> Figure:
 
 
 def size_distance(setting: Setting) -> Figure:
-    """The size till a cut far back beside one near the tail."""
+    """Return the figure of the size till a cut far back, beside a cut near the tail."""
     long, _ = _histories(setting)
     far = 10_000_000 if setting.full else 100_000
 
@@ -249,7 +250,8 @@ def size_distance(setting: Setting) -> Figure:
 
 
 def _why_kept(setting: Setting) -> Figure:
-    """Beside the histories, which are in the same tables: they decide how Postgres joins."""
+    """Return the figure of why files are kept. It needs the histories in the same tables, because
+    they decide how Postgres joins."""
     _histories(setting)
     return why_kept(setting)
 
@@ -266,7 +268,7 @@ FIGURES = {
     "metadata/at_time_cost": at_time_cost,
     "metadata/size_distance": size_distance,
     "metadata/why_kept": _why_kept,
-    # What changes the histories comes last.
+    # These figures come last, because they change the histories.
     "metadata/commit": partial(_changing, "commit", "100 commits of a file", committed),
     "metadata/scale": partial(_changing, "scale", "40 scales", scaled),
     "metadata/truncate": partial(_changing, "truncate", "30 truncations", truncated),

@@ -15,7 +15,7 @@ from weir.controller.truncation import truncate
 
 
 def scaled(setting: Setting, history: History) -> Callable[[], None]:
-    """A run of scales: one segment is split and its halves are merged, 20 times."""
+    """Return a run of 40 scales: one segment is split and its halves are merged, 20 times."""
     active = setting.database.transaction(lambda c: active_segments(c, history.stream_id))
     whole = next(t.segment for t in active if t.segment.key_high - t.segment.key_low > 0.9 / SLOTS)
     segments = [whole.name]
@@ -33,7 +33,8 @@ def scaled(setting: Setting, history: History) -> Callable[[], None]:
 
 
 def committed(setting: Setting, history: History) -> Callable[[], float]:
-    """A run of commits of a file each, without their beginnings."""
+    """Return a run of 100 commits of a file each. It returns their seconds, without those of
+    beginning the transactions."""
 
     def staged() -> Staged:
         attempt = begin(
@@ -58,7 +59,8 @@ def committed(setting: Setting, history: History) -> Callable[[], float]:
 
 
 def truncated(setting: Setting, history: History) -> Callable[[], float]:
-    """A run of truncations, an epoch further each; the first goes to the middle of the history."""
+    """Return a run of 30 truncations, each an epoch further, which returns their seconds. The first
+    run begins in the middle of the history."""
     head = history.epochs // 2
 
     def run() -> float:

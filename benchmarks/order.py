@@ -27,7 +27,8 @@ class _Undone(Exception):
 
 
 def plan(setting: Setting) -> Figure:
-    """Opening a batch of a large backlog beside one of a small backlog, with the same budget."""
+    """Return the figure of opening a batch of a large backlog, beside one of a small backlog with
+    the same budget."""
     setting.durable(True)
     many, few = 10_000 if setting.full else 400, 10
     opens, commits = 5, 4
@@ -70,12 +71,12 @@ def plan(setting: Setting) -> Figure:
 
 
 def _fill(setting: Setting, stream: Stream, commits: int) -> None:
-    """So many commits, each of a file in every segment that is only known by name."""
+    """Insert `commits` commits, each with a file in every segment that is only a name."""
     connection = psycopg2.connect(setting.server.dsn("weir", "postgres"))
     connection.autocommit = True
     with connection.cursor() as cursor:
         cursor.execute("SET search_path = weir_internal, weir")
-        cursor.execute("SET session_replication_role = replica")  # 40 million keys to look up
+        cursor.execute("SET session_replication_role = replica")  # no look-up of 40 million keys
         cursor.execute(_COMMITS, {"s": stream.stream_id, "n": commits, "m": MANY, "rows": ROWS})
         cursor.execute("VACUUM (ANALYZE) transaction, data_file, time_index, segment_tail, stream")
     connection.close()
@@ -109,7 +110,7 @@ UPDATE stream SET next_transaction_number = %(n)s + 1 WHERE stream_id = %(s)s;
 
 
 def aligned(setting: Setting) -> Figure:
-    """An aligned batch of several streams beside a batch of each."""
+    """Return the figure of an aligned batch of several streams, beside a batch of each stream."""
     setting.durable(True)
     batches = 5
     streams = [Stream.made(setting, 10) for _ in range(STREAMS)]
@@ -152,7 +153,7 @@ def aligned(setting: Setting) -> Figure:
 
 
 def _read_one(setting: Setting, name: str, token: int) -> None:
-    """A run of one batch that holds everything."""
+    """Open and commit one batch that holds everything, as a run does."""
     until, closed = setting.database.transaction(lambda c: place_of_run(c, name))
     batch = setting.database.transaction(
         lambda c: open_in(
@@ -164,8 +165,8 @@ def _read_one(setting: Setting, name: str, token: int) -> None:
 
 
 def _append_times(setting: Setting, stream: Stream, group: str) -> tuple[float, float]:
-    """The median seconds of an append to a stream, alone, and beside one run after another of an
-    aligned group that closes it."""
+    """Return the median seconds of an append to a stream: alone, and while an aligned group closes
+    the stream again and again."""
     over = threading.Event()
 
     def close() -> None:

@@ -26,7 +26,7 @@ PLACE = ("_weir_segment", "_weir_tx")
 
 
 def one_stream(setting: Setting, order: str) -> Figure:
-    """One stream, by segment or in write order."""
+    """Return the figure of reading one stream by segment or in write order, beside Spark's sort."""
     name = appended(setting)
 
     def plain() -> None:
@@ -51,7 +51,7 @@ def one_stream(setting: Setting, order: str) -> Figure:
 
 
 def merged(setting: Setting) -> Figure:
-    """Two streams in one order."""
+    """Return the figure of reading two streams in one order, beside Spark's sort."""
     count = ROWS // 2 if setting.full else ROWS // 4
     names = [_part(setting, part, ROWS // count) for part in range(2)]
 
@@ -78,9 +78,8 @@ def merged(setting: Setting) -> Figure:
 
 
 def _part(setting: Setting, part: int, parts: int) -> StreamName:
-    """A stream of 16 segments with one of so many parts of the rows, appended in five
-    transactions.
-    """
+    """Return a stream of 16 segments with one of so many parts of the rows, appended in five
+    transactions."""
     name = stream_of_16(setting)
     for i in range(5):
         appender(setting).append_frame(

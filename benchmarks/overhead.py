@@ -12,7 +12,7 @@ from weir.operations.runner import job_path
 
 
 def task_overhead(setting: Setting) -> Figure:
-    """A weir_* job beside a bare spark-submit."""
+    """Return the figure of a weir_* job that finds nothing to do, beside a bare spark-submit."""
     environment = {
         **os.environ,
         "WEIR_STATE": str(setting.folder),

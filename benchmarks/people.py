@@ -21,8 +21,8 @@ TYPES = [20, 701, 25]  # bigint, double precision, text
 
 
 def upsert(setting: Setting) -> Figure:
-    """A million rows by key into a table, half of them there already, beside the same statement by
-    hand from a staging table that holds each key once."""
+    """Return the figure of upserting rows by key, half of them new, beside the same statement
+    by hand. The staging table of each side holds each key once."""
     setting.durable(True)
     rows = 1_000_000 if setting.full else 200_000
     database = setting.database
@@ -82,7 +82,8 @@ def upsert(setting: Setting) -> Figure:
 
 
 def declared(setting: Setting) -> Figure:
-    """Applying a file of 500 streams in which nothing differs beside one of 10, in statements."""
+    """Return the figure of applying a file of 500 streams in which nothing differs, beside one of
+    10, in statements."""
     many, few = 500, 10
     checks = Checks(
         lambda key: [key],

@@ -64,7 +64,7 @@ UPDATE stream SET current_epoch = 0, next_segment_number = :segments,
 
 
 def _database(setting: Setting, streams: int) -> Database:
-    """A database of so many streams; the same for all figures."""
+    """Return the database of so many streams, which all figures share."""
     return setting.filled(f"scaling_{streams}", _STREAMS, count=streams, segments=SEGMENTS)
 
 
@@ -78,7 +78,8 @@ def _halves(hot: Sequence[HotSegment]) -> Found:
 
 
 def evaluate(setting: Setting) -> Figure:
-    """One run over streams that have all moved, with a hot segment in a hundred."""
+    """Return the figure of one run over many streams that have all moved, beside few. One segment
+    in a hundred is hot."""
     setting.durable(False)
     many = setting.many_streams
 
@@ -109,7 +110,8 @@ def evaluate(setting: Setting) -> Figure:
 
 
 def idle(setting: Setting) -> Figure:
-    """The whole job with nothing moved, and a job that does nothing, without the JVM."""
+    """Return the figure of the whole job over streams that have not moved, beside a job that does
+    nothing. Neither starts a JVM."""
     setting.durable(False)
     many = setting.many_streams
     database = _database(setting, many)

@@ -33,7 +33,7 @@ class Setting:
 
     @cached_property
     def settings(self) -> Settings:
-        """Settings of an installation below the run's folder."""
+        """Return the settings of an installation below the run's folder."""
         return Settings(
             state=self.folder,
             database=self.dsn,
@@ -44,12 +44,12 @@ class Setting:
 
     @cached_property
     def database(self) -> Database:
-        """Connections as a job has them."""
+        """Return connections as a job has them."""
         return Database.of(self.settings)
 
     @cached_property
     def spark(self) -> SparkSession:
-        """A session as for real work: the optimising compiler, enough memory."""
+        """Return a session as for real work, with the optimising compiler and enough memory."""
         session = (
             SparkSession.builder.master("local[2]")
             .appName("weir benchmarks")
@@ -63,18 +63,19 @@ class Setting:
         return session
 
     def durable(self, on: bool) -> None:
-        """Whether commits from now on survive a crash of the machine, as in an installation."""
+        """Let commits from now on survive a crash of the machine, as in an installation, or not."""
         for name in ("fsync", "synchronous_commit", "full_page_writes"):
             self.server.psql(f"ALTER SYSTEM SET {name} = {'on' if on else 'off'}")
         self.server.psql("SELECT pg_reload_conf()")
 
     @property
     def many_streams(self) -> int:
-        """How many streams are many, for the jobs that serve all."""
+        """Return how many streams count as many for the jobs that serve all streams."""
         return 10_000 if self.full else 1000
 
     def filled(self, name: str, sql: str, **parameters: Any) -> Database:
-        """A database of its own, filled by these statements when it is first asked for."""
+        """Return the database of this name. The first call makes it, and fills it by these
+        statements."""
         if name not in self._filled:
             self.server.psql(
                 f"CREATE DATABASE {name} OWNER weir_owner; "
@@ -89,7 +90,7 @@ class Setting:
         return self._filled[name]
 
     def number(self) -> int:
-        """A number that was not given out before in this run."""
+        """Return a number that was not given out before in this run."""
         return next(self._numbers)
 
 
@@ -107,7 +108,7 @@ def in_bulk(database: Database, sql: str, **parameters: Any) -> None:
 
 @contextmanager
 def bench_setting(folder: Path, *, full: bool) -> Iterator[Setting]:
-    """A migrated database on a throw-away server, for one run."""
+    """Yield the setting of one run, with a migrated database on a throw-away server."""
     with throw_away_postgres() as server, ExitStack() as at_end:
         migrate.upgrade(server.dsn("weir", "weir_owner"))
         logins.make_users(server)

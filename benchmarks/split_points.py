@@ -24,7 +24,7 @@ ZIPF_EVENTS, ZIPF_KEYS, ZIPF_SEGMENTS = 200_000, 100_000, 8
 
 
 def hot_segments(setting: Setting, name: StreamName, pieces: int) -> list[HotSegment]:
-    """All active segments of a stream, each too hot for one."""
+    """Return all active segments of a stream as hot ones, each to be split into so many pieces."""
     rows = setting.database.transaction(
         lambda c: c.exec_driver_sql(
             "SELECT stream_id, segment_id, key_low, key_high FROM segment "
@@ -39,7 +39,8 @@ def hot_segments(setting: Setting, name: StreamName, pieces: int) -> list[HotSeg
 
 
 def sample(setting: Setting) -> Figure:
-    """Of all segments in one query, beside Spark's own exact quantiles."""
+    """Return the figure of the split points of all hot segments in one query, beside Spark's own
+    exact quantiles."""
     hot = hot_segments(setting, appended(setting), PIECES)
     root = spark_path(setting.settings.warehouse, str(hot[0].stream_id))
     quantiles = F.array(*[F.lit(i / PIECES) for i in range(1, PIECES)])
@@ -66,7 +67,8 @@ def sample(setting: Setting) -> Figure:
 
 
 def balance(_setting: Setting) -> Figure:
-    """Not a time: how far the largest segment is above what the heaviest key forces.
+    """Return the figure of how far the largest segment is above what the heaviest key forces, which
+    is not a time.
 
     Points come from half of the events, and the rates are those of the other half.
     """
@@ -98,7 +100,7 @@ def balance(_setting: Setting) -> Figure:
         drawn.append((largest[0] - least, largest[1] - least))
 
     def cost(which: int) -> float:
-        # Both of a pair are of one draw, whichever comes first.
+        # Both sides of a pair use the same draw, whichever side comes first.
         taken[which] += 1
         while len(drawn) < taken[which]:
             draw()

@@ -17,7 +17,8 @@ from weir.settings import Settings
 
 
 def takeover(setting: Setting) -> Figure:
-    """From the death of a reader to the first row of its batch in the hands of another."""
+    """Return the figure of the seconds from the death of a reader to the first row of its batch in
+    the hands of another, beside its lease."""
     setting.durable(True)
     stream = Stream.made(setting, FEW)
     stream.append(content(setting))
@@ -37,7 +38,7 @@ def takeover(setting: Setting) -> Figure:
             assert here.recv() == ("joined" if readers else "opened")
             readers.append(reader)
             pipes.append(here)
-        time.sleep(lease)  # it has been renewed once or more
+        time.sleep(lease)  # the first reader has renewed its lease once or more
         readers[0].kill()
         killed = time.monotonic()
         seconds = float(pipes[1].recv()) - killed
@@ -61,7 +62,8 @@ def takeover(setting: Setting) -> Figure:
 
 
 def _read_first(settings: Settings, group: str, name: str, pipe: Pipe) -> None:
-    """A reader, as a process: the first holds its batch for ever, the second waits for it."""
+    """Read as a process of its own. The first reader holds its batch for ever; the second waits for
+    it, and sends the time of its first row."""
     database = Database.of(settings)
     token = join(database, group, name, settings.reader_lease)
     alive = database.keep_alive(

@@ -31,7 +31,8 @@ DEPTH = 10
 
 
 def first_hour(setting: Setting) -> Figure:
-    """README.md's section, beside the spark-submits of the jobs that it runs."""
+    """Return the figure of README.md's section 'In a terminal', beside the spark-submits of the
+    jobs that it runs."""
     folders = (setting.folder / f"hour-{n}" for n in itertools.count())
 
     def ours() -> None:
@@ -86,7 +87,7 @@ def first_hour(setting: Setting) -> Figure:
 
 
 def tail(setting: Setting) -> Figure:
-    """The last events of a stream of many files, beside one of few."""
+    """Return the figure of reading the last events of a stream of many files, beside one of few."""
     many, few = _stream_of(setting, 100, 100), _stream_of(setting, 1, 10)
 
     def read(name: StreamName) -> None:
@@ -105,7 +106,7 @@ def tail(setting: Setting) -> Figure:
 
 
 def _stream_of(setting: Setting, commits: int, files: int) -> StreamName:
-    """A stream of so many commits with so many equal files each."""
+    """Return a stream of so many commits with so many equal files each."""
     name = stream_name(f"bench/tail-{commits * files}")
     create_stream(
         setting.database, name, routing_key="key", segments=1, request_id=f"tail {commits * files}"
@@ -137,7 +138,7 @@ def _stream_of(setting: Setting, commits: int, files: int) -> StreamName:
 
 
 def lineage(setting: Setting) -> Figure:
-    """One question at depth 10 among very many runs, beside among few."""
+    """Return the figure of a question at depth 10 among very many runs, beside among few."""
     databases = {
         runs: setting.filled(f"lineage_{runs}", _RUNS, events=runs // DEPTH, depth=DEPTH)
         for runs in (1_000, 100_000)

@@ -36,7 +36,7 @@ RETRIES = {
     "ducklake_retry_backoff": 1.5,
 }
 
-# What a writer does, again and again: append a file, that is there already, to a stream or table.
+# An append of a file that is there already, to a stream or table; a writer calls it repeatedly.
 Append = Callable[[str, str], object]
 _barrier: Barrier
 
@@ -76,7 +76,8 @@ class Writers:
     def append(
         self, connect: Callable[[str], Append], place: str, to: Sequence[str], each: int
     ) -> Appended:
-        """Each makes `each` appends, to one stream or table after the other; all begin together."""
+        """Let each process make `each` appends, to one stream or table after the other, and return
+        what all did. All processes begin together."""
         tasks = [
             self._pool.submit(
                 _append,
@@ -92,7 +93,7 @@ class Writers:
         return Appended(seconds, self._count * each - len(failures), failures)
 
     def _file(self) -> str:
-        """A file of its own: the same bytes under another name."""
+        """Return the path of a new file: the same bytes under another name."""
         path = self._folder / f"{uuid4().hex}.parquet"
         os.symlink(self._folder / "rows.parquet", path)
         return str(path)
@@ -118,7 +119,7 @@ def _append(connect: Callable[[str], Append], place: str, work: Sequence[tuple[s
 
 @cache
 def weir(dsn: str) -> Append:
-    """Begin, read the file's footer, commit."""
+    """Return an append to a stream of Weir: it begins, reads the file's footer and commits."""
     database = Database(dsn, patience=60.0, connect_patience=10.0)
     files = fs.LocalFileSystem()
 
@@ -139,7 +140,7 @@ def weir(dsn: str) -> Append:
 
 @cache
 def ducklake(dsn: str) -> Append:
-    """Register the file in a table."""
+    """Return an append to a table of DuckLake, which registers the file."""
     connection = lake(dsn)
 
     def append(table: str, path: str) -> None:
@@ -149,7 +150,7 @@ def ducklake(dsn: str) -> Append:
 
 
 def lake(dsn: str) -> duckdb.DuckDBPyConnection:
-    """DuckDB with the DuckLake whose tables are in this Postgres database."""
+    """Return DuckDB with the DuckLake whose tables are in this Postgres database."""
     connection = duckdb.connect()
     for name in ("ducklake", "postgres_scanner"):
         folder = resources.files(f"duckdb_extension_{name}") / f"extensions/v{duckdb.__version__}"
