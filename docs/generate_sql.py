@@ -75,7 +75,7 @@ and `weir lineage` answer some of these in a terminal. The story behind the answ
 
 
 def cookbook(server: EmbeddedPostgres, name: str) -> str:
-    """The page of questions, from a migrated database without streams."""
+    """Return the page of questions, asked of a migrated database that had no streams."""
     database = Database(server.dsn(name, "weir_app"), patience=30.0, connect_patience=10.0)
     try:
         tell(database)
@@ -89,12 +89,12 @@ def cookbook(server: EmbeddedPostgres, name: str) -> str:
 
 
 def _anchor(heading: str) -> str:
-    """The name that a heading has in links."""
+    """Return the name that a heading has in links."""
     return re.sub(r"[^a-z0-9_ -]", "", heading.lower()).replace(" ", "-")
 
 
 def document(server: EmbeddedPostgres, name: str) -> str:
-    """The page, from a migrated database without streams."""
+    """Return the page of the database, made from a migrated one that had no streams."""
     database = Database(server.dsn(name, "weir_app"), patience=30.0, connect_patience=10.0)
     try:
         tell(database)
@@ -111,7 +111,7 @@ def _from_catalogue(connection: Connection) -> list[str]:
 
 
 def _examples(dsn: str, file: Path = EXAMPLES) -> Iterator[str]:
-    """Paragraphs as they are, each query with its answer."""
+    """Yield paragraphs as they are, and each query with its answer."""
     for block in re.split(r"\n\n+", file.read_text().strip()):
         if block.startswith("-- "):
             said = re.sub(r"^-- ?", "", block, flags=re.M)
@@ -122,7 +122,7 @@ def _examples(dsn: str, file: Path = EXAMPLES) -> Iterator[str]:
 
 
 def _answer(dsn: str, query: str) -> str:
-    """What psql prints."""
+    """Return what psql prints for a query."""
     settings = ["-P", "footer=off", "-P", "null=(null)", "-v", "VERBOSITY=terse"]
     done = subprocess.run(
         [str(binaries.wheel() / "bin" / "psql"), "-Xq", *settings, "-c", query, dsn],
@@ -154,7 +154,7 @@ def _returned(result: str) -> str:
 
 
 def _relations(connection: Connection, schema: str) -> Iterator[str]:
-    """Each view or table of a schema with its columns, then its constraints and indexes."""
+    """Yield each view or table of a schema with its columns, its constraints and its indexes."""
     relations = connection.execute(
         text(
             """SELECT c.oid, c.relname AS name, obj_description(c.oid, 'pg_class') AS said,
@@ -201,7 +201,7 @@ _COLUMNS = text(
 
 
 def _plainly(rule: str) -> str:
-    """A constraint or index without what Postgres adds to it."""
+    """Return a constraint or index without what Postgres adds to it."""
     rule = re.sub(r"::(text|bigint|double precision)(\[\])?", "", rule)
     return (
         rule.replace(" USING btree", "").replace("weir_internal.", "").replace(" ON ONLY ", " ON ")
@@ -214,7 +214,7 @@ def _short(types: str) -> str:
 
 
 def _plain(comment: str | None) -> str:
-    """A comment as Markdown: what looks like a tag or a table's column is neither."""
+    """Return a comment as Markdown in which nothing becomes a tag, emphasis or a column's end."""
     return re.sub(r"([|<*])", r"\\\1", comment or "")
 
 

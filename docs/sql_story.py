@@ -99,7 +99,7 @@ def tell(database: Database) -> None:
 
 
 def _keep_carriers(database: Database) -> None:
-    """A table of the carriers, kept from a stream of what changes about them."""
+    """Keep a table of the carriers from a stream of what changes about them."""
     create_stream(
         database, CARRIERS, routing_key="carrier", segments=1,
         request_id="weir_create_stream/3/create",
@@ -120,7 +120,7 @@ def _keep_carriers(database: Database) -> None:
 
 
 def record_jobs(database: Database) -> None:
-    """Some runs of jobs, as weir.job_runs shows them: one failed, and one is at work."""
+    """Record some runs of jobs, as weir.job_runs shows them: one has failed, and one is at work."""
     runs = [
         ("weir_ingest", "2013-01", "ingest", "succeeded", 41, None, None),
         ("weir_ingest", "2013-02", "ingest", "succeeded", 38, None, None),
@@ -150,7 +150,8 @@ def record_jobs(database: Database) -> None:
 
 
 def _report_positions(database: Database) -> None:
-    """Aeroplanes have reported where they are for three hours: a stream that scales by load."""
+    """Create a stream that scales by load, to which aeroplanes have reported where they are for
+    three hours."""
     create_stream(
         database, POSITIONS, routing_key="tailnum", segments=3, scaling="event_rate",
         target_rate=10, scale_factor=4, min_segments=2, request_id="weir_create_stream/2/create",
@@ -197,7 +198,7 @@ def _begin(database: Database, month: str) -> Attempt:
 
 
 def _commit(database: Database, attempt: Attempt, written: Mapping[str, int]) -> None:
-    """As if Spark had written one file per segment, 20 bytes per event."""
+    """Commit an attempt as if Spark had written one file per segment, with 20 bytes per event."""
     files = []
     rank = 0
     for segment, events in written.items():

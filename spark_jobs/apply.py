@@ -20,7 +20,8 @@ LONGEST = 10_000_000  # bytes of a file
 
 
 def run(job: Job, arguments: Apply) -> dict[str, Any]:
-    """Say what differs, and change it. Only new streams, columns and stores need Spark."""
+    """Say what differs from the declarations, and change it. Only new streams, columns and stores
+    need Spark."""
     declared = _read(job, arguments)
 
     checks = _checks(job)

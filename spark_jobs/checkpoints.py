@@ -11,7 +11,7 @@ from weir.reader_groups.readers import expire
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
-    """Do many groups in each transaction; groups that have not moved are not read."""
+    """Checkpoint many groups in each transaction. Groups that have not moved are not read."""
     expired = expire(job.database, job.settings.reader_lease)
     made, failed = checkpoint_all(job.database)
     report = {

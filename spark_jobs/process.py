@@ -12,7 +12,8 @@ from weir.spark.user_functions import load_function
 
 
 def run(job: Job, given: Process) -> dict[str, Any]:
-    """Consume up to the tail as it is at the start. Log it if the group has reached its end."""
+    """Consume up to the tail as it is at the start. Log that the group has reached its end, if it
+    has."""
     from weir.spark.append import Appender
     from weir.spark.consume import Consumer
     from weir.spark.outputs import Output
@@ -23,7 +24,8 @@ def run(job: Job, given: Process) -> dict[str, Any]:
     manager = arguments.manager.strip()
     packages = job.settings.function_packages
     outputs = tuple(Output.parse(o, job.settings.output_roots) for o in arguments.outputs)
-    # Before it joins: the group's other readers keep their cores until all of them have ended.
+    # Wait before this reader joins: the group's other readers keep their cores until all of them
+    # have ended.
     wait_for_cores(job.spark, job.say)
     appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)
     consumer = Consumer(

@@ -10,7 +10,7 @@ from weir.spark.user_functions import load_function
 
 
 def run(job: Job, given: PutBack) -> dict[str, Any]:
-    """Call the function with what was rejected and not put back before."""
+    """Call the function with the events that were rejected and not put back before."""
     from weir.spark.append import Appender
     from weir.spark.outputs import Output
     from weir.spark.put_back import put_back

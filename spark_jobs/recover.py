@@ -9,7 +9,8 @@ from weir.recovery.recover import recover
 
 
 def run(job: Job, arguments: Recover) -> dict[str, Any]:
-    """Compare them; unless only a report is wanted, reconcile them so that jobs may run again."""
+    """Compare the database with its warehouse. Unless only a report is wanted, reconcile them, so
+    that jobs may run again."""
     return recover(
         job.database,
         job.settings.warehouse,

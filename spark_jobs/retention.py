@@ -17,7 +17,7 @@ def run(job: Job, arguments: Retention) -> dict[str, Any]:
     from weir.spark.delete import deleter
 
     if not arguments.dry_run:
-        # In a restored database groups look as if they had been away since its backup.
+        # In a restored database, groups look as if they had been away since the backup.
         check_warehouse_ownership(job.database, job.settings.warehouse)
     named = [stream_name(stream) for stream in arguments.streams]
     # A dry run is asked for by a person, who wants an answer though nothing has changed.

@@ -9,7 +9,7 @@ from weir.retention.capture import capture
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
-    """Record all of them in one statement."""
+    """Record all tails in one statement."""
     return {"captured": capture(job.database)}
 
 

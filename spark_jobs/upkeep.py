@@ -16,7 +16,8 @@ from weir.warehouse.ownership import check_warehouse_ownership
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
-    """Abort first, because that makes garbage; then sweep, and prune what no question needs."""
+    """Abort transactions first, because that makes garbage; then sweep, and prune what no question
+    needs."""
     from weir.spark.delete import deleter
 
     check_warehouse_ownership(job.database, job.settings.warehouse)

@@ -243,7 +243,7 @@ class Story:
 
     def _scale(self, what: str) -> Run:
         def decided(_: dict[str, Any]) -> str:
-            # By this run, or by the scheduled one that begins when the DAG is unpaused.
+            # This run decided, or the scheduled one that begins when the DAG is unpaused.
             found = self.views.rows(
                 """SELECT reason FROM scale_decisions WHERE stream = :s AND action <> 'none'
                 ORDER BY decided_at DESC LIMIT 1""",
@@ -320,7 +320,7 @@ def run(installation: Installation) -> bool:
 
 @contextmanager
 def begun_anew(state: Path) -> Iterator[Installation]:
-    """Return a new installation in `state`, in place of what an earlier demo left, and stop it at
+    """Yield a new installation in `state`, in place of what an earlier demo left, and stop it at
     the end.
 
     Raises Conflict for a folder with anything in it that the demo did not make.

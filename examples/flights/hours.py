@@ -56,7 +56,7 @@ class Replay:
         return f"{events:,} flights in {commits} hours with flights"
 
     def pass_time(self, seconds: int) -> None:
-        """Set everything recorded of the stream back."""
+        """Set everything recorded of the stream back by so many seconds."""
 
         def work(connection: Connection) -> None:
             for statement in _SET_BACK:

@@ -40,11 +40,11 @@ class Input:
     tables: dict[str, pd.DataFrame]  # the same as tables
 
     def paths(self, first: int, last: int) -> list[str]:
-        """The files of the months from `first` to `last`."""
+        """Return the files of the months from `first` to `last`, below the input root."""
         return [self.files[month] for month in range(first, last + 1)]
 
     def rows(self, first: int, last: int) -> int:
-        """How many flights those months have."""
+        """Return how many flights the months from `first` to `last` have."""
         return int(self.flights["month"].between(first, last).sum())
 
 

@@ -24,19 +24,19 @@ class Views:
         self._database = database
 
     def rows(self, sql: str, **values: Any) -> list[Any]:
-        """All rows of a query."""
+        """Return all rows of a query."""
         return list(self._database.transaction(lambda c: c.execute(text(sql), values).all()))
 
     def number(self, sql: str, **values: Any) -> int:
-        """The one number that a query gives."""
+        """Return the one number that a query gives."""
         return int(self.rows(sql, **values)[0][0])
 
     def stream(self, name: str) -> Any:
-        """The row of a stream in the view `streams`."""
+        """Return the row of a stream in the view `streams`."""
         return self.rows("SELECT * FROM streams WHERE stream = :name", name=name)[0]
 
     def consumed(self, group: str) -> int:
-        """How many events the committed batches of a group had."""
+        """Return how many events the committed batches of a group had."""
         return self.number(
             """SELECT coalesce(sum(events), 0) FROM batches
             WHERE reader_group = :group AND state = 'committed'""",
@@ -44,16 +44,16 @@ class Views:
         )
 
     def files(self, stream: str) -> list[str]:
-        """The paths of a stream's files, below the warehouse."""
+        """Return the paths of a stream's files, below the warehouse."""
         rows = self.rows("SELECT path FROM data_files WHERE stream = :s ORDER BY path", s=stream)
         return [row.path for row in rows]
 
     def events(self, stream: str, warehouse: Path, columns: Sequence[str]) -> pd.DataFrame:
-        """The events of a small stream that was never truncated, straight from its files."""
+        """Return the events of a small stream that was never truncated, straight from its files."""
         return _read((warehouse / path for path in self.files(stream)), columns)
 
     def output(self, group: str, name: str, root: Path) -> pd.DataFrame:
-        """What a consumer wrote to Parquet and committed, with the number of the batch."""
+        """Return what a consumer wrote to Parquet and committed, with the number of the batch."""
         frames = [
             _read(sorted((root / row.path).glob("*.parquet"))).assign(batch=row.batch_id)
             for row in self.rows(
@@ -65,7 +65,7 @@ class Views:
         return pd.concat(frames, ignore_index=True)
 
     def segments(self, stream: str) -> list[Any]:
-        """All segments that a stream ever had."""
+        """Return all segments that a stream ever had."""
         return self.rows(
             """SELECT segment AS name, key_low, key_high, creation_epoch, sealed_epoch, events
             FROM segments WHERE stream = :s ORDER BY segment_id""",
@@ -73,7 +73,7 @@ class Views:
         )
 
     def epochs(self, stream: str) -> list[Any]:
-        """The epochs of a stream."""
+        """Return the epochs of a stream."""
         return self.rows(
             "SELECT epoch, cause, created_at FROM epochs WHERE stream = :s ORDER BY epoch", s=stream
         )

@@ -50,7 +50,7 @@ class Runs:
         self.began = time.monotonic()
 
     def chapter(self, title: str) -> None:
-        """What comes next, and the time since the beginning."""
+        """Say what comes next, and the time since the beginning."""
         seconds = int(time.monotonic() - self.began)
         self._say(f"\n{seconds // 60}:{seconds % 60:02}  {title}")
 
@@ -77,7 +77,8 @@ class Runs:
 
     @contextmanager
     def paused(self, dag: str) -> Iterator[None]:
-        """No scheduled run of this DAG meanwhile, so that it runs where the story has it."""
+        """Pause a DAG during the block. It has no scheduled runs then, and runs where the story has
+        it."""
         self._pause(dag, True)
         try:
             yield
@@ -86,7 +87,8 @@ class Runs:
 
     @contextmanager
     def unpaused(self, dag: str) -> Iterator[None]:
-        """The opposite, for a run that is triggered: of a paused DAG it would wait for ever."""
+        """Unpause a DAG during the block, because a triggered run of a paused DAG would wait for
+        ever."""
         self._pause(dag, False)
         try:
             yield
@@ -99,7 +101,7 @@ class Runs:
             try:
                 self._api.patch(f"/dags/{dag}", {"is_paused": paused})
                 return
-            except NotFound:  # just after the start Airflow has not read the file yet
+            except NotFound:  # just after its start Airflow has not read the DAG's file yet
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.5)
