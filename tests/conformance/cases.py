@@ -46,7 +46,7 @@ NEVER = {
 
 
 def listed(case_id: str, where: Any) -> bool:
-    """Whether a case is listed, by itself or by its area."""
+    """Return whether a case is listed, by itself or by its area."""
     return case_id in where or CASES[case_id]["area"] in where
 
 

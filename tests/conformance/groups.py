@@ -19,7 +19,7 @@ OFFSETS_MOVE = "positions move at batch commits, which are durable"
 
 
 def expected(case_id: str, different: Different) -> Any:
-    """What Weir should say to a case."""
+    """Return what Weir should say to a case."""
     found = CASES[case_id]["expected"]
     if isinstance(found, dict) and "recommended" in found:
         found = found["recommended"]
@@ -34,7 +34,8 @@ def expected(case_id: str, different: Different) -> Any:
 def grouped(
     database: Database, starts: Sequence[int], events: int = 0, **options: Any
 ) -> tuple[Lane, Group]:
-    """A stream whose segments have so many events, or up to `starts`, where a group starts."""
+    """Return a stream, and a group that starts at `starts`. Each segment has so many events, or as
+    many as its start needs."""
     lane = Lane.made(database, segments=len(starts))
     if any(starts) or events:
         lane.append({f"{i}.0": max(at, events) for i, at in enumerate(starts) if max(at, events)})
@@ -43,17 +44,18 @@ def grouped(
 
 
 def position(group: Group, lane: Lane | None = None) -> dict[str, int]:
-    """By number, as cases with a single epoch name their segments."""
+    """Return the offset of a group in each segment, by the segment's number: so do cases with a
+    single epoch name their segments."""
     return {name.split(".")[0]: offset for name, offset in group.cut(lane).items()}
 
 
 def acquired(group: Group, *readers: Reader) -> int:
-    """How many segments readers take when each opens a batch."""
+    """Return how many segments readers take when each opens a batch."""
     return _moved(group, readers)[0]
 
 
 def released(group: Group, *readers: Reader) -> int:
-    """How many they give up then."""
+    """Return how many segments readers give up when each opens a batch."""
     return _moved(group, readers)[1]
 
 
@@ -69,7 +71,7 @@ def _moved(group: Group, readers: Sequence[Reader]) -> tuple[int, int]:
 
 
 def read_to(reader: Reader, budget: int) -> None:
-    """One batch of so many events, committed."""
+    """Read one batch of so many events, and commit it."""
     reader.commit(reader.must_open(budget))
 
 
@@ -78,7 +80,7 @@ def barrier(group: Group, name: str) -> Any:
 
 
 def cut_of(group: Group, name: str, lane: Lane | None = None) -> dict[str, int]:
-    """What a checkpoint says of a stream."""
+    """Return the cut of a stream in a checkpoint, by the numbers of segments."""
     [row] = group.rows("SELECT cuts FROM checkpoint WHERE group_id = :g AND name = :n", n=name)
     cut = row.cuts[str((lane or group.lanes[0]).stream_id)]
     return {segment.split(".")[0]: offset for segment, offset in cut.items()}

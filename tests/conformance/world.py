@@ -15,7 +15,7 @@ from weir.model.segment import Segment, segment_id
 
 
 def ours(name: str) -> str:
-    """`5@1` as Weir writes it."""
+    """Return a name such as `5@1` as Weir writes it."""
     return name.replace("@", ".")
 
 
@@ -42,7 +42,7 @@ class World:
             self._set_times([history["create_time"], *(o["time"] for o in history["ops"])])
 
     def ask(self, question: Any, *given: Any) -> Any:
-        """One of `weir.controller.queries`."""
+        """Ask a question of `weir.controller.queries`, and return the answer."""
         return self.database.transaction(lambda c: question(c, self.name, *given))
 
     def fill(self, size: int) -> None:
@@ -51,7 +51,8 @@ class World:
         self.lane.append({name: size - n for name, n in tail.items() if size > n})
 
     def fill_and_apply(self, operation: dict[str, Any]) -> None:
-        """An operation after which its segments have the sizes that the case says."""
+        """Append until segments have the sizes at which the case seals them, and apply the
+        operation."""
         self._fill(operation.get("sealed_sizes", {}))
         self.apply(operation)
 
@@ -70,7 +71,7 @@ class World:
         assert created == [ours(n) for n in operation.get("creates", map(theirs, created))]
 
     def _roll(self, connection: Connection, operation: dict[str, Any]) -> None:
-        """A roll as Pravega makes one; Weir's own would not be needed for a mere re-creation."""
+        """Make a roll as Pravega makes one. Weir would not need one for a mere re-creation."""
         stream = lock_stream(connection, self.name)
         before = [tail.segment for tail in active_segments(connection, stream.stream_id)]
         copied = segments_at(connection, stream.stream_id, operation["txn_epoch"])
@@ -109,7 +110,7 @@ class World:
         return [known[epoch] for epoch in epochs]
 
     def _set_times(self, times: list[int]) -> None:
-        """Epochs at the times of the case; a roll takes two."""
+        """Set the epochs to the times of the case, of which a roll takes two."""
         epochs = self.lane.epochs()
         clocks: list[int] = []
         for epoch in epochs:

@@ -47,7 +47,8 @@ class Driver:
         return Open(batch, self.lane.opened(batch), len(self.model.epochs) - 1)
 
     def written(self, one: Open, random: Random) -> tuple[Staged, Written]:
-        """A few events, routed to the segments that the attempt was given."""
+        """Return a few events, routed to the segments that the attempt was given: as Weir and as
+        the model take them."""
         weight = random.randint(1, 9)
         cells = [random.randrange(GRID) for _ in range(random.randint(0, 6))]
         files: list[StagedFile] = []
@@ -86,9 +87,9 @@ class Driver:
         self.commit(chosen, random)
 
     def announce_some(self, random: Random, count: int) -> None:
-        """Some open transactions say that they are ready, as if their writers died right then.
+        """Announce that some open transactions are ready, as if their writers died right then.
 
-        Their commit is then the next roll's of their epoch, or their writers' own.
+        The next roll of their epoch commits them, or their writers do.
         """
         for one in random.sample(self.open, min(count, len(self.open))):
             self.open.remove(one)
@@ -97,7 +98,7 @@ class Driver:
             self.waiting.append((one, made, placed))
 
     def commit_what_waits(self, random: Random) -> None:
-        """A writer that had said it was ready goes on."""
+        """Commit a transaction that had been announced, as its writer goes on."""
         one, made, placed = self.waiting.pop(random.randrange(len(self.waiting)))
         [done] = commit(self.lane.database, made)
         rolled = self.model.commit(one.epoch, placed)
@@ -107,7 +108,8 @@ class Driver:
         self.committed.append(made)
 
     def _end_roll(self, origin: int) -> None:
-        """All that waits and is of this epoch comes along, in the order in which it began."""
+        """End a roll. All transactions of its epoch that wait are committed with it, in the order
+        in which they began."""
         along = sorted(
             (w for w in self.waiting if w[0].epoch == origin),
             key=lambda w: w[0].attempt.transaction_number,
@@ -144,7 +146,7 @@ class Driver:
         if len(self.model.epochs[-1]) > 8:
             cuts = []
         if not cuts and len(runs) > 1:
-            return  # equal parts of what does not touch have no meaning
+            return  # ranges that do not touch have no equal parts
         ranges: list[tuple[int, int]] = []
         for low, high in runs:
             ranges += pairwise([low, *[c for c in cuts if low < c < high], high])
@@ -162,7 +164,7 @@ class Driver:
         assert [name for name, _, _ in done["created"]] == [segment_name(s) for s in new]
 
     def _blocks(self, random: Random) -> tuple[list[int], list[tuple[int, int]]]:
-        """Some active segments, and the ranges of the runs of neighbours among them."""
+        """Return some active segments, and the ranges of the runs of neighbours among them."""
         in_order = sorted(self.model.epochs[-1], key=lambda s: self.model.segments[s].low)
         first = random.randrange(len(in_order))
         chosen = in_order[first : first + random.randint(1, 3)]
@@ -177,12 +179,13 @@ class Driver:
         return chosen, runs
 
     def _any_name_of(self, s: int, random: Random) -> str:
-        """After a roll a segment may still be called by the id of an earlier copy."""
+        """Return a name of a segment. After a roll people may still use the name of an earlier
+        copy."""
         same = [t for t in self.model.segments.values() if t.number == s % (1 << 32)]
         return random.choice(same).name
 
     def update(self, random: Random) -> None:
-        """Another number of segments: equal ones in place of all."""
+        """Update the stream to another number of segments: equal ones in place of all."""
         count = random.choice([1, 2, 4])
         before = len(self.model.epochs[-1])
         update_stream(
@@ -203,7 +206,7 @@ class Driver:
         )
 
     def seal(self) -> None:
-        """What waits is committed, epoch by epoch; what is open is aborted."""
+        """Seal the stream. What waits is committed, epoch by epoch; what is open is aborted."""
         done = seal_stream(self.lane.database, self.lane.name, request_id=unique("seal"))
         assert done["aborted"] == sorted(o.attempt.transaction_number for o in self.open)
         for epoch in sorted({one.epoch for one, _, _ in self.waiting}):
@@ -224,7 +227,8 @@ class Driver:
         self.sealed = True
 
     def deleted_and_made_anew(self, random: Random) -> "Driver":
-        """The next life of the stream: other rows, and the segment numbers go on."""
+        """Return the next life of the stream, which has other rows and goes on with the segment
+        numbers."""
         delete_stream(self.lane.database, self.lane.name, request_id=unique("delete"))
         left = self.lane.rows(
             "SELECT segment_id FROM segment WHERE stream_id = :s UNION ALL "

@@ -33,7 +33,7 @@ class Scene:
     second: Operation
 
     def swapped(self) -> "Scene":
-        """The same with the other operation as the first."""
+        """Return the same scene with the other operation as the first."""
         return Scene(self.names, self.second, self.first)
 
 
@@ -71,7 +71,7 @@ class Stepper:
         event.listen(
             engine, "handle_error", lambda c: self.errors.append(str(c.original_exception))
         )
-        # One that is a transaction by itself has let go of its locks before anything else is sent.
+        # A statement that is a transaction by itself releases its locks before another is sent.
         watch_alone(
             database,
             before=lambda statement: self._reached(ALONE + statement),
@@ -79,7 +79,7 @@ class Stepper:
         )
 
     def arm(self, stop_before: int | None) -> None:
-        """Forget what was; stop before the statement of this number."""
+        """Forget what was, and stop before the statement of this number."""
         self.statements.clear()
         self.stopped.clear()
         self.go_on.clear()
@@ -92,7 +92,7 @@ class Stepper:
         self.statements.append(statement)
 
     def has_locks(self) -> bool:
-        """Whether its open transaction has locked or written a row."""
+        """Return whether the open transaction has locked or written a row."""
         ends = [
             i
             for i, statement in enumerate(self.statements)
@@ -111,7 +111,7 @@ class Stage:
     watcher: Database
 
     def alone(self, scene: Scene) -> Outcome:
-        """The first operation, then the second."""
+        """Do the first operation, then the second."""
         self.stepper.arm(None)
         first = _result(scene.first, self.stepper.database)
         self.other.arm(None)
@@ -119,7 +119,7 @@ class Stage:
         return self._outcome(scene, first, second)
 
     def runs(self, made: Callable[[], Scene]) -> list[Run]:
-        """A run for each statement of the first operation, on a scene of its own."""
+        """Do a run for each statement of the first operation, on a scene of its own."""
         self.alone(made())
         return [self._run(made(), number) for number in range(len(self.stepper.statements))]
 
@@ -139,7 +139,7 @@ class Stage:
         return Run(self.stepper.statements[number], had_locks, blocked, outcome)
 
     def _blocks(self, running: "Future[Any]") -> bool:
-        """Wait until it waits for a lock, or has ended."""
+        """Wait until the operation waits for a lock, or has ended; return whether it waits."""
         end = time.monotonic() + 20
         while not running.done():
             if waiting_for_a_lock(self.watcher):
@@ -156,7 +156,7 @@ class Stage:
 
 @contextmanager
 def stage_on(database: Database) -> Iterator[Stage]:
-    """Two sessions, and one that watches."""
+    """Yield two sessions, and one that watches."""
     sessions = [Database(database._dsn, patience=60.0, connect_patience=10.0) for _ in range(2)]
     yield Stage(*map(Stepper, sessions), database)
     for session in sessions:
@@ -182,12 +182,12 @@ _CLOCKS = set("clock newest_read last_clock sealed_clock created_at".split())
 _TABLES = """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
     time_index reader_group_segment reader_group_stream stream_cut retention_decision
     scale_decision hot_key""".split()
-# Of groups, whose names are others in each scene: only how many.
+# Only the number of groups is compared, because their names are others in each scene.
 _NAMES = {"held_by", "truncated_past", "timed_out"}
 
 
 def plain(result: Any) -> Any:
-    """What came back, without what is this stream's alone."""
+    """Return what came back, without what is this stream's alone."""
     if isinstance(result, Exception):
         return type(result)
     if is_dataclass(result) and not isinstance(result, type):
@@ -202,8 +202,8 @@ def plain(result: Any) -> Any:
 
 
 def state_of(database: Database, *names: StreamName) -> tuple[str, ...]:
-    """All that is known about streams, in words that are the same for streams with the same past:
-    ids are left out, and of clocks only their order is told."""
+    """Return all that is known about streams, in words that are the same for streams with the same
+    past. Ids are left out, and of clocks only their order is told."""
     return tuple(line for name in names for line in _state_of_one(database, name))
 
 

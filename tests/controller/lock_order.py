@@ -14,7 +14,7 @@ from weir.database.connection import Database
 ORDER = ("stream", "reader_group", "reader", "adjunct_store")
 BY_ID = {"stream": "ORDER BY stream_id", "reader_group": "ORDER BY group_id"}
 
-# Whose row must be locked before a table is written to.
+# By table, the table whose row must be locked before it is written to.
 OWNER = {
     **dict.fromkeys(
         """stream stream_schema epoch segment segment_tail transaction transaction_input
@@ -58,7 +58,7 @@ EXCEPTIONS = {
 
 
 def faults(statements: Sequence[str], *, excused: bool = False) -> list[str]:
-    """What is wrong with the statements of one transaction."""
+    """Return what is wrong with the statements of one transaction."""
     found: list[str] = []
     locked: list[str] = []
     written = False
@@ -68,7 +68,7 @@ def faults(statements: Sequence[str], *, excused: bool = False) -> list[str]:
         for lock in LOCK.finditer(statement):
             before = re.findall(r"FROM (\w+)", statement[: lock.start()])
             table = [one for one in before if one in ORDER][-1]
-            # The same lock in another way; or streams are closed that are locked already.
+            # This is the same lock in another way, or close_streams of streams that are locked.
             if table in here or (table in locked and "close_streams(" in sent):
                 continue
             here.add(table)

@@ -83,9 +83,10 @@ class Model:
         self.next_number += len(ranges)
 
     def commit(self, epoch: int, written: Written, *, rolling: int | None = None) -> int | None:
-        """Place files that were written for the segments of an epoch.
+        """Place files that were written for the segments of an epoch, and return the epoch that was
+        rolled, if any.
 
-        `rolling`: the epoch of a roll that this may join. Returns the epoch it rolled, if it did.
+        `rolling`: the epoch of a roll that this may join.
         """
         if rolling is not None and rolling != epoch:
             self.end_roll()
@@ -129,7 +130,7 @@ class Model:
         self.references.append(epoch if reference is None else reference)
 
     def _targets(self, written: Written) -> dict[int, int] | None:
-        """The active segments that can take the files; None if they cannot."""
+        """Return the active segments that can take the files; None if they cannot."""
         found = {}
         for source in {s for s, _, _ in written}:
             for active in self.epochs[-1]:
@@ -158,7 +159,7 @@ class Model:
         }
 
     def unpassed(self, cut: Mapping[int, int | None]) -> set[int]:
-        """The segments of a cut and all their descendants."""
+        """Return the segments of a cut and all their descendants."""
         found = set(cut)
         for s in sorted(self.segments):
             if self.predecessors(s) & found:
@@ -166,7 +167,7 @@ class Model:
         return found
 
     def size_till(self, cut: Mapping[int, int | None]) -> tuple[int, int]:
-        """Events and bytes before a cut."""
+        """Return the events and bytes before a cut."""
         left = self.unpassed(cut)
         before = [
             event
@@ -176,7 +177,8 @@ class Model:
         return len(before), sum(event.bytes for event in before)
 
     def splits_and_merges(self) -> list[tuple[int, int]]:
-        """Up to each epoch: segments that lie in several of the next, and the reverse."""
+        """Return, up to each epoch, how many segments lie in several of the next epoch, and the
+        reverse."""
         found = [(0, 0)]
         for before, after in pairwise(self.epochs):
             split, merged = (
@@ -193,7 +195,7 @@ class Model:
         return {s: len(self.segments[s].events) for s in self.epochs[-1]}
 
     def chain(self, cell: int) -> list[Event]:
-        """The events of a key as a reader meets them: segment after segment."""
+        """Return the events of a key as a reader meets them: segment after segment."""
         return [
             event
             for s in sorted(self.segments)
@@ -203,7 +205,7 @@ class Model:
         ]
 
     def listing(self, positions: Mapping[int, int], left: set[int]) -> Cut:
-        """The canonical cut of positions in the segments that are left."""
+        """Return the canonical cut of positions in the segments that are left."""
         found: Cut = {}
         for s in sorted(left):
             waiting = self.predecessors(s) & left
@@ -215,7 +217,8 @@ class Model:
         return found
 
     def frontier(self, random: Random, start: Mapping[int, int | None]) -> Cut:
-        """A random cut at or after another: read on from there, some keys faster than others."""
+        """Return a random cut at or after another: read on from there, some keys faster than
+        others."""
         left = self.unpassed(start)
         positions = {s: offset for s, offset in start.items() if offset is not None}
         speed = [random.random() ** 3 for _ in range(GRID)]
@@ -233,39 +236,42 @@ class Model:
     # What can be asked about it.
 
     def active_at(self, epoch: int) -> Cut:
-        """The segments of an epoch from what can still be read of them, or of what follows them."""
+        """Return the cut at which the segments of an epoch begin, or the head if it is further."""
         return self.join(dict.fromkeys(self.epochs[epoch], 0), self.head)
 
     def successors(self, s: int) -> set[int]:
         return {n for n in self.segments if s in self.predecessors(n)}
 
     def span(self, cut: Mapping[int, int | None]) -> dict[int, int]:
-        """Per segment the highest epoch that has it, up to the newest creation epoch of the cut."""
+        """Return per segment the highest epoch that has it, up to the newest creation epoch of the
+        cut."""
         newest = max(cut) >> 32
         return {s: max(e for e in range(newest + 1) if s in self.epochs[e]) for s in cut}
 
     def between(self, start: Cut, end: Cut) -> dict[int, tuple[int, int]]:
-        """Per segment to read from one cut to another, the first offset and the one to stop at."""
+        """Return, per segment to read from one cut to another, the first offset and the one to stop
+        at."""
         passed = self.unpassed(start) - self.unpassed(end)
         ends = {s: len(self.segments[s].events) for s in passed}
         ends |= {s: offset for s, offset in end.items() if offset is not None}
         return {s: (start.get(s) or 0, past) for s, past in sorted(ends.items())}
 
     def join(self, a: Mapping[int, int | None], b: Mapping[int, int | None]) -> Cut:
-        """What at least one of two cuts has passed."""
+        """Return the cut that has passed what at least one of two cuts has passed."""
         offsets = {s: max(a.get(s) or 0, b.get(s) or 0) for s in {*a, *b}}
         return self.listing(offsets, self.unpassed(a) & self.unpassed(b))
 
     def tail_at(self, epoch: int, orders: set[int]) -> Cut:
-        """Where the tail was in an epoch when only these events had been committed."""
+        """Return where the tail was in an epoch when only these events had been committed."""
         return {
             s: sum(event.order in orders for event in self.segments[s].events)
             for s in self.epochs[epoch]
         }
 
     def next_cut(self, cut: Cut, distance: int) -> Cut:
-        """Every segment moves by its share; one that is at its end is left as soon as one of its
-        successors waits for nothing unread."""
+        """Return the cut that is `distance` events further, to which every segment moves by its
+        share. A segment at its end is left as soon as one of its successors waits for nothing
+        unread."""
         present = {s: offset for s, offset in cut.items() if offset is not None}
         share = max(1, distance // len(present))
         left = self.unpassed(cut)
@@ -284,14 +290,14 @@ class Model:
         return self.listing(offsets, left - departed)
 
     def behind(self, cut: Mapping[int, int | None], other: Mapping[int, int | None]) -> bool:
-        """Whether `other` has passed all that `cut` has: nothing passed is left."""
+        """Return whether `other` has passed all that `cut` has: nothing passed is left."""
         left, others = self.unpassed(cut), self.unpassed(other)
         return others <= left and all(
             (cut.get(s) or 0) <= (other.get(s) or 0) for s in others if cut.get(s) is not None
         )
 
     def dead(self, head: Mapping[int, int | None]) -> set[str]:
-        """The files wholly below a cut."""
+        """Return the paths of the files wholly below a cut."""
         left = self.unpassed(head)
         return {
             file.path
@@ -302,5 +308,5 @@ class Model:
 
 
 def as_json(cut: Mapping[int, int | None]) -> dict[str, int | str]:
-    """A cut as the database writes it."""
+    """Return a cut as the database writes it."""
     return {segment_name(s): "future" if o is None else o for s, o in sorted(cut.items())}

@@ -77,7 +77,7 @@ def deleting(lane: Lane) -> Operation:
 
 
 def retaining(lane: Lane) -> Operation:
-    """A run of retention for one stream; the rule and the cut."""
+    """Return a run of retention for one stream, which returns its error and the cut."""
 
     def run(database: Database) -> Any:
         [report] = retain(database, [lane.name])
@@ -87,7 +87,7 @@ def retaining(lane: Lane) -> Operation:
 
 
 def equal_ranges(hot: Sequence[HotSegment]) -> Found:
-    """Split points where there is no data."""
+    """Return split points into equal ranges, as where there is no data."""
     return Found(
         {
             (one.stream_id, one.segment.segment_id): split_points(
@@ -100,8 +100,8 @@ def equal_ranges(hot: Sequence[HotSegment]) -> Found:
 
 
 def scaling_by_load(lane: Lane) -> Operation:
-    """A run of scaling for one stream, the same each time; whether it failed, the rule and the new
-    segments."""
+    """Return a run of scaling for one stream, the same each time. It returns whether it failed, the
+    rule and the new segments."""
     request = unique("run")
 
     def run(database: Database) -> Any:
@@ -112,5 +112,6 @@ def scaling_by_load(lane: Lane) -> Operation:
 
 
 def retaining_what_is_due(database: Database) -> Any:
-    """A run of retention for all streams of which it is due; the rules and the cuts."""
+    """Run retention for all streams of which it is due, and return the errors, the rules and the
+    cuts."""
     return [(r.get("error"), r.get("rule"), r.get("cut")) for r in retain(database)]

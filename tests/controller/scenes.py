@@ -210,7 +210,7 @@ def delete_and_batch(lane: Lane) -> Scene:
 
 
 def consumed(lane: Lane) -> Group:
-    """A subscriber that has read and released everything: three events."""
+    """Return a subscriber that has read and released everything: three events."""
     group = Group.made(lane)
     lane.append({"0.0": [1, 2]}, batch="before")
     group.checkpoint("begun")
@@ -296,7 +296,8 @@ def retention_and_commit(lane: Lane) -> Scene:
 
 
 def late_attempts(lane: Lane) -> tuple[Attempt, Attempt]:
-    """Two appends that began before a split, with events before and after it."""
+    """Begin two appends, and split their segment with events before and after the split. Return the
+    appends."""
     lane.append({"0.0": 1}, batch="before")
     late, other = lane.opened("late"), lane.opened("other")
     lane.scale("0.0")

@@ -14,7 +14,7 @@ _FUNCTION = re.compile(
 
 @cache
 def functions() -> dict[str, str]:
-    """The bodies of the functions that lock or write, or call one that does, by name."""
+    """Return, by name, the bodies of the functions that lock or write, or call one that does."""
     texts = [path.read_text() for path in sorted(sql_folder().glob("functions/*.sql"))]
     bodies = {name: body for text in texts for name, body in _FUNCTION.findall(text)}
     found = {name: body.replace("weir_internal.", "") for name, body in bodies.items()}
@@ -24,7 +24,7 @@ def functions() -> dict[str, str]:
 
 
 def inlined(statement: str) -> str:
-    """A statement, or what the functions do that it calls, one calling the other."""
+    """Return a statement, or what the functions do that it calls, one calling the other."""
     return " ".join((" ".join(_called_by(statement)) or statement).split())
 
 

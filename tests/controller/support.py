@@ -30,13 +30,13 @@ _numbers = count(1)
 
 
 def unique(prefix: str) -> str:
-    """A name that no other test of this run uses."""
+    """Return a name that no other test of this run uses."""
     return f"{prefix}-{next(_numbers)}"
 
 
 @contextmanager
 def database_for_many(server: EmbeddedPostgres, name: str) -> Iterator[Database]:
-    """A fresh copy of the migrated database, for the tests of a folder."""
+    """Yield a fresh copy of the migrated database, for the tests of a folder."""
     make_database(server, name)
     opened = Database(server.dsn(name, "weir_app"), patience=60.0, connect_patience=10.0)
     yield opened
@@ -44,17 +44,17 @@ def database_for_many(server: EmbeddedPostgres, name: str) -> Iterator[Database]
 
 
 def rows(database: Database, sql: str, **parameters: Any) -> list[Any]:
-    """The rows of a query in a transaction of its own."""
+    """Return the rows of a query in a transaction of its own."""
     return database.transaction(lambda c: list(c.execute(text(sql), parameters)))
 
 
 def run(database: Database, sql: str, **parameters: Any) -> int:
-    """A statement that changes something; how many rows it touched."""
+    """Run a statement that changes something, and return how many rows it touched."""
     return database.transaction(lambda c: int(c.execute(text(sql), parameters).rowcount))
 
 
 def at_once(*works: Callable[[], Any]) -> list[Any]:
-    """Run things in threads that start together; the result of each, or what it raised."""
+    """Run things in threads that start together. Return the result of each, or what it raised."""
     barrier = Barrier(len(works))
 
     def begun(work: Callable[[], Any]) -> Any:
@@ -100,7 +100,7 @@ class Lane:
         )  # fmt: skip
 
     def opened(self, batch: str | None = None, **options: Any) -> Attempt:
-        """A transaction that is known not to be committed."""
+        """Begin a transaction that is known not to be committed, and return its attempt."""
         attempt = self.begin(batch, **options)
         assert isinstance(attempt, Attempt)
         return attempt
@@ -110,11 +110,12 @@ class Lane:
         return done
 
     def append(self, written: Mapping[str, int | Sequence[int]], **options: Any) -> Committed:
-        """`written`: per segment how many events, or how many in each of its files."""
+        """Append events and return their commit. `written`: per segment how many events, or how
+        many in each of its files."""
         return self.commit(self.opened(**options), written)
 
     def scale(self, *seal: str, request_id: str | None = None, **how: Any) -> list[str]:
-        """The names of the new segments."""
+        """Scale the stream, and return the names of the new segments."""
         done = scale(
             self.database, self.name, seal=seal, request_id=request_id or unique("scale"), **how
         )
@@ -124,7 +125,7 @@ class Lane:
         return truncate(self.database, self.name, cut, request_id=request_id or unique("truncate"))
 
     def rows(self, sql: str, **parameters: Any) -> list[Any]:
-        """The rows of a query that names the stream `:s`."""
+        """Return the rows of a query that names the stream `:s`."""
         return rows(self.database, sql, s=self.stream_id, **parameters)
 
     def value(self, sql: str, **parameters: Any) -> Any:
@@ -132,7 +133,7 @@ class Lane:
         return value
 
     def active(self) -> list[str]:
-        """The active segments in the order of their keys."""
+        """Return the active segments in the order of their keys."""
         return [
             segment_name(row.segment_id)
             for row in self.rows(
@@ -148,7 +149,7 @@ class Lane:
         return dict(self.value("SELECT head FROM stream WHERE stream_id = :s"))
 
     def sizes(self) -> dict[str, int]:
-        """The events of every segment there ever was."""
+        """Return the number of events of every segment there ever was."""
         return {
             segment_name(row.segment_id): row.events
             for row in self.rows(
@@ -159,7 +160,7 @@ class Lane:
         }
 
     def files(self, segment: str | None = None) -> list[Any]:
-        """What data_file says, by segment and offset."""
+        """Return what data_file says, by segment and offset."""
         found = self.rows(
             """SELECT segment_id, start_offset, events, path, transaction_number
             FROM data_file WHERE stream_id = :s ORDER BY segment_id, start_offset"""
@@ -167,7 +168,7 @@ class Lane:
         return [r for r in found if segment in (None, segment_name(r.segment_id))]
 
     def order_in(self, segment: str) -> list[int]:
-        """The transactions whose files a segment holds, by offset."""
+        """Return the transactions whose files a segment holds, by offset."""
         return [row.transaction_number for row in self.files(segment)]
 
     def epochs(self) -> list[Any]:
@@ -175,7 +176,8 @@ class Lane:
 
 
 def staged(attempt: Attempt, written: Mapping[str, int | Sequence[int]]) -> Staged:
-    """What an attempt would have written: per segment how many events, or those of each file."""
+    """Return what an attempt would have written: per segment how many events, or those of each
+    file."""
     files = []
     rank = 0
     for segment, sizes in written.items():
@@ -192,7 +194,7 @@ def staged(attempt: Attempt, written: Mapping[str, int | Sequence[int]]) -> Stag
 
 
 def waiting_for_a_lock(database: Database) -> int:
-    """How many sessions of this database wait for a lock."""
+    """Return how many sessions of this database wait for a lock."""
     [[waiting]] = rows(
         database,
         """SELECT count(*) FROM pg_stat_activity
@@ -209,10 +211,12 @@ def while_held(
     *,
     by: Database | None = None,
 ) -> tuple[Any, Any]:
-    """`hold` first, in a transaction that is committed when `meanwhile` waits for its locks, and
-    after `then`, if it is given. `by`: who holds them, if not the same login.
+    """Run `hold` in a transaction, `meanwhile` beside it, and return the results of both, or what
+    they raised.
 
-    The results of both (of `then`, if it is given), or what they raised.
+    The transaction is committed when `meanwhile` waits for its locks, and after `then`, if it is
+    given; then the first result is that of `then`. `by`: who holds the locks, if not the same
+    login.
     """
     held = Event()
 

@@ -17,14 +17,14 @@ Rate = Callable[[int], float]  # events per second, by the time since the beginn
 
 
 def policy(**options: int) -> ScalingPolicy:
-    """By events per second: 100 for each segment, and into at most four."""
+    """Return a policy by events per second: 100 for each segment, with splits into at most four."""
     return ScalingPolicy(
         "event_rate", **{"target_rate": 100, "scale_factor": 4, "min_segments": 1, **options}
     )
 
 
 def zipf(exponent: float, keys: int = 2000, seed: int = 1) -> Spread:
-    """Keys at random positions, the k-th of which has a weight of 1 / k ** exponent."""
+    """Return keys at random positions, the k-th of which has a weight of 1 / k ** exponent."""
     draws = random.Random(seed)
     return Spread(
         Load(draws.randrange(STEPS) / STEPS, round(1e9 / k**exponent), f"key-{k}")
@@ -41,7 +41,7 @@ def appends(
     noise: float = 0.0,
     seed: int = 1,
 ) -> Iterator[Append]:
-    """A commit after every `every` microseconds, with what came since the one before.
+    """Yield a commit after every `every` microseconds, with what came since the one before.
 
     `noise`: how far an amount may be from its mean, as a share of it.
     """
@@ -58,7 +58,8 @@ def appends(
 def played(
     chosen: ScalingPolicy, commits: Iterator[Append], length: int, *, name: str
 ) -> Simulation:
-    """A simulation that has played commits, for so long; prints what became of it."""
+    """Return a simulation that has played commits for `length` microseconds, and print what became
+    of it."""
     simulation = Simulation(chosen, BEGIN)
     simulation.play(commits, BEGIN + length)
     changes = [
@@ -75,10 +76,10 @@ def played(
 
 
 def ranges(simulation: Simulation) -> list[KeyRange]:
-    """The key ranges of the active segments."""
+    """Return the key ranges of the active segments."""
     return [KeyRange(one.segment.key_low, one.segment.key_high) for one in simulation.active]
 
 
 def daily(low: float, high: float) -> Rate:
-    """A rate that is low at midnight and high at noon."""
+    """Return a rate that is low at midnight and high at noon."""
     return lambda at: low + (high - low) * (1 - math.cos(2 * math.pi * at / DAY)) / 2

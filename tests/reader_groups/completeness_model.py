@@ -25,7 +25,7 @@ _paths = count(1)
 
 
 def staged_times(attempt: Attempt, written: Mapping[str, Sequence[Times]]) -> Staged:
-    """What an attempt would have written: per segment its files, with all event times."""
+    """Return what an attempt would have written: per segment its files, with all event times."""
     files = []
     everything: list[int] = []
     rank = 0
@@ -113,7 +113,8 @@ class Stream:
             self.complete_until = min(speaking) if before is None else max(before, min(speaking))
 
     def complete_with(self, read: set[Event]) -> int | None:
-        """What whoever has read these events has read everything before."""
+        """Return the event time before which whoever has read these events has read everything;
+        None if there is none."""
         oldest = min((self.clocks[e] for e in self.clocks.keys() - read), default=None)
         if oldest is None:
             return self.complete_until
@@ -146,7 +147,7 @@ class World:
         return cls(random, streams, group, [group.reader("one"), group.reader("two")])
 
     def times(self) -> Times:
-        """Event times around the present one; some are late, some are none."""
+        """Return event times around the present one, of which some are late and some are none."""
         return [
             self.random.choice([None, self.now + self.random.randint(-40, 20)])
             for _ in range(self.random.randint(1, 4))
@@ -161,7 +162,7 @@ class World:
         return {name: [self.times() for _ in range(self.random.randint(1, 2))] for name in chosen}
 
     def append(self) -> None:
-        """To one stream or to both at once, as several transactions or as one."""
+        """Append to one stream or, in one commit, to both. Others may commit meanwhile."""
         active = self.active()
         chosen = self.random.sample(active, min(len(active), self.random.choice([1, 1, 2])))
         staged, parts = [], []
@@ -189,7 +190,7 @@ class World:
         return [stream for stream in self.streams if not stream.sealed]
 
     def seal(self) -> None:
-        """Once, and the other stream goes on."""
+        """Seal one stream, once and by chance, while the other stream goes on."""
         if not self.streams[1].sealed and self.random.random() < 0.3:
             lane = self.streams[1].lane
             seal_stream(lane.database, lane.name, request_id=unique("seal"))
@@ -230,7 +231,8 @@ class World:
                 self.check(events_of(replace(again, bounds=bounds)), rest.complete_until)
 
     def check(self, batch: set[Event], complete_until: int | None) -> None:
-        """Of what is read by others at the same time, nothing is committed yet."""
+        """Check what a batch is complete to. Batches that others read at the same time do not
+        count, as they are not committed yet."""
         with_it = self.read | batch
         found, holding, expected = [], [], None
         for stream in self.streams:

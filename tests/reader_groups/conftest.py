@@ -13,20 +13,20 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 
 @pytest.fixture(scope="package")
 def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """A migrated database, as a job sees it, with the groups of many tests."""
+    """Yield a migrated database, as a job sees it, with the groups of many tests."""
     with database_for_many(postgres_server, "reader_groups") as database:
         yield database
 
 
 @pytest.fixture
 def lane(shared_database: Database) -> Lane:
-    """A new stream of two segments, 0.0 and 1.0."""
+    """Return a new stream of two segments, 0.0 and 1.0."""
     return Lane.made(shared_database)
 
 
 @pytest.fixture
 def as_owner(postgres_server: EmbeddedPostgres, shared_database: Database) -> Execute:
-    """Runs statements as somebody who has tables."""
+    """Return a function that runs statements as somebody who has tables."""
 
     def execute(*statements: str) -> None:
         connection = psycopg2.connect(postgres_server.dsn("reader_groups", "weir_owner"))
@@ -40,14 +40,14 @@ def as_owner(postgres_server: EmbeddedPostgres, shared_database: Database) -> Ex
 
 @pytest.fixture
 def group(lane: Lane) -> Group:
-    """A group that reads ten events in each of two segments."""
+    """Return a group that reads ten events in each of two segments."""
     lane.append({"0.0": [5, 5], "1.0": [5, 5]})
     return Group.made(lane)
 
 
 @pytest.fixture
 def table(as_owner: Execute) -> str:
-    """A table for numbers, which must be unique."""
+    """Create a table for numbers, which must be unique, and return its name."""
     schema = unique("shop").replace("-", "_")
     as_owner(
         f"CREATE SCHEMA {schema}",

@@ -57,7 +57,7 @@ class Out:
         self.expected: list[Event] = []
 
     def stage(self, process: Process) -> Staged:
-        """Write what a process has read; Fenced if its batch is another's."""
+        """Write what a process has read, and return it. Raises Fenced if its batch is another's."""
         batch = process.batch
         assert batch is not None
         attempt = begin(
@@ -75,7 +75,7 @@ class Out:
         return Staged(attempt, (file,), FIELDS)
 
     def check(self) -> None:
-        """What was committed is there, once and in this order."""
+        """Check that what was committed is there, once and in this order."""
         found = [event for file in self.lane.files() for event in self.written[file.path]]
         assert found == self.expected
 
@@ -105,7 +105,7 @@ class GroupDriver:
     # Readers.
 
     def join(self, name: str, bounded: bool = False) -> None:
-        """A new process; one that had this name lives on as a ghost."""
+        """Let a new process join as `name`. A process that had this name lives on as a ghost."""
         if name in self.processes:
             self.ghosts.append(self.processes.pop(name))
         reader = self.group.reader(name)
@@ -113,7 +113,8 @@ class GroupDriver:
         self.processes[name] = Process(reader, self.group.tails() if bounded else None)
 
     def dies(self, name: str) -> None:
-        """It is dead to the others; perhaps it is only slow."""
+        """Let the lease of a process run out, so that it is dead to the others. It lives on as a
+        ghost."""
         self.lapse(name)
         self.ghosts.append(self.processes.pop(name))
 
@@ -123,7 +124,8 @@ class GroupDriver:
             self.model.lapse(name)
 
     def leaves(self, name: str) -> None:
-        """In the middle of a batch, too; it may go on without knowing."""
+        """Let a process leave, in the middle of a batch, too. It lives on as a ghost, which does
+        not know."""
         process = self.processes.pop(name)
         process.reader.leave(lease=0.0)
         self.ghosts.append(process)
@@ -143,7 +145,7 @@ class GroupDriver:
     # Batches.
 
     def open(self, name: str, budget: int, expected: int = 1) -> bool:
-        """Open a batch; False if there was none."""
+        """Open a batch, and return whether there was one."""
         process = self.processes[name]
         process.batch = process.staged = None
         reader, model = process.reader, self.model
@@ -184,14 +186,14 @@ class GroupDriver:
         assert (batch.token, batch.attempt) == (wanted.token, wanted.attempt)
 
     def _stops(self, driver: Driver, batch: Batch, until: Cut) -> None:
-        """Nothing of a batch lies behind the place where its reader should stop."""
+        """Check that nothing of a batch lies behind the place where its reader should stop."""
         left = driver.model.unpassed(until)
         for bound in batch.bounds:
             if bound.stream_id == driver.lane.stream_id and bound.segment_id in left:
                 assert bound.start == bound.end or bound.end <= (until.get(bound.segment_id) or 0)
 
     def _read(self, process: Process) -> None:
-        """What the files hold between the bounds, as long as they are there."""
+        """Read what the files hold between the bounds of a batch, as far as they are there."""
         assert process.batch is not None
         process.read, process.lost = {}, {}
         for s, driver in self.drivers.items():
@@ -230,7 +232,8 @@ class GroupDriver:
                     work()
 
     def split(self, process: Process) -> None:
-        """Its batch failed: read its halves instead, if it has two, and is allowed to."""
+        """Split the batch of a process, as if it had failed, if it has two halves and the process
+        may."""
         batch = process.batch
         assert batch is not None
         if batch.events < 2:
@@ -241,7 +244,7 @@ class GroupDriver:
             with pytest.raises(Fenced):
                 splitting()
             return
-        for _ in range(2):  # the answer was lost
+        for _ in range(2):  # ask again, as if the answer was lost
             splitting()
         if known.state == "open":
             self.model.split(batch.batch_id, *halve(batch.bounds))
@@ -268,7 +271,7 @@ class GroupDriver:
                 self.out.expected += [e for events in process.read.values() for e in events]
 
     def finish(self, name: str) -> None:
-        """One reader reads all that is there."""
+        """Let one reader read all that is there."""
         random = Random(0)
         while self.open(name, random.choice([2, 7, 1_000])):
             self.write(self.processes[name])
@@ -283,7 +286,7 @@ class GroupDriver:
     # What must hold.
 
     def everything(self) -> dict[str, list[dict[str, Any]]]:
-        """All that is known about the group: rows by table."""
+        """Return all that is known about the group: rows by table."""
         rows = self.group.rows(
             " UNION ALL ".join(
                 f"SELECT '{table}' AS place, to_jsonb(t) AS row FROM {table} t WHERE group_id = :g"
@@ -299,7 +302,7 @@ class GroupDriver:
         return _cut(self.group.cut(self.lane(stream_id)))
 
     def check(self) -> None:
-        """The database says the same as the model, and all is well there."""
+        """Check that the database says the same as the model, and that all is well there."""
         model, known = self.model, self.everything()
         model.check()
         positions: Cuts = {s: {} for s in model.cuts}
@@ -326,7 +329,8 @@ class GroupDriver:
         self._check_held(known["reader_group_segment"])
 
     def _check_held(self, rows: list[dict[str, Any]]) -> None:
-        """Each segment that a batch began at is its reader's, and is known to be in it."""
+        """Check that each segment at which an open batch began belongs to the batch's reader, and
+        that `held_segments` names the batch."""
         owners = {
             (r["stream_id"], r["segment_id"]): r["reader_id"]
             for r in rows
@@ -343,7 +347,8 @@ class GroupDriver:
             assert owners[key] == self.model.batches[wanted[key]].reader
 
     def check_outputs(self) -> None:
-        """The attempts that count are those that committed; all others are known to be garbage."""
+        """Check that the attempts that count are those that committed, and that all others are
+        known to be garbage."""
         found = committed_folders(self.database, self.group.name, OUTPUT)
         assert found == [*self.folders.values()], "in the order of the commits"
         fenced = self.group.rows(
@@ -353,7 +358,7 @@ class GroupDriver:
         assert {row.path for row in fenced} == self.written - {*self.folders.values()}
 
     def check_fair(self, *names: str) -> None:
-        """Readers who come to what is all read share its segments evenly."""
+        """Check that readers who come to what is all read share its segments evenly."""
         self.leaves("last")
         for name in names:
             self.join(name)
@@ -377,7 +382,7 @@ def _cut(written: Mapping[str, Any]) -> Cut:
 def group_of(
     drivers: list[Driver], cuts: Cuts, out: Out, *, on_gap: str, subscriber: bool
 ) -> GroupDriver:
-    """A new group that starts at the heads."""
+    """Return a new group that starts at the heads, and its model."""
     lanes = [driver.lane for driver in drivers]
     group = Group.made(*lanes, on_gap=on_gap, subscriber=subscriber)
     return GroupDriver(group, drivers, cuts, out, on_gap=on_gap, subscriber=subscriber)

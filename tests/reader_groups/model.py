@@ -85,7 +85,7 @@ class GroupModel:
         return self.next_token - 1
 
     def has(self, name: str, token: int) -> bool:
-        """Whether a reader is still the one that was given this token."""
+        """Return whether a reader is still the one that was given this token."""
         return name in self.readers and self.readers[name].token == token
 
     def lapse(self, name: str) -> None:
@@ -93,14 +93,17 @@ class GroupModel:
             self.readers[name].expired = True
 
     def release(self, alive: str | None = None, only: str | None = None) -> None:
-        """Lapsed readers go, but not those that hold a batch."""
+        """Remove readers whose leases have expired, but not those that hold a batch.
+
+        `alive`: a reader that stays. `only`: the one reader that may go.
+        """
         holders = {batch.reader for batch in self.open.values()}
         for name, reader in list(self.readers.items()):
             if reader.expired and name != alive and only in (None, name) and name not in holders:
                 del self.readers[name]
 
     def offline(self, name: str) -> None:
-        """Out by hand: who it was may go on no more, not even with its batch."""
+        """Take a reader offline by hand. Whoever it was can't go on, not even with its batch."""
         for one in (self.readers[name], *(b for b in self.open.values() if b.reader == name)):
             one.token = self.next_token
         self.readers[name].expired = True
@@ -113,20 +116,21 @@ class GroupModel:
         return {i: batch for i, batch in self.batches.items() if batch.state == "open"}
 
     def resumable(self, name: str) -> int | None:
-        """The batch that a reader must go on with: its own, else the first of an expired reader."""
+        """Return the batch that a reader must go on with: its own, or else the first of an expired
+        reader."""
         mine = [i for i, b in self.open.items() if b.reader == name]
         others = [i for i, b in self.open.items() if self.readers[b.reader].expired]
         return min(mine or others, default=None)
 
     def take(self, batch_id: int, name: str) -> ModelBatch:
-        """Hand an open batch over whole, to a reader as it is now."""
+        """Hand an open batch over whole, to a reader as it is now, and return it."""
         batch = self.batches[batch_id]
         batch.reader, batch.token = name, self.readers[name].token
         batch.attempt += 1
         return batch
 
     def passed(self, stream_id: int, bounds: Iterable[Bound]) -> Cut:
-        """Where the group stands in a stream when these bounds are read.
+        """Return where the group stands in a stream when these bounds are read.
 
         Fails unless they are what can be read there: from the positions on, a segment only after
         everything before it (the merge barrier), and left only at its end.
@@ -149,7 +153,8 @@ class GroupModel:
         return model.listing(positions, left)
 
     def opened(self, batch_id: int, bounds: tuple[Bound, ...], name: str) -> None:
-        """A new batch: of what can be read, and of nothing that another one reads."""
+        """Record a new batch. Fails unless it is of what can be read, and of nothing that another
+        one reads."""
         assert batch_id not in self.batches
         taken = {(b.stream_id, b.segment_id) for one in self.open.values() for b in one.held}
         mine = [(bound.stream_id, bound.segment_id) for bound in bounds]
@@ -160,7 +165,7 @@ class GroupModel:
             self.passed(stream_id, bounds)
 
     def commit(self, batch_id: int, read: Read, lost: Mapping[int, int]) -> None:
-        """The batch ends, its events are delivered, and who waited for it is answered."""
+        """End a batch, deliver its events, and settle the checkpoints that waited for it."""
         batch = self.batches[batch_id]
         for stream_id in batch.streams:
             self.cuts[stream_id] = self.passed(stream_id, batch.bounds)
@@ -174,12 +179,12 @@ class GroupModel:
         self.settle()
 
     def split(self, batch_id: int, first: Iterable[Bound], rest: Iterable[Bound]) -> None:
-        """The batch ends; one with its first half is open, and the rest belongs to that."""
+        """End a batch and open one with its first half. The rest is read after that."""
         self.batches[batch_id].state = "split"
         self._follow(batch_id, tuple(first), tuple(rest), *self.batches[batch_id].rest)
 
     def _follow(self, batch_id: int, first: tuple[Bound, ...], *rest: tuple[Bound, ...]) -> None:
-        """Another batch of the same reader comes in the place of one."""
+        """Open another batch of the same reader in the place of one."""
         before, following = self.batches[batch_id], max(self.batches) + 1
         self.batches[following] = ModelBatch(
             first, before.reader, before.token, attempt=0, rest=rest
@@ -189,7 +194,7 @@ class GroupModel:
                 one.waits = one.waits - {batch_id} | {following}
 
     def give_up(self, batch_id: int, position: Position) -> None:
-        """End a batch at a position within it; what is not named is unread."""
+        """End a batch at a position within it. What the position does not name is unread."""
         batch = self.batches[batch_id]
         read = self.within(batch, position)
         assert read is not None
@@ -200,7 +205,7 @@ class GroupModel:
         batch.state = "abandoned"
 
     def within(self, batch: ModelBatch, position: Position) -> list[Bound] | None:
-        """What of a batch was read up to a position, if it can have been."""
+        """Return what of a batch was read up to a position; None if that can't have been."""
         if not position.keys() <= {(b.stream_id, b.segment_id) for b in batch.bounds}:
             return None
         read = []
@@ -222,7 +227,8 @@ class GroupModel:
     # Gaps.
 
     def gaps(self) -> tuple[Cuts, dict[int, int]]:
-        """Where positions below the head must move to, and how many events are lost by it."""
+        """Return where positions below the head must move to, and how many events are lost by it,
+        per stream."""
         busy = {s for batch in self.open.values() for s in batch.streams}
         beyond, lost = {}, {}
         for s, cut in self.cuts.items():
@@ -243,7 +249,8 @@ class GroupModel:
         self.eras[stream_id].lost += events
 
     def pass_ends(self, stream_id: int, cut: Cut) -> None:
-        """Ends of sealed segments may be left for their successors: no event lies between."""
+        """Move the group to a cut that leaves ends of sealed segments for their successors. Fails
+        if an event lies between."""
         model, before = self.streams[stream_id], self.cuts[stream_id]
         assert model.behind(before, cut)
         assert model.size_till(before) == model.size_till(cut)
@@ -274,7 +281,7 @@ class GroupModel:
         return [name for name, one in self.checkpoints.items() if one.state == "waiting"]
 
     def fate(self, one: ModelCheckpoint) -> str:
-        """What one that waits is to become, if somebody looks at it now."""
+        """Return what a checkpoint that waits becomes if somebody looks at it now."""
         states = {self.batches[i].state for i in one.waits}
         if "abandoned" in states:
             return "cancelled"
@@ -283,7 +290,7 @@ class GroupModel:
         return "timed out" if one.late else "waiting"
 
     def settle(self) -> None:
-        """What waited is complete, or given up."""
+        """Complete or give up the checkpoints that waited."""
         for name in self.outstanding:
             one = self.checkpoints[name]
             one.state = self.fate(one)
@@ -297,7 +304,7 @@ class GroupModel:
                 self.published[s] = self.streams[s].join(self.published[s], one.cuts[s])
 
     def last(self) -> Cuts:
-        """The newest complete checkpoint, else the start."""
+        """Return the cuts of the newest complete checkpoint, or else the start."""
         complete = [one.cuts for one in self.checkpoints.values() if one.state == "complete"]
         return complete[-1] if complete else self.starts
 
@@ -315,7 +322,7 @@ class GroupModel:
         self.generation += 1
 
     def leave(self, stream_id: int) -> None:
-        """Read a stream no more."""
+        """Stop reading a stream."""
         for by_stream in (self.streams, self.starts, self.cuts, self.eras, self.lost):
             del by_stream[stream_id]  # type: ignore[attr-defined]
         self.published.pop(stream_id, None)
@@ -323,7 +330,7 @@ class GroupModel:
             self.checkpoints[name].cuts.pop(stream_id, None)
 
     def enter(self, stream_id: int, model: Model, cut: Cut) -> None:
-        """Read another stream, too."""
+        """Begin to read another stream, too, at a cut."""
         self.streams[stream_id], self.lost[stream_id] = model, 0
         self.starts[stream_id] = self.cuts[stream_id] = cut
         self.eras[stream_id] = Era(cut)
@@ -333,8 +340,8 @@ class GroupModel:
     # What must hold.
 
     def check(self) -> None:
-        """Every event between where it was put and where it stands was delivered once, in order per
-        key; or it had been truncated, or somebody said that it was read."""
+        """Check every event between where the group was put and where it stands. It was delivered
+        once, in order per key; or it had been truncated, or somebody said that it was read."""
         for s, era in self.eras.items():
             model, cut = self.streams[s], self.cuts[s]
             assert len(set(era.delivered)) == len(era.delivered), "delivered twice"
@@ -348,7 +355,7 @@ class GroupModel:
                 assert event in seen or not readable, "lost"
 
     def _between(self, model: Model, start: Cut, end: Cut) -> Iterable[tuple[Event, bool]]:
-        """The events from one cut to another, and whether each can be read still."""
+        """Yield the events from one cut to another, and whether each can still be read."""
         before, after = model.unpassed(start), model.unpassed(end)
         below = model.unpassed(model.head)
         for s, segment in model.segments.items():

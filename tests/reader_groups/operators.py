@@ -44,7 +44,8 @@ class Operator:
     # Places.
 
     def place(self, model: Any, random: Random) -> Place:
-        """Somewhere in the streams of a group."""
+        """Return a random place in the streams of a group: as it is written, and the cuts that it
+        means."""
         streams = {s: self.drivers[s].model for s in model.cuts}
         kind = random.choice(["head", "tail", "cut", "time", "checkpoint", "checkpoint"])
         if kind == "time" and self._times:
@@ -67,13 +68,13 @@ class Operator:
         return json.dumps({str(self.drivers[s].lane.name): as_json(c) for s, c in cuts.items()})
 
     def _refusal(self, cuts: Cuts | type[WeirError]) -> type[WeirError] | None:
-        """Why nobody can begin there."""
+        """Return the error with which nobody can begin at these cuts; None if somebody can."""
         if not isinstance(cuts, dict):
             return cuts
         return Truncated if any(self._lost(s, cut) for s, cut in cuts.items()) else None
 
     def _lost(self, stream_id: int, cut: Cut) -> int:
-        """The events after a cut that were truncated."""
+        """Return how many events after a cut were truncated."""
         model = self.drivers[stream_id].model
         return model.size_till(model.join(cut, model.head))[0] - model.size_till(cut)[0]
 
@@ -104,7 +105,8 @@ class Operator:
         model.reset(cuts)
 
     def fork(self, group: GroupDriver, name: str, random: Random, out: Out) -> GroupDriver | None:
-        """A group that stands elsewhere, or where this one does."""
+        """Fork a group to a place of its own, or to where this one stands. Return the new group;
+        None if it was refused."""
         place, cuts = self.place(group.model, random)
         if random.random() < 0.3:
             place, cuts = "", dict(group.model.cuts)
@@ -126,7 +128,7 @@ class Operator:
         )  # fmt: skip
 
     def delete(self, group: GroupDriver) -> None:
-        """It is gone, and its readers are told so."""
+        """Delete a group, and check that its readers are told so."""
         request = unique("delete")
         for _ in range(2):
             delete_reader_group(self.database, group.group.name, request_id=request)
@@ -138,7 +140,7 @@ class Operator:
                     process.reader.commit(process.batch)
 
     def offline(self, group: GroupDriver, random: Random) -> None:
-        """A reader is out, where it stands or at a place in its batch."""
+        """Take a reader offline, where it stands or at a place in its batch."""
         model = group.model
         if not model.readers:
             return
@@ -203,7 +205,7 @@ class Operator:
         )
 
     def change_streams(self, group: GroupDriver, random: Random) -> None:
-        """Read the second stream no more, or again."""
+        """Stop reading the second stream, or begin again."""
         model = group.model
         one, other = self.drivers
         names = [self.drivers[one].lane.name]
@@ -274,7 +276,7 @@ class Operator:
     # Mistakes.
 
     def mistake(self, group: GroupDriver, random: Random) -> None:
-        """Something that is refused whatever the group is like."""
+        """Ask for something that is refused whatever the group is like."""
         name, given = group.group.name, {"request_id": unique("mistake")}
         streams = [self.drivers[s].lane.name for s in group.model.cuts]
         error, asked = random.choice(
@@ -300,7 +302,8 @@ class Operator:
 
 
 def _within(group: GroupDriver, mine: list[int], random: Random) -> Position:
-    """A position, mostly within a batch: what is read of some of its segments, in their order."""
+    """Return a position, mostly within a batch: what is read of some of its segments, in their
+    order."""
     bounds = sorted(group.model.batches[mine[0]].bounds, key=lambda b: b.segment_id) if mine else []
     position = {
         (b.stream_id, b.segment_id): random.choice([b.end, b.end, random.randint(b.start, b.end)])
@@ -313,7 +316,8 @@ def _within(group: GroupDriver, mine: list[int], random: Random) -> Position:
 
 
 def ask(group: GroupDriver, refusal: type[WeirError] | None, asked: Callable[[], Any]) -> Any:
-    """What comes back; REFUSED if that must be, and it has changed nothing."""
+    """Return what comes back. If it must be a refusal, check that it changes nothing, and return
+    REFUSED."""
     if refusal is None:
         return asked()
     before = group.everything()

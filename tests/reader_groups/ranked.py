@@ -16,7 +16,7 @@ Files = Mapping[str, Sequence[Sequence[int]]]  # by segment the ranks of the row
 
 
 def staged(attempt: Attempt, files: Files) -> tuple[Staged, dict[str, list[int]]]:
-    """What an append would have written; and the ranks in each file, by path."""
+    """Return what an append would have written, and the ranks in each file by path."""
     found, ranks = [], {}
     names = {segment.name: segment.segment_id for segment in attempt.segments}
     for name, of_segment in files.items():
@@ -44,7 +44,7 @@ class Ranked:
         commit(self.lane.database, made)
 
     def append_some(self, random: Random, attempt: Attempt | None = None) -> None:
-        """Rows that up to three tasks of an append wrote, each to some of the segments."""
+        """Append rows that up to three tasks of an append wrote, each to some of the segments."""
         attempt = attempt or self.lane.opened()
         rank = 0
         files: dict[str, list[list[int]]] = {}
@@ -60,7 +60,7 @@ class Ranked:
         self.commit(attempt, files)
 
     def places(self) -> dict[tuple[int, int], Place]:
-        """By segment id and offset, the place of each event in write order."""
+        """Return the place of each event in write order, by segment id and offset."""
         rows = self.lane.rows(
             """SELECT f.segment_id, f.start_offset, f.path, t.clock FROM data_file f
             JOIN transaction t USING (stream_id, transaction_number) WHERE f.stream_id = :s"""
@@ -72,7 +72,8 @@ class Ranked:
         }
 
     def read(self, bounds: Sequence[Bound]) -> list[Place]:
-        """What a consumer with order="stream" gets of this stream: sorted by clock and rank."""
+        """Return what a consumer with order="stream" gets of this stream: places, sorted by clock
+        and rank."""
         places = self.places()
         return sorted(
             places[b.segment_id, offset]
@@ -85,7 +86,7 @@ class Ranked:
         return sorted(self.places().values())
 
     def rows_in_first_half(self, slices: Sequence[FileSlice]) -> list[int]:
-        """What `weir.arrow.ranks` finds in real files."""
+        """Return what `weir.arrow.ranks` finds in real files."""
         found = [self.ranks[one.path][one.first_row : one.end_row] for one in slices]
         every = sorted(rank for ranks in found for rank in ranks)
         middle = every[(len(every) - 1) // 2]

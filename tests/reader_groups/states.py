@@ -19,7 +19,8 @@ _OWN = {"group_id", "stream_id"}
 
 
 def state_of_group(database: Database, name: str, lanes: Sequence[Lane]) -> tuple[str, ...]:
-    """Its rows, its requests and its garbage."""
+    """Return a group's rows, its requests and its garbage, in words that are the same for groups
+    with the same past."""
     queries = [
         f"SELECT '{table}' AS what, to_jsonb(t) AS row FROM {table} t JOIN this USING (group_id)"
         for table in _TABLES.split()
@@ -38,7 +39,7 @@ def state_of_group(database: Database, name: str, lanes: Sequence[Lane]) -> tupl
 
 
 def told(value: Any, groups: Sequence[str], lanes: Sequence[Lane]) -> str:
-    """A value as text, with the names and numbers of these groups and streams left out."""
+    """Return a value as text, with the names and numbers of these groups and streams left out."""
     text = json.dumps(value, sort_keys=True, default=str)
     for i, group in enumerate(groups):
         text = re.sub(rf"\b{group}\b", f"group {i}", text)
@@ -51,7 +52,7 @@ def told(value: Any, groups: Sequence[str], lanes: Sequence[Lane]) -> str:
 
 
 def _kept(row: dict[str, Any]) -> dict[str, Any]:
-    """Of a time only whether there is one."""
+    """Return what of a row is compared; of a time only whether there is one."""
     return {
         key: value is not None if key in _TIMES else value
         for key, value in row.items()

@@ -28,14 +28,14 @@ Execute = Callable[..., None]  # the fixture `as_owner`
 
 
 def budget(events: int = ALL) -> Budget:
-    """So many events, in whatever files."""
+    """Return a budget of so many events, in whatever files."""
     return Budget(events, ALL, ALL)
 
 
 def open_batch(
     database: Database, group: str, reader_id: str, token: int, **how: Any
 ) -> Batch | None:
-    """A batch that is opened in a transaction of its own."""
+    """Open a batch in a transaction of its own, and return it."""
     return database.transaction(lambda c: open_in(c, group, reader_id, token, **how))
 
 
@@ -57,12 +57,12 @@ class Group:
         return cls(lanes[0].database, name, lanes)
 
     def reader(self, reader_id: str = "reader", label: str = "") -> "Reader":
-        """Join, or come back."""
+        """Join, or come back, and return the reader."""
         token = join(self.database, self.name, reader_id, LEASE, label=label)
         return Reader(self, reader_id, token)
 
     def rows(self, sql: str, **parameters: Any) -> list[Any]:
-        """The rows of a query that names the group `:g`."""
+        """Return the rows of a query that names the group `:g`."""
         return rows(self.database, sql, g=self.group_id, **parameters)
 
     @cached_property
@@ -84,13 +84,13 @@ class Group:
         )
 
     def cut(self, lane: Lane | None = None) -> dict[str, Any]:
-        """Where the group stands in a stream."""
+        """Return where the group stands in a stream."""
         stream_id = (lane or self.lanes[0]).stream_id
         [[cut]] = self.rows("SELECT group_cut(:g, :s)", s=stream_id)
         return dict(cut)
 
     def states(self, lane: Lane | None = None) -> dict[str, tuple[str, int | None, str | None]]:
-        """Per segment its state, position and owner."""
+        """Return per segment its state, position and owner."""
         found = self.rows(
             """SELECT segment_id, state, next_offset, reader_id FROM reader_group_segment
             WHERE group_id = :g AND stream_id = :s ORDER BY segment_id""",
@@ -132,7 +132,7 @@ class Group:
         return self.database.transaction(lambda c: group_tails(c, self.name))
 
     def delete_in(self, connection: Connection) -> None:
-        """What deleting it does to its rows, in a transaction that goes on."""
+        """Delete the rows of the group, as its deletion does, in a transaction that goes on."""
         for table in (
             "reader_group_segment", "reader_batch", "reader", "checkpoint", "reader_group_stream",
             "reader_group",
@@ -141,7 +141,7 @@ class Group:
             connection.execute(text(sql), {"g": self.group_id})
 
     def check_positions(self) -> None:
-        """The positions are a frontier of each stream."""
+        """Check that the positions are a frontier of each stream."""
         for lane in self.lanes:
             known = lane.rows(
                 """SELECT segment_id, key_low, key_high, coalesce(tail_offset, s.events) AS ends_at
@@ -172,7 +172,8 @@ class Reader:
         lease: float = 0.0,
         **how: Any,
     ) -> Batch | None:
-        """`budget`: events. `lease` 0: whoever's lease ran out may be replaced at once."""
+        """Open a batch, and return it. `budget`: events. `lease` 0: whoever's lease ran out may be
+        replaced at once."""
         return open_batch(
             self.group.database, self.group.name, self.reader_id, self.token, lease=lease,
             budget=Budget(budget, bytes_, files), until=until, expected_readers=expected, **how,
@@ -197,7 +198,7 @@ class Reader:
         leave(self.group.database, self.group.name, self.reader_id, self.token, lease)
 
     def read_all(self, budget: int = ALL, **options: Any) -> list[tuple[str, int, int]]:
-        """Batch after batch to the end; what was read, in its order."""
+        """Read batch after batch to the end. Return what was read, in its order."""
         read = []
         while (batch := self.open(budget, **options)) is not None:
             read += spans(batch)
@@ -206,7 +207,7 @@ class Reader:
 
 
 def spans(batch: Batch) -> list[tuple[str, int, int]]:
-    """What a batch reads: segment, from, to."""
+    """Return what a batch reads: segment, from, to."""
     return [(segment_name(b.segment_id), b.start, b.end) for b in batch.bounds if b.end > b.start]
 
 
@@ -221,5 +222,5 @@ def stage_numbers(group: Group, batch: Batch, table: str, csv: str = "1,one\n2,\
 
 
 def numbers(group: Group, table: str) -> list[tuple[Any, ...]]:
-    """The rows of the fixture `table`."""
+    """Return the rows of the fixture `table`."""
     return [tuple(r) for r in rows(group.database, f"SELECT n, said FROM {table} ORDER BY n")]

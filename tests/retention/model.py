@@ -26,7 +26,7 @@ class Events:
     truncated: set[Event] = field(default_factory=set)
 
     def look(self) -> None:
-        """See what has come."""
+        """Record the events that have come."""
         for row in self.lane.rows(
             """SELECT segment_id, key_low, key_high, coalesce(tail_offset, s.events) AS n
             FROM segment s LEFT JOIN segment_tail t USING (stream_id, segment_id)
@@ -40,7 +40,7 @@ class Events:
         return set(self.since)
 
     def before(self, cut: dict[str, Any]) -> set[Event]:
-        """The events that a cut has passed, key range by key range."""
+        """Return the events that a cut has passed, key range by key range."""
         entries = {parse_segment_name(name): offset for name, offset in cut.items()}
         ends: dict[int, float] = {}
         for segment, (low, high) in self.segments.items():
@@ -92,25 +92,25 @@ class Member:
         self.active = self.perhaps = self.events.now
 
     def wants(self, events: set[Event]) -> set[Event]:
-        """Those of some events that it has not been given, and would be."""
+        """Return those of some events that the group has not been given, and would be."""
         return (events if self.end is None else events & self.end) - self.given
 
     def gap(self) -> set[Event]:
-        """What was truncated before it was given it."""
+        """Return what was truncated before the group was given it."""
         return self.wants(self.events.truncated)
 
     def skip(self) -> None:
-        """Its reader goes on at the head."""
+        """Move the group to the head, where its reader goes on."""
         self.skipped += len(self.gap())
         self.given |= self.events.truncated
 
     def has_finished(self) -> bool:
-        """Whether it has released all that it will ever read, or lost it."""
+        """Return whether the group has released all that it will ever read, or lost it."""
         assert self.released is not None
         return self.end is not None and self.end <= self.released | self.events.truncated
 
     def place(self, given: Iterable[Event]) -> None:
-        """Somebody puts it elsewhere: what its readers had opened counts no more."""
+        """Put the group elsewhere. What its readers had opened counts no more."""
         self.given, self.left = set(given), None
         if self.released is not None:
             self.released = self.given & self.released if self.manual else set(self.given)
@@ -118,7 +118,7 @@ class Member:
         self.said = self.events.now
 
     def has_timed_out(self) -> bool | None:
-        """Whether it has timed out; None: perhaps."""
+        """Return whether the group has timed out; None: perhaps."""
         there = self.events.all() - self.events.truncated
         if self.manual and self.time_out and self.released is not None:
             held = (there if self.end is None else there & self.end) - self.released
@@ -139,10 +139,10 @@ class Member:
 
 
 def events_of(batch: Batch) -> set[Event]:
-    """The events that a batch gives."""
+    """Return the events that a batch gives."""
     return {(b.segment_id, i) for b in batch.bounds for i in range(b.start, b.end)}
 
 
 def events_in(file: Any) -> set[Event]:
-    """The events that lie in a file (a row of data_file)."""
+    """Return the events that lie in a file (a row of data_file)."""
     return {(file.segment_id, file.start_offset + i) for i in range(file.events)}

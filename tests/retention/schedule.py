@@ -52,13 +52,13 @@ class Schedule:
     # What happens to the stream.
 
     def write(self, path: str) -> None:
-        """A file, of a byte."""
+        """Write a file of one byte."""
         file = self.warehouse / path
         file.parent.mkdir(parents=True)
         file.write_bytes(b"1")
 
     def written(self, attempt: Attempt) -> Staged:
-        """Something for some segments of the epoch in which the attempt began."""
+        """Write files for some segments of the epoch in which an attempt began, and return them."""
         names = [segment.name for segment in attempt.segments]
         chosen = self.random.sample(names, self.random.randint(1, len(names)))
         made = staged(attempt, {name: self.random.randint(1, 4) for name in chosen})
@@ -86,7 +86,8 @@ class Schedule:
             abort(self.database, attempt)
 
     def commit_late(self, attempt: Attempt) -> None:
-        """As the output of a batch, which does not wait for others that need a roll."""
+        """Commit an attempt as the output of a batch is: without waiting for others that need a
+        roll."""
         made = self.written(attempt)
 
         def work(connection: Connection) -> None:
@@ -125,7 +126,7 @@ class Schedule:
         self.policy = policy
 
     def truncate(self) -> None:
-        """By hand, whoever has not read it."""
+        """Truncate by hand, whoever has not read it."""
         try:
             self.lane.truncate(self.somewhere()[0])
         except InvalidInput:
@@ -180,12 +181,12 @@ class Schedule:
         )  # fmt: skip
 
     def somewhere(self) -> tuple[str, set[Event]]:
-        """Any cut of the active segments, and what lies before it."""
+        """Return any cut of the active segments, and what lies before it."""
         cut = {name: self.random.randint(0, end) for name, end in self.lane.tail().items()}
         return json.dumps(cut), self.events.before(cut)
 
     def take(self, member: Member, reader: Reader, budget: int = ALL) -> Batch | None:
-        """A reader's next batch, which may be one that a dead reader left."""
+        """Open a reader's next batch, which may be one that a dead reader left, and return it."""
         left = member.left
         if left is None:
             member.skip()
@@ -223,8 +224,8 @@ class Schedule:
             reader.leave()
 
     def die(self) -> None:
-        """A reader opens a batch, or is the heir of one, and is never seen again; another one has
-        its share of the group meanwhile."""
+        """Let a reader die with a batch that it opens or takes over. Another reader has its share
+        of the group meanwhile."""
         if (member := self.some()) is None or (member.left and member.leased):
             return
         reader = member.group.reader(f"reader {self.random.randint(1, 4)}")
@@ -250,7 +251,7 @@ class Schedule:
             member.released |= member.given
 
     def release(self) -> None:
-        """By hand: to its own position, one of its checkpoints, or any cut."""
+        """Release by hand: to the group's own position, one of its checkpoints, or any cut."""
         by_hand = [m for m in self.members.values() if m.manual and m.released is not None]
         if not by_hand:
             return
@@ -278,7 +279,7 @@ class Schedule:
         member.released, member.said = set(passed), self.events.now
 
     def switch(self) -> None:
-        """A subscriber becomes none, or the other way round; or releases in the other way."""
+        """Make a subscriber none, or the other way round; or let it release in the other way."""
         if (member := self.some()) is None:
             return
         how: dict[str, Any] = {"subscriber": member.released is None}

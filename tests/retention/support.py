@@ -21,7 +21,7 @@ def consume(group: Group) -> None:
 
 
 def pass_time(lane: Lane, seconds: float) -> None:
-    """As if all that has happened had happened so much earlier, but for the server's start."""
+    """Set back all that has happened by so many seconds, but not to before the server's start."""
     mine = "group_id IN (SELECT group_id FROM reader_group_stream WHERE stream_id = :s)"
     by = {"by": seconds, "s": lane.stream_id}
     for table, column, where in (

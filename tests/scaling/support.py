@@ -16,7 +16,7 @@ BY_RATE: dict[str, Any] = {"scaling": "event_rate", "target_rate": 10, "scale_fa
 
 
 def made(database: Database, segments: int = 1, **more: Any) -> Lane:
-    """A stream that scales by load, to 10 events per second and segment."""
+    """Return a stream that scales by load, to 10 events per second and segment."""
     return Lane.made(database, segments=segments, **{**BY_RATE, **more})
 
 
@@ -26,7 +26,7 @@ def by_rate(lane: Lane, **more: Any) -> None:
 
 
 def pass_time(lane: Lane, seconds: float) -> None:
-    """As if all that has happened to a stream had happened so much earlier."""
+    """Set back all that has happened to a stream by so many seconds."""
     run(
         lane.database,
         """WITH i AS (UPDATE time_index SET clock = clock - :by WHERE stream_id = :s),
@@ -40,7 +40,7 @@ def pass_time(lane: Lane, seconds: float) -> None:
 
 
 def write(lane: Lane, rates: Mapping[str, float], *, minutes: int = 30, every: int = 60) -> None:
-    """Events at a rate per second and segment, committed every so many seconds while time
+    """Append events at a rate per second and segment, committed every `every` seconds while time
     passes, the last time now."""
     count = minutes * 60 // every
     pass_time(lane, count * every)
@@ -71,7 +71,7 @@ def write(lane: Lane, rates: Mapping[str, float], *, minutes: int = 30, every: i
 
 
 def never(hot: Sequence[HotSegment]) -> Found:
-    """What must not be called."""
+    """Fail, because nobody may ask for split points."""
     raise AssertionError(f"split points were asked for: {hot}")
 
 
@@ -82,7 +82,7 @@ def scaled(
     request_id: str | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """The report of a run about one stream."""
+    """Run scaling for one stream, and return the report."""
     names: list[StreamName] = [lane.name]
     [report] = scale_by_load(
         lane.database, find_points, names=names, dry_run=dry_run,
