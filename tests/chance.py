@@ -22,7 +22,7 @@ _ONE_OF = {"full": 1, "fast": 10}.get(BUDGET, 5)
 
 
 def random_for(*case: object) -> Random:
-    """Random numbers of one case of a test. Equal in each run with the same seed."""
+    """Return random numbers for one case of a test, equal in each run with the same seed."""
     return Random(f"{SEED} {case}")
 
 

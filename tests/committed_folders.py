@@ -5,6 +5,6 @@ from weir.reader_groups.outputs import committed_outputs
 
 
 def committed_folders(database: Database, group: str, output: str) -> list[str]:
-    """The folders that count, below the output root, in the order of the commits."""
+    """Return the folders that count, below the output root, in the order of the commits."""
     rows = database.transaction(lambda c: committed_outputs(c, group, output))
     return [row.path for row in rows]

@@ -17,7 +17,7 @@ REQUIRED = {"WEIR_SECRETS": "secrets", "AIRFLOW_AUTH_MANAGER": "chosen"}
 
 
 def interpolated(value: Any, environ: dict[str, str]) -> Any:
-    """The value as Compose makes it of the variables."""
+    """Return a value as Compose makes it of the variables."""
     if isinstance(value, dict):
         return {key: interpolated(part, environ) for key, part in value.items()}
     if isinstance(value, list):
@@ -49,7 +49,7 @@ PG_SERVICE: str = COMPOSE["configs"]["pg_service"]["content"]
 
 
 def make_secrets(folder: Path) -> Path:
-    """The secrets, made by the very commands that .env.example shows."""
+    """Make the secrets by the very commands that .env.example shows, and return their folder."""
     lines = re.findall(r"^#   (.*)$", EXAMPLE[: EXAMPLE.index("WEIR_SECRETS=")], re.M)
     script = textwrap.dedent("\n".join(lines))
     subprocess.run(["/bin/sh", "-euc", script], cwd=folder, check=True)
@@ -57,7 +57,7 @@ def make_secrets(folder: Path) -> Path:
 
 
 def environment_of(service: str, root: Path) -> dict[str, str]:
-    """The environment of a service, its files below `root` instead of in the container."""
+    """Return the environment of a service, its files below `root` instead of in the container."""
     places = {"/dev/shm": root, "/run/secrets": root / "secrets", "/etc/weir": root}  # noqa: S108
     environ = {name: str(value) for name, value in SERVICES[service]["environment"].items()}
     for place, folder in places.items():
@@ -66,7 +66,8 @@ def environment_of(service: str, root: Path) -> dict[str, str]:
 
 
 def write_entry(service: str, root: Path, secrets: Path) -> Path:
-    """The entry script for `root`, and the secrets that this service has, and no other."""
+    """Write the entry script for `root`, and the secrets that this service has, and no other.
+    Return the path of the script."""
     (root / "secrets").mkdir(parents=True, exist_ok=True)
     for name in SERVICES[service]["secrets"]:
         (root / "secrets" / name).write_bytes((secrets / name).read_bytes())

@@ -52,7 +52,7 @@ GRANT INSERT ON reports.totals TO weir_publisher;
 
 
 def engine() -> tuple[list[str], str]:
-    """The command of a Compose that has an engine here; or nothing, and why."""
+    """Return the command of a Compose that has an engine here; or nothing, and why."""
     reason = "neither docker nor podman-compose is installed"
     for command in (["docker", "compose"], ["podman-compose"]):
         program = "podman" if command[0] == "podman-compose" else "docker"
@@ -101,7 +101,7 @@ class Stack:
         self._compose = [*compose, "-p", f"weir-test-{os.getpid()}"]
 
     def compose(self, *arguments: str, check: bool = True, **how: Any) -> None:
-        """A command of Compose, in the folder of the copy."""
+        """Run a command of Compose in the folder of the copy."""
         environ = {n: v for n, v in os.environ.items() if not n.startswith(("WEIR_", "AIRFLOW_"))}
         command = [*self._compose, *arguments]
         done = subprocess.run(command, cwd=self._folder, env=environ, **how)
@@ -137,7 +137,7 @@ class Stack:
             self.compose("run", "--rm", "--no-deps", service)
 
     def api(self) -> AirflowApi:
-        """Airflow's, as admin, as soon as all of it works."""
+        """Return the API of Airflow as admin, as soon as all of Airflow works."""
         passwords = json.loads((self.secrets / "airflow_auth").read_text())
         url = f"http://127.0.0.1:{self.ports['AIRFLOW_PORT']}"
         api = AirflowApi(url, "admin", passwords["admin"])
@@ -155,7 +155,7 @@ class Stack:
     def sql(
         self, statement: str, database: str = "weir", login: str = "weir_owner"
     ) -> list[tuple[Any, ...]]:
-        """Run SQL through the port that Postgres has on this machine."""
+        """Run SQL through the port that Postgres has on this machine, and return the rows."""
         connection = psycopg2.connect(
             host="127.0.0.1",
             port=self.ports["WEIR_POSTGRES_PORT"],
@@ -172,7 +172,7 @@ class Stack:
 
 @contextmanager
 def started(compose: list[str]) -> Iterator[Stack]:
-    """The stack; nothing of it is left afterwards, but for the image."""
+    """Yield the stack, of which nothing is left afterwards but the image."""
     with tempfile.TemporaryDirectory(prefix="weir-compose-") as folder:
         stack = Stack(Path(folder), compose)
         try:
@@ -193,7 +193,7 @@ def started(compose: list[str]) -> Iterator[Stack]:
 
 
 def run(stack: Stack) -> None:
-    """Create, append, process into a table: the table's rows are written by Spark's executors."""
+    """Create, append, and process into a table, whose rows Spark's executors write."""
     api = stack.api()
     say("Airflow works")
     stack.compose("exec", "-T", "scheduler", "python", "-c", INPUT)
@@ -225,12 +225,12 @@ def run(stack: Stack) -> None:
 
 
 def say(line: str) -> None:
-    """One line of progress."""
+    """Print one line of progress."""
     print(f"test-compose: {line}", flush=True)
 
 
 def main() -> int:
-    """All of it."""
+    """Try the stack, and return the exit status."""
     compose, reason = engine()
     if not compose:
         say(f"nothing is tried, as no container engine runs here ({reason}).")

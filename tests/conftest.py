@@ -67,7 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what tests need, before any are chosen by it, and draw those that this run plays."""
+    """Mark tests with what they need, before some are chosen by their marks, and draw those that
+    this run plays."""
     for item in items:
         mark(item)
     config.stash[COLLECTED] = list(items)
@@ -90,20 +91,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def memory() -> Path | None:
-    """Where a server of tests keeps its data: no disk, if there is room for all that a run makes
-    (containers often have little)."""
+    """Return a folder in memory where a server of tests keeps its data; None if there is too little
+    room for all that a run makes (containers often have little)."""
     folder = Path("/dev/shm")  # noqa: S108 -- the server makes a folder of its own in it
     return folder if folder.is_dir() and shutil.disk_usage(folder).free > 4 << 30 else None
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[EmbeddedPostgres]:
-    """A throw-away server with a migrated database `weir`, of which tests get copies: in memory,
-    where a copy takes a fifth of the time."""
+    """Yield a throw-away server with a migrated database `weir`, of which tests get copies. It is
+    in memory, where a copy takes a fifth of the time."""
     with throw_away_postgres(memory()) as server:
         migrate.upgrade(server.dsn("weir", "weir_owner"))
         logins.make_users(server)
-        # Plans depend on when it runs, and tests compare what plans read.
+        # Plans depend on when autovacuum runs, and tests compare what plans read.
         _as_superuser(server, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")
         yield server
 
@@ -118,7 +119,7 @@ class TestDatabase:
     owner_dsn: str
 
     def open(self, patience: float = 60.0) -> Database:
-        """Another set of connections to it, as another process would have."""
+        """Return another set of connections to the database, as another process would have."""
         return Database(self.dsn, patience=patience, connect_patience=10.0)
 
 
@@ -127,7 +128,7 @@ _made = 0
 
 @pytest.fixture
 def test_database(postgres_server: EmbeddedPostgres) -> Iterator[TestDatabase]:
-    """A fresh copy of the migrated database."""
+    """Yield a fresh copy of the migrated database."""
     global _made
     _made += 1
     name = f"test_{_made}"
@@ -139,7 +140,7 @@ def test_database(postgres_server: EmbeddedPostgres) -> Iterator[TestDatabase]:
 
 
 def make_database(server: EmbeddedPostgres, name: str) -> None:
-    """A copy of the migrated database, an installation of its own."""
+    """Make a copy of the migrated database, as an installation of its own."""
     _copy(server, "weir", name)
     connection = psycopg2.connect(server.dsn(name, "postgres"))
     connection.cursor().execute(
@@ -150,7 +151,7 @@ def make_database(server: EmbeddedPostgres, name: str) -> None:
 
 
 def _copy(server: EmbeddedPostgres, template: str, name: str) -> None:
-    # With its files there come the caches that a first connection would have to make.
+    # A copy of the files has the caches that a first connection would have to make.
     _as_superuser(
         server,
         f"CREATE DATABASE {name} TEMPLATE {template} OWNER weir_owner STRATEGY FILE_COPY",
@@ -181,7 +182,7 @@ def _as_superuser(server: EmbeddedPostgres, *statements: str) -> None:
 def restore(
     postgres_server: EmbeddedPostgres, test_database: TestDatabase
 ) -> Iterator[Callable[[Database], Database]]:
-    """Takes a backup of a database; to be opened as if it had been restored."""
+    """Yield a function that takes a backup of a database, and opens it as if restored."""
     name = f"{test_database.name}_backup"
     opened: list[Database] = []
 
@@ -201,7 +202,7 @@ def restore(
 
 @pytest.fixture
 def database(test_database: TestDatabase) -> Iterator[Database]:
-    """The test's database as a job sees it."""
+    """Yield the test's database as a job sees it."""
     opened = test_database.open()
     yield opened
     opened.dispose()
@@ -209,7 +210,7 @@ def database(test_database: TestDatabase) -> Iterator[Database]:
 
 @pytest.fixture
 def settings(tmp_path: Path, test_database: TestDatabase) -> Settings:
-    """The settings of an installation below a temporary folder."""
+    """Return the settings of an installation below a temporary folder."""
     for folder in ("input", "output", "warehouse"):
         (tmp_path / folder).mkdir()
     return Settings(
@@ -226,7 +227,7 @@ def settings(tmp_path: Path, test_database: TestDatabase) -> Settings:
 
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
-    """The session that all Spark tests share: small, without UI."""
+    """Yield the session that all Spark tests share, which is small and has no UI."""
     from pyspark.sql import SparkSession
 
     session = (

@@ -40,7 +40,8 @@ class Run:
         return self._reaper.stdin
 
     def stop(self, *_: object) -> NoReturn:
-        """End the run as Ctrl-C does, at most so late as the reaper allows."""
+        """End the run as Ctrl-C does, and tell the reaper, which ends what is left some seconds
+        later."""
         with contextlib.suppress(OSError):
             os.write(self._pipe.fileno(), b".")
         raise KeyboardInterrupt
@@ -52,7 +53,7 @@ class Run:
 
 
 def left(identity: str) -> list[psutil.Process]:
-    """The processes of a run, without the run itself."""
+    """Return the processes of a run, without the run itself."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):

@@ -37,7 +37,7 @@ def watch_alone(
 
 
 def count_statements(database: Database) -> list[str]:
-    """A list to which every statement that is sent from now on is appended."""
+    """Return a list to which every statement that is sent from now on is appended."""
     statements: list[str] = []
     event.listen(database.engine, "before_cursor_execute", lambda *sent: statements.append(sent[2]))
     watch_alone(database, before=statements.append)

@@ -16,14 +16,14 @@ from playwright.sync_api import Locator, Page, expect, sync_playwright
 from weir.local.airflow_api import AirflowApi
 
 CHROMIUM = Path("/usr/bin/chromium")
-# It runs as root, has no display, and asks nobody on the Internet for anything.
+# Chromium runs as root, has no display, and asks nobody on the Internet for anything.
 FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run
     --disable-background-networking --disable-component-update --disable-sync""".split()
 PATIENCE = 30_000  # milliseconds, for a machine that does other things
 
 
 def chromium() -> str:
-    """The browser's program, installed if it is missing and we may."""
+    """Return the path of the browser's program. Install it if it is missing and we may."""
     if not CHROMIUM.exists():
         if os.getuid() != 0 or shutil.which("apt-get") is None:
             raise FileNotFoundError(
@@ -49,14 +49,14 @@ class Form:
         expect(self.trigger_button).to_be_visible()
 
     def field(self, title: str) -> Locator:
-        """What has this title: the part of the form with its label, its input and its help."""
+        """Return the field with this title: its label, its input and its help."""
         label = self._page.locator(
             "label[data-part=label]", has_text=re.compile(rf"^{re.escape(title)}\s*\*?$")
         )
         return self.dialog.locator("[data-scope=field][data-part=root]").filter(has=label)
 
     def titles(self, *, required: bool) -> set[str]:
-        """The titles of the fields in the open section, with or without a red star."""
+        """Return the titles of the fields in the open section, with or without a red star."""
         found = set()
         for label in self.dialog.locator("label[data-part=label]").all():
             text = label.inner_text()
@@ -65,7 +65,7 @@ class Form:
         return found
 
     def open_section(self, title: str) -> None:
-        """Unfold a section; the one that was open folds."""
+        """Unfold a section, which folds the one that was open."""
         self.dialog.get_by_role("button", name=title, exact=True).click()
 
     def fill(self, title: str, value: str) -> None:
@@ -83,13 +83,13 @@ class Form:
             editor.first.click()
             self._page.keyboard.press("Control+A")
             self._page.keyboard.insert_text(value)
-            self._page.keyboard.press("Control+Shift+End")  # what the editor has closed by itself
+            self._page.keyboard.press("Control+Shift+End")  # brackets that the editor closed
             self._page.keyboard.press("Delete")
         else:
             text.fill(value)
 
     def close(self) -> None:
-        """Think better of it."""
+        """Close the form without triggering a run."""
         self.dialog.locator("[data-part=close-trigger]").first.click()
         self.dialog.wait_for(state="detached")
 
@@ -110,17 +110,17 @@ class Browser:
         page.wait_for_url(lambda url: "login" not in url)
 
     def see_dags(self, tag: str = "") -> None:
-        """The list of DAGs, or of those with a tag."""
+        """Open the list of DAGs, or of those with a tag."""
         self.page.goto(f"{self.api.url}/dags" + (f"?tags={quote(tag)}" if tag else ""))
         self.page.get_by_test_id("dag-card").first.wait_for()
 
     def dags(self) -> list[str]:
-        """What the list shows."""
+        """Return the names of the DAGs in the list that is shown."""
         cards = self.page.get_by_test_id("dag-card").all()
         return [card.locator("a[href^='/dags/']").first.inner_text() for card in cards]
 
     def form(self, dag: str) -> Form:
-        """The form of a DAG in the list that is shown."""
+        """Open the form of a DAG in the list that is shown, and return it."""
         link = self.page.get_by_role("link", name=dag, exact=True)
         card = self.page.get_by_test_id("dag-card").filter(has=link)
         card.get_by_role("button", name="Trigger").click()
@@ -132,8 +132,8 @@ class Browser:
         fields: Mapping[str, str],
         sections: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> tuple[str, str]:
-        """Fill in a form's open section, and others by their titles, and trigger it; the run's id,
-        and the state that the page shows when it has ended."""
+        """Fill in a form's open section, and others by their titles, and trigger it. Return the
+        run's id, and the state that the page shows when the run has ended."""
         self.see_dags()
         form = self.form(dag)
         for title, value in fields.items():
@@ -159,7 +159,7 @@ class Browser:
         return run_id, badge.first.inner_text().strip()
 
     def expect_in_log(self, dag: str, run_id: str, task: str, *said: str) -> None:
-        """See the log of a task on its page."""
+        """Check that the page of a task's log shows these texts."""
         self.page.goto(f"{self.api.url}/dags/{dag}/runs/{quote(run_id)}/tasks/{task}")
         for text in said:
             expect(self.page.locator("body")).to_contain_text(text)
@@ -171,7 +171,7 @@ class Browser:
 
 @contextmanager
 def browser(api: AirflowApi, username: str, password: str) -> Iterator[Browser]:
-    """A browser of our own, that nothing is left of."""
+    """Yield a browser of our own, of which nothing is left afterwards."""
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         try:

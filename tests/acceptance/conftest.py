@@ -28,7 +28,8 @@ ENVIRONMENT = {
 
 @pytest.fixture(scope="package")
 def seconds_to_start() -> list[float]:
-    """How long the start of Postgres and Airflow took, once they run."""
+    """Return a list for the seconds that the start of Postgres and Airflow took. It is empty until
+    they run."""
     return []
 
 
@@ -36,7 +37,7 @@ def seconds_to_start() -> list[float]:
 def stack(
     tmp_path_factory: pytest.TempPathFactory, seconds_to_start: list[float]
 ) -> Iterator[Installation]:
-    """Postgres and Airflow in a temporary state folder, with the demo's settings."""
+    """Yield Postgres and Airflow in a temporary state folder, with the demo's settings."""
     folder = tmp_path_factory.mktemp("weir")
     # A copy, to which tests add the DAGs that people write.
     dags = shutil.copytree(
@@ -57,7 +58,8 @@ def stack(
 
 @pytest.fixture(scope="module")
 def installation(stack: Installation) -> Iterator[Installation]:
-    """The same, and its settings while the tests of a file run: other tests have their own."""
+    """Yield `stack`, with its settings in the environment while the tests of a file run. Other
+    tests have settings of their own."""
     with environment(stack):
         yield stack
 

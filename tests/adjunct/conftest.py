@@ -11,6 +11,6 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 
 @pytest.fixture(scope="package")
 def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """A migrated database, as a job sees it, with the stores of many tests."""
+    """Yield a migrated database, as a job sees it, with the stores of many tests."""
     with database_for_many(postgres_server, "adjunct") as database:
         yield database

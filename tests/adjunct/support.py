@@ -48,13 +48,14 @@ class Store:
         return begin_build(self.database, self.name, builder=builder, lease=LEASE, **how)
 
     def begun(self, builder: str = "builder", **how: Any) -> Build:
-        """A build that is known to be the builder's."""
+        """Begin a build that is known to be the builder's, and return it."""
         build = self.begin(builder, **how)
         assert isinstance(build, Build), build
         return build
 
     def built(self, build: Build, **what: Any) -> Built:
-        """One invented file, and a history of one file if the store keeps one."""
+        """Return a result of a build with one invented file, and a history of one file if the store
+        keeps one."""
         file = AdjunctFile(f"{build.folder}table/part.parquet", 10, 100, 0, 1 << 52)
         keeps = build.store.configuration.history is not None
         history = [replace(file, path=f"{build.folder}history/part.parquet")] if keeps else None
@@ -91,5 +92,5 @@ class Store:
         )  # fmt: skip
 
     def rows(self, sql: str, **parameters: Any) -> list[Any]:
-        """The rows of a query that names the store `:a`."""
+        """Return the rows of a query that names the store `:a`."""
         return rows(self.database, sql, a=self.row.store_id, **parameters)

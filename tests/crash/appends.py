@@ -22,7 +22,7 @@ ROWS = 300
 
 
 def append_round(appender: Appender, spark: SparkSession, name: str, number: int) -> Committed:
-    """Rows (k, writer, round, n): all writers have the same keys."""
+    """Append rows (k, writer, round, n), and return the commit. All writers have the same keys."""
     rows = spark.range(0, ROWS, 1, 2).select(
         F.concat(F.lit("key "), F.col("id") % 23).alias("k"),
         F.lit(name).alias("writer"),

@@ -14,13 +14,14 @@ from weir.settings import Settings
 
 @pytest.fixture
 def weir(spark: SparkSession, database: Database, settings: Settings) -> Installation:
-    """An empty installation whose leases are short."""
+    """Return an empty installation whose leases are short."""
     return Installation(spark, database, replace(settings, reader_lease=3.0))
 
 
 @pytest.fixture
 def config(weir: Installation, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same for jobs: the weir.toml that they load, here and in other processes."""
+    """Write the weir.toml that jobs of the installation load, here and in other processes, and
+    return its path."""
     path = write_config(weir.settings)
     monkeypatch.setenv("WEIR_CONFIG", str(path))
     return path

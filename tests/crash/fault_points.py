@@ -27,7 +27,7 @@ from tests.watching import watch_alone
 from weir.database.connection import Database
 from weir.model.names import StreamName
 
-# What changes files, of which Python tells before it does it.
+# The audit events that Python raises before it changes a file.
 CHANGES = {"os.remove", "os.rmdir", "os.rename", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
 
 
@@ -44,7 +44,7 @@ class Moments:
         self.seen.append(what)
 
     def around(self, what: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        """The same work with a moment before and after it."""
+        """Return the same work with a moment before and after it."""
 
         def watched(*given: Any, **named: Any) -> Any:
             self(f"before {what}")
@@ -55,20 +55,20 @@ class Moments:
         return watched
 
     def of_database(self, database: Database) -> None:
-        """The statements that it sends."""
+        """Note the statements that a database sends."""
 
         def said(when: str, statement: str) -> None:
             self(f"{when} {' '.join(statement.split())[:60]}")
 
         engine = database.engine
         event.listen(engine, "before_cursor_execute", lambda *s: said("before", s[2]))
-        # Its event of a commit comes only before it.
+        # SQLAlchemy has an event before a commit, and none after it.
         engine.dialect.do_commit = self.around("COMMIT", engine.dialect.do_commit)
         watch_alone(database, before=partial(said, "before"), after=partial(said, "after"))
 
     def of_files(self, folder: Path) -> None:
-        """The changes below a folder, by Python and by pyarrow; only for a process that ends soon:
-        they can't be undone."""
+        """Note the changes below a folder, by Python and by pyarrow. What notes them can't be
+        removed, so use this only in a process that ends soon."""
 
         def heard(name: str, given: tuple[Any, ...]) -> None:
             writes = name == "open" and isinstance(given[2], int) and given[2] & os.O_ACCMODE
@@ -101,7 +101,7 @@ class Scene:
     lanes: Sequence[Lane] = ()  # what the groups read
 
     def state(self, database: Database) -> tuple[str, ...]:
-        """All that is known about them."""
+        """Return all that is known about the streams and groups."""
         groups = [line for g in self.groups for line in state_of_group(database, g, self.lanes)]
         return (*state_of(database, *self.names), *groups)
 
@@ -124,7 +124,7 @@ class Undisturbed:
 def kill_everywhere(
     database: Database, folder: Path, scene: Callable[[], Scene], *, again_is_more: bool = False
 ) -> list[str]:
-    """Kill an operation at each of its moments and ask for it again: it is done once.
+    """Kill an operation at each of its moments, ask for it again, and check that it was done once.
 
     The run's seed chooses the moments. `again_is_more`: to ask twice is to do more (another
     attempt, another token). Returns all moments.
@@ -144,14 +144,14 @@ def kill_everywhere(
 
 
 def moments_of(dsn: str, operation: Operation, folder: Path) -> list[str]:
-    """Run an operation in a process of its own, to its end; the moments that it passed."""
+    """Run an operation in a process of its own, to its end. Return the moments that it passed."""
     status, said = _in_a_process(dsn, operation, folder, None)
     assert status == 0, said
     return list(json.loads(said))
 
 
 def kill_at(dsn: str, operation: Operation, folder: Path, moment: int) -> None:
-    """The same, but the process is killed at a moment."""
+    """Run an operation in a process of its own, and kill the process at a moment."""
     status, said = _in_a_process(dsn, operation, folder, moment)
     assert status == -signal.SIGKILL, f"it lived ({status}): {said}"
 

@@ -21,12 +21,13 @@ class Child:
         self._ended: tuple[int, str] | None = None
 
     def signal(self, number: int) -> None:
-        """Stop it, continue it or kill it."""
+        """Send a signal to the process, to stop it, continue it or kill it."""
         if self._ended is None:
             os.kill(self.pid, number)
 
     def wait(self) -> tuple[int, str]:
-        """Its exit status (negative: the signal that killed it) and what it has said."""
+        """Wait until the process ends. Return its exit status (negative: the signal that killed it)
+        and what it has said."""
         if self._ended is None:
             said = self._pipe.read()
             _, status = os.waitpid(self.pid, 0)
@@ -35,7 +36,7 @@ class Child:
         return self._ended
 
     def alive(self) -> bool:
-        """Whether it has not ended yet."""
+        """Return whether the process has not ended yet."""
         return (
             self._ended is None
             and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
@@ -43,7 +44,7 @@ class Child:
 
 
 def _live(work: Callable[[], str | None], seconds: int, writing: int) -> None:
-    """The process, which cleans up nothing of its parent's."""
+    """Do the work of the process and end it, without cleaning up anything of its parent's."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(seconds)
     status = 1
@@ -58,7 +59,7 @@ def _live(work: Callable[[], str | None], seconds: int, writing: int) -> None:
 
 @contextlib.contextmanager
 def children() -> Iterator[list[Child]]:
-    """A list of processes, none of which outlives the block."""
+    """Yield a list of processes, none of which outlives the block."""
     started: list[Child] = []
     try:
         yield started

@@ -15,19 +15,19 @@ BAD = 115  # in the last segment, so that the first half is fine
 
 
 def copies(events: DataFrame) -> DataFrame:
-    """Each event once, into every output; waits where WEIR_TEST_WAIT says so."""
+    """Return each event once, for every output. Wait where WEIR_TEST_WAIT says so."""
     _wait()
     return events.select("k", "n")
 
 
 def joined(events: DataFrame, adjuncts: Mapping[str, DataFrame]) -> DataFrame:
-    """The keys of the events with the number that the one store has for them."""
+    """Return the keys of the events with the number that the one store has for them."""
     [rows] = adjuncts.values()
     return events.select("k").join(rows, F.col("k") == F.col("_weir_key")).select("k", "n")
 
 
 def slow_values(events: pa.RecordBatch) -> pa.StructArray:
-    """The number of each event, as the value of a store; waits as `copies` does."""
+    """Return the number of each event, as the value of a store. Wait as `copies` does."""
     if events.num_rows:
         _wait()
     return pa.StructArray.from_arrays([events.column("n")], names=["n"])
@@ -41,6 +41,6 @@ def _wait() -> None:
 
 
 def picky(events: DataFrame) -> DataFrame:
-    """The same, but one event it can't stand."""
+    """Return each event once, for every output, but fail on one event."""
     failure = F.raise_error(F.lit("I can't stand it")).cast("long")
     return events.select("k", F.when(F.col("n") == BAD, failure).otherwise(F.col("n")).alias("n"))

@@ -67,13 +67,14 @@ class GroupReader:
         return self.settings.reader_lease
 
     def alive(self) -> KeepAlive:
-        """A context in which its lease is renewed."""
+        """Return a context in which the reader's lease is renewed."""
         return self.database.keep_alive(
             lambda c: renew(c, self.group, self.name, self.token, self.lease), every=self.lease / 3
         )
 
     def read_batch(self, budget: int, expected: int = 1) -> Batch | None:
-        """Open a batch, write its events everywhere, commit it."""
+        """Open a batch, write its events everywhere, and commit it. Return the batch, if there is
+        one."""
         batch = open_batch(
             self.database, self.group, self.name, self.token, lease=self.lease,
             budget=only_events(budget), expected_readers=expected,
@@ -103,7 +104,7 @@ class GroupReader:
         return self.settings.output_roots[0]
 
     def events(self, batch: Batch) -> pa.Table:
-        """What lies between the bounds of a batch."""
+        """Return the events between the bounds of a batch."""
         parts = [pa.table({"key": pa.array([], pa.string()), "n": pa.array([], pa.int64())})]
         streams = self.database.transaction(lambda c: group_streams(c, self.group))
         for stream_id, _ in streams:
@@ -131,7 +132,7 @@ class GroupReader:
         return output
 
     def _write_file(self, batch: Batch, events: pa.Table) -> None:
-        """Whole or not at all; whoever writes it, it is the same."""
+        """Write the events to a file, whole or not at all. It is the same, whoever writes it."""
         system, base = filesystem(self._root)
         target = f"{base}/files/{batch.identity}.json"
         new = f"{target}.{uuid.uuid4().hex}"
@@ -162,7 +163,7 @@ class GroupReader:
 
 
 def make_table(owner_dsn: str) -> None:
-    """The table for results, as its owner makes it."""
+    """Create the table for results, as its owner does."""
     execute(
         owner_dsn,
         f"""CREATE TABLE {TABLE} (reader_group text, key text, n bigint);
@@ -171,7 +172,7 @@ def make_table(owner_dsn: str) -> None:
 
 
 def append_numbers(settings: Settings, stream: str, numbers: Iterable[int], keys: int) -> None:
-    """An event for each number; those of a key are appended in their order."""
+    """Append an event for each number. Those of a key are appended in their order."""
     numbers = list(numbers)
     table = pa.table({"key": [f"key {n % keys}" for n in numbers], "n": numbers})
     weir.append(stream, table, writer_id="test", batch_id=f"from {numbers[0]}", settings=settings)
@@ -180,7 +181,7 @@ def append_numbers(settings: Settings, stream: str, numbers: Iterable[int], keys
 def check_exactly_once(
     database: Database, settings: Settings, group: str, out: StreamName, total: int
 ) -> None:
-    """Every event is once in every sink, those of a key in their order."""
+    """Check that every event is once in every sink, those of a key in their order."""
     root = Path(settings.output_roots[0])
     folders = committed_folders(database, group, FOLDER)
     manifest = json.loads((root / FOLDER / f"group={group}/_manifest.json").read_text())

@@ -24,7 +24,7 @@ _runs = itertools.count()
 
 
 def wait_for(what: str, found: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Ask again and again until the answer is true; returns it."""
+    """Ask again and again until the answer is true, and return it."""
     until = time.monotonic() + seconds
     while not (answer := found()):
         assert time.monotonic() < until, f"waited {seconds:.0f} s in vain for {what}"
@@ -33,7 +33,7 @@ def wait_for(what: str, found: Callable[[], Any], seconds: float = 60.0) -> Any:
 
 
 def write_config(settings: Settings, **more: Any) -> Path:
-    """A weir.toml that says the same as `settings`; returns its path."""
+    """Write a weir.toml that says the same as `settings`, and return its path."""
     values = {
         "state": str(settings.state), "database": settings.database,
         "warehouse": settings.warehouse, "input_roots": list(settings.input_roots),
@@ -72,35 +72,35 @@ class Process:
 
     @property
     def said(self) -> str:
-        """Everything it has printed."""
+        """Return everything that the process has printed."""
         return self._said.read_text()
 
     def _signal(self, number: int) -> None:
         os.killpg(self._process.pid, number)
 
     def stop(self) -> None:
-        """Freeze it, as a machine that hangs."""
+        """Freeze the process, as a machine that hangs."""
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let it go on."""
+        """Let the process go on."""
         self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """SIGKILL for the whole group: nothing of it can clean up."""
+        """Send SIGKILL to the whole group, so that nothing of it can clean up."""
         self._signal(signal.SIGKILL)
         self._process.wait()
 
     def wait(self, seconds: float = 120.0) -> int:
-        """Its exit status."""
+        """Wait until the process ends, and return its exit status."""
         return self._process.wait(seconds)
 
     def running(self) -> bool:
-        """Whether it has not ended yet."""
+        """Return whether the process has not ended yet."""
         return self._process.poll() is None
 
     def end(self) -> None:
-        """Whatever it does, it is gone afterwards."""
+        """End the process, whatever it does."""
         if self.running():
             self.go_on()
             self.kill()
@@ -108,7 +108,7 @@ class Process:
 
 @contextmanager
 def process(command: list[str], config: Path, **environ: str) -> Iterator[Process]:
-    """A process that does not outlive the block."""
+    """Yield a process that does not outlive the block."""
     started = Process(command, config, **environ)
     try:
         yield started
@@ -122,7 +122,7 @@ def process(command: list[str], config: Path, **environ: str) -> Iterator[Proces
 def job(
     name: str, arguments: dict[str, Any], config: Path, run: str = "killed", **environ: str
 ) -> Any:
-    """A real job, submitted as Airflow does it."""
+    """Return a context with a real job in a process, submitted as Airflow does it."""
     run_id = {"dag_id": "weir", "run_id": run, "task_id": name}
     command = ["spark-submit", "--master", "local[2]", job_path(name), "--run",
                json.dumps(run_id), "--arguments", json.dumps(arguments)]  # fmt: skip
@@ -131,7 +131,8 @@ def job(
 
 @contextmanager
 def holding(dsn: str, statement: str) -> Iterator[Callable[[], bool]]:
-    """Hold the locks of a statement; gives a function that says whether somebody waits for them."""
+    """Hold the locks of a statement during the block. Yield a function that says whether somebody
+    waits for them."""
     connection = psycopg2.connect(dsn)
     watcher = psycopg2.connect(dsn)
     watcher.autocommit = True
@@ -156,7 +157,7 @@ def holding(dsn: str, statement: str) -> Iterator[Callable[[], bool]]:
 
 
 def execute(dsn: str, statement: str) -> list[tuple[Any, ...]]:
-    """One statement by a connection of its own."""
+    """Run one statement by a connection of its own, and return its rows."""
     connection = psycopg2.connect(dsn)
     connection.autocommit = True
     try:
@@ -170,7 +171,8 @@ def execute(dsn: str, statement: str) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def slow_commits(database: TestDatabase, seconds: float) -> Iterator[Callable[[], list[int]]]:
-    """Every COMMIT of an append takes so long; gives the server processes that are at it."""
+    """Let every COMMIT of an append take so many seconds. Yield a function that returns the process
+    ids of the servers that are at it."""
     execute(
         database.owner_dsn,
         f"""CREATE FUNCTION be_slow() RETURNS trigger LANGUAGE plpgsql AS

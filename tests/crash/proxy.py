@@ -58,7 +58,7 @@ class Proxy:
                     lost.set()
                     if fate == "after":
                         server.sendall(data)
-                        answered.wait(10)  # it has committed
+                        answered.wait(10)  # until the server has committed
                     break
                 server.sendall(data)
         _end(client)
@@ -89,7 +89,8 @@ def _end(one: socket.socket) -> None:
 
 @contextmanager
 def failing_network(dsn: str, fates: list[str]) -> Iterator[tuple[str, Proxy]]:
-    """A dsn that leads through a proxy; the fates of its COMMITs come round and round."""
+    """Yield a dsn that leads through a proxy, and the proxy. The fates of its COMMITs come round
+    and round."""
     port = re.search(r"port=(\d+)", dsn)
     assert port is not None
     proxy = Proxy(int(port[1]), itertools.cycle(fates))

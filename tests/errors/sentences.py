@@ -32,7 +32,7 @@ class Sentence:
 
 
 def classes() -> dict[str, type[WeirError]]:
-    """All classes of errors by name."""
+    """Return all classes of errors by name."""
     import weir.spark.unreadable  # noqa: F401  # has one of its own
 
     found, todo = {}, [WeirError]
@@ -44,8 +44,9 @@ def classes() -> dict[str, type[WeirError]]:
 
 
 def in_python(source: str, place: str) -> Iterator[Sentence]:
-    """The errors that a module makes, whether it raises or returns them. Raises ValueError for one
-    whose code is not written there as a literal, and for a class that may be called elsewhere."""
+    """Yield the errors that a module makes, whether it raises or returns them. Raises ValueError
+    for one whose code is not written there as a literal, and for a class that may be called
+    elsewhere."""
     known = classes()
     tree = ast.parse(source)
     for line, name in _handed_on(tree, set(known)):
@@ -71,7 +72,8 @@ def in_python(source: str, place: str) -> Iterator[Sentence]:
 
 
 def _handed_on(tree: ast.Module, known: set[str]) -> Iterator[tuple[int, str]]:
-    """Where the class of an error is used as a value: what is made with it can't be found.
+    """Yield where the class of an error is used as a value, by line and name. What is made with it
+    can't be found.
 
     To catch it, to test for it and to annotate are not such uses, nor is the table of what SQL
     raises, whose sentences `in_sql` finds.
@@ -101,7 +103,7 @@ def _handed_on(tree: ast.Module, known: set[str]) -> Iterator[tuple[int, str]]:
 
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function, without those of functions in it."""
+    """Yield the nodes of a function, without those of functions in it."""
     for node in ast.iter_child_nodes(scope):
         if not isinstance(node, ast.FunctionDef):
             yield node
@@ -124,7 +126,7 @@ def _template(text: ast.expr, local: dict[str, ast.expr]) -> str:
 
 
 def in_sql(source: str, place: str) -> Iterator[Sentence]:
-    """The errors that a file of SQL functions raises for people."""
+    """Yield the errors that a file of SQL functions raises for people."""
     for found in _RAISE.finditer(source):
         using = _USING.search(found["rest"])
         kind = RAISED_BY_SQL.get(using["state"]) if using else None
@@ -139,7 +141,7 @@ def in_sql(source: str, place: str) -> Iterator[Sentence]:
 
 
 def sentences() -> list[Sentence]:
-    """All of them."""
+    """Return all sentences, sorted by code."""
     found: list[Sentence] = []
     for folder in _PYTHON:
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -151,7 +153,7 @@ def sentences() -> list[Sentence]:
 
 
 def document(found: list[Sentence]) -> str:
-    """A block per code: its class, and the sentences that it comes with."""
+    """Return a block per code: its class, and the sentences that it comes with."""
     blocks = []
     for code in sorted({one.code for one in found}):
         of_code = [one for one in found if one.code == code]

@@ -85,7 +85,8 @@ class World:
 
     @classmethod
     def beside_events(cls, weir: Installation) -> "World":
-        """Another stream beside one of events, which a group reads, and one for its output."""
+        """Return another stream, beside one of events that a group reads, and one for the group's
+        output."""
         weir.create(str(EVENTS), segments=2)
         weir.create("s/out")
         weir.group(EVENTS)
@@ -97,7 +98,7 @@ class World:
         self.events += [Event(*row, clock=done.clock) for row in rows]
 
     def grow(self, random: Random, most: int = 30) -> None:
-        """Upserts, deletes, re-inserts, null keys and duplicates."""
+        """Append upserts, deletes, re-inserts, null keys and duplicates."""
         keys = [None, *"abcdeABCDE", "ä", "x" * 50]
         self.append(
             [
@@ -151,7 +152,7 @@ class Store:
         self.way = way
 
     def expected(self, events: Sequence[Event] | None = None) -> dict[Any, tuple[Any, ...]]:
-        """What the keys are after these events, or after all."""
+        """Return what the keys are after these events, or after all."""
         held: dict[Any, tuple[Any, ...]] = {}
         for event in self.world.events if events is None else events:
             if (key := self.way.key(event)) is None:
@@ -162,7 +163,7 @@ class Store:
         return held
 
     def found(self, version: AdjunctVersion) -> dict[Any, tuple[Any, ...]]:
-        """What a version has; each key must be there once."""
+        """Return what a version has, in which each key must be there once."""
         weir = self.world.weir
         rows = current_frame(weir.spark, weir.settings.warehouse, version).drop("_clock").collect()
         held = {row[0]: tuple(row[1:]) for row in rows}
@@ -170,7 +171,7 @@ class Store:
         return held
 
     def found_at(self, version: AdjunctVersion, since: int, clock: int) -> dict[Any, Any]:
-        """What the history says of a clock."""
+        """Return what the history says of a clock."""
         weir = self.world.weir
         frame = history_frame(
             weir.spark, weir.database, weir.settings.warehouse, version, since
@@ -185,7 +186,7 @@ class Store:
 
 
 def reading(weir: Installation, *stores: Store, group: str = "readers", **options: Any) -> Reader:
-    """A reader of a group that binds these stores."""
+    """Return a reader of a group that binds these stores."""
     return Reader(
         weir.spark, group, reader_id="one", appender=weir.appender,
         adjuncts=[store.name for store in stores], **options,

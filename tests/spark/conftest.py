@@ -11,13 +11,13 @@ from weir.settings import Settings
 
 @pytest.fixture
 def weir(spark: SparkSession, database: Database, settings: Settings) -> Installation:
-    """An empty installation."""
+    """Return an empty installation."""
     return Installation(spark, database, settings)
 
 
 @pytest.fixture
 def stream(weir: Installation) -> StreamName:
-    """Ninety events in three segments, and a stream for results."""
+    """Return a stream of ninety events in three segments, and create one for results."""
     stream = weir.create(segments=3)
     weir.create("s/out", segments=5)
     weir.append(stream, [(f"key {n % 11}", n) for n in range(90)])

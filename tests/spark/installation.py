@@ -36,7 +36,7 @@ _ids = itertools.count()
 
 @contextmanager
 def setting(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a user's session for a while."""
+    """Set settings of a user's session during the block."""
     before = {key: spark.conf.get(key, None) for key in values}
     for key, value in values.items():
         spark.conf.set(key, value)
@@ -61,27 +61,27 @@ class Installation:
 
     @property
     def appender(self) -> Appender:
-        """As a job has it; what it says is kept."""
+        """Return an appender as a job has it. What it says is kept in `said`."""
         return Appender(self.spark, self.database, self.settings, "test", self.said.append)
 
     @property
     def input(self) -> str:
-        """The input root."""
+        """Return the input root."""
         return self.settings.input_roots[0]
 
     def query(self, sql: str, **parameters: Any) -> list[Any]:
-        """Rows of the metadata."""
+        """Return rows of the metadata."""
         return list(self.database.transaction(lambda c: c.execute(text(sql), parameters).all()))
 
     def value(self, sql: str, **parameters: Any) -> Any:
-        """The one value of a query."""
+        """Return the one value of a query."""
         ((value,),) = self.query(sql, **parameters)
         return value
 
     def create(
         self, name: str = "s/events", key: str = "k", segments: int = 4, **options: Any
     ) -> StreamName:
-        """A new stream."""
+        """Create a stream, and return its name."""
         stream = stream_name(name)
         create_stream(
             self.database, stream, routing_key=key, segments=segments,
@@ -90,7 +90,7 @@ class Installation:
         return stream
 
     def group(self, *streams: StreamName, name: str = "readers", **options: Any) -> str:
-        """A new reader group."""
+        """Create a reader group, and return its name."""
         create_reader_group(
             self.database, name, streams, request_id=f"group {next(_ids)}", **options
         )
@@ -129,20 +129,20 @@ class Installation:
         return truncate(self.database, stream, cut, request_id=f"truncate {next(_ids)}")
 
     def frame(self, stream: StreamName, order: str = "segment") -> DataFrame:
-        """The stream as a DataFrame."""
+        """Return the stream as a DataFrame."""
         return read_stream_frame(self.spark, self.database, self.settings, stream, order=order)
 
     def read(
         self, stream: StreamName, order: str = "segment", columns: Sequence[str] = ()
     ) -> pd.DataFrame:
-        """All events, in the order in which the tasks give them."""
+        """Return all events, in the order in which the tasks give them."""
         frame = self.frame(stream, order)
         if columns:
             frame = frame.select(*columns, *PLACE)
         return to_pandas(frame)
 
     def consumer(self, group: str, function: Any, *outputs: str, **options: Any) -> Consumer:
-        """A consumer; its reader is `reader` unless it is named."""
+        """Return a consumer, whose reader is `reader` unless it is named."""
         options = {"reader_id": "reader", **options}
         parsed = tuple(Output.parse(o, self.settings.output_roots) for o in outputs)
         return Consumer(
@@ -150,7 +150,7 @@ class Installation:
         )
 
     def facts(self, stream: StreamName) -> pd.DataFrame:
-        """What the metadata and the files say, by pyarrow alone: each event with its place.
+        """Return what the metadata and the files say, by pyarrow alone: each event with its place.
 
         Ordered by segment and offset; `_range` is its segment's key range, `_weir_seq` its rank.
         """
@@ -178,7 +178,8 @@ class Installation:
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def check(self, stream: StreamName, key: str | None = "k", read: bool = True) -> pd.DataFrame:
-        """Everything that must hold of a stream whatever was done to it; returns its facts.
+        """Check everything that must hold of a stream whatever was done to it, and return its
+        facts.
 
         Each file's rows are in the order of their ranks, offsets have no gap, each key lies in its
         segment, and Spark reads just these events in each of the orders.
@@ -190,8 +191,9 @@ class Installation:
         for _, one in facts.groupby("_segment"):
             steps = one["_offset"].diff().dropna()
             assert (steps == 1).all(), "offsets have a gap"
-        # Not a commit in a segment: one that wrote to two segments which were merged meanwhile has
-        # first the files of one, then of the other. The order of each key is checked below.
+        # Ranks are compared by file, not by commit and segment: a commit that wrote to two segments
+        # which were merged meanwhile has first the files of one, then of the other. The order of
+        # each key is checked below.
         by_file = facts.groupby("_file")["_weir_seq"]
         assert (by_file.diff().dropna() > 0).all(), "a file is not in the order of its ranks"
         if key is not None:
@@ -207,7 +209,7 @@ class Installation:
         return facts
 
     def check_read(self, stream: StreamName, facts: pd.DataFrame, order: str) -> None:
-        """Spark's rows are these, each with its place, in the order that was asked for."""
+        """Check that Spark reads these events, each with its place, in the order asked for."""
         read = self.read(stream, order)
         user = [c for c in read.columns if c not in PLACE]
         wanted = facts[[*[c for c in user if c in facts], *PLACE, "_weir_seq"]]
@@ -224,7 +226,7 @@ class Installation:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Timestamps in microseconds, as Spark gives them."""
+    """Return a table with timestamps in microseconds, as Spark gives them."""
     for i, one in enumerate(table.schema):
         if pa.types.is_timestamp(one.type):
             table = table.set_column(i, one.name, table.column(i).cast(pa.timestamp("us")))
@@ -232,18 +234,19 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def to_pandas(frame: DataFrame) -> pd.DataFrame:
-    """By Arrow: the rows in the order of the partitions, then of their rows."""
+    """Return the rows in the order of the partitions, then of their rows, by Arrow."""
     with setting(frame.sparkSession, {"spark.sql.execution.arrow.pyspark.enabled": "true"}):
         return frame.toPandas()
 
 
 def plain(events: DataFrame) -> DataFrame:
-    """Each event, without its place."""
+    """Return each event, without its place."""
     return events.select("k", "n")
 
 
 def parquet_rows(weir: Installation, group: str, output: str) -> list[int]:
-    """The `n` of every row that counts in a Parquet output, by the record and by the manifest."""
+    """Return the `n` of every row that counts in a Parquet output, and check that the record and
+    the manifest agree."""
     root = Path(weir.settings.output_roots[0])
     folders = committed_folders(weir.database, group, output)
     manifest = json.loads((root / output / f"group={group}/_manifest.json").read_text())
@@ -253,6 +256,6 @@ def parquet_rows(weir: Installation, group: str, output: str) -> list[int]:
 
 
 def batches(weir: Installation) -> list[tuple[int, str, int]]:
-    """Each batch: its number, its state and its attempts."""
+    """Return the number, the state and the attempts of each batch."""
     rows = weir.query("SELECT batch_id, state, attempt FROM reader_batch ORDER BY batch_id")
     return [tuple(row) for row in rows]

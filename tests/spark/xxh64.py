@@ -24,7 +24,7 @@ def _round(accumulator: int, lane: int) -> int:
 
 
 def xxh64(data: bytes, seed: int = 42) -> int:
-    """The unsigned 64-bit hash."""
+    """Return the unsigned 64-bit hash."""
     rest = data
     if len(data) >= 32:
         lanes = [(seed + _1 + _2) & _ALL, (seed + _2) & _ALL, seed, (seed - _1) & _ALL]
@@ -56,5 +56,5 @@ def xxh64(data: bytes, seed: int = 42) -> int:
 
 @cache
 def position(key: str) -> float:
-    """Where a routing key lies in the key space [0, 1)."""
+    """Return where a routing key lies in the key space [0, 1)."""
     return (xxh64(key.encode()) >> 11) / 2**53

@@ -2,8 +2,8 @@
 
 import psycopg2
 
-# Without the order of columns, which differs where a migration added one; and without the names of
-# NOT NULL constraints, which Postgres 18 keeps when a column is renamed.
+# The order of columns is left out, because it differs where a migration added one. So are the names
+# of NOT NULL constraints, which Postgres 18 keeps when a column is renamed.
 _QUESTIONS = """
 SELECT format('schema %s: %s, %s', n.nspname, n.nspacl, obj_description(n.oid, 'pg_namespace'))
 FROM pg_namespace n WHERE n.nspname LIKE 'weir%'
@@ -44,7 +44,8 @@ ORDER BY 1
 
 
 def describe(dsn: str) -> list[str]:
-    """A line per object of Weir's schemas, with its columns, constraints, grants and comment."""
+    """Return a line per object of Weir's schemas, with its columns, constraints, grants and
+    comment."""
     connection = psycopg2.connect(dsn, options="-c search_path=")
     try:
         with connection, connection.cursor() as cursor:
@@ -55,7 +56,7 @@ def describe(dsn: str) -> list[str]:
 
 
 def differences(one: list[str], other: list[str]) -> list[str]:
-    """What is in one of two descriptions only; empty if they are equal."""
+    """Return what is in one of two descriptions only; nothing if they are equal."""
     return [f"- {line}" for line in one if line not in set(other)] + [
         f"+ {line}" for line in other if line not in set(one)
     ]

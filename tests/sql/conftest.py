@@ -14,19 +14,19 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 
 @pytest.fixture(scope="package")
 def histories(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
-    """A database with the streams of many tests."""
+    """Yield a database with the streams of many tests."""
     with database_for_many(postgres_server, "histories") as database:
         yield database
 
 
 @pytest.fixture(scope="package", params=range(cases(6, least=3)))
 def lived(histories: Database, request: pytest.FixtureRequest) -> tuple[Driver, int]:
-    """A stream with a history, and the number of its case."""
+    """Return a stream with a history, and the number of its case."""
     return live(histories, request.param), request.param
 
 
 @pytest.fixture
 def history(lived: tuple[Driver, int]) -> History:
-    """The same with chances of its own, so that tests don't depend on each other."""
+    """Return the same stream with random numbers of its own: tests don't depend on each other."""
     driver, case = lived
     return History(driver, random_for("history", case))

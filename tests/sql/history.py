@@ -20,7 +20,7 @@ TICK = timedelta(microseconds=1)
 
 
 def live(database: Database, case: int) -> Driver:
-    """A stream to which, for a while, all kinds of things happen."""
+    """Return a stream to which, for a while, all kinds of things have happened."""
     driver, random = Driver(database, segments=2), random_for(case)
     for _ in range(20):
         if random.random() < 0.4:
@@ -36,7 +36,8 @@ def live(database: Database, case: int) -> Driver:
 
 
 def scaled_again_and_again(lane: Lane, last: int) -> None:
-    """A long history in one go: epoch after epoch replaces the lower of two segments, 0.0."""
+    """Make a long history in one go, in which epoch after epoch replaces the lower of two segments,
+    0.0."""
     run(
         lane.database,
         """WITH moved AS (
@@ -67,8 +68,8 @@ def scaled_again_and_again(lane: Lane, last: int) -> None:
 
 
 def lived_through(lane: Lane, group: Group, last: int) -> None:
-    """What comes with the epochs of `scaled_again_and_again`: per epoch an append of a file to its
-    new segment, a cut, a decision (eight days ago), a scale, a request, a run, an output of a
+    """Make what comes with the epochs of `scaled_again_and_again`: per epoch an append of a file to
+    its new segment, a cut, a decision (eight days ago), a scale, a request, a run, an output of a
     group, and its batch (two hours ago)."""
     run(
         lane.database,
@@ -147,7 +148,7 @@ class History:
         return self.lane.database.transaction(lambda c: question(c, self.lane.name, *given))
 
     def view(self, name: str, columns: str, order: str) -> list[tuple[Any, ...]]:
-        """Columns of a view for this stream."""
+        """Return columns of a view for this stream."""
         found = self.lane.rows(
             f"SELECT {columns} FROM {name} WHERE stream = :name ORDER BY {order}",
             name=str(self.lane.name),
@@ -155,12 +156,12 @@ class History:
         return [tuple(row) for row in found]
 
     def frontiers(self, count: int) -> list[Cut]:
-        """Random cuts, some of them behind the head."""
+        """Return random cuts, some of them behind the head."""
         start: Cut = dict.fromkeys(self.model.epochs[0], 0)
         return [self.model.frontier(self.random, start) for _ in range(count)]
 
     def pairs(self, count: int) -> list[tuple[Cut, Cut]]:
-        """Two cuts each: one after the other as often as not."""
+        """Return pairs of cuts, in which one is after the other as often as not."""
         found = []
         for cut in self.frontiers(count):
             found.append((cut, self.model.frontier(self.random, cut)))
@@ -171,14 +172,14 @@ class History:
         return {s: Segment(s, x.low / GRID, x.high / GRID) for s, x in self.model.segments.items()}
 
     def value(self, cut: Cut | queries.Cut) -> StreamCut:
-        """A cut as the library has it."""
+        """Return a cut as the library has it."""
         shown = {s if isinstance(s, str) else segment_name(s): o for s, o in cut.items()}
         return StreamCut.from_json(
             {s: "future" if o is None else o for s, o in shown.items()}, self.segments()
         )
 
     def check_valid(self, cut: queries.Cut) -> None:
-        """A position of this stream, in its one canonical form."""
+        """Check that a cut is a position of this stream, in its one canonical form."""
         ends = {s: len(x.events) for s, x in self.model.segments.items()}
         check_valid(self.value(cut), self.segments().values(), ends)
         assert self.value(cut).to_json() == cut
@@ -190,7 +191,7 @@ class History:
         return [row.at for row in found]
 
     def commit_times(self) -> dict[int, datetime]:
-        """Per event, by its place in the order of all of them, when it was committed."""
+        """Return when each event was committed, by its place in the order of all of them."""
         times = {
             row.transaction_number: row.at
             for row in self.lane.rows(
@@ -206,7 +207,8 @@ class History:
         return {e.order: files[file.path] for file in self.model.files for e in file.events}
 
     def moments(self) -> list[datetime]:
-        """Times of epochs and of commits, just before, just after, and long before and after."""
+        """Return times of epochs and of commits, just before, just after, and long before and
+        after."""
         known = [*self.epoch_times(), *self.commit_times().values()]
         chosen = self.random.sample(known, min(len(known), 8))
         year = timedelta(days=365)

@@ -27,7 +27,8 @@ _RUN = "('weir_ingest', 'scheduled__1', 'append', -1, 1, 'ingest', '{}', 'succee
 
 
 def more(database: Database) -> None:
-    """What the story leaves out: streams that have ended, pins, limits, and what a job reported."""
+    """Make what the story leaves out: streams that have ended, pins, limits, and what a job
+    reported."""
     for name in ("nyc/weather", "nyc/taxis"):
         create_stream(
             database, stream_name(name), segments=2, routing_key="key", tags=("noaa",),

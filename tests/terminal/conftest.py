@@ -22,12 +22,12 @@ class Done(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """The one value that it printed."""
+        """Return the one value that the command printed."""
         return json.loads(self.out)
 
     @property
     def lines(self) -> list[Any]:
-        """The values that it printed, one a line."""
+        """Return the values that the command printed, one a line."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
@@ -38,7 +38,7 @@ def weir(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Callable[..., Done]:
-    """`weir(...)` as a person types it in the folder of an installation."""
+    """Return `weir(...)`, which runs what a person types in the folder of an installation."""
     (tmp_path / "weir.toml").write_text("state = '.'\nreader_lease = 30\n")
     monkeypatch.setenv("WEIR_DATABASE", settings.database)
     monkeypatch.delenv("WEIR_CONFIG", raising=False)

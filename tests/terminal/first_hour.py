@@ -18,7 +18,7 @@ def totals(orders):
 
 
 def commands() -> list[str]:
-    """What the section says to type."""
+    """Return what the section says to type."""
     text = (REPOSITORY / "README.md").read_text().split("\n## In a terminal\n")[1].split("\n## ")[0]
     [block] = re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return str(block).splitlines()

@@ -29,7 +29,7 @@ class ObjectStore:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables with which pyarrow finds the server, and may use it."""
+        """Return the variables with which pyarrow finds the server, and may use it."""
         return {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}", "AWS_ACCESS_KEY_ID": KEY_ID,
             "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_DEFAULT_REGION": "eu-central-1",
@@ -39,7 +39,7 @@ class ObjectStore:
 
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
-    """A server with an empty bucket."""
+    """Yield a server with an empty bucket."""
     store = ObjectStore()
     handler = type("Handler", (_Handler,), {"store": store})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -168,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _chunks(stream: object) -> Iterator[bytes]:
-    """The chunks of a body, and of the body within it, up to the trailer."""
+    """Yield the chunks of a body, and of the body within it, up to the trailer."""
     read, line = stream.read, stream.readline  # type: ignore[attr-defined]
     while size := int(line().split(b";")[0].strip() or b"0", 16):
         yield read(size)

@@ -8,13 +8,13 @@ from pyspark.sql import functions as F
 
 
 def events(frame: DataFrame) -> DataFrame:
-    """Each event with its place."""
+    """Return each event with its place, after a second."""
     time.sleep(1)
     return frame.select("key", "n", "_segment", "_offset")
 
 
 def priced(frame: DataFrame, adjuncts: Any) -> DataFrame:
-    """Each event with the price that a store has."""
+    """Return each event with the price that a store has, after a second."""
     time.sleep(1)
     [store] = adjuncts
     joined = adjuncts.enrich(frame.withColumn("item", F.lit("it")), store, "item", prefix="now_")

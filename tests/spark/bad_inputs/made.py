@@ -50,7 +50,7 @@ def _values(kind: str, values: list[Any]) -> pa.Array:
 
 
 def parquet(path: Path, columns: Any = None, metadata: Any = None, **options: Any) -> None:
-    """A Parquet file; `columns`: [name, type, values] each."""
+    """Write a Parquet file. `columns`: [name, type, values] each."""
     given = columns if columns is not None else [[n, *rest] for n, rest in _GOOD.items()]
     arrays = [_values(kind, values) for _, kind, values in given]
     schema = pa.schema(
@@ -62,7 +62,7 @@ def parquet(path: Path, columns: Any = None, metadata: Any = None, **options: An
 
 
 def strings_of_bytes(path: Path, values: list[str]) -> None:
-    """Parquet strings that are not UTF-8: `values` are the bytes as latin-1."""
+    """Write Parquet strings that are not UTF-8: `values` are the bytes as latin-1."""
     data = b"".join(value.encode("latin-1") for value in values)
     ends = [sum(len(value) for value in values[:i]) for i in range(len(values) + 1)]
     offsets = pa.array(ends, pa.int32()).buffers()[1]
@@ -71,7 +71,7 @@ def strings_of_bytes(path: Path, values: list[str]) -> None:
 
 
 def damaged(path: Path, how: str) -> None:
-    """A good Parquet file, then cut off or written over."""
+    """Write a good Parquet file, then cut it off or write over it."""
     parquet(path, compression="none" if how == "zeroed" else "snappy")
     data = bytearray(path.read_bytes())
     footer = int.from_bytes(data[-8:-4], "little") + 8
@@ -89,28 +89,28 @@ def damaged(path: Path, how: str) -> None:
 
 
 def text(path: Path, text: str, encoding: str = "utf-8", errors: str = "strict") -> None:
-    """A text file."""
+    """Write a text file."""
     path.write_bytes(text.encode(encoding, errors))
 
 
 def raw(path: Path, base64_: str) -> None:
-    """These bytes."""
+    """Write these bytes."""
     path.write_bytes(base64.b64decode(base64_))
 
 
 def cut_gzip(path: Path, text: str) -> None:
-    """A compressed text file that ends too early."""
+    """Write a compressed text file that ends too early."""
     data = gzip.compress(text.encode())
     path.write_bytes(data[: len(data) * 2 // 3])
 
 
 def deep_json(path: Path, depth: int) -> None:
-    """An object in objects."""
+    """Write a json object in an object, to this depth."""
     path.write_text('{"id":' * depth + "1" + "}" * depth + "\n")
 
 
 def many_keys(path: Path, keys: int) -> None:
-    """A json object with many keys."""
+    """Write a json object with many keys."""
     path.write_text(json.dumps({"id": 1, **{f"k{i}": i for i in range(keys)}}) + "\n")
 
 
@@ -121,7 +121,8 @@ GENERATORS: dict[str, Callable[..., None]] = {
 
 
 def expand(value: Any) -> Any:
-    """Data with {"times": [text, n]}, {"joined": [...]} and {"numbered": [text, n]} written out."""
+    """Return data with {"times": [text, n]}, {"joined": [...]} and {"numbered": [text, n]} written
+    out."""
     if isinstance(value, list):
         return [expand(part) for part in value]
     if not isinstance(value, dict):
