@@ -1,7 +1,10 @@
 """Appends that began in an earlier epoch: nothing is lost, and each key keeps its order."""
 
+import sys
 from dataclasses import replace
 from functools import partial
+from threading import Barrier
+from types import SimpleNamespace
 
 import pytest
 
@@ -215,8 +218,14 @@ def test_two_appends_racing_with_a_split_lose_nothing(lane: Lane) -> None:
         assert sum(file.events for file in lane.files()) == before + 30
 
 
-def test_appends_that_commit_at_once_after_a_split_share_one_roll(lane: Lane) -> None:
+def test_appends_that_commit_at_once_after_a_split_share_one_roll(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     attempts = [lane.opened() for _ in range(8)]
+    # None locks the stream again before all have recorded that they wait, however slow they are.
+    all_wait = Barrier(len(attempts))
+    pause = SimpleNamespace(sleep=lambda seconds: all_wait.wait(60))
+    monkeypatch.setattr(sys.modules[commit.__module__], "time", pause)
     lane.scale("0.0", parts=2)
     done = at_once(
         *[

@@ -73,8 +73,8 @@ class World:
     def scale(self) -> None:
         """Split a segment, or merge two neighbours."""
         active = self.lane.active()
-        i = self.chance.randrange(len(active) - 1)
-        merge = len(active) > 10 or self.chance.random() < 0.5
+        merge = len(active) > 10 or (len(active) > 1 and self.chance.random() < 0.5)
+        i = self.chance.randrange(len(active) - merge)
         seal = active[i : i + 2] if merge else [active[i]]
         self.lane.scale(*seal, parts=1 if merge else 2)
 
@@ -149,7 +149,7 @@ def rounds_of_killing(
             time.sleep(chance.random() / 5)
             world.disturb()
             world.replace_the_dead()
-        wait_for("all to be read and shared evenly", world.done)
+        wait_for("all to be read and shared evenly", world.done, 300.0)
         world.finish()
     # As the next run does: the last one may have been killed between its commit and the manifest.
     write_manifest(database, world.group.name, FOLDER, settings.output_roots[0], FOLDER)
