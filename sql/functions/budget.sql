@@ -116,14 +116,14 @@ BEGIN
             END AS unit
         FROM begins b
     ), walked AS (  -- up to the end of each unit
-        SELECT n.*, count(*) OVER w AS files, sum(n.events) OVER w AS events_till,
-               sum(n.bytes) OVER w AS bytes_till
+        SELECT n.*, count(*) OVER w AS files, sum(n.events) OVER w AS events_so_far,
+               sum(n.bytes) OVER w AS bytes_so_far
         FROM numbered n WINDOW w AS (ORDER BY n.unit)
     )
     SELECT k.stream_id, k.segment_id, max(k.past), sum(k.bytes)::bigint, max(k.clock)
     FROM walked k
     WHERE k.unit = 1
-       OR k.files <= in_files AND k.events_till <= in_events AND k.bytes_till <= in_bytes
+       OR k.files <= in_files AND k.events_so_far <= in_events AND k.bytes_so_far <= in_bytes
     GROUP BY k.stream_id, k.segment_id
     UNION ALL  -- what was truncated meanwhile costs nothing
     SELECT b.stream_id, b.segment_id, b.past, 0, NULL FROM begun b WHERE b.start_offset IS NULL;

@@ -104,21 +104,21 @@ COMMENT ON FUNCTION weir_internal.front(bigint, jsonb) IS 'At every key the olde
 -- The rule of what a cut has passed: if its front is newer at the key where a segment begins, all of the
 -- segment; if the segment is the front, the events before the offset; if the front is older, nothing.
 CREATE OR REPLACE FUNCTION weir_internal.has_passed(keys double precision[], owners bigint[], offsets bigint[],
-    key_low double precision, segment_id bigint, till bigint) RETURNS boolean
+    key_low double precision, segment_id bigint, until bigint) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN owners[width_bucket(key_low, keys)] > segment_id
     OR owners[width_bucket(key_low, keys)] = segment_id
-       AND offsets[width_bucket(key_low, keys)] >= till;
+       AND offsets[width_bucket(key_low, keys)] >= until;
 COMMENT ON FUNCTION weir_internal.has_passed(double precision[], bigint[], bigint[], double precision, bigint, bigint) IS 'Whether a cut, given by its front, has passed a segment up to an offset.';
 
 -- The rule of has_passed for all offsets of a segment.
-CREATE OR REPLACE FUNCTION weir_internal.passed_till(keys double precision[], owners bigint[], offsets bigint[],
+CREATE OR REPLACE FUNCTION weir_internal.passed_until(keys double precision[], owners bigint[], offsets bigint[],
     key_low double precision, segment_id bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN owners[width_bucket(key_low, keys)] > segment_id THEN 9223372036854775807
             WHEN owners[width_bucket(key_low, keys)] = segment_id
             THEN offsets[width_bucket(key_low, keys)] ELSE 0 END;
-COMMENT ON FUNCTION weir_internal.passed_till(double precision[], bigint[], bigint[], double precision, bigint) IS 'The offset up to which a cut, given by its front, has passed a segment; 9223372036854775807 if it has passed all of it.';
+COMMENT ON FUNCTION weir_internal.passed_until(double precision[], bigint[], bigint[], double precision, bigint) IS 'The offset up to which a cut, given by its front, has passed a segment; 9223372036854775807 if it has passed all of it.';
 
 CREATE OR REPLACE FUNCTION weir_internal.first_behind(in_stream_id bigint, cut jsonb, other jsonb) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -259,14 +259,14 @@ BEGIN
     IF cut IS NULL THEN
         RETURN NULL;
     END IF;
-    SELECT c.segment_id, c.event_offset, e.past INTO wrong
+    SELECT c.segment_id, c.event_offset, e.end_offset INTO wrong
     FROM weir_internal.cut_segments(in_stream_id, cut) c
     LEFT JOIN weir_internal.segment_tail t ON t.stream_id = in_stream_id AND t.segment_id = c.segment_id
-    CROSS JOIN LATERAL (SELECT coalesce(t.tail_offset, c.events) AS past) e
-    WHERE c.event_offset > e.past ORDER BY c.segment_id LIMIT 1;
+    CROSS JOIN LATERAL (SELECT coalesce(t.tail_offset, c.events) AS end_offset) e
+    WHERE c.event_offset > e.end_offset ORDER BY c.segment_id LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'offset % does not exist in segment %; choose one from 0 to its end, %.',
-            wrong.event_offset, weir_internal.segment_name(wrong.segment_id), wrong.past USING ERRCODE = 'WEIR2', DETAIL = 'offset_invalid';
+            wrong.event_offset, weir_internal.segment_name(wrong.segment_id), wrong.end_offset USING ERRCODE = 'WEIR2', DETAIL = 'offset_invalid';
     END IF;
     SELECT f.keys, f.owners INTO k, o FROM weir_internal.front(in_stream_id, cut) f;
     SELECT c.segment_id, c.event_offset, min(p.owner) AS older INTO wrong

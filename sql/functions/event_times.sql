@@ -11,9 +11,9 @@ CREATE OR REPLACE FUNCTION weir_internal.unread_clock(in_group_id bigint, in_str
 RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT weir_internal.clock_from(in_stream_id, array_agg(f.segment_id), array_agg(f.past))
-    FROM (SELECT o.segment_id, max(o.past) AS past
-          FROM (SELECT (b ->> 'segment')::bigint AS segment_id, (b ->> 'to')::bigint AS past
+    SELECT weir_internal.clock_from(in_stream_id, array_agg(f.segment_id), array_agg(f.next_offset))
+    FROM (SELECT o.segment_id, max(o.next_offset) AS next_offset
+          FROM (SELECT (b ->> 'segment')::bigint AS segment_id, (b ->> 'to')::bigint AS next_offset
                 FROM jsonb_array_elements(in_bounds) b WHERE (b ->> 'stream')::bigint = in_stream_id
                 UNION ALL
                 SELECT p.segment_id, coalesce(p.next_offset, 0) FROM weir_internal.reader_group_segment p

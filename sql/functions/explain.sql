@@ -17,7 +17,7 @@ AS $$
     ), s AS MATERIALIZED (
         SELECT o.*, (SELECT z.bytes FROM weir_internal.size_till(o.stream_id, weir_internal.tail_cut(o.stream_id)) z)
             AS tail_bytes,
-            CASE WHEN o.stream_name <> why_kept.stream THEN 'of stream ' || o.stream_name || ': ' ELSE '' END AS said_of
+            CASE WHEN o.stream_name <> why_kept.stream THEN 'of stream ' || o.stream_name || ': ' ELSE '' END AS stream_prefix
         FROM weir_internal.stream o CROSS JOIN asked a
         WHERE o.state <> 'deleted' AND o.stream_id = CASE
             WHEN a.path ~ '\A[0-9]{1,18}/' THEN split_part(a.path, '/', 1)::bigint
@@ -75,14 +75,14 @@ AS $$
         SELECT h.segment_id, h.key_low, p.place
         FROM held h CROSS JOIN LATERAL (
             SELECT 0::bigint AS place
-            UNION SELECT weir_internal.passed_till(k.keys, k.owners, k.offsets, h.key_low, h.segment_id)
+            UNION SELECT weir_internal.passed_until(k.keys, k.owners, k.offsets, h.key_low, h.segment_id)
             FROM keeper k
-            UNION SELECT weir_internal.passed_till(n.keys, n.owners, n.offsets, h.key_low, h.segment_id)
+            UNION SELECT weir_internal.passed_until(n.keys, n.owners, n.offsets, h.key_low, h.segment_id)
             FROM next_head n) p
         WHERE p.place < 9223372036854775807
     ), reasons AS (
         SELECT p.segment_id, p.place,
-               s.said_of || CASE
+               s.stream_prefix || CASE
                    WHEN s.state <> 'active'
                    THEN 'the stream is ' || s.state || ', which is kept as it is until it is deleted'
                    WHEN EXISTS (
@@ -113,7 +113,7 @@ AS $$
         WHERE why_kept.path IS NULL OR starts_with(f.path || '/', a.path)
         UNION ALL
         SELECT o.folder, NULL, NULL, NULL, NULL,
-               s.said_of || 'transaction ' || t.transaction_number || ' of ' || t.source
+               s.stream_prefix || 'transaction ' || t.transaction_number || ' of ' || t.source
                || ' writes it, and has not committed yet'
         FROM s CROSS JOIN asked a JOIN weir_internal.transaction t ON t.stream_id = s.stream_id AND t.state = 'open'
         CROSS JOIN LATERAL (  -- the name that weir.warehouse gives it
@@ -123,7 +123,7 @@ AS $$
            OR starts_with(o.folder, a.path)
         UNION ALL
         SELECT p.path, NULL, NULL, NULL, g.bytes,
-               coalesce((SELECT s.said_of FROM s), '') || CASE g.reason WHEN 'swept'
+               coalesce((SELECT s.stream_prefix FROM s), '') || CASE g.reason WHEN 'swept'
                     THEN 'it was deleted, and will be once more, with what its writer wrote since'
                     ELSE 'it is dead (' || g.reason || ') and ' || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
                                    || min(b.reader_group)

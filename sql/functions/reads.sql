@@ -41,7 +41,7 @@ BEGIN
         WHERE a_owners[width_bucket(n.key_low, a_keys)] <= n.segment_id
           AND b_owners[width_bucket(n.key_low, b_keys)] > n.segment_id
     ), found AS (
-        SELECT p.segment_id, p.key_low, p.key_high, p.events AS past FROM passed p
+        SELECT p.segment_id, p.key_low, p.key_high, p.events AS to_offset FROM passed p
         UNION
         SELECT n.segment_id, n.key_low, n.key_high, n.events
         FROM sealing s
@@ -56,7 +56,7 @@ BEGIN
         FROM weir_internal.cut_segments(sid, b) e WHERE e.event_offset IS NOT NULL
     )
     SELECT weir_internal.segment_name(x.segment_id), x.key_low, x.key_high, coalesce(f.event_offset, 0),
-           x.past, x.segment_id
+           x.to_offset, x.segment_id
     FROM found x LEFT JOIN first f USING (segment_id)
     ORDER BY x.segment_id;
 END $$;

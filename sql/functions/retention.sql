@@ -15,7 +15,7 @@ DECLARE
     old_enough timestamptz;
     too_old timestamptz;
     big_enough bigint;
-    past record;
+    candidate record;
 BEGIN
     SELECT * INTO p FROM weir_internal.stream s WHERE s.stream_id = in_stream_id;
     old_enough := in_now - coalesce(p.retain_min_age, 0) * interval '1 second';
@@ -32,28 +32,28 @@ BEGIN
     END IF;
     IF p.retain_max_age IS NOT NULL THEN
         too_old := in_now - p.retain_max_age * interval '1 second';
-        SELECT c.recorded_at, c.cut, c.bytes INTO past FROM weir_internal.stream_cut c
+        SELECT c.recorded_at, c.cut, c.bytes INTO candidate FROM weir_internal.stream_cut c
         WHERE c.stream_id = in_stream_id AND c.recorded_at <= too_old
         ORDER BY c.recorded_at DESC LIMIT 1;
         IF FOUND THEN
-            RETURN QUERY SELECT 'past_max_age', past.recorded_at, past.cut, past.bytes;
+            RETURN QUERY SELECT 'past_max_age', candidate.recorded_at, candidate.cut, candidate.bytes;
         END IF;
         IF FOUND AND coalesce(weir_internal.clock_time(weir_internal.clock_after(in_stream_id,
-               weir_internal.readable_cut(in_stream_id, past.cut, p.head))) > too_old, true) THEN
-            RETURN QUERY SELECT 'within_max_age', past.recorded_at, past.cut, past.bytes;
+               weir_internal.readable_cut(in_stream_id, candidate.cut, p.head))) > too_old, true) THEN
+            RETURN QUERY SELECT 'within_max_age', candidate.recorded_at, candidate.cut, candidate.bytes;
         ELSE
-            SELECT c.recorded_at, c.cut, c.bytes INTO past FROM weir_internal.stream_cut c
+            SELECT c.recorded_at, c.cut, c.bytes INTO candidate FROM weir_internal.stream_cut c
             WHERE c.stream_id = in_stream_id
               AND c.recorded_at >= too_old AND c.recorded_at <= old_enough
             ORDER BY c.recorded_at LIMIT 1;
-            IF past.recorded_at > too_old + greatest(
+            IF candidate.recorded_at > too_old + greatest(
                    interval '1 hour', 2 * p.cuts_every * interval '1 second') THEN
                 RETURN QUERY SELECT 'within_max_age', too_old, t.cut, z.bytes
                 FROM (SELECT weir.stream_cut_at(p.stream_name, too_old) AS cut) t
                 CROSS JOIN LATERAL weir_internal.size_till(in_stream_id, t.cut) z;
-            ELSIF past.recorded_at IS NOT NULL THEN
+            ELSIF candidate.recorded_at IS NOT NULL THEN
                 RETURN QUERY
-                SELECT 'within_max_age', past.recorded_at, past.cut, past.bytes;
+                SELECT 'within_max_age', candidate.recorded_at, candidate.cut, candidate.bytes;
             ELSE
                 RETURN QUERY SELECT 'within_max_age', c.recorded_at, c.cut, c.bytes
                 FROM weir_internal.stream_cut c
@@ -124,27 +124,27 @@ RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 3
 AS $$
     WITH RECURSIVE h AS MATERIALIZED (
-        SELECT g.group_id, g.name, gs.published_cut AS cut, p.past,
+        SELECT g.group_id, g.name, gs.published_cut AS cut, p.readable,
                weir_internal.times_out_at(g.group_id, in_stream_id) AS times_out_at,
-               CASE WHEN p.past IS NULL THEN false
-                    ELSE weir_internal.oldest_unread(in_stream_id, p.past, gs.end_cut) IS NULL END AS finished
+               CASE WHEN p.readable IS NULL THEN false
+                    ELSE weir_internal.oldest_unread(in_stream_id, p.readable, gs.end_cut) IS NULL END AS finished
         FROM weir_internal.reader_group_stream gs JOIN weir_internal.reader_group g USING (group_id)
         JOIN weir_internal.stream s USING (stream_id)
         CROSS JOIN LATERAL (
             SELECT CASE WHEN gs.end_cut IS NOT NULL
-                THEN weir_internal.readable_cut(in_stream_id, gs.published_cut, s.head) END AS past OFFSET 0) p
+                THEN weir_internal.readable_cut(in_stream_id, gs.published_cut, s.head) END AS readable OFFSET 0) p
         WHERE gs.stream_id = in_stream_id AND g.subscriber
     ), done AS MATERIALIZED (
-        SELECT h.past, row_number() OVER () AS n
+        SELECT h.readable, row_number() OVER () AS n
         FROM h WHERE h.finished AND coalesce(h.times_out_at > clock_timestamp(), true)
     ), any_of AS (
-        SELECT d.past, d.n FROM done d WHERE d.n = 1
+        SELECT d.readable, d.n FROM done d WHERE d.n = 1
         UNION ALL
-        SELECT weir_internal.join_cuts(in_stream_id, a.past, d.past), d.n
+        SELECT weir_internal.join_cuts(in_stream_id, a.readable, d.readable), d.n
         FROM any_of a JOIN done d ON d.n = a.n + 1
     )
     SELECT h.group_id, h.name,
-           coalesce((SELECT a.past FROM any_of a WHERE h.finished ORDER BY a.n DESC LIMIT 1), h.cut),
+           coalesce((SELECT a.readable FROM any_of a WHERE h.finished ORDER BY a.n DESC LIMIT 1), h.cut),
            h.times_out_at
     FROM h
     WHERE NOT h.finished OR NOT EXISTS (
@@ -306,7 +306,7 @@ CREATE OR REPLACE FUNCTION weir_internal.last_record(in_stream_id bigint, in_cut
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    till CONSTANT bigint := (SELECT z.bytes FROM weir_internal.size_till(in_stream_id, in_cut) z);
+    bytes_before_cut CONSTANT bigint := (SELECT z.bytes FROM weir_internal.size_till(in_stream_id, in_cut) z);
     newest weir_internal.stream_cut;
     known timestamptz[];
     passed integer := 0;  -- how many of them it has passed
@@ -314,12 +314,12 @@ DECLARE
     middle integer;
 BEGIN
     SELECT * INTO newest FROM weir_internal.stream_cut r
-    WHERE r.stream_id = in_stream_id AND r.bytes <= till ORDER BY r.recorded_at DESC LIMIT 1;
+    WHERE r.stream_id = in_stream_id AND r.bytes <= bytes_before_cut ORDER BY r.recorded_at DESC LIMIT 1;
     IF newest IS NULL OR weir_internal.at_or_before(in_stream_id, newest.cut, in_cut) THEN
         RETURN newest.recorded_at;
     END IF;
     known := array(SELECT r.recorded_at FROM weir_internal.stream_cut r
-                   WHERE r.stream_id = in_stream_id AND r.bytes <= till ORDER BY r.recorded_at);
+                   WHERE r.stream_id = in_stream_id AND r.bytes <= bytes_before_cut ORDER BY r.recorded_at);
     ahead := cardinality(known);
     WHILE ahead - passed > 1 LOOP
         middle := (passed + ahead) / 2;

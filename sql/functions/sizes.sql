@@ -1,5 +1,5 @@
 -- Reads the time index. Within one commit, bytes are divided in proportion to events.
-CREATE OR REPLACE FUNCTION weir_internal.bytes_till(in_stream_id bigint, in_segment_id bigint, in_offset bigint)
+CREATE OR REPLACE FUNCTION weir_internal.bytes_before(in_stream_id bigint, in_segment_id bigint, in_offset bigint)
 RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -11,7 +11,7 @@ AS $$
            AND i.start_offset < in_offset
          ORDER BY i.start_offset DESC LIMIT 1), 0)
 $$;
-COMMENT ON FUNCTION weir_internal.bytes_till(bigint, bigint, bigint) IS 'Bytes of a segment before an offset, as first committed.';
+COMMENT ON FUNCTION weir_internal.bytes_before(bigint, bigint, bigint) IS 'Bytes of a segment before an offset, as first committed.';
 
 -- The sum is: the events of all segments sealed by the newest creation epoch of the cut (a prefix sum), minus those
 -- segments among them that are at or after the cut, plus the offsets. The function finds those segments from the
@@ -43,7 +43,7 @@ AS $$
     ), within AS (
         SELECT coalesce(sum(e.event_offset), 0) AS events,
                coalesce(sum(CASE WHEN e.event_offset > 0 THEN
-                   weir_internal.bytes_till(in_stream_id, e.segment_id, e.event_offset) END), 0) AS bytes
+                   weir_internal.bytes_before(in_stream_id, e.segment_id, e.event_offset) END), 0) AS bytes
         FROM entries e
     )
     SELECT (p.sealed_events - unread.events + within.events)::bigint,
@@ -150,23 +150,23 @@ AS $$
 DECLARE
     tail CONSTANT jsonb := CASE WHEN in_end IS NULL THEN weir_internal.tail_cut(in_stream_id) END;
     here jsonb;
-    past jsonb;
+    end_cut jsonb;
 BEGIN
     IF in_cut = tail THEN  -- usual for a group that keeps up; the head is not later
         RETURN QUERY SELECT in_cut, 0::bigint, 0::bigint, NULL::bigint;
         RETURN;
     END IF;
     here := weir_internal.readable_cut(in_stream_id, in_cut, in_head);
-    past := coalesce(tail, weir_internal.join_cuts(in_stream_id, here, in_end));
+    end_cut := coalesce(tail, weir_internal.join_cuts(in_stream_id, here, in_end));
     IF here IS NULL THEN  -- the stream was deleted
         RETURN;
-    ELSIF here = past THEN
+    ELSIF here = end_cut THEN
         RETURN QUERY SELECT here, 0::bigint, 0::bigint, NULL::bigint;
         RETURN;
     END IF;
     RETURN QUERY
     SELECT here, b.events - a.events, b.bytes - a.bytes,
            weir_internal.oldest_unread(in_stream_id, here, in_end)
-    FROM weir_internal.size_till(in_stream_id, here) a CROSS JOIN weir_internal.size_till(in_stream_id, past) b;
+    FROM weir_internal.size_till(in_stream_id, here) a CROSS JOIN weir_internal.size_till(in_stream_id, end_cut) b;
 END $$;
 COMMENT ON FUNCTION weir_internal.unread_from(bigint, jsonb, jsonb, jsonb) IS 'What there is to read from a cut (or from the head, if that is later) to an end (null: the tail): the cut where it begins, the events and bytes, and the clock of the oldest event.';

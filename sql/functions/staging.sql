@@ -67,7 +67,7 @@ DECLARE
     removal text;
     statement text;
     following text;
-    told jsonb;
+    argument jsonb;
 BEGIN
     EXECUTE 'SELECT count(*)' || rows INTO staged USING in_pieces;
     target := format('%I.%I', split_part(in_table, '.', 1), split_part(in_table, '.', 2))::regclass;
@@ -142,7 +142,7 @@ BEGIN
     END IF;
     IF in_how ->> 'call' IS NOT NULL THEN
         following := format('SELECT %I.%I($1)', split_part(in_how ->> 'call', '.', 1), split_part(in_how ->> 'call', '.', 2));
-        told := (in_how -> 'batch') || jsonb_build_object('table', in_table, 'rows', staged);
+        argument := (in_how -> 'batch') || jsonb_build_object('table', in_table, 'rows', staged);
     END IF;
     -- From here on names may be looked up in schemas of other people.
     PERFORM set_config('search_path', in_path, true);
@@ -151,7 +151,7 @@ BEGIN
     END IF;
     EXECUTE statement USING in_pieces;
     IF following IS NOT NULL THEN
-        EXECUTE following USING told;
+        EXECUTE following USING argument;
     END IF;
     RETURN staged;
 END $$;

@@ -7,7 +7,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     now CONSTANT bigint := weir_internal.now_clock();
-    till bigint := in_clock;
+    clock bigint := in_clock;
     open bigint[];
 BEGIN
     open := array(SELECT s.stream_id FROM weir_internal.stream s
@@ -29,12 +29,12 @@ BEGIN
     END IF;
     PERFORM FROM weir_internal.lock_streams(open, '{}', '{}');
     IF in_clock IS NULL THEN
-        SELECT greatest(max(s.last_clock), weir_internal.now_clock()) INTO till
+        SELECT greatest(max(s.last_clock), weir_internal.now_clock()) INTO clock
         FROM weir_internal.stream s WHERE s.stream_id = ANY (open);
     END IF;
-    UPDATE weir_internal.stream SET last_clock = till
-    WHERE stream_id = ANY (open) AND last_clock < till AND state <> 'deleted';
-    RETURN till;
+    UPDATE weir_internal.stream SET last_clock = clock
+    WHERE stream_id = ANY (open) AND last_clock < clock AND state <> 'deleted';
+    RETURN clock;
 END $$;
 COMMENT ON FUNCTION weir_internal.close_streams(bigint[], bigint) IS 'Closes a clock of streams (null: now, or their last clock if that is later) and returns it: no later commit gets a clock at or before it. The streams stay locked until the end of the transaction, unless their last clock was later.';
 

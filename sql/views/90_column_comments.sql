@@ -3,7 +3,7 @@
 DO $$
 DECLARE
     bare record;
-    said text;
+    column_comment text;
 BEGIN
     FOR bare IN
         SELECT v.oid AS view_id, v.relname, a.attname
@@ -12,7 +12,7 @@ BEGIN
           AND col_description(v.oid, a.attnum) IS NULL
         ORDER BY v.oid, a.attnum
     LOOP
-        SELECT min(d.description) INTO said
+        SELECT min(d.description) INTO column_comment
         FROM pg_rewrite r
         JOIN pg_depend p ON p.classid = 'pg_rewrite'::regclass AND p.objid = r.oid
             AND p.refclassid = 'pg_class'::regclass AND p.refobjid <> r.ev_class
@@ -21,12 +21,12 @@ BEGIN
             AND d.objsubid = b.attnum
         WHERE r.ev_class = bare.view_id AND b.attname = bare.attname
         HAVING count(DISTINCT d.description) = 1;
-        said := coalesce(said, CASE bare.attname
+        column_comment := coalesce(column_comment, CASE bare.attname
             WHEN 'stream' THEN 'scope/stream.'
             WHEN 'segment' THEN 'number.epoch.'
             WHEN 'reader_group' THEN 'Its name.' END);
-        IF said IS NOT NULL THEN
-            EXECUTE format('COMMENT ON COLUMN weir.%I.%I IS %L', bare.relname, bare.attname, said);
+        IF column_comment IS NOT NULL THEN
+            EXECUTE format('COMMENT ON COLUMN weir.%I.%I IS %L', bare.relname, bare.attname, column_comment);
         END IF;
     END LOOP;
 END $$;

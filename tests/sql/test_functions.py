@@ -112,7 +112,9 @@ def test_bytes_before_an_offset_lie_within_a_commit_in_proportion(database: Data
     lane = Lane.made(database)
     lane.append({"0.0": 3})
     lane.append({"0.0": [2, 4]})
-    found = [lane.value("SELECT bytes_till(:s, 0, :offset)", offset=offset) for offset in range(12)]
+    found = [
+        lane.value("SELECT bytes_before(:s, 0, :offset)", offset=offset) for offset in range(12)
+    ]
     assert found == [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 90, 90]
 
 

@@ -72,8 +72,8 @@ def open_parts(
                                           read_order, readers, bound, opened_at, complete_until)
                 SELECT :g, o.group_name, :b, :reader_id, :token, 0, 'open', CAST(:bounds AS jsonb),
                        CAST(:rest AS jsonb), :events,
-                       sum(bytes_till(b.stream, b.segment, b."to")
-                           - bytes_till(b.stream, b.segment, b."from")),
+                       sum(bytes_before(b.stream, b.segment, b."to")
+                           - bytes_before(b.stream, b.segment, b."from")),
                        o.read_order, o.readers, o.bound, o.opened_at,
                        batch_complete_until(:g, CAST(:bounds AS jsonb))
                 FROM reader_batch o, jsonb_to_recordset(CAST(:bounds AS jsonb))
