@@ -31,13 +31,13 @@ def _count(setting: Setting) -> int:
 
 
 def _rows(setting: Setting) -> DataFrame:
-    """Return the rows with a time, as a timestamp (`at`) and as a text (`said`)."""
+    """Return the rows with a time, as a timestamp (`at`) and as a text (`time_text`)."""
     path = setting.folder / "timed"
     if not path.exists():
         rows = source(setting).where(F.col("id") < _count(setting))  # source makes the session
         at = F.timestamp_seconds(F.col("id") + BEGIN)
         text = F.date_format(at, "yyyy-MM-dd HH:mm:ss")
-        rows.withColumn("at", at).withColumn("said", text).write.parquet(str(path))
+        rows.withColumn("at", at).withColumn("time_text", text).write.parquet(str(path))
     return setting.spark.read.parquet(str(path))
 
 
@@ -72,7 +72,7 @@ def column(setting: Setting) -> Figure:
 
 def text(setting: Setting) -> Figure:
     """Return the figure of an event time that is a text, for which files get another column."""
-    return _append(setting, "order/event_time_text", "said", None, "a column of texts")
+    return _append(setting, "order/event_time_text", "time_text", None, "a column of texts")
 
 
 FIGURES = {"order/event_time": column, "order/event_time_text": text}

@@ -16,7 +16,7 @@ from weir.declarations.apply import Checks, apply
 from weir.declarations.declared import Declared, read_text
 from weir.reader_groups.publication import Publication
 
-COLUMNS = ["k", "v", "said"]
+COLUMNS = ["k", "v", "label"]
 TYPES = [20, 701, 25]  # bigint, double precision, text
 
 
@@ -30,10 +30,10 @@ def upsert(setting: Setting) -> Figure:
     owner.autocommit = True
     for table in ("ours", "by_hand"):
         owner.cursor().execute(
-            f"CREATE TABLE public.{table} (k bigint PRIMARY KEY, v double precision, said text);"
+            f"CREATE TABLE public.{table} (k bigint PRIMARY KEY, v double precision, label text);"
             f"GRANT SELECT, INSERT, UPDATE ON public.{table} TO weir_publisher, weir_app"
         )
-    given = f"""SELECT (i::bigint * 7919) % {rows} AS k, i::float8 AS v, 'row ' || i AS said
+    given = f"""SELECT (i::bigint * 7919) % {rows} AS k, i::float8 AS v, 'row ' || i AS label
         FROM generate_series(1, {rows}) i"""  # noqa: S608 - a number
 
     def filled(table: str, staging: str, more: str) -> None:
@@ -50,7 +50,7 @@ def upsert(setting: Setting) -> Figure:
     named = {"c": [*COLUMNS, "_weir_clock", "_weir_place"], "t": [*TYPES, 20, 20], "m": [-1] * 5}
     database.transaction(lambda c: c.execute(make, named))
     owner.cursor().execute(
-        "CREATE UNLOGGED TABLE public.staged (k bigint, v double precision, said text)"
+        "CREATE UNLOGGED TABLE public.staged (k bigint, v double precision, label text)"
     )
 
     def ours() -> float:
@@ -71,7 +71,7 @@ def upsert(setting: Setting) -> Figure:
         start = time.perf_counter()
         owner.cursor().execute(
             """INSERT INTO public.by_hand SELECT * FROM public.staged ON CONFLICT (k) DO UPDATE
-            SET v = excluded.v, said = excluded.said"""
+            SET v = excluded.v, label = excluded.label"""
         )
         return time.perf_counter() - start
 

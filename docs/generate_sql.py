@@ -83,7 +83,9 @@ def cookbook(server: EmbeddedPostgres, name: str) -> str:
     finally:
         database.dispose()
     asked = re.findall(r"^-- (##+) (.*)$", RECIPES.read_text(), re.M)
-    listed = [f"{'- ' if len(h) == 2 else '  - '}[{said}](#{_anchor(said)})" for h, said in asked]
+    listed = [
+        f"{'- ' if len(h) == 2 else '  - '}[{heading}](#{_anchor(heading)})" for h, heading in asked
+    ]
     parts = _examples(server.dsn(name, "weir_view"), RECIPES)
     return "\n".join([ABOUT_COOKBOOK, *listed, "", *parts])
 
@@ -114,8 +116,8 @@ def _examples(dsn: str, file: Path = EXAMPLES) -> Iterator[str]:
     """Yield paragraphs as they are, and each query with its answer."""
     for block in re.split(r"\n\n+", file.read_text().strip()):
         if block.startswith("-- "):
-            said = re.sub(r"^-- ?", "", block, flags=re.M)
-            yield re.sub(r"\A# ", "### ", said) + "\n"
+            paragraph = re.sub(r"^-- ?", "", block, flags=re.M)
+            yield re.sub(r"\A# ", "### ", paragraph) + "\n"
         else:
             yield f"```sql\n{block}\n```\n"
             yield f"```text\n{_answer(dsn, block)}\n```\n"
@@ -135,7 +137,7 @@ def _answer(dsn: str, query: str) -> str:
 def _functions(connection: Connection) -> Iterator[str]:
     rows = connection.execute(
         text(
-            """SELECT proname AS name, obj_description(oid, 'pg_proc') AS said,
+            """SELECT proname AS name, obj_description(oid, 'pg_proc') AS comment,
                 pg_get_function_arguments(oid) AS arguments, pg_get_function_result(oid) AS result
             FROM pg_proc WHERE pronamespace = 'weir'::regnamespace
             ORDER BY proname, pg_get_function_arguments(oid)"""
@@ -144,7 +146,7 @@ def _functions(connection: Connection) -> Iterator[str]:
     yield "## Functions\n"
     for row in rows:
         yield f"### `{row.name}({_short(row.arguments)})`\n"
-        yield f"{_plain(row.said)}\n"
+        yield f"{_plain(row.comment)}\n"
         yield f"Returns {_returned(row.result)}.\n"
 
 
@@ -157,7 +159,7 @@ def _relations(connection: Connection, schema: str) -> Iterator[str]:
     """Yield each view or table of a schema with its columns, its constraints and its indexes."""
     relations = connection.execute(
         text(
-            """SELECT c.oid, c.relname AS name, obj_description(c.oid, 'pg_class') AS said,
+            """SELECT c.oid, c.relname AS name, obj_description(c.oid, 'pg_class') AS comment,
                 array(SELECT pg_get_constraintdef(o.oid) FROM pg_constraint o
                       WHERE o.conrelid = c.oid AND o.contype <> 'n'
                       ORDER BY position(o.contype::text IN 'pufc'), o.conname)
@@ -175,11 +177,11 @@ def _relations(connection: Connection, schema: str) -> Iterator[str]:
         {"schema": schema},
     ).all()
     for relation in relations:
-        yield f"\n### `{relation.name}`\n\n{_plain(relation.said)}\n"
+        yield f"\n### `{relation.name}`\n\n{_plain(relation.comment)}\n"
         yield "| column | type | |\n|---|---|---|"
         for column in connection.execute(_COLUMNS, {"relation": relation.oid}):
             type_ = _short(column.type) + (", may be null" if column.may_be_null else "")
-            yield f"| `{column.name}` | {type_} | {_plain(column.said)} |"
+            yield f"| `{column.name}` | {type_} | {_plain(column.comment)} |"
         rules = [*relation.constraints, *relation.indexes]
         if rules:
             yield "\n```sql"
@@ -194,7 +196,7 @@ _COLUMNS = text(
         coalesce(col_description(a.attrelid, a.attnum), (
             SELECT 'See ' || string_agg(DISTINCT f.confrelid::regclass::text, ', ') || '.'
             FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f'
-              AND a.attnum = ANY (f.conkey))) AS said
+              AND a.attnum = ANY (f.conkey))) AS comment
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     WHERE a.attrelid = :relation AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
 )

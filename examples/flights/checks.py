@@ -117,11 +117,11 @@ def same_statistics(where: str, flights: pd.DataFrame, parts: pd.DataFrame) -> C
     both = expected.join(found, how="outer", lsuffix=" expected", rsuffix=" found")
     differs = [both[f"{name} expected"] != both[f"{name} found"] for name in STATISTICS]
     wrong = both[pd.concat(differs, axis=1).any(axis=1)]
-    said = f"{len(parts):,} parts, {len(found):,} carrier-days"
+    numbers = f"{len(parts):,} parts, {len(found):,} carrier-days"
     if len(wrong):
         carrier, day = wrong.index[0]
-        said += f"; {len(wrong):,} differ, such as {carrier} on {day}"
-    return Check(f"the statistics in {where} add up to the input's", wrong.empty, said)
+        numbers += f"; {len(wrong):,} differ, such as {carrier} on {day}"
+    return Check(f"the statistics in {where} add up to the input's", wrong.empty, numbers)
 
 
 def quarantined(rows: int, without_key: int, events: int, rejected: int) -> Check:

@@ -307,14 +307,14 @@ def run(installation: Installation) -> bool:
     installation.start()
     airflow = installation.airflow
     _say(f"Airflow's UI: {airflow.url} (passwords: {airflow.passwords_file})")
-    told = Story(installation).tell()
-    _say(f"\n{told.report}\n\nChecks")
-    for check in told.checks:
+    result = Story(installation).tell()
+    _say(f"\n{result.report}\n\nChecks")
+    for check in result.checks:
         _say(f"  {check}")
-    failed = sum(not check.ok for check in told.checks)
-    _say("\nPictures: " + "  ".join(str(path) for path in told.pictures))
-    _say(f"{failed} of {len(told.checks)} checks FAILED." if failed
-         else f"All {len(told.checks)} checks hold.")  # fmt: skip
+    failed = sum(not check.ok for check in result.checks)
+    _say("\nPictures: " + "  ".join(str(path) for path in result.pictures))
+    _say(f"{failed} of {len(result.checks)} checks FAILED." if failed
+         else f"All {len(result.checks)} checks hold.")  # fmt: skip
     return not failed
 
 

@@ -72,7 +72,7 @@ def same_details(
             a, b = wanted[column], found[column]
             differ = int((~((a == b) | (a.isna() & b.isna()))).sum())
         ok = same and differ == 0 and bool(wanted[column].notna().any())
-        said = f"{int(found[column].notna().sum()):,} of {len(found):,} flights have one"
-        said += f"; {differ:,} differ" if differ else "" if same else "; not each flight once"
-        result.append(Check(f"each flight was joined with {what}", ok, said))
+        numbers = f"{int(found[column].notna().sum()):,} of {len(found):,} flights have one"
+        numbers += f"; {differ:,} differ" if differ else "" if same else "; not each flight once"
+        result.append(Check(f"each flight was joined with {what}", ok, numbers))
     return result

@@ -150,9 +150,9 @@ def _wrong(name: str, default: Any, value: Any) -> InvalidInput:
         int: "a whole number that is not negative",
         float: "a number that is not negative",
     }
-    said = "wrong" if "database" in name.lower() else repr(value)  # it may hold a password
+    shown = "wrong" if "database" in name.lower() else repr(value)  # it may hold a password
     kind = kinds.get(type(default), "a text")
-    return InvalidInput("setting_invalid", f"setting {name!r} is {said}; it must be {kind}.")
+    return InvalidInput("setting_invalid", f"setting {name!r} is {shown}; it must be {kind}.")
 
 
 def _place(value: Any, state: Path, base: Path) -> Any:

@@ -110,10 +110,10 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     counts = Counter(ordinals.to_pylist())
     system, base = filesystem(warehouse)
     files = []
-    past = 0
+    begin = 0
     for i, segment in enumerate(_by_range(attempt)):
-        rows = table.slice(past, counts[i])
-        past += counts[i]
+        rows = table.slice(begin, counts[i])
+        begin += counts[i]
         for first in range(0, rows.num_rows, _ROWS_PER_FILE):
             task = i + len(attempt.segments) * (first // _ROWS_PER_FILE)
             part = rows.slice(first, _ROWS_PER_FILE)

@@ -83,8 +83,8 @@ def _of_text(value: str | None) -> int | None:
         return None
     with suppress(ValueError):  # such as a 30th of February
         at = datetime.fromisoformat(value)
-        past = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
-        return (past.days * 86_400 + past.seconds) * _SECOND + past.microseconds
+        elapsed = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
+        return (elapsed.days * 86_400 + elapsed.seconds) * _SECOND + elapsed.microseconds
     return None
 
 

@@ -153,10 +153,10 @@ def _row_groups(metadata: pq.FileMetaData, first: int, end: int) -> tuple[list[i
     them."""
     groups, before, row = [], 0, 0
     for i in range(metadata.num_row_groups):
-        past = row + metadata.row_group(i).num_rows
-        if past <= first:
-            before = past
+        group_end = row + metadata.row_group(i).num_rows
+        if group_end <= first:
+            before = group_end
         elif row < end:
             groups.append(i)
-        row = past
+        row = group_end
     return groups, before

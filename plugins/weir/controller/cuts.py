@@ -71,14 +71,14 @@ def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int])
 # later. For a cut of active segments there are none, however long ago one of them was created.
 AROUND = """
     WITH listed AS MATERIALIZED (
-        SELECT g.*, coalesce(t.tail_offset, g.events) AS past
+        SELECT g.*, coalesce(t.tail_offset, g.events) AS end_offset
         FROM unnest(CAST(:ids AS bigint[])) AS u (segment_id)
         CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
             SELECT * FROM segment o
             WHERE o.stream_id = :s AND o.segment_id = u.segment_id OFFSET 0) g
         LEFT JOIN segment_tail t ON t.stream_id = g.stream_id AND t.segment_id = g.segment_id
     )
-    SELECT segment_id, key_low, key_high, past FROM listed
+    SELECT segment_id, key_low, key_high, end_offset FROM listed
     UNION ALL
     SELECT g.segment_id, g.key_low, g.key_high, NULL
     FROM (SELECT min(sealed_epoch) AS oldest, max(creation_epoch) AS newest FROM listed) e

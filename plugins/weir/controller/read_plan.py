@@ -219,7 +219,7 @@ def readable(
         return start, end
     row = connection.execute(
         text(
-            """SELECT r.cut, join_cuts(:s, CAST(:end AS jsonb), r.cut) AS past
+            """SELECT r.cut, join_cuts(:s, CAST(:end AS jsonb), r.cut) AS end_cut
             FROM stream CROSS JOIN LATERAL
                 (SELECT readable_cut(:s, CAST(:start AS jsonb), head) AS cut OFFSET 0) r
             WHERE stream_id = :s"""
@@ -230,4 +230,4 @@ def readable(
             "end": None if end is None else json.dumps(end),
         },
     ).one()
-    return row.cut, row.past
+    return row.cut, row.end_cut

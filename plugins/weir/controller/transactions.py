@@ -130,8 +130,8 @@ def begin(
     """
     check_lease(lease)
     stated = stated_until(complete_until)
-    for what, said in (("writer_id", writer_id), ("batch_id", batch_id), ("source", source)):
-        check_text(what, said)
+    for what, value in (("writer_id", writer_id), ("batch_id", batch_id), ("source", source)):
+        check_text(what, value)
     for file in inputs:
         check_text("the path", file.path)
     given = {

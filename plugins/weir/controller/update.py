@@ -63,8 +63,8 @@ def update_stream(
 
 def _with(stream: str, schema: list[Field] | None, fields: list[Field]) -> list[Field]:
     """Return the schema with more columns. `fields` need not repeat the columns that it has."""
-    said = {field["name"] for field in fields}
-    return merge(stream, schema, [f for f in schema or [] if f["name"] not in said] + fields)
+    names = {field["name"] for field in fields}
+    return merge(stream, schema, [f for f in schema or [] if f["name"] not in names] + fields)
 
 
 def _store(connection: Connection, stream_id: int, configuration: Configuration) -> None:

@@ -230,7 +230,7 @@ class Database:
             except exc.DBAPIError as error:
                 state = getattr(error.orig, "pgcode", None)
                 if state in RAISED_BY_SQL and (code := _detail(error)):
-                    raise RAISED_BY_SQL[state](code, _said(error)) from None
+                    raise RAISED_BY_SQL[state](code, _message(error)) from None
                 if state in _SOON:
                     log.info("retrying after SQLSTATE %s", state)
                 elif not _is_outage(error, state):
@@ -239,7 +239,7 @@ class Database:
                 waiting_since = waiting_since or now
                 patience = self._patience if self._connected else self._connect_patience
                 over = now - waiting_since > patience or (self._hurried and state == _LOCKED)
-                reason = connection_string.masked(_said(error), self._dsn)
+                reason = connection_string.masked(_message(error), self._dsn)
                 if state in _SOON and over:
                     raise Busy(
                         "lock_held",
@@ -275,12 +275,12 @@ class Database:
             return None, ""
         except Busy as error:
             self._hurried = True
-            said = str(error)
+            sentence = str(error)
         except Unavailable:
             raise
         except (WeirError, exc.DBAPIError) as error:
-            said = str(error.orig if isinstance(error, exc.DBAPIError) else error)
-        return None, said.strip() if what in said else f"{what}: {said.strip()}"
+            sentence = str(error.orig if isinstance(error, exc.DBAPIError) else error)
+        return None, sentence.strip() if what in sentence else f"{what}: {sentence.strip()}"
 
     def _oldest(self) -> str:
         """Return whose transaction is the oldest, for a sentence; empty if nobody has one. A
@@ -370,7 +370,7 @@ def _check_session(connection: Any) -> None:
             )
 
 
-def _said(error: exc.DBAPIError) -> str:
+def _message(error: exc.DBAPIError) -> str:
     """Return the first line of the message of Postgres."""
     return str(error.orig).strip().splitlines()[0]
 

@@ -70,5 +70,5 @@ def _first(error: Exception) -> str:
     """Return an error of the parser as a part of one line."""
     mark = getattr(error, "problem_mark", None)
     where = f" in line {mark.line + 1}" if mark is not None else ""
-    said = getattr(error, "problem", None) or str(error).partition(";")[0] or type(error).__name__
-    return f"{said}{where}"
+    reason = getattr(error, "problem", None) or str(error).partition(";")[0] or type(error).__name__
+    return f"{reason}{where}"

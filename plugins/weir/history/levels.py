@@ -24,10 +24,10 @@ class Levels:
 
     def legend(self) -> list[tuple[str, str]]:
         """Return (kind, what it means) of each colour."""
-        said = [say_rate(bound) for bound in self.bounds]
-        names = ["no events", f"under {said[0]}"]
-        names += [f"{low} to {high}" for low, high in pairwise(said)]
-        names.append(f"{said[-1]} or more")
+        rates = [say_rate(bound) for bound in self.bounds]
+        names = ["no events", f"under {rates[0]}"]
+        names += [f"{low} to {high}" for low, high in pairwise(rates)]
+        names.append(f"{rates[-1]} or more")
         return list(zip(self.kinds, names, strict=True))
 
 

@@ -61,11 +61,11 @@ def _height(panel: SegmentPanel | ChartPanel) -> int:
 
 
 def _description(picture: Picture) -> str:
-    said = [f"From {say_time(picture.begin)} to {say_time(picture.end)} UTC."]
+    sentences = [f"From {say_time(picture.begin)} to {say_time(picture.end)} UTC."]
     for panel in picture.panels:
         if isinstance(panel, SegmentPanel):
             rolls = sum(mark.kind == "roll" for mark in panel.marks)
-            said.append(
+            sentences.append(
                 f"{panel.heading}: {_count(len(panel.segments), 'segment')}, of which "
                 f"{sum(one.end is None for one in panel.segments)} are active at the end, "
                 f"{_count(len(panel.marks) - rolls, 'scale')}, {_count(rolls, 'roll')}."
@@ -75,8 +75,8 @@ def _description(picture: Picture) -> str:
                 f"{one.name} at most {say_rate(max((v for _, v in one.points), default=0))}"
                 for one in panel.series
             ]
-            said.append(f"{panel.heading}: {', '.join(most)}.")
-    return " ".join(said)
+            sentences.append(f"{panel.heading}: {', '.join(most)}.")
+    return " ".join(sentences)
 
 
 def _count(number: int, what: str) -> str:
@@ -112,15 +112,15 @@ class _Entry(NamedTuple):
 
 def _legend(levels: Levels, panels: Sequence[SegmentPanel], picture: Picture) -> list[list[_Entry]]:
     """Return the entries in blocks, each of which begins a row."""
-    said = f"{levels.unit}/s of a segment"
+    heading = f"{levels.unit}/s of a segment"
     if picture.target:
-        said += f" (target {say_rate(picture.target)})"
+        heading += f" (target {say_rate(picture.target)})"
     kinds = {mark.kind for panel in panels for mark in panel.marks}
     marks = [_Entry(kind, label) for kind, label in MARKS.items() if kind in kinds]
     if any(part.clock > picture.begin for panel in panels for part in panel.head):
         marks += [_Entry("head", "head of the stream"), _Entry("truncated", "truncated")]
     return [
-        [_Entry("", said + ":"), *(_Entry(kind, label) for kind, label in levels.legend())],
+        [_Entry("", heading + ":"), *(_Entry(kind, label) for kind, label in levels.legend())],
         *([marks] if marks else []),
     ]
 

@@ -249,5 +249,5 @@ def _draw_keys(root: Element, plane: _Plane) -> None:
         svg.line(root, plane.axis.left - 5, y, plane.axis.left, y, "axis")
         svg.text(root, plane.axis.left - 8, y + 4, f"{i / 4:g}", "quiet", anchor="end")
     middle = (plane.top + plane.bottom) / 2
-    said = svg.text(root, 0, 0, "key space (hash of the routing key)", "quiet", anchor="middle")
-    said.set("transform", f"translate(20 {middle:.0f}) rotate(-90)")
+    label = svg.text(root, 0, 0, "key space (hash of the routing key)", "quiet", anchor="middle")
+    label.set("transform", f"translate(20 {middle:.0f}) rotate(-90)")

@@ -113,9 +113,9 @@ class AirflowApi:
             if task["state"] == "failed":
                 index = task["map_index"]
                 text = self.task_log(dag_id, run_id, task["task_id"], index, task["try_number"])
-                said = [line for line in text.splitlines() if not line.startswith("::")]
+                log_lines = [line for line in text.splitlines() if not line.startswith("::")]
                 name = task["task_id"] + (f"[{index}]" if index >= 0 else "")
-                parts.append("\n".join([f"{name}:", *said[-lines:]]))
+                parts.append("\n".join([f"{name}:", *log_lines[-lines:]]))
         return "\n".join(parts) or "no task failed"
 
     def task_log(
@@ -148,8 +148,8 @@ class AirflowApi:
                 text = response.read()
                 return json.loads(text) if text else None
         except urllib.error.HTTPError as error:
-            said = error.read().decode(errors="replace")[:2000]
-            sentence = f"Airflow answers {error.code} to {method} {path}: {said}"
+            answer = error.read().decode(errors="replace")[:2000]
+            sentence = f"Airflow answers {error.code} to {method} {path}: {answer}"
             if error.code == 404:
                 raise NotFound("airflow_not_found", sentence) from None
             if error.code == 409:

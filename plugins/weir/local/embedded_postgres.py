@@ -210,11 +210,13 @@ class EmbeddedPostgres:
                 self._pg_ctl("start", "-t", "600", "-l", str(self._log), "-o", f"-p {port}")
                 return
             except WeirError as error:
-                said = self._log.read_text(errors="replace")[before:] if self._log.exists() else ""
-                if "Address already in use" not in said:
+                log_text = (
+                    self._log.read_text(errors="replace")[before:] if self._log.exists() else ""
+                )
+                if "Address already in use" not in log_text:
                     raise WeirError(
                         "postgres_failed",
-                        f"Postgres failed to start: {said.strip()[-2000:] or error}",
+                        f"Postgres failed to start: {log_text.strip()[-2000:] or error}",
                     ) from None
                 wanted = port  # another process took the port in between
         raise Unavailable(

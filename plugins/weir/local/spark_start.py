@@ -84,5 +84,5 @@ if __name__ == "__main__":
     try:
         make_archive()
     except (OSError, subprocess.CalledProcessError) as error:
-        said = getattr(error, "stderr", "") or str(error)
-        sys.exit(said.strip().splitlines()[-1])
+        message = getattr(error, "stderr", "") or str(error)
+        sys.exit(message.strip().splitlines()[-1])

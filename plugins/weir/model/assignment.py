@@ -34,7 +34,7 @@ def unread_events(
     """
     ends = {segment: readable_until(end, state) for segment, state in graph.states.items()}
     left = {segment: max(0, ends[segment] - start) for segment, start in present.items()}
-    later = [s for s, past in ends.items() if past and s not in present]
+    later = [s for s, until in ends.items() if until and s not in present]
     if not later:
         return left
     steps: dict[float, float] = {0.0: 0.0}  # key: the change in events per key there
@@ -47,12 +47,13 @@ def unread_events(
     widths = [high - low for low, high in pairwise(keys)]
     before: list[float] = list(accumulate(map(mul, densities, widths), initial=0.0))
 
-    def till(key: float) -> float:
+    def events_before(key: float) -> float:
         i = bisect_right(keys, key) - 1
         return before[i] + densities[i] * (key - keys[i])
 
     return {
-        segment: events + max(0, round(till(segment.key_high) - till(segment.key_low)))
+        segment: events
+        + max(0, round(events_before(segment.key_high) - events_before(segment.key_low)))
         for segment, events in left.items()
     }
 

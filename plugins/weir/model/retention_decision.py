@@ -67,7 +67,7 @@ class Situation:
     """What a decision depends on.
 
     `subscribers`: what each has released; a cut behind the head counts as the head. `timed_out`:
-    the same for subscribers that hold nothing back any more. `till`: the size before a cut.
+    the same for subscribers that hold nothing back any more. `size_before`: of a cut.
     """
 
     policy: Policy
@@ -76,11 +76,11 @@ class Situation:
     subscribers: Mapping[str, StreamCut]
     timed_out: Mapping[str, StreamCut]
     limits: Limits
-    till: Callable[[StreamCut], Size]
+    size_before: Callable[[StreamCut], Size]
 
     def kept(self, cut: StreamCut) -> int:
         """Return the bytes that are left if the stream is truncated at a cut."""
-        return self.tail.bytes - self.till(cut).bytes
+        return self.tail.bytes - self.size_before(cut).bytes
 
     def leaves_minimum(self, cut: StreamCut) -> bool:
         """Return whether a cut leaves the minimum size.
@@ -114,7 +114,7 @@ def decide(s: Situation) -> Decision:
     cut, frees = choice.cut, Size(0, 0)
     truncated_past: tuple[str, ...] = ()
     if cut is not None:
-        before, after = s.till(s.head), s.till(cut)
+        before, after = s.size_before(s.head), s.size_before(cut)
         frees = Size(after.events - before.events, after.bytes - before.bytes)
         if bound is not None:
             behind = [name for name, one in released.items() if not at_or_before(cut, one)]

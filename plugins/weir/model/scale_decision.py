@@ -179,22 +179,23 @@ def _total(loads: Sequence[SegmentLoad]) -> float:
 
 
 def _why_split(policy: ScalingPolicy, splits: Sequence[Change]) -> str:
-    said = ", ".join(
+    listed = ", ".join(
         f"{one.segments[0].name} ({_rate(one.rate)}) into {one.pieces}" for one in splits[:3]
     )
     more = f" and {len(splits) - 3} more" if len(splits) > 3 else ""
     return (
-        f"split {said}{more}: more {policy.unit} per second than the target of {policy.target_rate}"
+        f"split {listed}{more}: more {policy.unit} per second than the target of "
+        f"{policy.target_rate}"
     )
 
 
 def _why_merge(policy: ScalingPolicy, merges: Sequence[Change]) -> str:
-    said = ", ".join(
+    listed = ", ".join(
         f"{' + '.join(s.name for s in one.segments)} ({_rate(one.rate)})" for one in merges[:3]
     )
     more = f" and {len(merges) - 3} more" if len(merges) > 3 else ""
     return (
-        f"merge {said}{more}: cold neighbours, together at most {MERGED:.0%} of the target of "
+        f"merge {listed}{more}: cold neighbours, together at most {MERGED:.0%} of the target of "
         f"{policy.target_rate} {policy.unit} per second"
     )
 

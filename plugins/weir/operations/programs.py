@@ -63,8 +63,8 @@ def checkpoint(
     if found.state != "complete":
         raise Conflict(
             "checkpoint_not_reached",
-            f"checkpoint {name} of reader group {reader_group} was not completed, it {found.said}; "
-            "weir.checkpoint_blockers shows for whom one waits.",
+            f"checkpoint {name} of reader group {reader_group} was not completed, it "
+            f"{found.outcome}; weir.checkpoint_blockers shows for whom one waits.",
         )
     return dict(found.cuts)
 
@@ -74,7 +74,7 @@ def _look(database: Database, group: str, name: str) -> Any:
         lambda c: c.execute(
             text(
                 """SELECT k.state, CASE k.state WHEN 'timed out' THEN 'timed out'
-                    ELSE 'was ' || k.state END AS said,
+                    ELSE 'was ' || k.state END AS outcome,
                     (SELECT jsonb_object_agg(s.stream_name, x.value) FROM jsonb_each(k.cuts) x
                      JOIN stream s ON s.stream_id = x.key::bigint) AS cuts
                 FROM checkpoint k JOIN reader_group g USING (group_id)

@@ -71,7 +71,7 @@ class Job:
     database: Database
     recorded: bool = False  # whether job_run has a row of it, so that its failure can be recorded
     _spark: "SparkSession | None" = field(default=None)
-    _said: float = field(default=0.0)
+    _recorded_at: float = field(default=0.0)
 
     @property
     def request_id(self) -> str:
@@ -94,8 +94,8 @@ class Job:
         job_run.
         """
         print(f"weir: {line}", flush=True)
-        if time.monotonic() - self._said > PROGRESS_EVERY:
-            self._said = time.monotonic()
+        if time.monotonic() - self._recorded_at > PROGRESS_EVERY:
+            self._recorded_at = time.monotonic()
             self.database.transaction(lambda c: self._progress(c, line))
 
     def _progress(self, connection: Connection, line: str) -> None:
@@ -242,10 +242,10 @@ def _object(written: str, what: str) -> dict[str, Any]:
     try:
         found = json.loads(written)
     except (ValueError, RecursionError) as error:
-        said = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
         raise InvalidInput(
             "json_invalid",
-            f"{what} {shortened(written)} can't be read as JSON ({said}); give one JSON object.",
+            f"{what} {shortened(written)} can't be read as JSON ({reason}); give one JSON object.",
         ) from None
     if not isinstance(found, dict):
         raise InvalidInput(

@@ -67,9 +67,9 @@ def ends_at(connection: Connection, wanted: Sequence[Bound], limits: Mapping[int
         },
     )
     places = {(b.stream_id, b.segment_id): (b.start, b.end) for b in limited}
-    for stream_id, segment_id, past in rows:
+    for stream_id, segment_id, end_at_clock in rows:
         start, end = places[stream_id, segment_id]
-        ends[stream_id, segment_id] = max(start, min(end, past))
+        ends[stream_id, segment_id] = max(start, min(end, end_at_clock))
     return Fit(ends, 0)
 
 

@@ -196,9 +196,9 @@ def advance(
                     reader_id = excluded.reader_id
             )
             UPDATE reader_group_segment p SET state = 'assigned', reader_id = :reader_id,
-                next_offset = m.past
+                next_offset = m.end_offset
             FROM unnest(CAST(:streams AS bigint[]), CAST(:segments AS bigint[]),
-                        CAST(:ends AS bigint[])) AS m (stream_id, segment_id, past)
+                        CAST(:ends AS bigint[])) AS m (stream_id, segment_id, end_offset)
             WHERE p.group_id = :g AND p.stream_id = m.stream_id
               AND p.segment_id = m.segment_id"""  # noqa: S608 - constant
         ),

@@ -22,11 +22,11 @@ def of_rows(state: str) -> bool:
     return state in _OF_ROWS or (state[:2] == "22" and state not in _NOT_DATA)
 
 
-def bad_rows(table: str, said: str) -> BadRows:
-    """Return the error for rows that do not fit a table. `said`: what Postgres says of them."""
+def bad_rows(table: str, message: str) -> BadRows:
+    """Return the error for rows that do not fit a table. `message`: what Postgres says of them."""
     return BadRows(
         "rows_refused",
-        f"rows do not fit table {table} ({said}); correct what the function returns, or change "
+        f"rows do not fit table {table} ({message}); correct what the function returns, or change "
         "the table.",
     )
 
@@ -34,31 +34,31 @@ def bad_rows(table: str, said: str) -> BadRows:
 def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
     """Return the error for rows that Postgres refused for one or several tables: BadRows,
     InvalidInput if a right is missing, BatchFailed if a column was changed meanwhile, else None."""
-    state, said = sqlstate(error), str(error.orig).strip().partition("\n")[0]
+    state, message = sqlstate(error), str(error.orig).strip().partition("\n")[0]
     if of_rows(state) and not _without_partition(error):
-        return bad_rows(table, said)
+        return bad_rows(table, message)
     if state == "42501":
         return InvalidInput(
             "right_missing",
-            f"rows can't be put into table {table} ({said}), because the role weir_publisher "
-            f"lacks a right; {_grant(said)}.",
+            f"rows can't be put into table {table} ({message}), because the role weir_publisher "
+            f"lacks a right; {_grant(message)}.",
         )
     if state == "42P10":
         return InvalidInput(
             "key_not_unique",
-            f"rows can't be upserted into table {table} ({said}); create a unique index on just "
+            f"rows can't be upserted into table {table} ({message}); create a unique index on just "
             "the columns of its key.",
         )
     if state == "WEIR3":
         return BatchFailed(
-            "table_changed", f"{said}; the next try reads the batch again.", retryable=True
+            "table_changed", f"{message}; the next try reads the batch again.", retryable=True
         )
     return None
 
 
-def _grant(said: str) -> str:
+def _grant(message: str) -> str:
     """Return what to do about a right that Postgres misses, if possible as the statement."""
-    found = re.search(r"permission denied for (schema|sequence|function|table) (\S+)", said)
+    found = re.search(r"permission denied for (schema|sequence|function|table) (\S+)", message)
     if found is None:
         return (
             "grant it USAGE on the table's schema and sequences, its rights on the table, and what "
@@ -73,10 +73,10 @@ def _grant(said: str) -> str:
 
 def _without_partition(error: exc.DBAPIError) -> bool:
     """Return whether no partition takes the row: then Postgres names a table but no constraint."""
-    said = getattr(error.orig, "diag", None)
+    diagnosis = getattr(error.orig, "diag", None)
     return (
         sqlstate(error) == "23514"
-        and said is not None
-        and bool(said.table_name)
-        and not said.constraint_name
+        and diagnosis is not None
+        and bool(diagnosis.table_name)
+        and not diagnosis.constraint_name
     )

@@ -132,7 +132,7 @@ def _inputs(connection: Connection, stream: LockedStream) -> _Inputs:
     sizes = {json.dumps(stream.head): Size(row.head_events, row.head_bytes)}
 
     @cache
-    def till(written: str) -> Size:
+    def size_before(written: str) -> Size:
         if written in sizes:
             return sizes[written]
         return Size(
@@ -149,7 +149,7 @@ def _inputs(connection: Connection, stream: LockedStream) -> _Inputs:
         subscribers[False],
         subscribers[True],
         Limits(**found),
-        lambda cut: till(json.dumps(cut.to_json())),
+        lambda cut: size_before(json.dumps(cut.to_json())),
     )
     return _Inputs(situation, row.next_at)
 

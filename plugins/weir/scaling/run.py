@@ -115,8 +115,8 @@ def scale_by_load(
     reports += [{"stream": name, "error": error} for name, error in failed.items()]
     changing = [plan for plan in plans if plan.decision.action != "none"]
     nothing = [plan for plan in plans if plan.decision.action == "none"]
-    said = [p for p in nothing if names is not None or not p.stream.repeats(p.decision)]
-    reports += [plan.report() for plan in said]
+    reported = [p for p in nothing if names is not None or not p.stream.repeats(p.decision)]
+    reports += [plan.report() for plan in reported]
     if dry_run:
         return reports + [plan.report() for plan in changing]
     if nothing:

@@ -154,7 +154,9 @@ def build_stores(
     reports: list[dict[str, Any]] = []
     for name in names:
         work = partial(ensure_version, database, settings, builder, appender, name)
-        version, error = database.one_of_many(f"adjunct store {name}", partial(_told, work, name))
+        version, error = database.one_of_many(
+            f"adjunct store {name}", partial(_with_weir_errors, work, name)
+        )
         if version is None and not error:
             continue  # it was deleted meanwhile
         report: dict[str, Any] = {"adjunct_store": name}
@@ -169,7 +171,7 @@ def build_stores(
     return reports
 
 
-def _told(work: Callable[[], AdjunctVersion], store: str) -> AdjunctVersion:
+def _with_weir_errors(work: Callable[[], AdjunctVersion], store: str) -> AdjunctVersion:
     """Do the work; an error of Spark becomes one of Weir's, so that it stops no other store."""
     try:
         return work()

@@ -55,7 +55,7 @@ def _runs_of(transactions: Sequence[int]) -> list[Sequence[int]]:
 
     A recovery leaves a gap of a million; as many appends may not have written to what is read.
     """
-    gaps = sorted((past - one, i) for i, (one, past) in enumerate(pairwise(transactions), start=1))
+    gaps = sorted((high - low, i) for i, (low, high) in enumerate(pairwise(transactions), start=1))
     length = transactions[-1] - transactions[0]
     cuts = [0, len(transactions)]
     most = _FEW + _PLACES_EACH * len(transactions)

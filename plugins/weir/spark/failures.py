@@ -103,16 +103,16 @@ def _class_of_events(found: type) -> bool:
 def sentence(error: Exception) -> str:
     """Return what went wrong, in one line."""
     if isinstance(error, PythonException):
-        said = next(reversed(_raised(error)), "")
+        message = next(reversed(_raised(error)), "")
     elif isinstance(
         error, Py4JJavaError
     ):  # its own first line only names an object of this session
-        said = first_cause(error)
+        message = first_cause(error)
     else:
-        said = error.sentence if isinstance(error, WeirError) else str(error).strip()
+        message = error.sentence if isinstance(error, WeirError) else str(error).strip()
         if not isinstance(error, (WeirError, PySparkException)):
-            said = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return (said.splitlines() or [type(error).__name__])[0][:LONGEST]
+            message = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return (message.splitlines() or [type(error).__name__])[0][:LONGEST]
 
 
 def _raised(error: PythonException) -> list[str]:

@@ -84,10 +84,10 @@ def parquet_columns(
         try:
             found = reader.parquet(paths[i]).schema.jsonValue()["fields"]
         except (PySparkException, Py4JJavaError) as error:
-            said = str(error) if isinstance(error, AnalysisException) else first_cause(error)
+            message = str(error) if isinstance(error, AnalysisException) else first_cause(error)
             raise InvalidInput(
                 "file_invalid",
-                f"Spark can't read the input file {inputs.files[i].path!r}: {one_line(said)}.",
+                f"Spark can't read the input file {inputs.files[i].path!r}: {one_line(message)}.",
             ) from None
         for one in found:
             name, exact = one["name"], one["name"] in times

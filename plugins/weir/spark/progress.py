@@ -59,10 +59,10 @@ def _so_far(spark: SparkSession, written: tuple[str, str] | None) -> str:
     for i in range(stages.length()):
         tasks += stages.apply(i).numCompleteTasks()
         total += stages.apply(i).numTasks()
-    said = [f"{_rows(spark):,} rows read"]
+    parts = [f"{_rows(spark):,} rows read"]
     if written is not None:
-        said.append(f"{_bytes(*written):,} bytes written")
-    return f"{', '.join(said)}, {tasks} of {total} tasks done"
+        parts.append(f"{_bytes(*written):,} bytes written")
+    return f"{', '.join(parts)}, {tasks} of {total} tasks done"
 
 
 def _rows(spark: SparkSession) -> int:

@@ -29,10 +29,10 @@ def tasks_by_segment(slices: Sequence[FileSlice], most: int) -> list[list[Task]]
     number = {s: i for i, s in enumerate(slices)}
     tasks = []
     for part in _pack(chains_of(slices), most):
-        places, past = {}, 0
+        places, next_place = {}, 0
         for s in sorted(part, key=lambda s: (s.segment_id, s.start_offset)):
-            places[number[s]] = past - s.first_row
-            past += s.end_row - s.first_row
+            places[number[s]] = next_place - s.first_row
+            next_place += s.end_row - s.first_row
         tasks.append([Task(0, places)])
     return tasks
 
@@ -45,20 +45,20 @@ def tasks_in_write_order(streams: Sequence[Sequence[FileSlice]], most: int) -> l
     """
     wanted = max(1, sum(s.events for slices in streams for s in slices) // most)
     tasks: list[list[Task]] = []
-    events = past = 0  # of the last task, and the place after its rows
+    events = next_place = 0  # of the last task, and the place after its rows
     for stream, files in _together(streams):
         low = min(streams[stream][i].first_seq for i in files)
         ranks = 1 + max(streams[stream][i].last_seq for i in files) - low
-        if not tasks or events >= wanted or past + ranks > _MOST_PLACES:
+        if not tasks or events >= wanted or next_place + ranks > _MOST_PLACES:
             tasks.append([])
-            events = past = 0
+            events = next_place = 0
         of_stream = next((task for task in tasks[-1] if task.stream == stream), None)
         if of_stream is None:
             of_stream = Task(stream, {})
             tasks[-1].append(of_stream)
-        of_stream.slices.update(dict.fromkeys(files, past - low))
+        of_stream.slices.update(dict.fromkeys(files, next_place - low))
         events += sum(streams[stream][i].events for i in files)
-        past += ranks
+        next_place += ranks
     return tasks
 
 
@@ -86,12 +86,12 @@ def chains_of(slices: Sequence[FileSlice]) -> list[list[FileSlice]]:
     """Group slices by segment. Segments whose key ranges overlap follow one another and are in one
     group."""
     chains: list[list[FileSlice]] = []
-    past = 0.0  # the end of the last group's keys
+    keys_end = 0.0  # the end of the last group's keys
     for s in sorted(slices, key=lambda s: s.key_low):
-        if not chains or s.key_low >= past:
+        if not chains or s.key_low >= keys_end:
             chains.append([])
         chains[-1].append(s)
-        past = max(past, s.key_high)
+        keys_end = max(keys_end, s.key_high)
     return chains
 
 

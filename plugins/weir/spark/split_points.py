@@ -175,10 +175,10 @@ def _each_alone(
 
 
 def _sentence(source: RecentFiles, error: BaseException) -> str:
-    said = error.sentence if isinstance(error, WeirError) else first_cause(error).rstrip(".")
+    reason = error.sentence if isinstance(error, WeirError) else first_cause(error).rstrip(".")
     return (
         f"the recent events of stream {source.stream} can't be read to find where its load lies "
-        f"({said}); check the stream's files, or split its segments by hand."
+        f"({reason}); check the stream's files, or split its segments by hand."
     )
 
 
@@ -272,16 +272,16 @@ def _tiles(ranges: Sequence[_Hot], outside: int) -> tuple[list[Segment], list[in
     `outside`."""
     tiles: list[Segment] = []
     numbers: list[int] = []
-    past = 0.0
+    covered = 0.0
     for one in sorted(ranges, key=lambda one: one.segment.key_low):
-        if past < one.segment.key_low:
-            tiles.append(Segment(0, past, one.segment.key_low))
+        if covered < one.segment.key_low:
+            tiles.append(Segment(0, covered, one.segment.key_low))
             numbers.append(outside)
         tiles.append(one.segment)
         numbers.append(one.number)
-        past = one.segment.key_high
-    if past < 1.0:
-        tiles.append(Segment(0, past, 1.0))
+        covered = one.segment.key_high
+    if covered < 1.0:
+        tiles.append(Segment(0, covered, 1.0))
         numbers.append(outside)
     return tiles, numbers
 

@@ -212,8 +212,8 @@ def _copy(
     with tempfile.TemporaryFile() as rows:
         count = 0
         for batch in batches:
-            if said := _too_long(batch, limits):
-                yield _answer(None, 0, "22001", said)
+            if message := _too_long(batch, limits):
+                yield _answer(None, 0, "22001", message)
                 return
             count += batch.num_rows
             pyarrow.csv.write_csv(batch, rows, _CSV)

@@ -32,13 +32,13 @@ def first_cause(error: BaseException) -> str:
     causes = list(_causes(error))
     if not causes:
         return one_line(str(error)) or type(error).__name__
-    said = one_line(str(causes[-1].getMessage() or ""))
-    return said or str(causes[-1].getClass().getSimpleName())
+    message = one_line(str(causes[-1].getMessage() or ""))
+    return message or str(causes[-1].getClass().getSimpleName())
 
 
-def one_line(said: str) -> str:
+def one_line(message: str) -> str:
     """Return the first line of another program's message, without class names of errors."""
-    first = (said.strip().splitlines() or [""])[0]
+    first = (message.strip().splitlines() or [""])[0]
     printable = "".join(c if c.isprintable() else "?" for c in first)
     return _CLASS.sub("", printable)[:LONGEST].rstrip(". ")
 

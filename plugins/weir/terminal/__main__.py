@@ -43,11 +43,11 @@ def parser() -> Parser:
         "exit status is 0; 1 if another try may succeed; 2 if it would fail in the same way.",
     )
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, said in LOCAL.items():
-        commands.add_parser(name, help=said, add_help=False)
+    for name, description in LOCAL.items():
+        commands.add_parser(name, help=description, add_help=False)
 
-    def add(name: str, run: Command, said: str | None = None, **defaults: object) -> Parser:
-        described = " ".join((said or run.__doc__ or "").split())
+    def add(name: str, run: Command, description: str | None = None, **defaults: object) -> Parser:
+        described = " ".join((description or run.__doc__ or "").split())
         short = described.split(". ")[0].rstrip(".")
         one: Parser = commands.add_parser(
             name, help=short[:1].lower() + short[1:], description=described
@@ -90,10 +90,10 @@ def parser() -> Parser:
         help="the routing key of the stream, if it is to be created",
     )  # fmt: skip
     for option in ("segments", "schema", "on_missing_key", "on_bad_rows"):
-        said = next(o.metadata for o in fields(CreateStream) if o.name == option)["description"]
+        meaning = next(o.metadata for o in fields(CreateStream) if o.name == option)["description"]
         one.add_argument(
             f"--{option.replace('_', '-')}", dest=option, default=argparse.SUPPRESS,
-            help=f"If the stream is to be created: {said}",
+            help=f"If the stream is to be created: {meaning}",
         )  # fmt: skip
     one = add("process", work.process)
     add_arguments(

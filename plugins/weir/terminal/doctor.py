@@ -43,8 +43,8 @@ class Check:
     remedy: str = ""
 
     def __str__(self) -> str:
-        said = {True: "ok", False: "WRONG", None: "note"}[self.ok]
-        line = f"{said:6} {self.what:11} {self.found}"
+        verdict = {True: "ok", False: "WRONG", None: "note"}[self.ok]
+        line = f"{verdict:6} {self.what:11} {self.found}"
         return line + (f"\n{'':18} -> {self.remedy}" if self.remedy else "")
 
 
@@ -231,10 +231,10 @@ def _java() -> Check:
     if program is None:
         return Check("Java", False, "there is no java", remedy)
     try:
-        said = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
+        output = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
     except OSError as error:
         return Check("Java", False, f"{program}: {error.strerror}", remedy)
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', said)
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', output)
     version = 0 if match is None else int(match[2] if match[1] == "1" and match[2] else match[1])
     if version < LEAST_JAVA:
         return Check("Java", False, f"{program} is Java {version or 'of an unknown version'}",

@@ -121,7 +121,7 @@ def why(terminal: Terminal, given: argparse.Namespace) -> int:
     if given.path:
         kept = "SELECT file, segment, events, bytes, why FROM why_kept(:stream, :path)"
         return terminal.show(terminal.rows(kept, stream=stream, path=given.path), "")
-    said = {
+    sections = {
         "retention": terminal.rows(
             """SELECT decided_at, rule, reason FROM retention_status
             WHERE stream = :stream AND decided_at IS NOT NULL""",
@@ -148,14 +148,14 @@ def why(terminal: Terminal, given: argparse.Namespace) -> int:
         "segments": terminal.rows("SELECT * FROM why_scale(:stream)", stream=stream),
     }
     if terminal.json:
-        print_json(said)
+        print_json(sections)
         return 0
     titles = {
         "retention": "What retention decided last", "next": "What its next run would do",
         "kept": "Why files are there", "subscribers": "Who holds events", "alerts": "Alerts",
         "segments": "Why segments are not split or merged",
     }  # fmt: skip
-    parts = [f"{titles[name]}\n{table(rows, 1_000)}" for name, rows in said.items() if rows]
+    parts = [f"{titles[name]}\n{table(rows, 1_000)}" for name, rows in sections.items() if rows]
     print("\n\n".join(parts))
     return 0
 

@@ -55,11 +55,11 @@ def add_arguments(
     for name in [*positional, *(n for n in known if n not in positional)]:
         one = known[name]
         schema = json_schema(form, one)
-        said = one.metadata["description"]
+        description = one.metadata["description"]
         given: dict[str, Any] = {"default": argparse.SUPPRESS}
         if one.default not in (MISSING, "", 0, False, True):
-            said += f" Default: {one.default}."
-        given["help"] = said.replace("%", "%%")
+            description += f" Default: {one.default}."
+        given["help"] = description.replace("%", "%%")
         if name in positional:
             if schema["type"] == "array":
                 given["nargs"] = "+"

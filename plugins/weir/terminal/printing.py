@@ -14,10 +14,10 @@ _NUMBERS = (int, float)
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def visible(said: str) -> str:
+def visible(text: str) -> str:
     """Return a text with its control characters, but line feeds and tabs, as escapes that people
     see."""
-    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], said)
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def print_json(value: Any) -> None:

@@ -165,8 +165,8 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
         return 0
     rejected = f", {report['rejected']:,} rejected" if report["rejected"] else ""
     batches = report["batches"]
-    said = f"{len(batches):,} batch{'' if len(batches) == 1 else 'es'}"
-    print(f"{wanted.reader_group}: {report['events']:,} events in {said}{rejected}")
+    batch_count = f"{len(batches):,} batch{'' if len(batches) == 1 else 'es'}"
+    print(f"{wanted.reader_group}: {report['events']:,} events in {batch_count}{rejected}")
     for one in batches:
         for path in one["parquet"]:
             print(f"batch {one['batch']}: {path}")

@@ -54,8 +54,8 @@ def _as_os_errors() -> Iterator[None]:
     except Py4JJavaError as error:
         raised = error.java_exception
         gone = is_instance_of(SparkContext._gateway, raised, "java.io.FileNotFoundException")
-        said = str(raised.toString()).partition("\n")[0]
-        raise (FileNotFoundError if gone else OSError)(said) from None
+        message = str(raised.toString()).partition("\n")[0]
+        raise (FileNotFoundError if gone else OSError)(message) from None
     except CapturedException as error:  # a Spark session wraps some exceptions in its own
         raise OSError(str(error).strip().partition("\n")[0]) from None
 
