@@ -2,7 +2,8 @@
 
 **Parameters.** What to do with the files that the database does not know because they were written after the
 backup. *report* changes nothing: run it first. With *keep* and *delete*, every stream continues in new segments,
-with transaction numbers and clocks beyond everything that was given out before, and open appends are aborted.
+with transaction numbers and clocks beyond everything that was given out before, and open appends
+are forgotten: begin them again.
 
 **On failure.** Everything done so far is kept; run it again. Until it has succeeded, Weir appends and deletes
 nothing.

@@ -309,10 +309,10 @@ def test_a_ping_that_is_refused_says_what_happened(lane: Lane) -> None:
         pinged(lane, second)
 
 
-def test_a_transaction_that_was_pruned_is_named_at_its_commit(lane: Lane) -> None:
+def test_a_transaction_that_was_forgotten_is_named_at_its_commit(lane: Lane) -> None:
     attempt = lane.opened()
     run(lane.database, "DELETE FROM transaction WHERE stream_id = :s", s=lane.stream_id)
-    with raises("transaction_not_found 1 pruned"):
+    with raises("transaction_not_found 1 weir_recover"):
         lane.commit(attempt, {"0.0": 1})
 
 

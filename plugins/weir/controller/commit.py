@@ -279,7 +279,8 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
     if found.outcome == "unknown":
         raise NotFound(
             "transaction_not_found",
-            f"stream {name} has no transaction {number}; it may have been pruned.",
+            f"stream {name} has no transaction {number}, as weir_recover forgets appends that were "
+            "not committed; begin the append again.",
         )
     if found.outcome == "fenced":
         now = "aborted" if found.state == "aborted" else f"held by attempt {found.attempt}"

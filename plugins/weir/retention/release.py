@@ -93,8 +93,8 @@ def _must_release_by_hand(group: LockedGroup) -> None:
     if not group.configuration.subscriber:
         raise Conflict(
             "not_a_subscriber",
-            f"reader group {group.name} is not a subscriber, so it has nothing to release; set "
-            "its release first with weir_update_reader_group.",
+            f"reader group {group.name} is not a subscriber, so it has nothing to release; "
+            "first make it one whose release is manual, with weir_update_reader_group.",
         )
     if group.configuration.release != "manual":
         raise Conflict(
