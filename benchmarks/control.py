@@ -18,16 +18,17 @@ from benchmarks.figure import Figure
 from benchmarks.setting import Setting, in_bulk
 from spark_jobs import checkpoints
 from weir.database.connection import Database
+from weir.history.job_runs import RunId
 from weir.operations import Nothing
-from weir.operations.runner import Job, RunId
+from weir.operations.runner import Job
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.retention.capture import capture
+from weir.retention.garbage import sweep
 from weir.retention.release import read_alerts
 from weir.retention.run import retain
 from weir.settings import Settings
 from weir.spark.delete import deleter
-from weir.warehouse.garbage import sweep
 
 FEW = 100
 SUBSCRIBERS = 3

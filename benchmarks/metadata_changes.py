@@ -11,7 +11,7 @@ from weir.controller.epochs import active_segments
 from weir.controller.scale import scale
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt, begin
-from weir.controller.truncation import truncate
+from weir.retention.manual_truncation import truncate
 
 
 def scaled(setting: Setting, history: History) -> Callable[[], None]:

@@ -10,13 +10,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 from sqlalchemy import text
 
+from weir.controller.ownership import check_warehouse_ownership
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.settings import Settings
-from weir.warehouse.ownership import check_warehouse_ownership
 
 
 @dataclass

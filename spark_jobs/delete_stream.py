@@ -3,11 +3,11 @@
 import sys
 from typing import Any
 
+from weir.controller.ownership import check_warehouse_ownership
 from weir.model.names import stream_name
 from weir.operations import DeleteStream
 from weir.operations.runner import Job, main
 from weir.retention.delete_stream import delete_stream
-from weir.warehouse.ownership import check_warehouse_ownership
 
 
 def run(job: Job, arguments: DeleteStream) -> dict[str, Any]:

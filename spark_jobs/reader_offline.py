@@ -3,10 +3,10 @@
 import sys
 from typing import Any
 
+from weir.controller.ownership import check_warehouse_ownership
 from weir.operations import ReaderOffline
 from weir.operations.runner import Job, main
 from weir.reader_groups.readers import reader_offline
-from weir.warehouse.ownership import check_warehouse_ownership
 
 
 def run(job: Job, arguments: ReaderOffline) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 import sys
 from typing import Any
 
+from weir.controller.ownership import check_warehouse_ownership
 from weir.operations import ResetReaderGroup
 from weir.operations.runner import Job, main
 from weir.reader_groups.reset import reset_reader_group
-from weir.warehouse.ownership import check_warehouse_ownership
 
 
 def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 import sys
 from typing import Any
 
+from weir.controller.ownership import check_warehouse_ownership
 from weir.model.names import stream_name
 from weir.operations import Retention
 from weir.operations.runner import Job, complete, main
+from weir.retention.garbage import sweep
 from weir.retention.release import read_alerts
 from weir.retention.run import retain
-from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import check_warehouse_ownership
 
 
 def run(job: Job, arguments: Retention) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 import sys
 from typing import Any
 
+from weir.controller.ownership import check_warehouse_ownership
 from weir.model.names import stream_name
 from weir.operations import TruncateStream
 from weir.operations.runner import Job, main
 from weir.retention.manual_truncation import in_words, truncate_before
-from weir.warehouse.ownership import check_warehouse_ownership
 
 
 def run(job: Job, arguments: TruncateStream) -> dict[str, Any]:

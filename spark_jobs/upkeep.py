@@ -5,14 +5,15 @@ from typing import Any
 
 from weir.adjunct.expiry import prune_versions
 from weir.controller.expiry import expire
+from weir.controller.ownership import check_warehouse_ownership
+from weir.history.job_runs import prune_runs
 from weir.operations import Nothing
-from weir.operations.runner import Job, complete, main, prune_runs
+from weir.operations.runner import Job, complete, main
 from weir.reader_groups.batch_history import prune_batches
 from weir.reader_groups.periodic_checkpoints import prune_checkpoints
 from weir.reader_groups.table_outputs import sweep_staging
+from weir.retention.garbage import sweep
 from weir.retention.prune import prune
-from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import check_warehouse_ownership
 
 
 def run(job: Job, _arguments: Nothing) -> dict[str, Any]:

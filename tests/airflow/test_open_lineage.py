@@ -8,7 +8,8 @@ from tests.reader_groups.support import Group
 from weir.airflow.open_lineage import Thing, things_of
 from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database
-from weir.operations.runner import Job, RunId
+from weir.history.job_runs import RunId
+from weir.operations.runner import Job
 from weir.settings import Settings
 
 

@@ -9,7 +9,7 @@ from tests.crash.jobs import write_config
 from tests.reader_groups.support import Group
 from weir.airflow.readers import ReaderTask, over
 from weir.database.connection import Database
-from weir.operations.runner import RunId
+from weir.history.job_runs import RunId
 from weir.settings import Settings
 
 PLAIN = RunId("dag", "manual__2026-01-01T00:00:00+00:00", "task")

@@ -12,9 +12,9 @@ from weir.arrow.tail import tail_of
 from weir.controller.streams import create_stream
 from weir.database.connection import Database
 from weir.model.names import stream_name
+from weir.retention.garbage import sweep
 from weir.retention.manual_truncation import truncate_before
 from weir.settings import Settings
-from weir.warehouse.garbage import sweep
 
 NAME = "shop/orders"
 

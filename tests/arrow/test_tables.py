@@ -13,10 +13,11 @@ import weir
 from tests.controller.support import Lane
 from tests.raises import raises
 from weir.arrow.schema import to_arrow
+from weir.controller.ownership import read_installation
 from weir.controller.read_plan import plan as plan_of
 from weir.database.connection import Database
 from weir.settings import Settings
-from weir.warehouse.ownership import Marker, read_installation, write_marker
+from weir.warehouse.marker import Marker, write_marker
 
 
 @pytest.fixture

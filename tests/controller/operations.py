@@ -11,13 +11,13 @@ from weir.controller.scale import scale
 from weir.controller.seal import seal_stream
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, abort, begin
-from weir.controller.truncation import truncate
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.model.split_points import Found, HotSegment, split_points
 from weir.retention.delete_stream import delete_stream
+from weir.retention.manual_truncation import truncate
 from weir.retention.run import retain
 from weir.scaling.run import scale_by_load
 

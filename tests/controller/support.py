@@ -18,11 +18,11 @@ from weir.controller.scale import scale
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, Committed, InputFile, begin
-from weir.controller.truncation import truncate
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import StreamName, stream_name
 from weir.model.segment import parse_segment_name, segment_name
+from weir.retention.manual_truncation import truncate
 
 FIELDS = [{"name": "key", "type": "string", "nullable": True, "metadata": {}}]
 BYTES_PER_EVENT = 10

@@ -31,13 +31,13 @@ from weir.controller import (
     attempts,
     commit,
     expiry,
+    ownership,
     queries,
     scale,
     seal,
     streams,
     times,
     transactions,
-    truncation,
     update,
 )
 from weir.database.connection import Database
@@ -64,15 +64,14 @@ from weir.reader_groups import (
 from weir.reader_groups import update as group_update
 from weir.reader_groups.pins import Pin
 from weir.recovery import recover
-from weir.retention import capture, delete_stream, manual_truncation, prune, release
+from weir.retention import capture, delete_stream, garbage, manual_truncation, prune, release
 from weir.retention import run as retention_run
 from weir.scaling import run as scaling_run
-from weir.warehouse import garbage, ownership
 
 
 def operations() -> set[str]:
     """All that takes a database, or is given a connection by whoever renews leases or waits."""
-    modules = [garbage, ownership, recover]
+    modules = [recover]
     packages = (weir.controller, weir.reader_groups, weir.adjunct, weir.retention, weir.scaling)
     for package in packages:
         names = [found.name for found in pkgutil.iter_modules(package.__path__)]
@@ -166,7 +165,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
         dry_run=False,
         request_id="hand",
     )
-    watch(truncation.truncate, lane.name, tail, request_id="truncate")
+    watch(manual_truncation.truncate, lane.name, tail, request_id="truncate")
     skipping = watch(readers.join, "other", "reader", LEASE)
     watch(batches.open_in, "other", "reader", skipping, lease=LEASE, budget=budget(3))
     watch(

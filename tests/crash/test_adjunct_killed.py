@@ -19,8 +19,8 @@ from weir.database.connection import Database
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import stream_name
 from weir.operations.runner import main
+from weir.retention.garbage import sweep
 from weir.settings import Settings
-from weir.warehouse.garbage import sweep
 
 pytestmark = pytest.mark.drawn(1, among="killed jobs")
 

@@ -14,7 +14,7 @@ from tests.crash.jobs import holding, job, slow_commits, wait_for
 from tests.spark.installation import Installation
 from weir.model.names import StreamName
 from weir.operations.runner import main
-from weir.warehouse.garbage import sweep
+from weir.retention.garbage import sweep
 
 pytestmark = pytest.mark.drawn(1, among="killed jobs")
 

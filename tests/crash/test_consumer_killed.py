@@ -16,7 +16,7 @@ from weir.controller.seal import seal_stream
 from weir.model.names import stream_name
 from weir.operations.runner import main
 from weir.reader_groups.table_outputs import sweep_staging
-from weir.warehouse.garbage import sweep
+from weir.retention.garbage import sweep
 
 pytestmark = pytest.mark.drawn(1, among="killed jobs")
 

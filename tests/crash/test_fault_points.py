@@ -26,6 +26,7 @@ from tests.crash.fault_points import Scene, kill_at, kill_everywhere, moments_of
 from tests.reader_groups.support import Group
 from tests.scaling.support import by_rate, write
 from weir.controller.expiry import expire
+from weir.controller.ownership import check_warehouse_ownership, read_installation
 from weir.controller.staged import announce
 from weir.controller.transactions import abort
 from weir.database.connection import Database
@@ -34,17 +35,10 @@ from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.model.names import stream_name
 from weir.recovery.recover import recover
 from weir.retention.capture import capture
+from weir.retention.garbage import sweep
 from weir.retention.prune import prune
 from weir.retention.release import release
-from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import (
-    MARKER,
-    RECOVERY_GAP,
-    Marker,
-    check_warehouse_ownership,
-    read_installation,
-    write_marker,
-)
+from weir.warehouse.marker import MARKER, RECOVERY_GAP, Marker, write_marker
 
 
 @pytest.fixture(scope="module")

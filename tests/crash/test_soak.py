@@ -20,7 +20,7 @@ from tests.crash.jobs import execute, job, wait_for
 from tests.spark.installation import Installation
 from weir.model.names import stream_name
 from weir.operations.runner import main
-from weir.warehouse.garbage import sweep
+from weir.retention.garbage import sweep
 
 ROUNDS = int(os.environ.get("WEIR_SOAK_ROUNDS", "25"))
 SHARED_ROUNDS = max(3, ROUNDS // 5)

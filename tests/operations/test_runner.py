@@ -8,7 +8,8 @@ from sqlalchemy import text
 
 from tests.conftest import TestDatabase
 from weir.database.connection import Database
-from weir.operations.runner import Job, RunId, hand_over, main, prune_runs, read_outcome
+from weir.history.job_runs import RunId, prune_runs, read_outcome
+from weir.operations.runner import Job, hand_over, main
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from tests.watching import count_statements
-from weir.controller.locks import lock_group
 from weir.database.connection import Database
+from weir.history.job_runs import RunId
 from weir.operations import Nothing
-from weir.operations.runner import Job, RunId
+from weir.operations.runner import Job
 from weir.reader_groups.lag import read_lag
+from weir.reader_groups.locks import lock_group
 from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.reader_groups.reset import reset_reader_group
 from weir.settings import Settings

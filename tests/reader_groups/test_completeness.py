@@ -12,7 +12,7 @@ from tests.raises import raises
 from tests.reader_groups.completeness_model import Stream, Times, World, staged_times
 from tests.reader_groups.support import Group
 from weir.controller.commit import commit
-from weir.controller.queries import completeness, group_completeness
+from weir.controller.queries import completeness
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
 from weir.controller.transactions import Committed, state_completeness
@@ -20,6 +20,7 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.event_time import DONE, as_datetime
 from weir.model.names import stream_name
+from weir.reader_groups.lag import group_completeness
 
 
 @pytest.mark.parametrize("case", range(cases(30)))

@@ -9,6 +9,7 @@ from tests.adjunct.support import Store
 from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
+from weir.controller.ownership import read_installation
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, NotFound
@@ -23,9 +24,9 @@ from weir.reader_groups.groups import (
 )
 from weir.reader_groups.outputs import record_output
 from weir.reader_groups.pins import Pin
+from weir.retention.garbage import sweep
 from weir.retention.run import retain
-from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import Marker, read_installation, write_marker
+from weir.warehouse.marker import Marker, write_marker
 
 
 def fork(group: Group, **options: Any) -> Group:

@@ -20,11 +20,11 @@ from tests.controller.support import (
 )
 from tests.crash.jobs import execute
 from tests.reader_groups.support import LEASE, Group
-from weir.controller.locks import lock_group
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import ping
 from weir.database.connection import Database
 from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.locks import lock_group
 from weir.reader_groups.readers import release_expired, renew
 from weir.reader_groups.table_outputs import Column, StagedTable, make_staging
 from weir.reader_groups.update import update_reader_group

@@ -4,9 +4,9 @@ import pytest
 
 from tests.controller.support import Lane
 from tests.reader_groups.support import Group, spans
-from weir.controller.locks import lock_group
 from weir.database.connection import Database
 from weir.model.segment import segment_name
+from weir.reader_groups.locks import lock_group
 from weir.reader_groups.positions import read_lags
 
 

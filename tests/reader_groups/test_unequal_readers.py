@@ -12,8 +12,8 @@ import pytest
 from tests.chance import cases, random_for
 from tests.controller.support import Lane, run
 from tests.reader_groups.support import Group
-from weir.controller.locks import lock_group
 from weir.model.assignment import assign, relative_rates
+from weir.reader_groups.locks import lock_group
 from weir.reader_groups.plan import FIRST_PART
 from weir.reader_groups.positions import read_rates
 

@@ -11,10 +11,11 @@ from tests.controller.support import Lane
 from tests.reader_groups.ranked import Place, Ranked
 from tests.reader_groups.support import ALL, Group, Reader, spans
 from weir.arrow.ranks import rows_in_first_half
+from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.reader_groups.splits import split_batch
 from weir.settings import Settings
-from weir.warehouse.ownership import Marker, read_installation, write_marker
+from weir.warehouse.marker import Marker, write_marker
 
 
 def sizes(reader: Reader, budget: int, **most: int) -> list[int]:

@@ -17,6 +17,7 @@ from tests.controller.support import Lane, rows, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.controller.expiry import expire
+from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.transactions import Committed, abort
 from weir.database import migrate
 from weir.database.connection import Database
@@ -25,9 +26,9 @@ from weir.local import binaries, logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 from weir.recovery.recover import recover
+from weir.retention.garbage import sweep
 from weir.settings import Settings
-from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import RECOVERY_GAP, check_warehouse_ownership
+from weir.warehouse.marker import RECOVERY_GAP
 
 
 def write(lane: Lane, warehouse: Path) -> None:

@@ -13,20 +13,15 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
+from weir.controller.ownership import check_warehouse_ownership, read_installation
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort
 from weir.database.connection import Database
+from weir.retention import garbage
 from weir.retention.delete_stream import delete_stream
-from weir.warehouse import garbage
+from weir.retention.garbage import sweep
 from weir.warehouse.file_deletion import _delete, delete_here
-from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import (
-    MARKER,
-    Marker,
-    check_warehouse_ownership,
-    read_installation,
-    write_marker,
-)
+from weir.warehouse.marker import MARKER, Marker, write_marker
 
 
 def mark_as_own(lane: Lane, root: Path) -> None:

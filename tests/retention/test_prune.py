@@ -15,15 +15,17 @@ from tests.reader_groups.support import Group
 from tests.retention.support import consume
 from tests.watching import count_statements
 from weir.controller.cuts import load_cuts
+from weir.controller.ownership import read_installation
 from weir.database.connection import Database
-from weir.operations.runner import RunId, main, read_outcome
+from weir.history.job_runs import RunId, read_outcome
+from weir.operations.runner import main
 from weir.reader_groups.groups import fork_reader_group
 from weir.reader_groups.reset import reset_reader_group
 from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.release import release
 from weir.retention.run import retain
-from weir.warehouse.ownership import MARKER, read_installation
+from weir.warehouse.marker import MARKER
 
 
 @pytest.fixture

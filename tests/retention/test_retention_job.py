@@ -15,13 +15,15 @@ from tests.controller.support import Lane, rows, run, unique
 from tests.crash.jobs import write_config
 from tests.reader_groups.support import Group
 from tests.retention.support import DAY, consume, pass_time
+from weir.controller.ownership import check_warehouse_ownership, read_installation
 from weir.controller.seal import seal_stream
 from weir.database.connection import Database
-from weir.operations.runner import Job, RunId, main, read_outcome
+from weir.history.job_runs import RunId, read_outcome
+from weir.operations.runner import Job, main
 from weir.recovery.recover import recover
+from weir.retention.garbage import sweep
 from weir.settings import Settings
-from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import MARKER, check_warehouse_ownership, read_installation
+from weir.warehouse.marker import MARKER
 
 
 @pytest.fixture

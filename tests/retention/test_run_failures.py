@@ -10,10 +10,11 @@ from tests.controller.support import Lane, run
 from tests.reader_groups.support import Group
 from tests.retention.support import consume
 from weir.controller.expiry import expire as expire_transactions
-from weir.controller.locks import lock_group, lock_streams
+from weir.controller.locks import lock_streams
 from weir.controller.seal import seal_stream
 from weir.database import connection as storage
 from weir.model.names import stream_name
+from weir.reader_groups.locks import lock_group
 from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.reader_groups.readers import expire
 from weir.retention.prune import prune

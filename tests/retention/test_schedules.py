@@ -15,11 +15,12 @@ from tests.chance import cases, random_for
 from tests.controller.support import Lane, database_for_many
 from tests.retention.model import Event, Events, Member, events_in
 from tests.retention.schedule import Schedule
+from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.retention.garbage import sweep
 from weir.retention.run import retain
-from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import Marker, read_installation, write_marker
+from weir.warehouse.marker import Marker, write_marker
 
 ROUNDS = 8
 NO_LIMITS: dict[str, Any] = dict.fromkeys(

@@ -11,11 +11,12 @@ from tests.controller.support import Lane, at_once
 from tests.crash.group_reader import GroupReader
 from tests.reader_groups.support import Group, budget, open_batch
 from tests.scaling.support import by_rate, equal_ranges, pass_time
+from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.reader_groups.batches import commit_batch
 from weir.scaling.run import scale_by_load
 from weir.settings import Settings
-from weir.warehouse.ownership import Marker, read_installation, write_marker
+from weir.warehouse.marker import Marker, write_marker
 
 WRITERS, KEYS = ("a", "b"), 30
 # Per round, the events of each writer, and the seconds that pass after it.

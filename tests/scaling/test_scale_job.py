@@ -3,8 +3,9 @@
 from spark_jobs import scale
 from tests.scaling.support import made, write
 from weir.database.connection import Database
+from weir.history.job_runs import RunId
 from weir.operations import Scale
-from weir.operations.runner import Job, RunId
+from weir.operations.runner import Job
 from weir.settings import Settings
 
 

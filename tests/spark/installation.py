@@ -19,10 +19,10 @@ from tests.spark.xxh64 import position
 from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Committed
-from weir.controller.truncation import truncate
 from weir.database.connection import Database
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.groups import create_reader_group
+from weir.retention.manual_truncation import truncate
 from weir.settings import Settings
 from weir.spark.append import Appender
 from weir.spark.consume import Consumer

@@ -17,7 +17,7 @@ from weir.adjunct.stores import delete_store, update_store
 from weir.controller.seal import seal_stream
 from weir.model.names import stream_name
 from weir.retention.delete_stream import delete_stream
-from weir.warehouse.garbage import sweep
+from weir.retention.garbage import sweep
 
 pytestmark = pytest.mark.drawn(1)
 

@@ -14,12 +14,13 @@ from tests.conftest import TestDatabase
 from tests.crash.jobs import slow_commits
 from tests.raises import raises
 from tests.spark.installation import Installation, batches, parquet_rows, plain
+from weir.controller.ownership import read_installation
 from weir.errors import BatchFailed, Fenced
 from weir.model.names import StreamName, stream_name
 from weir.recovery.recover import recover
+from weir.retention.garbage import sweep
 from weir.spark.reader import Reader
-from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import Marker, read_installation, write_marker
+from weir.warehouse.marker import Marker, write_marker
 
 pytestmark = pytest.mark.drawn(3, among="consumers")
 

@@ -11,11 +11,11 @@ from tests.spark.installation import Installation
 from tests.watching import count_statements
 from weir.database.connection import Database
 from weir.recovery.recover import recover
+from weir.retention.garbage import sweep
 from weir.spark import delete
 from weir.spark.delete import deleter
 from weir.warehouse.file_deletion import Files
-from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import MARKER
+from weir.warehouse.marker import MARKER
 
 
 def dead_files(database: Database, warehouse: Path, count: int) -> list[Path]:

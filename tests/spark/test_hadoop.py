@@ -29,12 +29,12 @@ from weir.model.names import StreamName, stream_name
 from weir.operations.runner import job_path
 from weir.recovery.recover import recover
 from weir.retention.delete_stream import delete_stream
+from weir.retention.garbage import sweep
 from weir.settings import Settings
 from weir.spark import delete
 from weir.spark.delete import deleter
 from weir.warehouse.filesystem import filesystem
-from weir.warehouse.garbage import sweep
-from weir.warehouse.ownership import MARKER, Marker, read_marker, write_marker
+from weir.warehouse.marker import MARKER, Marker, read_marker, write_marker
 
 pytestmark = pytest.mark.drawn(2)
 
@@ -253,7 +253,7 @@ def test_a_process_without_a_jvm_says_what_is_wrong_in_one_sentence(tmp_path: Pa
     done = subprocess.run(
         [sys.executable, "-c",
          "import sys; from weir.errors import InvalidInput\n"
-         "try: __import__('weir.warehouse.ownership').warehouse.ownership.read_marker('viewfs://box/x')\n"
+         "try: __import__('weir.warehouse.marker').warehouse.marker.read_marker('viewfs://box/x')\n"
          "except InvalidInput as error: sys.exit(str(error))"],
         env={"PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True,
     )  # fmt: skip

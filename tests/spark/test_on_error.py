@@ -21,9 +21,9 @@ from weir.errors import BatchFailed, InvalidInput, Unavailable
 from weir.model.names import StreamName
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.readers import join
+from weir.retention.garbage import sweep
 from weir.spark.failures import caused_by_events, sentence
 from weir.spark.rejected import make_rejected_stream
-from weir.warehouse.garbage import sweep
 
 pytestmark = pytest.mark.drawn(2)
 

@@ -15,7 +15,7 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.segment import segment_name
 from weir.model.stream_cut import at_or_before, join, meet
-from weir.retention.capture import capture
+from weir.retention.capture import capture, recorded_cut
 
 # Segments and epochs.
 
@@ -192,11 +192,11 @@ def test_the_recorded_cut_at_a_time_is_the_newest_of_the_retention_set(histories
         capture(histories)
         at = asked.lane.value("SELECT max(recorded_at) FROM stream_cut WHERE stream_id = :s")
         recorded.append((at, asked.lane.tail()))
-    assert asked.ask(queries.recorded_cut, recorded[0][0] - TICK) is None
+    assert asked.ask(recorded_cut, recorded[0][0] - TICK) is None
     for at, cut in recorded:
-        assert asked.ask(queries.recorded_cut, at) == cut
-        assert asked.ask(queries.recorded_cut, at + TICK) == cut
-    assert asked.ask(queries.recorded_cut, recorded[1][0] - TICK) == recorded[0][1]
+        assert asked.ask(recorded_cut, at) == cut
+        assert asked.ask(recorded_cut, at + TICK) == cut
+    assert asked.ask(recorded_cut, recorded[1][0] - TICK) == recorded[0][1]
 
 
 # The same rules in Python.

@@ -22,6 +22,7 @@ from weir.controller.cuts import check_cut, load_cuts
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
 from weir.model.names import stream_name
+from weir.retention.capture import recorded_cut
 
 NOBODY = stream_name("no/such")
 THEN = datetime(2024, 1, 1, tzinfo=UTC)
@@ -38,7 +39,7 @@ QUESTIONS: dict[str, Callable[[Connection, Any], object]] = {
     "size_till": lambda c, s: queries.size_till(c, s, {"0.0": 0}),
     "size_between": lambda c, s: queries.size_between(c, s, {"0.0": 0}, {"0.0": 1}),
     "stream_cut_at": lambda c, s: queries.stream_cut_at(c, s, THEN),
-    "recorded_cut": lambda c, s: queries.recorded_cut(c, s, THEN),
+    "recorded_cut": lambda c, s: recorded_cut(c, s, THEN),
     "next_cut": lambda c, s: queries.next_cut(c, s, {"0.0": 0}, 1),
     "stream_info": lambda c, s: queries.stream_info(c, s),
 }
@@ -230,7 +231,7 @@ def test_every_question_is_one_statement(history: History) -> None:
         (queries.predecessors, "0.0"), (queries.segments_between,),
         (queries.segments_between, cut, tail), (queries.span, cut), (queries.size_till, cut),
         (queries.size_between, cut, tail), (queries.stream_cut_at, THEN),
-        (queries.recorded_cut, THEN), (queries.next_cut, cut, 10), (queries.stream_info,),
+        (recorded_cut, THEN), (queries.next_cut, cut, 10), (queries.stream_info,),
     ]  # fmt: skip
     statements = count_statements(history.lane.database)
     for question, *given in asked:

@@ -15,12 +15,13 @@ from tests.chance import random_for
 from tests.controller.support import Lane
 from tests.raises import raises
 from tests.terminal.conftest import Done
+from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.model.segment import segment_name
 from weir.operations import JOBS
 from weir.settings import Settings
 from weir.terminal.find_installation import config_of
-from weir.warehouse.ownership import Marker, read_installation, write_marker
+from weir.warehouse.marker import Marker, write_marker
 
 Weir = Callable[..., Done]
 

@@ -16,11 +16,12 @@ from sqlalchemy import Connection, text
 from weir.adjunct.stores import AdjunctStore, lock_store, read_store
 from weir.adjunct.versions import AdjunctVersion, Cut, find_version, read_version
 from weir.controller.epochs import close
-from weir.controller.locks import LockedStream, lock_streams_and_group
+from weir.controller.locks import LockedStream
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
 from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.batches import Batch
+from weir.reader_groups.locks import lock_streams_and_group
 from weir.reader_groups.positions import place_at
 from weir.reader_groups.starting_points import find_cuts
 

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import LockedStream, lock_group_and_streams, lock_stream
+from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
 from weir.database import columns
 from weir.database.connection import Database
@@ -23,6 +23,7 @@ from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefini
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, adjunct_store_name, stream_name
 from weir.reader_groups.groups import create_in, delete_in
+from weir.reader_groups.locks import lock_group_and_streams
 from weir.reader_groups.starting_points import find_cuts
 from weir.warehouse.paths import adjunct_folder
 

@@ -11,9 +11,9 @@ from sqlalchemy import Connection, text
 from weir.controller.locks import read_stream
 from weir.controller.streams import schema_by_id
 from weir.errors import NotFound
+from weir.history.job_runs import RunId
 from weir.history.lineage import lineage_of
 from weir.model.names import stream_name
-from weir.operations.runner import RunId
 
 
 class Thing(NamedTuple):

@@ -19,9 +19,10 @@ from weir.airflow.forms import RETRIES
 from weir.airflow.readers import ReaderTask
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError
+from weir.history.job_runs import RunId, read_outcome
 from weir.model.names import stream_name
 from weir.operations import JOBS, parse
-from weir.operations.runner import RunId, hand_over, job_path, read_outcome
+from weir.operations.runner import hand_over, job_path
 from weir.reader_groups.consumers import declared_consumer
 from weir.settings import load
 

@@ -17,9 +17,9 @@ from sqlalchemy import Connection, text
 from weir.database.background import repeating
 from weir.database.connection import Database
 from weir.errors import InvalidInput
+from weir.history.job_runs import RunId
 from weir.operations import Process, parse
 from weir.operations.consumers import with_declared
-from weir.operations.runner import RunId
 from weir.reader_groups.readers import leave
 from weir.settings import load
 

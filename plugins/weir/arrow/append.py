@@ -41,7 +41,7 @@ from weir.model.schema import Field, merge
 from weir.model.segment import Segment
 from weir.settings import Settings, load
 from weir.warehouse.filesystem import filesystem
-from weir.warehouse.ownership import check_unused
+from weir.warehouse.marker import check_unused
 
 _SEQ = "_weir_seq"
 _SEED = 42  # Spark's own for xxhash64

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError
 
+from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.transactions import Attempt, abort, ping_all
 from weir.database.connection import Database
 from weir.errors import Busy, Unavailable, WeirError
 from weir.settings import Settings
-from weir.warehouse.ownership import check_warehouse_ownership
 
 log = logging.getLogger("weir.controller")
 

@@ -122,15 +122,6 @@ def completeness(connection: Connection, stream: StreamName) -> Row[Any] | None:
     ).one_or_none()
 
 
-def group_completeness(connection: Connection, group: str) -> Sequence[Row[Any]]:
-    """Return up to which event time a reader group has read everything, for each of its streams
-    with an event time. Columns: those of the view `weir.group_completeness`."""
-    return connection.execute(
-        text("SELECT * FROM group_completeness WHERE reader_group = :group ORDER BY stream"),
-        {"group": group},
-    ).all()
-
-
 def closed_cut_at(database: Database, stream: StreamName, at: datetime) -> Cut:
     """Close a time, and return the cut that was the tail then, as a starting or stopping point.
 
@@ -153,14 +144,6 @@ def count_between(
     return database.transaction(
         lambda connection: int(_value(connection, call, stream, since=since, until=until))
     )
-
-
-def recorded_cut(connection: Connection, stream: StreamName, at: datetime) -> Cut | None:
-    """Return the newest cut of the retention set recorded at or before a time; None if there is
-    none.
-    """
-    rows = _rows(connection, "recorded_cut(:stream, :at)", stream, at=at)
-    return dict(rows[0].cut) if rows else None
 
 
 def next_cut(connection: Connection, stream: StreamName, cut: Cut, distance: int) -> Cut:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import LockedStream, read_stream
+from weir.controller.locks import StreamRow, read_stream
 from weir.controller.queries import Cut, segments_between, stream_cut_at
 from weir.controller.streams import schema_by_id
 from weir.errors import Truncated
@@ -193,7 +193,7 @@ def plan(
 
 
 def _asked(
-    connection: Connection, stream: LockedStream, start: Cut, end: Cut | None, on_gap: str
+    connection: Connection, stream: StreamRow, start: Cut, end: Cut | None, on_gap: str
 ) -> int:
     """Return how many events between two cuts must be there: none that `on_gap` may skip.
 

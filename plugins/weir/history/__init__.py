@@ -1,4 +1,4 @@
-"""Show the past: pictures of a stream's segments, policies replayed over them, and lineage.
+"""Keep and show the past: runs of jobs, lineage, pictures of a stream, and policies replayed.
 
 Lineage says which run made which events, of what.
 """

@@ -1,14 +1,12 @@
 """Run jobs: arguments in, library calls, a report out. Every file in spark_jobs is a job.
 
-The table job_run says what a job did: its progress while it runs, and then its report, or the
-sentence with which it failed. Neither its arguments nor its output ever contain a secret, because
-the job finds its database by the name of a service.
+While a job runs, `weir.history.job_runs` has its progress, and then its report, or the sentence
+with which it failed.
 """
 
 import argparse
 import json
 import logging
-import re
 import sys
 import time
 import traceback
@@ -18,10 +16,16 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, text
-
 from weir.database.connection import Database
 from weir.errors import BatchFailed, Incomplete, InvalidInput, WeirError, is_mistake
+from weir.history.job_runs import (
+    BY_HAND,
+    RunId,
+    read_arguments,
+    record_end,
+    record_progress,
+    record_start,
+)
 from weir.model.names import check_text, shortened
 from weir.operations import JOBS, parse
 from weir.settings import Settings, load
@@ -29,36 +33,7 @@ from weir.settings import Settings, load
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_THIS = """dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
-    AND map_index = :map_index AND try_number = :try_number"""
-BY_HAND = "by hand"  # the dag_id of a job that a person starts
 PROGRESS_EVERY = 5.0  # seconds between two writes of the progress
-
-
-@dataclass(frozen=True)
-class RunId:
-    """Airflow's names for a run of a task. By hand, any unique run id."""
-
-    dag_id: str
-    run_id: str
-    task_id: str
-    map_index: int = -1
-    try_number: int = 1
-
-    def __str__(self) -> str:
-        mapped = f"/{self.map_index}" if self.map_index >= 0 else ""
-        return f"{self.dag_id}/{self.run_id}/{self.task_id}{mapped}"
-
-    @classmethod
-    def of(cls, name: str) -> "RunId | None":
-        """Return the run id of which `str` made this name, without the try; None for any other
-        name.
-        """
-        found = re.fullmatch(r"([^/]+)/([^/]+)/([^/]+?)(?:/(\d+))?", name)
-        if found is None:
-            return None
-        dag_id, run_id, task_id, map_index = found.groups()
-        return cls(dag_id, run_id, task_id, -1 if map_index is None else int(map_index))
 
 
 @dataclass
@@ -96,53 +71,7 @@ class Job:
         print(f"weir: {line}", flush=True)
         if time.monotonic() - self._recorded_at > PROGRESS_EVERY:
             self._recorded_at = time.monotonic()
-            self.database.transaction(lambda c: self._progress(c, line))
-
-    def _progress(self, connection: Connection, line: str) -> None:
-        # After an outage this may come late from its thread, and must not undo the job's end. A
-        # session that has locked the row must not delay the job.
-        connection.execute(
-            text(
-                f"""UPDATE job_run SET updated_at = clock_timestamp(), progress = :line
-                WHERE ctid = ANY(ARRAY(SELECT ctid FROM job_run
-                    WHERE {_THIS} AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED))"""  # noqa: S608 - constant
-            ),
-            {"line": line, **self.run.__dict__},
-        )
-
-    def _update(self, connection: Connection, state: str, **values: Any) -> None:
-        connection.execute(
-            text(
-                """UPDATE job_run SET state = :state, updated_at = clock_timestamp(),
-                    report = CAST(:report AS jsonb), error = :error, retryable = :retryable
-                WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
-                  AND map_index = :map_index AND try_number = :try_number"""
-            ),
-            {
-                "state": state,
-                "report": None, "error": None, "retryable": None,
-                **self.run.__dict__, **values,
-            },
-        )  # fmt: skip
-
-    def _start(
-        self, connection: Connection, arguments: dict[str, Any], state: str = "running"
-    ) -> None:
-        connection.execute(
-            text(
-                """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
-                                        arguments, state)
-                VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job,
-                        CAST(:arguments AS jsonb), :state)
-                ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
-                    state = excluded.state, started_at = clock_timestamp(), error = NULL,
-                    arguments = excluded.arguments, report = NULL"""
-            ),
-            {
-                **self.run.__dict__, "job": self.name, "arguments": json.dumps(arguments),
-                "state": state,
-            },
-        )  # fmt: skip
+            self.database.transaction(lambda c: record_progress(c, self.run, line))
 
 
 def complete(
@@ -219,10 +148,10 @@ def perform(
     is returned. Raises what the check and the work raise; the caller then calls `record_failure`.
     """
     parsed = parse(JOBS[job.name], arguments)
-    job.database.transaction(lambda c: job._start(c, arguments))
+    job.database.transaction(lambda c: record_start(c, job.run, job.name, arguments))
     job.recorded = True
     report = work(job, parsed)
-    job.database.transaction(lambda c: job._update(c, "succeeded", report=json.dumps(report)))
+    job.database.transaction(lambda c: record_end(c, job.run, "succeeded", report=report))
     return report
 
 
@@ -282,8 +211,7 @@ def hand_over(database: Database, run: RunId, job: str, arguments: dict[str, Any
 
     A command line holds at most 128 KiB, and is in the log.
     """
-    starting = Job(job, run, load(), database)
-    database.transaction(lambda c: starting._start(c, arguments, "submitted"))
+    database.transaction(lambda c: record_start(c, run, job, arguments, "submitted"))
 
 
 def handed_over(database: Database, run: RunId, job: str) -> dict[str, Any]:
@@ -295,20 +223,15 @@ def handed_over(database: Database, run: RunId, job: str) -> dict[str, Any]:
     """
     if run.dag_id == BY_HAND:
         return {}
-    row = database.transaction(
-        lambda c: c.execute(
-            text(f"SELECT arguments FROM job_run WHERE {_THIS} AND job = :job"),  # noqa: S608 - constant
-            {**run.__dict__, "job": job},
-        ).one_or_none()
-    )
-    if row is None:
+    arguments = read_arguments(database, run, job)
+    if arguments is None:
         raise InvalidInput(
             "arguments_not_handed_over",
             f"the database has no arguments for job {job} of run {run}, try {run.try_number}; "
             "check that this machine's weir.toml names the same database as Airflow's, or pass "
             "them with --arguments.",
         )
-    return dict(row.arguments)
+    return arguments
 
 
 def record_failure(job: Job, error: Exception) -> None:
@@ -319,50 +242,9 @@ def record_failure(job: Job, error: Exception) -> None:
     done = getattr(error, "report", None)
     try:
         job.database.transaction(
-            lambda c: job._update(
-                c,
-                "failed",
-                error=sentence,
-                retryable=retryable,
-                report=json.dumps(done) if done else None,
+            lambda c: record_end(
+                c, job.run, "failed", report=done or None, error=sentence, retryable=retryable
             )
         )
     except Exception as lost:
         print(f"weir: the failure could not be recorded: {lost}", flush=True)
-
-
-def prune_runs(database: Database, older_than: float) -> int:
-    """Delete the rows of jobs that began, and were last updated, more than `older_than` seconds and
-    a day ago; return how many. Whoever submitted a job asks for its outcome within that day.
-    """
-    return database.transaction(
-        lambda c: (
-            c.execute(
-                text(
-                    """DELETE FROM job_run
-                    WHERE started_at < now() - :age * interval '1 second'
-                      AND updated_at < now() - :age * interval '1 second'"""
-                ),
-                {"age": max(older_than, 86400.0)},
-            ).rowcount
-        )
-    )
-
-
-def read_outcome(database: Database, run: RunId) -> tuple[str, dict[str, Any] | None, str, bool]:
-    """Return state, report, error, and whether to retry, of a job that ran; "unknown" if it has no
-    row.
-    """
-    row = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT state, report, error, retryable FROM job_run WHERE dag_id = :dag_id
-                AND run_id = :run_id AND task_id = :task_id AND map_index = :map_index
-                AND try_number = :try_number"""
-            ),
-            run.__dict__,
-        ).one_or_none()
-    )
-    if row is None:
-        return "unknown", None, "", True
-    return row.state, row.report, row.error or "", row.retryable is not False

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import LockedGroup, streams_of_group
 from weir.errors import Conflict
 from weir.reader_groups.groups import group_tails
+from weir.reader_groups.locks import LockedGroup, streams_of_group
 
 
 def place_of_run(connection: Connection, name: str) -> tuple[dict[int, dict[str, Any]], int | None]:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from weir.controller.commit import commit_in
-from weir.controller.locks import LockedGroup, lock_group, lock_reader, lock_streams_and_group
 from weir.controller.staged import Staged
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
@@ -22,6 +21,7 @@ from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import is_waiting, settle_group
 from weir.reader_groups.data_loss import skip_gaps
 from weir.reader_groups.groups import end_cuts
+from weir.reader_groups.locks import LockedGroup, lock_group, lock_reader, lock_streams_and_group
 from weir.reader_groups.new_batch import Batch, open_new
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.plan import Wanted

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import LockedGroup
 from weir.controller.retention_queue import queueing
+from weir.reader_groups.locks import LockedGroup
 
 
 class Recorded(NamedTuple):

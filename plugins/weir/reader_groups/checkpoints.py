@@ -15,13 +15,13 @@ from typing import Any
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from weir.controller.locks import LockedGroup, lock_group_and_streams
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError
 from weir.model.bounds import Bound
 from weir.model.names import reader_group_name
 from weir.reader_groups.checkpoint_records import publish, record_positions
+from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.positions import advance
 
 log = logging.getLogger("weir.reader_groups")

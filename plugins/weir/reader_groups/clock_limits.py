@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import LockedGroup
 from weir.model.bounds import Bound, Graph, readable_until
 from weir.model.stream_cut import StreamCut
 from weir.reader_groups import positions as at
 from weir.reader_groups.budget import Fit
+from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.positions import Key, Position
 
 MICROSECONDS = 1_000_000

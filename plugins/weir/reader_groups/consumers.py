@@ -5,9 +5,9 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import lock_group
 from weir.database.connection import Database
 from weir.database.requests import Request
+from weir.reader_groups.locks import lock_group
 
 
 def declare_consumer(

@@ -1,15 +1,19 @@
 """Handle data loss: events that were truncated before a group read them."""
 
 import json
+import logging
 
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import LockedGroup
+from weir.controller.locks import LockedStream
 from weir.errors import NotFound, Truncated
-from weir.model.stream_cut import at_or_before, join
+from weir.model.stream_cut import StreamCut, at_or_before, join
+from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.positions import MOVED, placing
 from weir.reader_groups.starting_points import lost_below
+
+log = logging.getLogger("weir.truncation")
 
 _PLACE = placing("(SELECT CAST(:s AS bigint) AS stream_id, CAST(:cut AS jsonb) AS cut)")
 
@@ -88,3 +92,29 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
             "heads": [json.dumps(row.head) for row in rows],
         },
     )
+
+
+def unread_events_lost(
+    connection: Connection, stream: LockedStream, cut: StreamCut, *, subscribers: bool = True
+) -> dict[str, int]:
+    """Return per subscriber how many events between the head and the cut it has not read.
+
+    Events count even if the subscriber has released them by hand without reading them. With
+    `subscribers` false, return the same for groups that are not subscribers.
+    """
+    lost: dict[str, int] = connection.execute(
+        text("SELECT unread_events_lost(:s, CAST(:cut AS jsonb), :subscribers)"),
+        {
+            "s": stream.stream_id,
+            "cut": json.dumps(cut.to_json()),
+            "subscribers": subscribers,
+        },
+    ).scalar_one()
+    return lost
+
+
+def warn_of_lost(stream: LockedStream, lost: dict[str, int], reason: str) -> None:
+    """Log which subscriber loses how many events."""
+    for name, events in lost.items():
+        log.warning("subscriber %s loses %s unread events of stream %s (%s)", name, f"{events:,}",
+                    stream.name, reason)  # fmt: skip

@@ -8,12 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import (
-    LockedGroup,
-    LockedStream,
-    lock_group_and_streams,
-    lock_streams,
-)
+from weir.controller.locks import LockedStream, lock_streams
 from weir.controller.retention_queue import mark_retention_due, queueing
 from weir.database import columns
 from weir.database.connection import Database
@@ -22,6 +17,7 @@ from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, reader_group_name
 from weir.model.stream_cut import first_behind, join
+from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing, positions_of
 from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_cuts

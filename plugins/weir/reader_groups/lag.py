@@ -1,9 +1,10 @@
-"""Read the lag of reader groups: the events that they have not read yet."""
+"""Read how far reader groups are: the events that they have not read yet, and up to which event
+time they have read everything."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Connection, Row, text
 
 from weir.database.connection import Database
 
@@ -32,3 +33,12 @@ def read_lag(database: Database, groups: Sequence[str]) -> list[dict[str, Any]]:
         )
     )
     return [dict(row) for row in rows]
+
+
+def group_completeness(connection: Connection, group: str) -> Sequence[Row[Any]]:
+    """Return up to which event time a reader group has read everything, for each of its streams
+    with an event time. Columns: those of the view `weir.group_completeness`."""
+    return connection.execute(
+        text("SELECT * FROM group_completeness WHERE reader_group = :group ORDER BY stream"),
+        {"group": group},
+    ).all()

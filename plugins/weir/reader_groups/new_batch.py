@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import LockedGroup
 from weir.model.assignment import assign, relative_rates, unread_events
 from weir.model.bounds import Bound, Graph, recorded
+from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.pins import read_pins, reserved
 from weir.reader_groups.plan import Wanted, cut_to_stop_at, plan, present
 from weir.reader_groups.positions import (

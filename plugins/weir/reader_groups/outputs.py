@@ -13,9 +13,9 @@ from typing import Any
 from pyarrow import fs
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import lock_group
 from weir.database.connection import Database
 from weir.reader_groups.batch_ownership import check_held
+from weir.reader_groups.locks import lock_group
 from weir.reader_groups.new_batch import Batch
 from weir.warehouse.filesystem import filesystem
 

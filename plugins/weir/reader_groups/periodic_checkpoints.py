@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import lock_free_groups
 from weir.database.connection import Database
 from weir.reader_groups.checkpoint_records import publish, record_positions
 from weir.reader_groups.checkpoints import checkpoint, settle_group_in
+from weir.reader_groups.locks import lock_free_groups
 
 # Groups per transaction. Their streams are locked for its duration, about 50 ms, and appends wait
 # for that long.

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import LockedGroup
 from weir.errors import InvalidInput
 from weir.model.key_space import KeyRange, check_range
 from weir.model.names import StreamName, reader_label, stream_name
 from weir.model.segment import Segment
+from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.positions import Key, Position
 
 _PIN = re.compile(r"(\S+)\s+([0-9.e-]+?)\.\.([0-9.e-]+)\s+(\S+)")

@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import LockedGroup
 from weir.model.assignment import unread_events
 from weir.model.bounds import Bound, Graph, bounds_of_stream
 from weir.model.group_configuration import GroupConfiguration
@@ -17,6 +16,7 @@ from weir.model.segment import Segment
 from weir.model.stream_cut import StreamCut
 from weir.reader_groups.budget import ALL, Budget, Fit, Unit, fit
 from weir.reader_groups.clock_limits import clock_limits, ends_at
+from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.positions import Key, Position
 
 FIRST_PART = 8  # the part of the budget for a reader's first batch, if others share a backlog

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import LockedGroup, LockedStream
+from weir.controller.locks import LockedStream
 from weir.controller.retention_queue import queueing
 from weir.model.bounds import Bound, Graph, SegmentState
 from weir.model.segment import Segment
 from weir.model.stream_cut import ready
+from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.starting_points import Cuts
 
 # Record that the group was active. If it had timed out, it holds retention back again from now on,

@@ -10,7 +10,6 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import LockedGroup, lock_group
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Fenced, InvalidInput, NotFound
@@ -19,6 +18,7 @@ from weir.model.bounds import Bound
 from weir.model.names import check_text, reader_label
 from weir.model.segment import Segment, segment_name
 from weir.model.stream_cut import read_text
+from weir.reader_groups.locks import LockedGroup, lock_group
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import advance
 from weir.reader_groups.starting_points import by_stream

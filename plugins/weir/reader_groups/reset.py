@@ -6,13 +6,13 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import LockedGroup, lock_group_and_streams
 from weir.controller.retention_queue import mark_retention_due
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict
 from weir.model.stream_cut import at_or_before, meet
 from weir.reader_groups.groups import end_cuts
+from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing
 from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_cuts

@@ -13,10 +13,10 @@ from typing import Any
 
 from sqlalchemy import Connection, exc, text
 
-from weir.controller.locks import lock_group
 from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, InvalidInput, NotFound, Unavailable
 from weir.reader_groups.batch_ownership import check_held
+from weir.reader_groups.locks import lock_group
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.publication import INSERT, Publication, check_publication
 from weir.reader_groups.refused_rows import refused

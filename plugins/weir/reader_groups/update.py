@@ -10,12 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import (
-    LockedGroup,
-    LockedStream,
-    lock_group_and_streams,
-    streams_of_group,
-)
+from weir.controller.locks import LockedStream
 from weir.controller.retention_queue import mark_retention_due
 from weir.database import columns
 from weir.database.connection import Database
@@ -24,6 +19,7 @@ from weir.errors import Conflict, InvalidInput
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
 from weir.reader_groups.groups import end_cuts, enter_streams
+from weir.reader_groups.locks import LockedGroup, lock_group_and_streams, streams_of_group
 from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
 from weir.reader_groups.positions import positions_of
 from weir.reader_groups.starting_points import check_not_below_the_head, find_cuts

@@ -17,20 +17,14 @@ from sqlalchemy import Connection, text
 
 from weir.controller.epochs import active_segments, tick
 from weir.controller.locks import lock_streams
+from weir.controller.ownership import check_owner, read_installation
 from weir.controller.scale import scale_in
 from weir.controller.transactions import discard_attempts
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.key_space import KeyRange
 from weir.warehouse.filesystem import filesystem
-from weir.warehouse.ownership import (
-    RECOVERY_GAP,
-    Marker,
-    check_owner,
-    read_installation,
-    read_marker,
-    write_marker,
-)
+from weir.warehouse.marker import RECOVERY_GAP, Marker, read_marker, write_marker
 from weir.warehouse.paths import ADJUNCT
 
 UNKNOWN_FILES = ("report", "keep", "delete")

@@ -1,11 +1,13 @@
 """Fill the retention set: the recorded tail cuts from which retention chooses where to truncate."""
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, text
 
 from weir.controller.retention_queue import queueing
 from weir.database.connection import Database
+from weir.model.names import StreamName
 
 _ONE_RUN = 4_871_209_356_120_774_913  # the key of an advisory lock: "cuts" and a few random bits
 _CAPTURE = text(
@@ -58,3 +60,15 @@ def capture(database: Database) -> list[dict[str, Any]]:
         {"stream": r.stream, "cut": r.cut, "events": r.events, "bytes": r.bytes}
         for r in database.transaction(work)
     ]
+
+
+def recorded_cut(
+    connection: Connection, stream: StreamName, at: datetime
+) -> dict[str, int | str] | None:
+    """Return the newest cut of the retention set recorded at or before a time; None if there is
+    none.
+    """
+    found: dict[str, int | str] | None = connection.execute(
+        text("SELECT cut FROM recorded_cut(:stream, :at)"), {"stream": str(stream), "at": at}
+    ).scalar_one_or_none()
+    return found

@@ -5,11 +5,12 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.locks import LockedStream, lock_stream_and_groups
+from weir.controller.locks import LockedStream
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, NotFound
 from weir.model.names import StreamName
+from weir.reader_groups.locks import lock_stream_and_groups
 from weir.warehouse.paths import stream_folder
 
 

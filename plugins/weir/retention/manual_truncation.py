@@ -1,17 +1,87 @@
 """Truncate a stream at a starting point that a person names, or report what that would truncate."""
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.cuts import load_cuts
+from weir.controller.cuts import check_cut, load_cuts
 from weir.controller.locks import LockedStream
-from weir.controller.truncation import truncate
+from weir.controller.retention_queue import mark_retention_due
+from weir.controller.truncation import move_head, parse_cut
 from weir.database.connection import Database
+from weir.database.requests import Request
 from weir.errors import InvalidInput, NotFound
 from weir.model.names import StreamName
-from weir.model.stream_cut import StreamCut
+from weir.model.stream_cut import StreamCut, first_behind
+from weir.reader_groups.data_loss import unread_events_lost, warn_of_lost
+from weir.reader_groups.locks import lock_stream_and_groups
 from weir.reader_groups.starting_points import find_cuts
+
+# Returns the cut of a locked stream that a text means. Raises InvalidInput.
+FindCut = Callable[[Connection, LockedStream], StreamCut]
+
+
+def truncate(
+    database: Database,
+    name: StreamName,
+    cut: str,
+    *,
+    request_id: str,
+    find: FindCut | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON), whatever subscribers and limits say.
+
+    `find`: returns the cut that the text means, if it is not a cut. `dry_run`: change nothing.
+
+    Returns the head, the events, bytes and files that were freed, and how many events each
+    subscriber (`lost`) and each other group (`lost_to_others`) had not read. Raises InvalidInput
+    with the segment for a cut that is invalid or behind the head, Conflict for a sealed stream,
+    NotFound.
+    """
+    request = Request(request_id, "truncate", str(name), {"cut": cut})
+
+    def work(connection: Connection) -> dict[str, Any]:
+        # With the groups locked, nobody plans a batch from the old head and opens it afterwards.
+        stream = lock_stream_and_groups(connection, name)
+        if dry_run:
+            with connection.begin_nested() as nested:
+                result = _truncate(connection, stream, cut, find)
+                nested.rollback()
+            return result
+        if (before := request.result(connection)) is not None:
+            return before
+        result = _truncate(connection, stream, cut, find)
+        mark_retention_due(connection, [stream.stream_id])
+        warn_of_lost(stream, result["lost"], "truncated by hand")
+        return request.done(connection, result)
+
+    return database.transaction(work)
+
+
+def _truncate(
+    connection: Connection, stream: LockedStream, cut: str, find: FindCut | None
+) -> dict[str, Any]:
+    stream.must_be_active()
+    wanted = find(connection, stream) if find else parse_cut(connection, stream, cut)
+    check_cut(connection, stream.stream_id, wanted)
+    (head,) = load_cuts(connection, stream.stream_id, stream.head)
+    if (behind := first_behind(head, wanted)) is not None:
+        began = head.offsets.get(behind, "after it")
+        raise InvalidInput(
+            "cut_before_head",
+            f"the cut is before the head of stream {stream.name} in segment {behind.name}: it has "
+            f"offset {wanted.offsets[behind]}, and the head is at {began}; give a cut at or after "
+            "the head.",
+        )
+    lost = unread_events_lost(connection, stream, wanted)
+    others = unread_events_lost(connection, stream, wanted, subscribers=False)
+    freed = move_head(connection, stream, wanted)
+    return {
+        "stream": str(stream.name), "head": wanted.to_json(), "lost": lost,
+        "lost_to_others": others, **freed.__dict__,
+    }  # fmt: skip
 
 
 def truncate_before(
@@ -27,7 +97,7 @@ def truncate_before(
 
     `starting_point`: `position` or `checkpoint NAME`, both of `group`, or one of those in
     `weir.reader_groups.starting_points`. `dry_run`: change nothing, and return what would be
-    truncated. Returns and raises what `weir.controller.truncation.truncate` does; raises NotFound
+    truncated. Returns and raises what `truncate` does; raises NotFound
     too if the group does not read the stream.
     """
 

@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import lock_stream_and_groups
 from weir.database.connection import Database
 from weir.model.stream_cut import meet
+from weir.reader_groups.locks import lock_stream_and_groups
 
 # The streams that have something old below the head: the segment that was sealed first, the first
 # entry of the time index of a segment that the head lies in, or a decision of retention or scaling

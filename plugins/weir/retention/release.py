@@ -7,12 +7,12 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import LockedGroup, lock_group_and_streams
 from weir.controller.retention_queue import mark_retention_due
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.model.stream_cut import first_behind
+from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.positions import positions_of
 from weir.reader_groups.starting_points import find_cuts
 

@@ -13,23 +13,15 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
-from weir.controller.locks import (
-    LockedStream,
-    lock_stream_and_groups,
-    why_not_active,
-)
+from weir.controller.locks import LockedStream, why_not_active
 from weir.controller.retention_queue import due_streams, queueing, take_due
-from weir.controller.truncation import (
-    Freed,
-    files_below,
-    move_head,
-    unread_events_lost,
-    warn_of_lost,
-)
+from weir.controller.truncation import Freed, files_below, move_head
 from weir.database.connection import Database
 from weir.model.names import StreamName
 from weir.model.retention_decision import Decision, Limits, Record, Situation, Size, decide
 from weir.model.stream_cut import StreamCut
+from weir.reader_groups.data_loss import unread_events_lost, warn_of_lost
+from weir.reader_groups.locks import lock_stream_and_groups
 
 log = logging.getLogger("weir.retention")
 

@@ -13,6 +13,7 @@ from weir.adjunct.builds import Build, Running, begin_build
 from weir.adjunct.publication import fail_build, publish_build, renew_build
 from weir.adjunct.stores import AdjunctStore, read_store, read_stores
 from weir.adjunct.versions import AdjunctVersion, Cut
+from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import BuildFailed, Busy, Fenced, Unavailable, WeirError
 from weir.settings import Settings
@@ -20,7 +21,7 @@ from weir.spark.adjunct_changes import code_of
 from weir.spark.adjunct_writer import Writer
 from weir.spark.append import Appender
 from weir.spark.failures import sentence
-from weir.warehouse.ownership import check_unused, check_warehouse_ownership
+from weir.warehouse.marker import check_unused
 
 log = logging.getLogger("weir.adjunct")
 _POLL = 1.0  # seconds between two looks at a build of somebody else

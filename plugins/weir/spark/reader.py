@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from sqlalchemy import Connection
 
 from weir.adjunct.pins import pass_over
+from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.transactions import Attempt, ping_all
 from weir.database.background import KeepAlive
 from weir.errors import (
@@ -38,7 +39,6 @@ from weir.spark.adjuncts import Adjuncts, Binding, Factory, bind
 from weir.spark.append import Appender
 from weir.spark.open_batch import OpenBatch
 from weir.spark.session import check_session
-from weir.warehouse.ownership import check_warehouse_ownership
 
 log = logging.getLogger("weir.reader")
 

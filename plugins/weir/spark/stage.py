@@ -46,7 +46,7 @@ from weir.spark.routing import (
 from weir.spark.session import COMPLETE, check_classic, moved, private_session, writing_session
 from weir.warehouse.file_deletion import delete_here
 from weir.warehouse.filesystem import filesystem
-from weir.warehouse.ownership import check_unused
+from weir.warehouse.marker import check_unused
 from weir.warehouse.paths import spark_path
 
 Say = Callable[[str], None]

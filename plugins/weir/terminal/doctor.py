@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import text
 
+from weir.controller.ownership import check_owner, read_installation
 from weir.database.connection import Database
 from weir.database.migrate import newest_layout
 from weir.errors import WeirError
@@ -23,7 +24,7 @@ from weir.settings import Settings
 from weir.terminal.find_installation import open_database
 from weir.terminal.printing import print_json
 from weir.warehouse.filesystem import filesystem
-from weir.warehouse.ownership import check_owner, read_installation, read_marker
+from weir.warehouse.marker import read_marker
 
 LEAST_JAVA = 17
 # The periodic jobs, and seconds after which one that has not run is probably paused.

@@ -1,1 +1,1 @@
-"""Files: paths and file systems, whose a warehouse is, and deleting what is garbage."""
+"""Files: paths and file systems, the ownership marker of a warehouse, and deleting files."""

@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.raises import raises
-from weir.warehouse.ownership import (
+from weir.controller.ownership import Installation, check_marker
+from weir.warehouse.marker import (
     MARKER,
     RECOVERY_GAP,
-    Installation,
     Marker,
-    check_marker,
     check_unused,
     read_marker,
     write_marker,

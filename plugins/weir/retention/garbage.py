@@ -5,9 +5,10 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.warehouse.file_deletion import Delete, delete_here
-from weir.warehouse.ownership import Marker, check_warehouse_ownership, write_marker
+from weir.warehouse.marker import Marker, write_marker
 
 AT_ONCE = 200_000  # files deleted between two statements
 SWEPT = "swept"  # the reason of a folder that was deleted, and will be once more

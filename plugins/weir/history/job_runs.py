@@ -1,0 +1,144 @@
+"""Record what each run of a job does: its arguments, its progress, and its report or its error.
+
+Neither arguments nor reports contain a secret, because a job finds its database by the name of a
+service.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.database.connection import Database
+
+_THIS = """dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
+    AND map_index = :map_index AND try_number = :try_number"""
+BY_HAND = "by hand"  # the dag_id of a job that a person starts
+
+
+@dataclass(frozen=True)
+class RunId:
+    """Airflow's names for a run of a task. By hand, any unique run id."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int = -1
+    try_number: int = 1
+
+    def __str__(self) -> str:
+        mapped = f"/{self.map_index}" if self.map_index >= 0 else ""
+        return f"{self.dag_id}/{self.run_id}/{self.task_id}{mapped}"
+
+    @classmethod
+    def of(cls, name: str) -> "RunId | None":
+        """Return the run id of which `str` made this name, without the try; None for any other
+        name.
+        """
+        found = re.fullmatch(r"([^/]+)/([^/]+)/([^/]+?)(?:/(\d+))?", name)
+        if found is None:
+            return None
+        dag_id, run_id, task_id, map_index = found.groups()
+        return cls(dag_id, run_id, task_id, -1 if map_index is None else int(map_index))
+
+
+def record_start(
+    connection: Connection, run: RunId, job: str, arguments: dict[str, Any], state: str = "running"
+) -> None:
+    """Record that a job runs, or (`state`: submitted) will, with these arguments."""
+    connection.execute(
+        text(
+            """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
+                                    arguments, state)
+            VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job,
+                    CAST(:arguments AS jsonb), :state)
+            ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
+                state = excluded.state, started_at = clock_timestamp(), error = NULL,
+                arguments = excluded.arguments, report = NULL"""
+        ),
+        {**run.__dict__, "job": job, "arguments": json.dumps(arguments), "state": state},
+    )
+
+
+def record_progress(connection: Connection, run: RunId, line: str) -> None:
+    """Record a line of progress of a job that is running."""
+    # After an outage this may come late from its thread, and must not undo the job's end. A
+    # session that has locked the row must not delay the job.
+    connection.execute(
+        text(
+            f"""UPDATE job_run SET updated_at = clock_timestamp(), progress = :line
+            WHERE ctid = ANY(ARRAY(SELECT ctid FROM job_run
+                WHERE {_THIS} AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED))"""  # noqa: S608 - constant
+        ),
+        {"line": line, **run.__dict__},
+    )
+
+
+def record_end(
+    connection: Connection,
+    run: RunId,
+    state: str,
+    *,
+    report: dict[str, Any] | None = None,
+    error: str | None = None,
+    retryable: bool | None = None,
+) -> None:
+    """Record that a job succeeded or failed, with its report, or with the sentence of the error and
+    whether another try may succeed."""
+    connection.execute(
+        text(
+            f"""UPDATE job_run SET state = :state, updated_at = clock_timestamp(),
+                report = CAST(:report AS jsonb), error = :error, retryable = :retryable
+            WHERE {_THIS}"""  # noqa: S608 - constant
+        ),
+        {
+            "state": state, "report": None if report is None else json.dumps(report),
+            "error": error, "retryable": retryable, **run.__dict__,
+        },
+    )  # fmt: skip
+
+
+def read_arguments(database: Database, run: RunId, job: str) -> dict[str, Any] | None:
+    """Return the arguments that were recorded for a run of a job; None if there is no such run."""
+    row = database.transaction(
+        lambda c: c.execute(
+            text(f"SELECT arguments FROM job_run WHERE {_THIS} AND job = :job"),  # noqa: S608 - constant
+            {**run.__dict__, "job": job},
+        ).one_or_none()
+    )
+    return None if row is None else dict(row.arguments)
+
+
+def read_outcome(database: Database, run: RunId) -> tuple[str, dict[str, Any] | None, str, bool]:
+    """Return state, report, error, and whether to retry, of a job that ran; "unknown" if it has no
+    row.
+    """
+    row = database.transaction(
+        lambda c: c.execute(
+            text(f"SELECT state, report, error, retryable FROM job_run WHERE {_THIS}"),  # noqa: S608 - constant
+            run.__dict__,
+        ).one_or_none()
+    )
+    if row is None:
+        return "unknown", None, "", True
+    return row.state, row.report, row.error or "", row.retryable is not False
+
+
+def prune_runs(database: Database, older_than: float) -> int:
+    """Delete the rows of jobs that began, and were last updated, more than `older_than` seconds and
+    a day ago; return how many. Whoever submitted a job asks for its outcome within that day.
+    """
+    return database.transaction(
+        lambda c: (
+            c.execute(
+                text(
+                    """DELETE FROM job_run
+                    WHERE started_at < now() - :age * interval '1 second'
+                      AND updated_at < now() - :age * interval '1 second'"""
+                ),
+                {"age": max(older_than, 86400.0)},
+            ).rowcount
+        )
+    )

@@ -1,0 +1,181 @@
+"""Lock rows of reader groups and readers, and of streams before them (semantics 4.3).
+
+After locking, read again what you read before (semantics 4.3).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, TextClause, text
+
+from weir.controller.locks import STREAM_COLUMNS, LockedStream, locked_by
+from weir.database import columns
+from weir.errors import Conflict, NotFound
+from weir.model.group_configuration import GroupConfiguration
+from weir.model.names import StreamName
+
+
+@dataclass(frozen=True)
+class LockedGroup:
+    """The row of a reader group, locked until the end of the transaction."""
+
+    group_id: int
+    name: str
+    generation: int
+    configuration: GroupConfiguration
+    next_token: int
+    next_batch: int
+
+    @property
+    def releases_at_checkpoints(self) -> bool:
+        """Whether its checkpoints release what lies before them."""
+        return self.configuration.subscriber and self.configuration.release == "automatic"
+
+    def must_be_of(self, generation: int | None) -> None:
+        """Check that the caller means this generation; None means any. Raises Conflict."""
+        if generation is not None and generation != self.generation:
+            raise Conflict(
+                "group_changed",
+                f"reader group {self.name} has generation {self.generation}, not {generation}, "
+                "because it was changed in the meantime; read it again and repeat the change.",
+            )
+
+
+_GROUP = f"""SELECT group_id, name, generation, {columns.names(GroupConfiguration)}, next_token,
+        next_batch
+    FROM reader_group"""  # noqa: S608 - constants
+_READ_GROUP = text(f"{_GROUP} WHERE name = :name")
+_LOCK_GROUP = text(f"{_GROUP} WHERE name = :name FOR NO KEY UPDATE")
+_LOCK_ALL = text(
+    f"""SELECT {STREAM_COLUMNS} FROM lock_streams_and_groups(CAST(:ids AS bigint[]),
+        CAST(:scopes AS text[]), CAST(:names AS text[]), CAST(:group AS text))"""  # noqa: S608 - constant column list
+)
+
+
+def lock_group(connection: Connection, name: str) -> LockedGroup:
+    """Lock a reader group and return it. Afterwards, lock only readers and batches. Raises
+    NotFound.
+    """
+    return _group(connection, _LOCK_GROUP, name)
+
+
+def lock_streams_and_group(
+    connection: Connection, group: str, *, names: Sequence[StreamName] = (), ids: Iterable[int] = ()
+) -> tuple[list[LockedStream], LockedGroup]:
+    """Lock streams, as `lock_streams` does, and a reader group; return both.
+
+    While another session has the group locked, no stream stays locked. Raises NotFound.
+    """
+    streams = locked_by(connection, _LOCK_ALL, names, ids, group=group)
+    return streams, _group(connection, _READ_GROUP, group)
+
+
+def lock_group_and_streams(
+    connection: Connection, name: str, more: Sequence[StreamName] = ()
+) -> tuple[list[LockedStream], LockedGroup]:
+    """Lock a group and before it the streams that it reads, and others. Raises NotFound, and
+    Conflict if the streams of the group changed at the same time."""
+    before = streams_of_group(connection, name)
+    locked, group = lock_streams_and_group(
+        connection, name, names=more, ids=[s for s, alive in before if alive]
+    )
+    if streams_of_group(connection, name) != before:
+        raise Conflict(
+            "group_changed", f"reader group {name} was changed at the same time; try again."
+        )
+    return locked, group
+
+
+def streams_of_group(connection: Connection, name: str) -> list[tuple[int, bool]]:
+    """Return the streams of a group, and whether they still exist; read again once they are
+    locked."""
+    rows = connection.execute(
+        text(
+            """SELECT gs.stream_id, s.state <> 'deleted' FROM reader_group_stream gs
+            JOIN reader_group g USING (group_id) JOIN stream s USING (stream_id)
+            WHERE g.name = :name ORDER BY gs.stream_id"""
+        ),
+        {"name": name},
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+_STREAMS_OF = text(
+    """SELECT g.group_id, array_agg(gs.stream_id) FILTER (WHERE s.state <> 'deleted'),
+        array_agg(gs.stream_id)
+    FROM reader_group g
+    LEFT JOIN (reader_group_stream gs JOIN stream s USING (stream_id)) USING (group_id)
+    WHERE g.group_id = ANY(:ids) GROUP BY g.group_id"""
+)
+_LOCK_FREE_STREAMS = text(
+    """SELECT stream_id FROM stream WHERE stream_id = ANY(:ids) AND state <> 'deleted'
+    ORDER BY stream_id FOR NO KEY UPDATE SKIP LOCKED"""
+)
+_LOCK_FREE_GROUPS = text(
+    f"{_GROUP} WHERE group_id = ANY(:ids) ORDER BY group_id FOR NO KEY UPDATE SKIP LOCKED"
+)
+
+
+def lock_free_groups(connection: Connection, group_ids: Sequence[int]) -> list[LockedGroup]:
+    """Lock those of the groups, and before them their streams, that no other session has locked;
+    wait for nobody. Return the locked groups by id.
+
+    Leaves out a group if one of its streams is locked, or if its streams changed meanwhile.
+    """
+    before = _streams_of(connection, group_ids)
+    wanted = sorted({stream_id for alive, _ in before.values() for stream_id in alive})
+    had = set(connection.execute(_LOCK_FREE_STREAMS, {"ids": wanted}).scalars())
+    free = [group_id for group_id, (alive, _) in before.items() if alive <= had]
+    rows = connection.execute(_LOCK_FREE_GROUPS, {"ids": free}).mappings()
+    groups = [_group_of(dict(row)) for row in rows]
+    after = _streams_of(connection, free)
+    return [group for group in groups if after.get(group.group_id) == before[group.group_id]]
+
+
+def _streams_of(
+    connection: Connection, group_ids: Sequence[int]
+) -> dict[int, tuple[set[int], set[int]]]:
+    """Return by group the streams that it reads: those that are still there, and all."""
+    rows = connection.execute(_STREAMS_OF, {"ids": list(group_ids)})
+    return {row[0]: (set(row[1] or ()), set(row[2]) - {None}) for row in rows}
+
+
+def lock_stream_and_groups(
+    connection: Connection, name: StreamName | None = None, stream_id: int | None = None
+) -> LockedStream:
+    """Lock a stream, given by its name or id, and all reader groups that read it; return the
+    stream.
+
+    So nobody opens a batch of it in the meantime. While another session has one of the groups
+    locked, the stream does not stay locked. Raises NotFound.
+    """
+    ids = [] if stream_id is None else [stream_id]
+    return locked_by(connection, _LOCK_ALL, [name] if name else [], ids, group=None)[0]
+
+
+def _group(connection: Connection, statement: TextClause, name: str) -> LockedGroup:
+    row = connection.execute(statement, {"name": name}).mappings().one_or_none()
+    if row is None:
+        raise NotFound(
+            "group_not_found",
+            f"there is no reader group {name}; create it with weir_create_reader_group, "
+            "or check the name.",
+        )
+    return _group_of(dict(row))
+
+
+def _group_of(row: dict[str, Any]) -> LockedGroup:
+    configuration = GroupConfiguration(**columns.taken(GroupConfiguration, row))
+    return LockedGroup(configuration=configuration, **row)
+
+
+def lock_reader(connection: Connection, group: LockedGroup, reader_id: str) -> None:
+    """Lock a reader, if it exists. Its group must be locked already."""
+    connection.execute(
+        text(
+            """SELECT FROM reader WHERE group_id = :g AND reader_id = :reader_id
+            FOR NO KEY UPDATE"""
+        ),
+        {"g": group.group_id, "reader_id": reader_id},
+    )

@@ -1,0 +1,73 @@
+"""The ownership marker of a warehouse: a file with the id of its installation, and how often the
+warehouse was swept (docs/decisions/0016)."""
+
+import uuid
+from typing import NamedTuple
+
+from pyarrow import fs
+
+from weir.errors import InvariantViolation
+from weir.warehouse.filesystem import filesystem
+
+MARKER = "_weir_installation"  # the name of the file
+RECOVERY_GAP = 1_000_000  # how far above all numbers that it finds a recovered database continues
+
+
+class Marker(NamedTuple):
+    """The content of a warehouse's ownership marker; empty if there is none."""
+
+    installation_id: str = ""
+    sweep_count: int = 0
+
+
+def check_unused(root: str, folder: str) -> None:
+    """Check that the folder of an attempt that begins to write does not exist.
+
+    Raises InvariantViolation if it does: a database that knew more than this one has given out its
+    number before. The marker then makes all other operations refuse until weir_recover has run.
+    """
+    system, base = filesystem(root)
+    if system.get_file_info(f"{base}/{folder}".rstrip("/")).type == fs.FileType.NotFound:
+        return
+    marker = read_marker(root)
+    write_marker(root, marker._replace(sweep_count=marker.sweep_count + RECOVERY_GAP))
+    raise InvariantViolation(
+        "unknown_files_found",
+        f"the warehouse {root} already has files in {folder}, although this database never wrote "
+        "there, so the database was restored from a backup; run weir_recover first (nothing was "
+        "changed).",
+    )
+
+
+def write_marker(root: str, marker: Marker) -> None:
+    """Write the marker of a warehouse, unless the same installation's marker there has a larger
+    sweep count.
+
+    Of two sweeps at the same time the slower one has the smaller count. An alarm of `check_unused`
+    must stay.
+    """
+    files, base = filesystem(root)
+    files.create_dir(base, recursive=True)
+    path = f"{base}/{MARKER}"
+    written = f"{path}.{uuid.uuid4().hex}"  # renamed when whole: a kill leaves no empty marker
+    with files.open_output_stream(written) as out:
+        out.write(f"{marker.installation_id}\n{marker.sweep_count}\n".encode())
+    # No file system compares and renames in one step: a marker that another process writes between
+    # these two calls is lost. Then only the next sweep shows that a backup is older.
+    found = read_marker(root)
+    same = found.installation_id == marker.installation_id
+    if same and found.sweep_count > marker.sweep_count:
+        files.delete_file(written)
+    else:
+        files.move(written, path)
+
+
+def read_marker(root: str) -> Marker:
+    """Return the marker of a warehouse; an empty one if there is none."""
+    files, base = filesystem(root)
+    path = f"{base}/{MARKER}"
+    if files.get_file_info(path).type != fs.FileType.File:
+        return Marker()
+    with files.open_input_stream(path) as stream:
+        found, _, count = stream.read().decode().strip().partition("\n")
+    return Marker(found.strip(), int(count.strip() or 0))
