@@ -44,11 +44,8 @@ def _database() -> Iterator[Database]:
     """Yield connections for the block. An error of Weir fails the task; without a retry, if that
     could not mend it."""
     try:
-        database = Database.of(load())
-        try:
+        with Database.of(load()) as database:
             yield database
-        finally:
-            database.dispose()
     except WeirError as error:
         kind = AirflowException if error.retryable else AirflowFailException
         raise kind(str(error)) from None

@@ -139,8 +139,5 @@ def _database() -> Iterator[tuple[Database, float]]:
     """Yield connections with a short patience, because a hint is not worth waiting for, and the
     configured lease in seconds."""
     settings = replace(load(), outage_patience=5.0, connect_patience=5.0)
-    database = Database.of(settings)
-    try:
+    with Database.of(settings) as database:
         yield database, settings.reader_lease
-    finally:
-        database.dispose()

@@ -73,8 +73,7 @@ def append(
     stream, NotFound for a stream that does not exist.
     """
     settings = settings or load()
-    database = Database.of(settings)
-    try:
+    with Database.of(settings) as database:
         begun = begin(
             database, stream_name(stream), writer_id=writer_id, batch_id=batch_id,
             fingerprint="table", lease=settings.transaction_lease, source=source,
@@ -84,8 +83,6 @@ def append(
             return begun
         with writing(database, settings, [begun]):
             return commit(database, _stage(settings.warehouse, begun, table))[0]
-    finally:
-        database.dispose()
 
 
 def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:

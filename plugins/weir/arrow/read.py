@@ -50,15 +50,12 @@ def read(
     span = parse_span(since, until)
     span.check_alone(start, end)
     settings = settings or load()
-    database = Database.of(settings)
     name = stream_name(stream)
-    try:
+    with Database.of(settings) as database:
         close_span(database, [name], span)
         slices, fields = database.snapshot(
             lambda c: plan(c, name, span.since or start, span.until or end)
         )
-    finally:
-        database.dispose()
     schema = to_arrow(fields)
     wanted = check_columns(stream, schema, columns)
     whole = concatenated([read_rows(settings.warehouse, s, schema, wanted) for s in slices],
@@ -103,11 +100,8 @@ def count(
     Raises NotFound for a stream that does not exist, InvalidInput for a wrong time.
     """
     span = parse_span(since, until)
-    database = Database.of(settings or load())
-    try:
+    with Database.of(settings or load()) as database:
         return count_between(database, stream_name(stream), *span)
-    finally:
-        database.dispose()
 
 
 def read_slice(

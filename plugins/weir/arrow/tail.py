@@ -38,11 +38,8 @@ def tail(
             "argument_invalid", f"the number of events is {count!r}; it must be at least 1."
         )
     settings = settings or load()
-    database = Database.of(settings)
-    try:
+    with Database.of(settings) as database:
         return tail_of(database, settings.warehouse, stream_name(stream), count, columns)
-    finally:
-        database.dispose()
 
 
 def tail_of(

@@ -296,8 +296,14 @@ class Database:
         """Return the connection string without its secrets."""
         return connection_string.describe(self._dsn)
 
+    def __enter__(self) -> "Database":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.dispose()
+
     def dispose(self) -> None:
-        """Close all connections."""
+        """Close all connections. The end of a `with` block does it, too."""
         self.engine.dispose()
         self._alone.dispose()
         self._alone = self._alone.recreate()

@@ -48,13 +48,10 @@ def lineage(
     `to_offset`: only these events of a stream. `depth`: how many commits to follow; None: all.
     Raises NotFound for a stream or segment that does not exist, InvalidInput for another direction.
     """
-    database = Database.of(settings or load())
-    try:
+    with Database.of(settings or load()) as database:
         return database.snapshot(
             lambda c: lineage_of(c, of, direction, depth, segment, from_offset, to_offset)
         )
-    finally:
-        database.dispose()
 
 
 def lineage_of(

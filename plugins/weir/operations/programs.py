@@ -3,8 +3,7 @@
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import text
@@ -18,15 +17,6 @@ from weir.settings import load
 PAUSE = 0.5  # seconds between two looks at a checkpoint that waits
 
 
-@contextmanager
-def _database() -> Iterator[Database]:
-    database = Database.of(load())
-    try:
-        yield database
-    finally:
-        database.dispose()
-
-
 def create_reader_group(
     name: str, streams: Sequence[str], *, start: str = "head", end: str = "", **settings: Any
 ) -> dict[str, Any]:
@@ -37,7 +27,7 @@ def create_reader_group(
     Returns its name and start. Raises NotFound for a stream, Conflict if the group exists,
     Truncated for a start below the head, InvalidInput for wrong settings.
     """
-    with _database() as database:
+    with Database.of(load()) as database:
         return groups.create_reader_group(
             database, name, [stream_name(one) for one in streams], start=start, end=end,
             request_id=f"program {uuid.uuid4()}", **settings,
@@ -52,7 +42,7 @@ def checkpoint(
 
     Raises NotFound, Conflict if it was cancelled, timed out or exists, InvalidInput for the name.
     """
-    with _database() as database:
+    with Database.of(load()) as database:
         checkpoints.checkpoint(
             database, reader_group, name=name, barrier=barrier, patience=patience,
             request_id=f"program {uuid.uuid4()}",

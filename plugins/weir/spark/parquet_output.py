@@ -88,11 +88,8 @@ def output(spark: SparkSession, name: str, reader_group: str) -> DataFrame:
     """
     check_session(spark)
     settings = load()
-    database = Database.of(settings)
-    try:
+    with Database.of(settings) as database:
         return output_frame(spark, database, settings, name, reader_group)
-    finally:
-        database.dispose()
 
 
 def output_frame(

@@ -243,11 +243,8 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _closed(source: WeirSource) -> Span:
     """Close the later time of the source's span, and return the span."""
-    database = Database.of(source.settings)
-    try:
+    with Database.of(source.settings) as database:
         close_span(database, [source.stream], source.span)
-    finally:
-        database.dispose()
     return source.span
 
 
@@ -289,8 +286,5 @@ def _cut(written: str, without: str = "") -> Cut | None:
 
 
 def _ask(settings: Settings, question: Any) -> Any:
-    database = Database.of(settings)
-    try:
+    with Database.of(settings) as database:
         return database.snapshot(question)
-    finally:
-        database.dispose()

@@ -60,8 +60,7 @@ def read(
     names = [stream_name(name) for name in ([streams] if isinstance(streams, str) else streams)]
     if not one:
         _check_several(names, order, start, end)
-    database = Database.of(settings)
-    try:
+    with Database.of(settings) as database:
         close_span(database, names, span)
         if not one and span.until is None:  # the streams end at one moment
             span = Span(span.since, close_now(database, names))
@@ -79,8 +78,6 @@ def read(
             return planned
 
         planned = database.snapshot(found)
-    finally:
-        database.dispose()
     if not one:
         return merged_frame(spark, settings.warehouse, planned, columns)
     [read] = planned

@@ -219,10 +219,10 @@ def _copy(
             pyarrow.csv.write_csv(batch, rows, _CSV)
         if count == 0:
             return
-        database = Database.of(settings)
         piece = state = error = None
         try:
-            piece = database.transaction(lambda c: copy_in(c, statement, rows))
+            with Database.of(settings) as database:
+                piece = database.transaction(lambda c: copy_in(c, statement, rows))
         except exc.DBAPIError as refused:
             state = sqlstate(refused)
             context = getattr(getattr(refused.orig, "diag", None), "context", None) or ""
@@ -230,8 +230,6 @@ def _copy(
             error = str(refused.orig).partition("\n")[0] + (f" ({where})" if where else "")
         except Unavailable as away:
             state, error = "", away.sentence
-        finally:
-            database.dispose()
         yield _answer(piece, count, state, error)
 
 

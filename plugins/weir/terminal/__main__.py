@@ -149,11 +149,8 @@ def _run(given: argparse.Namespace) -> int:
     settings = find_settings()
     if given.command == "doctor":  # which also looks whether there is a database
         return run(settings, given)
-    database = open_database(settings)
-    try:
+    with open_database(settings) as database:
         return run(Terminal(settings, database, given.json), given)
-    finally:
-        database.dispose()
 
 
 def _local(words: Sequence[str]) -> int:

@@ -71,10 +71,8 @@ def _checks(settings: Settings) -> Iterator[Check]:
     except WeirError as error:
         yield _wrong("database", error)
     else:
-        try:
+        with database:
             yield from _database_checks(settings, database)
-        finally:
-            database.dispose()
     yield from _folders(settings)
     yield from _packages(settings)
     yield _package("apache-airflow", "Airflow", "schedule the jobs and show forms")
