@@ -18,7 +18,7 @@ def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
         start=arguments.start,
         end=arguments.end,
         request_id=job.request_id,
-        **arguments.configuration,
+        **arguments.configuration.__dict__,
     )
 
 

@@ -25,7 +25,7 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
         segments=arguments.segments,
         fields=fields,
         request_id=job.request_id,
-        **arguments.configuration,
+        **arguments.configuration.__dict__,
     )
 
 

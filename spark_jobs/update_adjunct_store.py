@@ -1,35 +1,20 @@
 """Change an adjunct store."""
 
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from weir.adjunct.stores import read_store, update_store
 from weir.errors import InvalidInput
-from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.amounts import parse_age
 from weir.operations import UpdateAdjunctStore
 from weir.operations.runner import Job, main
-
-_CHOICES = ("layout", "missing", "null_key", "on_error", "on_gap")
 
 
 def run(job: Job, arguments: UpdateAdjunctStore) -> dict[str, Any]:
     """Update one store. A changed definition is checked with the columns of the stream."""
     name = arguments.adjunct_store
-    given = {one.name: getattr(arguments, one.name) for one in fields(AdjunctDefinition)}
-    redefined = {key: "" if text == "-" else text for key, text in given.items() if text}
-    changes: dict[str, Any] = {
-        one: choice for one in _CHOICES if (choice := getattr(arguments, one)) != "unchanged"
-    }
-    if arguments.bootstrap:
-        changes["bootstrap"] = arguments.bootstrap
-    if arguments.patience:
-        changes["patience"] = arguments.patience
-    if arguments.keep_versions:
-        changes["keep_versions"] = parse_age(arguments.keep_versions)
-    if arguments.history:
-        changes["history"] = parse_age(arguments.history)
+    changes, redefined = arguments.changes, arguments.redefined
     if not (changes or redefined or arguments.time_out):
         raise InvalidInput("nothing_to_change", "no setting is given; fill in at least one.")
     if redefined:

@@ -8,21 +8,18 @@ from tests.reader_groups.support import Group
 from weir.airflow.open_lineage import Thing, things_of
 from weir.airflow.operators import WeirJobOperator
 from weir.database.connection import Database
-from weir.history.job_runs import RunId
-from weir.operations.runner import Job
-from weir.settings import Settings
+from weir.history.job_runs import RunId, record_end, record_start
 
 
 def test_a_task_names_the_streams_with_their_columns_the_files_and_the_folders(
-    database: Database, settings: Settings
+    database: Database,
 ) -> None:
     source, target = Lane.made(database), Lane.made(database)
     ingest = RunId("weir_ingest", "manual", "ingest")
     done = source.append({"0.0": 3}, inputs=["orders.csv"], source=str(ingest))
-    job = Job("ingest", ingest, settings, database)
-    database.transaction(lambda c: job._start(c, {}))
-    report = f'{{"stream": "{source.name}", "transaction_number": {done.transaction_number}}}'
-    database.transaction(lambda c: job._update(c, "succeeded", report=report))
+    database.transaction(lambda c: record_start(c, ingest, "ingest", {}))
+    report = {"stream": str(source.name), "transaction_number": done.transaction_number}
+    database.transaction(lambda c: record_end(c, ingest, "succeeded", report=report))
     [[known]] = source.rows("SELECT installation_id FROM installation")
     columns = (("key", "string"),)
 

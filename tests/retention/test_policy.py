@@ -72,7 +72,7 @@ def test_an_update_that_contradicts_what_is_there_is_refused(shared_database: Da
 def test_the_forms_take_ages_and_sizes_as_people_write_them() -> None:
     given = {"stream": "nyc/flights", "retain_min_age": "36 h", "retain_max_bytes": "1.5 GB"}
     made = parse(CreateStream, {**given, "routing_key": "tailnum"})
-    assert made.retention == {"retain_min_age": 129600, "retain_max_bytes": 1_500_000_000}
+    assert made.configuration.retention == Policy(True, 129_600, None, None, 1_500_000_000)
     changed = parse(UpdateStream, {"stream": "nyc/flights", "retain_min_age": "none"})
     assert changed.changes == {"retain_min_age": None}
     with raises("argument_invalid retain_max_age '7 weeks'"):

@@ -13,7 +13,7 @@ NAMED = {"stream": "s/events"}
 
 def test_fields_that_are_left_as_they_come_make_a_stream_that_never_scales() -> None:
     form = parse(CreateStream, {**NAMED, "routing_key": "k"})
-    assert form.scaling_settings == {"scaling": "fixed", "min_segments": 1}
+    assert form.configuration == Configuration("k")
     assert parse(UpdateStream, NAMED).changes == {}
 
 
@@ -22,9 +22,7 @@ def test_a_policy_is_created_with_all_its_settings() -> None:
         **NAMED, "routing_key": "k", "scaling": "byte_rate", "target_rate": 1000,
         "min_segments": 2, "max_segments": "16", "scale_cooldown": "30 min",
     })  # fmt: skip
-    settings = Configuration("k", **form.scaling_settings)
-    settings.check()
-    policy = settings.scaling_policy
+    policy = form.configuration.scaling_policy
     assert (policy.kind, policy.unit, policy.target_rate) == ("byte_rate", "bytes", 1000)
     assert (policy.scale_factor, policy.min_segments, policy.max_segments) == (2, 2, 16)
     assert policy.cooldown == 1800

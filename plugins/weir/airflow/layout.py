@@ -45,7 +45,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "create_reader_group": {
         "Retention": _SUBSCRIBER,
         "Order": ("aligned", "max_ahead"),
-        "More": ("end", "on_gap"),
+        "More": ("end", "on_gap", "max_outstanding"),
     },
     "update_reader_group": {
         "Retention": _SUBSCRIBER,

@@ -23,7 +23,6 @@ from weir.operations.consumers import given_settings
 from weir.reader_groups.pins import Pin, check_disjoint
 
 SECTIONS = ("streams", "adjunct_stores", "reader_groups", "consumers")
-_OF_UPDATES = ("pins", "max_outstanding")  # settings of a group that its creation does not take
 _EXAMPLE = "streams: {shop/orders: {routing_key: customer}}"
 A = TypeVar("A")
 
@@ -105,9 +104,7 @@ def _each(found: dict[str, Any], section: str, read: Callable[[str, Any], A]) ->
 
 def _stream(name: str, given: dict[str, Any]) -> DeclaredStream:
     form = parse(CreateStream, {"stream": str(stream_name(name, reserved=False)), **given})
-    configuration = Configuration(**form.configuration)
-    configuration.check()
-    return DeclaredStream(configuration, form.segments, form.schema.strip())
+    return DeclaredStream(form.configuration, form.segments, form.schema.strip())
 
 
 def _store(name: str, given: dict[str, Any]) -> StoreSettings:
@@ -122,19 +119,14 @@ def _store(name: str, given: dict[str, Any]) -> StoreSettings:
 
 def _group(name: str, given: dict[str, Any]) -> DeclaredGroup:
     reader_group_name(name)
-    more = {one: given[one] for one in _OF_UPDATES if one in given}
-    rest = {one: value for one, value in given.items() if one not in more}
+    rest = {one: value for one, value in given.items() if one != "pins"}
     form = parse(CreateReaderGroup, {"reader_group": name, **rest})
-    also = parse(UpdateReaderGroup, {"reader_group": name, **more})
-    settings = form.configuration
-    if also.max_outstanding:
-        settings["max_outstanding"] = also.max_outstanding
-    configuration = GroupConfiguration(**settings)
-    configuration.check()
-    pins = tuple(sorted(Pin.parse(pin) for pin in also.pins))
+    # A group is created without pins, so the form that changes one has them.
+    pinned = parse(UpdateReaderGroup, {"reader_group": name, "pins": given.get("pins")})
+    pins = tuple(sorted(pinned.changes.get("pins", ())))
     check_disjoint(pins)
     streams = tuple(sorted(form.streams))
-    return DeclaredGroup(configuration, streams, form.start, form.end, pins)
+    return DeclaredGroup(form.configuration, streams, form.start, form.end, pins)
 
 
 def _consumer(name: str, given: dict[str, Any]) -> dict[str, Any]:

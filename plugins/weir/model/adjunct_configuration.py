@@ -61,7 +61,7 @@ class AdjunctConfiguration:
             if seconds is not None and not 1 <= seconds <= LONGEST:
                 raise InvalidInput(
                     "argument_invalid",
-                    f"{name} is {seconds} s; it must be more than 0 and at most "
+                    f"{name} is {seconds or 'none or 0'} s; it must be more than 0 and at most "
                     f"{say_age(LONGEST)}.",
                 )
 

@@ -14,6 +14,8 @@ ADJUNCT_STORE_PATTERN = rf"^({PART})/({PART})$"
 FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 LABEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 RULE = "lower-case letters, digits, '_' and '-', beginning with a letter or digit, at most 63"
+TAG_PATTERN = r"^([^\s-]|\S[^\n\r\t]{0,98}\S)$"
+TAG = "a tag: a text of at most 100 characters without blanks at its ends, which is not only -"
 REJECTED = ".rejected"
 
 # Python's `$` also matches before a final newline, so names are matched whole.

@@ -1,10 +1,12 @@
 """The configuration of a stream: what may be set when it is created or updated."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from weir.errors import InvalidInput
 from weir.model.changed_settings import with_settings
+from weir.model.names import TAG, TAG_PATTERN, shortened
 from weir.model.retention_policy import Policy, check_every
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, ScalingPolicy
 
@@ -78,6 +80,11 @@ class Configuration:
         _one_of("on_missing_key", self.on_missing_key, ON_MISSING_KEY)
         _one_of("on_bad_rows", self.on_bad_rows, ON_BAD_ROWS)
         self.scaling_policy.check()
+        for tag in self.tags:
+            if re.fullmatch(TAG_PATTERN, tag) is None:
+                raise InvalidInput(
+                    "argument_invalid", f"tags holds {shortened(tag)}, which is not {TAG}."
+                )
 
     def changed(self, changes: dict[str, Any]) -> "Configuration":
         """Return the configuration with other settings.

@@ -17,6 +17,8 @@ from weir.model.names import (
     READER_GROUP_PATTERN,
     RULE,
     STREAM_PATTERN,
+    TAG,
+    TAG_PATTERN,
     shortened,
     unstorable,
 )
@@ -32,7 +34,6 @@ NUMBER_PATTERN = r"0?\.\d*[1-9]\d*"  # between 0 and 1, as a line of a list
 MOST_PATTERN = "^(|none|[1-9][0-9]{0,4})$"
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
 TEXT_PATTERN = r"^[^\x00]*$"
-TAG_PATTERN = r"^([^\s-]|\S[^\n\r\t]{0,98}\S)$"
 TAGS: dict[str, Any] = {
     "items": {"type": "string", "pattern": TAG_PATTERN}, "maxItems": 100, "uniqueItems": True,
 }  # fmt: skip
@@ -56,7 +57,7 @@ _TEXTS = {
     "with a letter or digit",
     LABEL_PATTERN: "a label of at most 63 letters, digits and . _ -, beginning with a letter "
     "or digit",
-    TAG_PATTERN: "a tag of at most 100 characters without blanks at its ends",
+    TAG_PATTERN: TAG,
 }
 
 

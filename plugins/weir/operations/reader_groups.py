@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from weir.model.amounts import AGE_PATTERN, parse_age
-from weir.model.group_configuration import ON_GAP, RELEASE
-from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN
+from weir.model.amounts import AGE_PATTERN, NONE
+from weir.model.group_configuration import ON_GAP, RELEASE, GroupConfiguration
+from weir.model.names import READABLE_STREAM_PATTERN, READER_GROUP_PATTERN, stream_name
 from weir.operations.form import (
     CHECKPOINT_PATTERN,
     LONGEST_CUT,
@@ -13,52 +13,59 @@ from weir.operations.form import (
     argument,
     reader_group_argument,
 )
+from weir.operations.setting import REMOVED, Setting, settings_of
+from weir.reader_groups.pins import Pin
 
 MOST_STREAMS = 1_000
-_YES_NO = ["unchanged", "yes", "no"]
 WRITTEN: dict[str, Any] = {"minLength": 1, "maxLength": LONGEST_CUT}
-_SUBSCRIBER = (
-    "Whether retention keeps events until this group has released them, or until a maximum "
-    "truncates them. If a stream's Truncate what is consumed is off, retention keeps nothing for "
-    "groups."
-)
 
 
-def _release(*unchanged: str) -> Any:
-    default = unchanged[0] if unchanged else "automatic"
-    return argument(
+def time_out(description: str) -> Setting:
+    """Return the setting of how long retention waits for whoever has not released events."""
+    return Setting("Time-out", description, "", "for ever", NONE, {"pattern": AGE_PATTERN})
+
+
+# The settings of `GroupConfiguration`, for both forms.
+SETTINGS: dict[str, Setting] = {
+    "subscriber": Setting(
+        "Subscriber",
+        "Whether retention keeps events until this group has released them, or until a maximum "
+        "truncates them. If a stream's Truncate what is consumed is off, retention keeps nothing "
+        "for groups.",
+        True,
+    ),
+    "on_gap": Setting(
+        "When events were truncated before it read them",
+        "fail: stop with an error; skip: count the events and continue at the head.",
+        "fail", schema={"enum": list(ON_GAP)},
+    ),
+    "release": Setting(
         "Release",
         "automatic: each checkpoint lets retention truncate the events before it; manual: only "
         "weir_release_reader_group does.",
-        default, enum=[*unchanged, *RELEASE],
-    )  # fmt: skip
-
-
-def _time_out() -> Any:
-    return argument(
-        "Time-out",
+        "automatic", schema={"enum": list(RELEASE)},
+    ),
+    "time_out": time_out(
         "How long a subscriber with unread events may be inactive before retention stops waiting "
-        "for it, such as 7 d. none: for ever.",
-        "", pattern=AGE_PATTERN,
-    )  # fmt: skip
-
-
-def _aligned(default: Any, **how: Any) -> Any:
-    return argument(
+        "for it, such as 7 d."
+    ),
+    "max_outstanding": Setting(
+        "Waiting checkpoints", "How many may wait for batches at the same time.",
+        3, schema={"minimum": 1, "maximum": 10_000},
+    ),
+    "aligned": Setting(
         "Aligned batches",
         "Each batch holds, of all streams, everything up to one moment and nothing after it; "
         "one reader reads at a time.",
-        default, **how,
-    )  # fmt: skip
-
-
-def _max_ahead(empty: str) -> Any:
-    return argument(
+        False,
+    ),
+    "max_ahead": Setting(
         "Maximum lead of a reader",
         "No batch goes further than this beyond the oldest event that other readers have not read, "
-        f"such as 1 h. none: no limit. {empty}",
-        "", pattern=AGE_PATTERN,
-    )  # fmt: skip
+        "such as 1 h.",
+        "", "no limit", NONE, {"pattern": AGE_PATTERN},
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,28 +85,18 @@ class CreateReaderGroup:
         "End", f"Where the group stops for good: {STARTING_POINT}. Empty: never.", "",
         maxLength=LONGEST_CUT,
     )  # fmt: skip
-    subscriber: bool = argument("Subscriber", _SUBSCRIBER, True)
-    on_gap: str = argument(
-        "When events were truncated before it read them",
-        "fail: stop with an error; skip: count the events and continue at the head.",
-        "fail", enum=list(ON_GAP),
-    )  # fmt: skip
-    release: str = _release()
-    time_out: str = _time_out()
-    aligned: bool = _aligned(False)
-    max_ahead: str = _max_ahead("Empty: none.")
+    subscriber: bool = SETTINGS["subscriber"].created()
+    on_gap: str = SETTINGS["on_gap"].created()
+    release: str = SETTINGS["release"].created()
+    time_out: str = SETTINGS["time_out"].created()
+    max_outstanding: int = SETTINGS["max_outstanding"].created()
+    aligned: bool = SETTINGS["aligned"].created()
+    max_ahead: str = SETTINGS["max_ahead"].created()
 
     @property
-    def configuration(self) -> dict[str, Any]:
-        """The settings of `GroupConfiguration` that the form has."""
-        return {
-            "subscriber": self.subscriber,
-            "on_gap": self.on_gap,
-            "release": self.release,
-            "time_out": parse_age(self.time_out),
-            "aligned": self.aligned,
-            "max_ahead": parse_age(self.max_ahead),
-        }
+    def configuration(self) -> GroupConfiguration:
+        """Its configuration. Raises InvalidInput for a wrong setting."""
+        return GroupConfiguration().changed(settings_of(self, GroupConfiguration))
 
 
 @dataclass(frozen=True)
@@ -109,22 +106,13 @@ class UpdateReaderGroup:
     """
 
     reader_group: str = reader_group_argument()
-    subscriber: str = argument(
-        "Subscriber", _SUBSCRIBER,
-        "unchanged", enum=_YES_NO,
-    )  # fmt: skip
-    on_gap: str = argument(
-        "When events were truncated before it read them", "As when a group is created.",
-        "unchanged", enum=["unchanged", *ON_GAP],
-    )  # fmt: skip
-    release: str = _release("unchanged")
-    time_out: str = _time_out()
-    max_outstanding: int = argument(
-        "Waiting checkpoints", "How many may wait for batches at the same time. 0: unchanged.", 0,
-        minimum=0, maximum=10_000,
-    )  # fmt: skip
-    aligned: str = _aligned("unchanged", enum=_YES_NO)
-    max_ahead: str = _max_ahead("Empty: unchanged.")
+    subscriber: str = SETTINGS["subscriber"].changed()
+    on_gap: str = SETTINGS["on_gap"].changed()
+    release: str = SETTINGS["release"].changed()
+    time_out: str = SETTINGS["time_out"].changed()
+    max_outstanding: int = SETTINGS["max_outstanding"].changed()
+    aligned: str = SETTINGS["aligned"].changed()
+    max_ahead: str = SETTINGS["max_ahead"].changed()
     streams: list[str] = argument(
         "Streams", "All streams that the group reads from now on. Empty: unchanged.", [],
         items={"type": "string", "pattern": READABLE_STREAM_PATTERN},
@@ -143,6 +131,19 @@ class UpdateReaderGroup:
         "Generation", "Refuse the change if the group has another generation. -1: any.",
         -1, minimum=-1, maximum=2**31 - 1,
     )  # fmt: skip
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What to change: settings of `GroupConfiguration` by their names, `streams` with the
+        `start` in new ones, `pins`. Raises InvalidInput for a wrong pin or amount."""
+        changes = settings_of(self, GroupConfiguration)
+        if self.streams:
+            changes["streams"] = [stream_name(stream) for stream in self.streams]
+            changes["start"] = self.start
+        if self.pins:
+            pins = [] if self.pins == [REMOVED] else self.pins
+            changes["pins"] = [Pin.parse(pin) for pin in pins]
+        return changes
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ class ForkReaderGroup:
         "At", f"checkpoint NAME (of the first group), {STARTING_POINT}. Empty: its position now.",
         "", maxLength=LONGEST_CUT,
     )  # fmt: skip
-    subscriber: bool = argument("Subscriber", _SUBSCRIBER, True)
+    subscriber: bool = SETTINGS["subscriber"].created()
 
 
 @dataclass(frozen=True)

@@ -1,116 +1,129 @@
 """The arguments of the jobs that create, change and end streams."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
-from weir.errors import InvalidInput
-from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, parse_size
+from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, say_age
 from weir.model.names import READABLE_STREAM_PATTERN
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, MOST_SEGMENTS, SCALING, ScalingPolicy
-from weir.model.stream_configuration import ON_BAD_ROWS, ON_MISSING_KEY
+from weir.model.stream_configuration import ON_BAD_ROWS, ON_MISSING_KEY, Configuration
 from weir.operations.form import (
     LONGEST_COLUMNS,
     MOST_PATTERN,
     SEGMENT_PATTERN,
-    TAG_PATTERN,
     TAGS,
     argument,
     stream_argument,
 )
+from weir.operations.setting import Setting, settings_of
 
 MOST_RATE = 10**12  # a terabyte a second, for one segment
-# The title and description of each setting of retention, in the forms of a stream.
-_RETENTION = {
-    "retain_min_age": (
+
+
+def _age(title: str, description: str, if_empty: str, default: str = "") -> Setting:
+    return Setting(title, description, default, if_empty, NONE, {"pattern": AGE_PATTERN})
+
+
+def _size(title: str, description: str, if_empty: str) -> Setting:
+    return Setting(title, description, "", if_empty, NONE, {"pattern": SIZE_PATTERN})
+
+
+# The settings of `Configuration`, for both forms.
+SETTINGS: dict[str, Setting] = {
+    "event_time": Setting(
+        "Event time",
+        "A column, or a SQL expression over columns, that says when an event happened: a time, a "
+        "date, a number of seconds since 1970, or a text such as 2013-06-01 10:00:00. "
+        "If it is changed later, what is complete begins anew.",
+        if_empty="no event time", removed_by=NONE, schema={"maxLength": 1_000},
+    ),
+    "on_missing_key": Setting(
+        "Rows without a routing key",
+        "fail: refuse the append; quarantine: put them into <stream>.rejected; spread: place them "
+        "anywhere, in no promised order.",
+        "fail", schema={"enum": list(ON_MISSING_KEY)},
+    ),
+    "on_bad_rows": Setting(
+        "Rows that do not fit the schema",
+        "fail: refuse the append; quarantine: put them into <stream>.rejected.",
+        "fail", schema={"enum": list(ON_BAD_ROWS)},
+    ),
+    "retain_by_consumption": Setting(
+        "Truncate what is consumed",
+        "Truncate events that all subscribers have released. Without a subscriber and without a "
+        "limit, nothing is truncated.",
+        True,
+    ),
+    "retain_min_age": _age(
         "Minimum age",
         "Keep events younger than this, even if all subscribers have released them, such as 7 d "
         "(s, min, h, d). Without subscribers, retention truncates older events.",
+        "no minimum",
     ),
-    "retain_max_age": (
+    "retain_max_age": _age(
         "Maximum age",
         "Truncate events older than this, even if subscribers have not released them, such as "
         "30 d.",
+        "no maximum",
     ),
-    "retain_min_bytes": (
+    "retain_min_bytes": _size(
         "Minimum size",
         "Keep this much of the newest events, even if all subscribers have released them, such as "
         "500 MB (B, kB, MB, GB, TB). Without subscribers, retention truncates the rest.",
+        "no minimum",
     ),
-    "retain_max_bytes": (
+    "retain_max_bytes": _size(
         "Maximum size",
         "Truncate the oldest events beyond this size, even if subscribers have not released them, "
         "such as 2 GB.",
+        "no maximum",
     ),
-    "cuts_every": (
+    "cuts_every": _age(
         "Cuts every",
         "The shortest time between two recorded cuts; limits of age and size truncate only at "
-        "recorded cuts. Empty: every run of weir_stream_cuts.",
+        "recorded cuts.",
+        "every run of weir_stream_cuts",
     ),
-    "retention_every": (
-        "Retention every",
-        "The shortest time between two decisions. Empty: every run of weir_retention.",
+    "retention_every": _age(
+        "Retention every", "The shortest time between two decisions.", "every run of weir_retention"
     ),
-}
-_WHEN_SCALED = "fixed: only by hand; event_rate, byte_rate: by load, with the settings below."
-# The title and description of each setting of scaling by load.
-_SCALING = {
-    "target_rate": (
+    "scaling": Setting(
+        "Scaling",
+        "fixed: only by hand; event_rate, byte_rate: by load, with the settings below.",
+        "fixed", schema={"enum": list(SCALING)},
+    ),
+    "target_rate": Setting(
         "Target rate",
         "Events or bytes per second and segment. Weir splits a segment that gets more for a while, "
-        "and merges neighbours that get less than half. 0: unchanged; in a new stream: none.",
+        "and merges neighbours that get less than half.",
+        0, "none", schema={"minimum": 0, "maximum": MOST_RATE},
     ),
-    "scale_factor": (
-        "Scale factor",
-        "The most segments into which one is split at once. 0: unchanged; in a new stream: 2.",
+    "scale_factor": Setting(
+        "Scale factor", "The most segments into which one is split at once.",
+        0, "2, unless the scaling is fixed", schema={"minimum": 0, "maximum": MOST_SEGMENTS},
     ),
-    "max_segments": (
-        "Maximum number of segments",
-        "Refuse a scale that would leave more, such as 16; none: no maximum.",
+    "min_segments": Setting(
+        "Minimum number of segments", "Refuse a scale that would leave fewer.", 1,
+        schema={"minimum": 1, "maximum": MOST_SEGMENTS},
     ),
-    "scale_cooldown": (
-        "Cool-down",
-        "How long a new segment is left as it is, such as 30 min (if never set: 10 min).",
+    "max_segments": Setting(
+        "Maximum number of segments", "Refuse a scale that would leave more, such as 16.",
+        if_empty="no maximum", removed_by=NONE, schema={"pattern": MOST_PATTERN},
     ),
-}
+    "scale_cooldown": _age(
+        "Cool-down", "How long a new segment is left as it is, such as 30 min; none: not at all.",
+        "", say_age(DEFAULT_COOLDOWN),
+    ),
+    "tags": Setting("Tags", "Words to find the stream by.", [], schema=TAGS),
+}  # fmt: skip
 
 
-def _scaling(setting: str) -> Any:
-    """Return a field of scaling by load; 0 or an empty text: not filled in."""
-    title, description = _SCALING[setting]
-    if setting == "max_segments":
-        return argument(title, description, "", pattern=MOST_PATTERN)
-    if setting == "scale_cooldown":
-        return argument(title, description, "", pattern=AGE_PATTERN)
-    most = MOST_RATE if setting == "target_rate" else MOST_SEGMENTS
-    return argument(title, description, 0, minimum=0, maximum=most)
+def _created(setting: str) -> Any:
+    return SETTINGS[setting].created()
 
 
-def _scaling_of(form: Any) -> dict[str, int | None]:
-    """Return the settings of scaling by load that were filled in."""
-    given: dict[str, int | None] = {
-        name: getattr(form, name) for name in ("target_rate", "scale_factor") if getattr(form, name)
-    }
-    if form.max_segments:
-        given["max_segments"] = None if form.max_segments == NONE else int(form.max_segments)
-    if form.scale_cooldown:
-        given["scale_cooldown"] = parse_age(form.scale_cooldown) or 0
-    return given
-
-
-def _retention(setting: str) -> Any:
-    pattern = SIZE_PATTERN if setting.endswith("bytes") else AGE_PATTERN
-    return argument(*_RETENTION[setting], "", pattern=pattern)
-
-
-def _retention_of(form: Any) -> dict[str, int | None]:
-    """Return the settings of retention that were filled in; None for `none`."""
-    given = {name: getattr(form, name) for name in _RETENTION}
-    return {
-        name: parse_size(text) if name.endswith("bytes") else parse_age(text)
-        for name, text in given.items()
-        if text
-    }
+def _changed(setting: str) -> Any:
+    return SETTINGS[setting].changed()
 
 
 @dataclass(frozen=True)
@@ -126,53 +139,28 @@ class CreateStream:
         "segment. Events of one key are read in the order in which they were written.",
         maxLength=1_000,
     )
-    event_time: str = argument(
-        "Event time",
-        "A column, or a SQL expression over columns, that says when an event happened: a time, a "
-        "date, a number of seconds since 1970, or a text such as 2013-06-01 10:00:00. Empty: none.",
-        "", maxLength=1_000,
-    )  # fmt: skip
+    event_time: str = _created("event_time")
     segments: int = argument(
         "Segments",
         "The number of equal ranges of the key space to begin with. Scale the stream to change it.",
         1, minimum=1, maximum=10_000,
     )  # fmt: skip
-    on_missing_key: str = argument(
-        "Rows without a routing key",
-        "fail: refuse the append; quarantine: put them into <stream>.rejected; spread: place them "
-        "anywhere, in no promised order.",
-        "fail", enum=list(ON_MISSING_KEY),
-    )  # fmt: skip
-    on_bad_rows: str = argument(
-        "Rows that do not fit the schema",
-        "fail: refuse the append; quarantine: put them into <stream>.rejected.",
-        "fail", enum=list(ON_BAD_ROWS),
-    )  # fmt: skip
-    retain_by_consumption: bool = argument(
-        "Truncate what is consumed",
-        "Truncate events that all subscribers have released. Without a subscriber and without a "
-        "limit, nothing is truncated.",
-        True,
-    )
-    retain_min_age: str = _retention("retain_min_age")
-    retain_max_age: str = _retention("retain_max_age")
-    retain_min_bytes: str = _retention("retain_min_bytes")
-    retain_max_bytes: str = _retention("retain_max_bytes")
-    cuts_every: str = _retention("cuts_every")
-    retention_every: str = _retention("retention_every")
-    scaling: str = argument(
-        "Scaling", _WHEN_SCALED,
-        "fixed", enum=list(SCALING),
-    )  # fmt: skip
-    target_rate: int = _scaling("target_rate")
-    scale_factor: int = _scaling("scale_factor")
-    min_segments: int = argument(
-        "Minimum number of segments", "Refuse a scale that would leave fewer.", 1, minimum=1,
-        maximum=10_000,
-    )  # fmt: skip
-    max_segments: str = _scaling("max_segments")
-    scale_cooldown: str = _scaling("scale_cooldown")
-    tags: list[str] = argument("Tags", "Words to find the stream by.", [], **TAGS)
+    on_missing_key: str = _created("on_missing_key")
+    on_bad_rows: str = _created("on_bad_rows")
+    retain_by_consumption: bool = _created("retain_by_consumption")
+    retain_min_age: str = _created("retain_min_age")
+    retain_max_age: str = _created("retain_max_age")
+    retain_min_bytes: str = _created("retain_min_bytes")
+    retain_max_bytes: str = _created("retain_max_bytes")
+    cuts_every: str = _created("cuts_every")
+    retention_every: str = _created("retention_every")
+    scaling: str = _created("scaling")
+    target_rate: int = _created("target_rate")
+    scale_factor: int = _created("scale_factor")
+    min_segments: int = _created("min_segments")
+    max_segments: str = _created("max_segments")
+    scale_cooldown: str = _created("scale_cooldown")
+    tags: list[str] = _created("tags")
     schema: str = argument(
         "Columns",
         "The columns as SQL, such as: id BIGINT, name STRING. Empty: those of the first append.",
@@ -180,31 +168,10 @@ class CreateStream:
     )  # fmt: skip
 
     @property
-    def retention(self) -> dict[str, int | None]:
-        """The settings of retention that were filled in, by their names in `Configuration`."""
-        return _retention_of(self)
-
-    @property
-    def scaling_settings(self) -> dict[str, Any]:
-        """The settings of scaling that were filled in, by their names in `Configuration`. Without a
-        scale factor, a hot segment is split into two."""
-        factor = {} if self.scaling == "fixed" else {"scale_factor": 2}
-        given = factor | _scaling_of(self)
-        return {"scaling": self.scaling, "min_segments": self.min_segments, **given}
-
-    @property
-    def configuration(self) -> dict[str, Any]:
-        """The settings of `Configuration`."""
-        return {
-            "routing_key": self.routing_key,
-            "on_missing_key": self.on_missing_key,
-            "on_bad_rows": self.on_bad_rows,
-            "retain_by_consumption": self.retain_by_consumption,
-            "event_time": self.event_time.strip() or None,
-            "tags": tuple(self.tags),
-            **self.scaling_settings,
-            **self.retention,
-        }
+    def configuration(self) -> Configuration:
+        """Its configuration. Raises InvalidInput for a wrong setting."""
+        given = settings_of(self, Configuration)
+        return Configuration(given.pop("routing_key")).changed(given)
 
 
 @dataclass(frozen=True)
@@ -246,47 +213,28 @@ class UpdateStream:
     """
 
     stream: str = stream_argument()
-    scaling: str = argument(
-        "Scaling", _WHEN_SCALED,
-        "unchanged", enum=["unchanged", *SCALING],
-    )  # fmt: skip
+    scaling: str = _changed("scaling")
     segments: int = argument(
         "Segments",
         "fixed: replace all segments by this many of equal range; by rate: never fewer. 0: "
         "unchanged.",
         0, minimum=0, maximum=10_000,
     )  # fmt: skip
-    target_rate: int = _scaling("target_rate")
-    scale_factor: int = _scaling("scale_factor")
-    max_segments: str = _scaling("max_segments")
-    scale_cooldown: str = _scaling("scale_cooldown")
-    retain_by_consumption: str = argument(
-        "Truncate what is consumed", "Whether to truncate what all subscribers have released.",
-        "unchanged", enum=["unchanged", "yes", "no"],
-    )  # fmt: skip
-    retain_min_age: str = _retention("retain_min_age")
-    retain_max_age: str = _retention("retain_max_age")
-    retain_min_bytes: str = _retention("retain_min_bytes")
-    retain_max_bytes: str = _retention("retain_max_bytes")
-    cuts_every: str = _retention("cuts_every")
-    retention_every: str = _retention("retention_every")
-    on_missing_key: str = argument(
-        "Rows without a routing key", "As when a stream is created.",
-        "unchanged", enum=["unchanged", *ON_MISSING_KEY],
-    )  # fmt: skip
-    on_bad_rows: str = argument(
-        "Rows that do not fit the schema", "As when a stream is created.",
-        "unchanged", enum=["unchanged", *ON_BAD_ROWS],
-    )  # fmt: skip
-    event_time: str = argument(
-        "Event time",
-        "As when a stream is created; none removes it. What is complete begins anew with it.",
-        "", maxLength=1_000,
-    )  # fmt: skip
-    tags: list[str] = argument(
-        "Tags", "Words to find the stream by; they replace its tags. A single - removes them.",
-        [], **{**TAGS, "items": {"type": "string", "minLength": 1, "maxLength": 100}},
-    )  # fmt: skip
+    target_rate: int = _changed("target_rate")
+    scale_factor: int = _changed("scale_factor")
+    max_segments: str = _changed("max_segments")
+    scale_cooldown: str = _changed("scale_cooldown")
+    retain_by_consumption: str = _changed("retain_by_consumption")
+    retain_min_age: str = _changed("retain_min_age")
+    retain_max_age: str = _changed("retain_max_age")
+    retain_min_bytes: str = _changed("retain_min_bytes")
+    retain_max_bytes: str = _changed("retain_max_bytes")
+    cuts_every: str = _changed("cuts_every")
+    retention_every: str = _changed("retention_every")
+    on_missing_key: str = _changed("on_missing_key")
+    on_bad_rows: str = _changed("on_bad_rows")
+    event_time: str = _changed("event_time")
+    tags: list[str] = _changed("tags")
     more_columns: str = argument(
         "More columns",
         "Columns to add, as SQL, such as: gate STRING. They are null in existing events.",
@@ -295,32 +243,10 @@ class UpdateStream:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The settings to change, by their names in `Configuration`. Raises InvalidInput for a bad
-        tag.
-        """
-        given = {
-            "scaling": self.scaling,
-            "min_segments": self.segments,
-            "on_missing_key": self.on_missing_key,
-            "on_bad_rows": self.on_bad_rows,
-        }
-        changes: dict[str, Any] = {
-            name: value for name, value in given.items() if value not in ("unchanged", 0)
-        }
-        if self.retain_by_consumption != "unchanged":
-            changes["retain_by_consumption"] = self.retain_by_consumption == "yes"
-        if self.event_time.strip():
-            changes["event_time"] = None if self.event_time.strip() == NONE else self.event_time
-        if self.tags:
-            changes["tags"] = () if self.tags == ["-"] else tuple(self.tags)
-            for tag in changes["tags"]:
-                if re.fullmatch(TAG_PATTERN, tag) is None:
-                    raise InvalidInput(
-                        "argument_invalid",
-                        f"tags holds {tag!r}, which is not a tag: a tag has no blanks at its "
-                        "ends, and - removes all tags only if it is the only entry.",
-                    )
-        return changes | _scaling_of(self) | _retention_of(self)
+        """The settings to change, by their names in `Configuration`. Raises InvalidInput for an
+        amount that is too small."""
+        fewest = {"min_segments": self.segments} if self.segments else {}
+        return settings_of(self, Configuration) | fewest
 
 
 @dataclass(frozen=True)
@@ -348,8 +274,8 @@ class BackTest:
     min_segments: int = argument(
         "Minimum number of segments", "No merge leaves fewer.", 1, minimum=1, maximum=MOST_SEGMENTS
     )
-    max_segments: str = _scaling("max_segments")
-    scale_cooldown: str = _scaling("scale_cooldown")
+    max_segments: str = _created("max_segments")
+    scale_cooldown: str = _created("scale_cooldown")
     read_files: bool = argument(
         "Read the stream's files",
         "Learn from a sample of the files where within the segments the events lie. Off: take them "
@@ -362,16 +288,8 @@ class BackTest:
         """The policy to try; None for the stream's own."""
         if not self.target_rate:
             return None
-        given = _scaling_of(self)
-        cooldown = given.get("scale_cooldown")
-        return ScalingPolicy(
-            self.scaling,
-            self.target_rate,
-            self.scale_factor,
-            self.min_segments,
-            given.get("max_segments"),
-            DEFAULT_COOLDOWN if cooldown is None else cooldown,
-        )
+        given = settings_of(self, Configuration)
+        return Configuration("").changed(given).scaling_policy
 
     @property
     def last_seconds(self) -> int | None:

@@ -1,0 +1,97 @@
+"""Describe a setting once, for the form that creates its owner and for the one that changes it;
+return the settings that a form gives."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, parse_size
+from weir.operations.form import MOST_PATTERN, argument
+
+UNCHANGED = "unchanged"
+REMOVED = "-"  # as a text, or alone in a list: what was set before is removed
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of a stream, a reader group or an adjunct store.
+
+    `default`: what the form that creates its owner has; its type decides the field. `if_empty`:
+    what an empty field means there, and in the form that changes the owner the word `removed_by`.
+    `schema`: JSON schema keywords.
+    """
+
+    title: str
+    description: str
+    default: Any = ""
+    if_empty: str = ""
+    removed_by: str = REMOVED
+    schema: Mapping[str, Any] = field(default_factory=dict)
+
+    def created(self) -> Any:
+        """Return its field in the form that creates the owner."""
+        blank = "0" if isinstance(self.default, int) else "Empty"
+        more = f" {blank}: {self.if_empty}." if self.if_empty else ""
+        return argument(self.title, self.description + more, self.default, **self.schema)
+
+    def changed(self) -> Any:
+        """Return its field in the form that changes the owner. As it comes, it changes nothing."""
+        blank, schema, more = self._unchanged()
+        return argument(self.title, self.description + more, blank, **schema)
+
+    def _unchanged(self) -> tuple[Any, dict[str, Any], str]:
+        """Return the default, the schema and a sentence more of the field that changes nothing."""
+        schema = dict(self.schema)
+        if isinstance(self.default, bool):
+            return UNCHANGED, {"enum": [UNCHANGED, "yes", "no"]}, ""
+        if "enum" in schema:
+            return UNCHANGED, {"enum": [UNCHANGED, *schema["enum"]]}, ""
+        if isinstance(self.default, int):
+            return 0, {**schema, "minimum": 0}, " 0: unchanged."
+        if isinstance(self.default, list):
+            schema["items"] = {"type": "string", "minLength": 1, "maxLength": 100}
+            return [], schema, f" They replace all; a single {REMOVED} removes them."
+        removed = f"; {self.removed_by}: {self.if_empty}" if self.if_empty else ""
+        return "", schema, f" Empty: unchanged{removed}."
+
+
+def settings_of(form: Any, configuration: type[Any]) -> dict[str, Any]:
+    """Return the settings of a configuration that a form gives, by their names and as the
+    configuration has them.
+
+    A field that is empty, 0 or `unchanged` gives nothing. `none` gives None, or 0 for a setting
+    that always has a value. Raises InvalidInput for an amount that is too small.
+    """
+    kinds = get_type_hints(configuration)
+    return {
+        one.name: _setting(value, kinds[one.name], one.metadata["schema"].get("pattern"))
+        for one in fields(form)
+        if one.name in kinds and _is_given(value := getattr(form, one.name))
+    }
+
+
+def _is_given(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip() not in ("", UNCHANGED)
+    return isinstance(value, bool) or bool(value)
+
+
+def _setting(value: Any, kind: Any, pattern: str | None) -> Any:
+    """Return a value that was filled in as a setting of this type."""
+    if isinstance(value, list):
+        return () if value == [REMOVED] else tuple(value)
+    if not isinstance(value, str):
+        return value
+    value = value.strip()
+    if value == NONE and NoneType in get_args(kind):
+        return None
+    if value == REMOVED:
+        return ""
+    if kind is bool:
+        return value == "yes"
+    if pattern == AGE_PATTERN:
+        return parse_age(value) or 0
+    if pattern == SIZE_PATTERN:
+        return parse_size(value)
+    return int(value) if pattern == MOST_PATTERN else value

@@ -1,0 +1,98 @@
+"""Each setting is described once, and is in the form that creates its owner and in the one that
+changes it."""
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.group_configuration import GroupConfiguration
+from weir.model.stream_configuration import Configuration
+from weir.operations import (
+    CreateReaderGroup,
+    CreateStream,
+    DefineAdjunctStore,
+    UpdateAdjunctStore,
+    UpdateReaderGroup,
+    UpdateStream,
+    adjunct,
+    parse,
+    reader_groups,
+    streams,
+)
+from weir.operations.setting import settings_of
+
+STREAM = {"stream": "s/events"}
+GROUP = {"reader_group": "group"}
+STORE = {"adjunct_store": "s/store"}
+# Who has the settings, their descriptions, the forms, and what the forms require.
+OWNERS: list[tuple[type[Any], dict[str, Any], type[Any], type[Any], dict[str, Any]]] = [
+    (Configuration, streams.SETTINGS, CreateStream, UpdateStream, STREAM),
+    (GroupConfiguration, reader_groups.SETTINGS, CreateReaderGroup, UpdateReaderGroup, GROUP),
+    (AdjunctConfiguration, adjunct.SETTINGS, DefineAdjunctStore, UpdateAdjunctStore, STORE),
+    (AdjunctDefinition, adjunct.SETTINGS, DefineAdjunctStore, UpdateAdjunctStore, STORE),
+]
+MORE = {CreateStream: {"routing_key": "k"}, CreateReaderGroup: {"streams": ["s/events"]},
+        DefineAdjunctStore: STREAM}  # fmt: skip
+# The first is fixed when a stream is created; `segments` sets the other one.
+NOT_CHANGED = {(Configuration, "routing_key"), (Configuration, "min_segments")}
+# What a person may write for each setting, and what is then set.
+WRITTEN: dict[str, tuple[Any, Any]] = {
+    "on_missing_key": ("spread", "spread"), "on_bad_rows": ("quarantine", "quarantine"),
+    "retain_by_consumption": ("no", False), "retain_min_age": ("7 d", 604_800),
+    "retain_max_age": ("none", None), "retain_min_bytes": ("2 GB", 2 * 10**9),
+    "retain_max_bytes": ("none", None), "cuts_every": ("1 h", 3_600),
+    "retention_every": ("none", None), "scaling": ("byte_rate", "byte_rate"),
+    "target_rate": (7, 7), "scale_factor": (3, 3), "max_segments": ("16", 16),
+    "scale_cooldown": ("none", 0), "event_time": (" none ", None), "tags": (["-"], ()),
+    "subscriber": ("no", False), "on_gap": (None, None), "release": ("manual", "manual"),
+    "time_out": ("none", None), "max_outstanding": (5, 5), "aligned": ("yes", True),
+    "max_ahead": ("2 h", 7_200), "layout": ("partitioned", "partitioned"),
+    "bootstrap": ("none", "none"), "missing": ("empty", "empty"), "patience": (60, 60),
+    "null_key": ("fail", "fail"), "on_error": ("skip", "skip"), "keep_versions": ("2 d", 172_800),
+    "history": ("none", None), "key": ("-", ""), "key_type": ("STRING", "STRING"),
+    "value": ("-", ""), "value_columns": ("-", ""), "delete_when": ("op = 'd'", "op = 'd'"),
+}  # fmt: skip
+WRITTEN_FOR = {(GroupConfiguration, "on_gap"): "skip", (AdjunctConfiguration, "on_gap"): "rebuild"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "settings", "creates", "changes", "required"), OWNERS, ids=lambda one: str(one)[:40]
+)
+def test_each_setting_is_described_once_and_is_in_both_forms(
+    owner: type[Any], settings: dict[str, Any], creates: type[Any], changes: type[Any],
+    required: dict[str, Any],
+) -> None:  # fmt: skip
+    created = {one.name: one for one in fields(creates)}
+    changed = {one.name: one for one in fields(changes)}
+    blank = parse(changes, required)
+    assert settings_of(blank, owner) == {}
+    for one in fields(owner):
+        if one.name == "routing_key":
+            continue
+        about = settings[one.name]
+        assert created[one.name].metadata["description"].startswith(about.description)
+        if (owner, one.name) in NOT_CHANGED:
+            continue
+        assert changed[one.name].metadata["description"].startswith(about.description)
+        written, value = WRITTEN[one.name]
+        if (owner, one.name) in WRITTEN_FOR:
+            written = value = WRITTEN_FOR[owner, one.name]
+        form = parse(changes, {**required, one.name: written})
+        assert settings_of(form, owner) == {one.name: value}
+
+
+@pytest.mark.parametrize(("owner", "creates", "required"), [(o, c, r) for o, _, c, _, r in OWNERS])
+def test_what_is_left_as_it_comes_creates_the_defaults(
+    owner: type[Any], creates: type[Any], required: dict[str, Any]
+) -> None:
+    form = parse(creates, {**required, **MORE[creates]})
+    key = {"routing_key": "k"} if owner is Configuration else {}
+    assert owner(**{**settings_of(form, owner), **key}) == owner(**key)
+
+
+def test_a_stream_that_scales_by_load_splits_a_segment_into_two_unless_it_says_otherwise() -> None:
+    given = {**STREAM, "routing_key": "k", "scaling": "event_rate", "target_rate": 10}
+    assert parse(CreateStream, given).configuration.scale_factor == 2
+    assert parse(CreateStream, {**given, "scale_factor": 5}).configuration.scale_factor == 5
