@@ -46,7 +46,7 @@ SELECT stream_id, stream_name, 0, 0, 1 FROM stream;
 INSERT INTO segment_tail (stream_id, segment_id) SELECT stream_id, 0 FROM stream;
 INSERT INTO reader_group (name, subscriber, on_gap, checkpointed_at)
 SELECT s.name || '-' || i, true, 'fail', 'infinity' FROM stream s, generate_series(1, :groups) i;
-INSERT INTO reader_group_stream (group_id, stream_id, start_cut, published_cut, published_at)
+INSERT INTO reader_group_stream (group_id, stream_id, start_cut, released_cut, released_at)
 SELECT g.group_id, s.stream_id, '{"0.0": 0}', '{"0.0": 0}', clock_timestamp()
 FROM reader_group g JOIN stream s ON s.name = split_part(g.name, '-', 1);
 INSERT INTO reader_group_segment (group_id, stream_id, segment_id, state, next_offset)
@@ -81,7 +81,7 @@ _GROUPS_MOVED = (
     "UPDATE reader_group SET moved_at = clock_timestamp(), checkpointed_at = '-infinity';"
 )
 _PUBLISHED = """
-UPDATE reader_group_stream gs SET published_cut = tail_cut(gs.stream_id);
+UPDATE reader_group_stream gs SET released_cut = tail_cut(gs.stream_id);
 INSERT INTO retention_queue (stream_id, due_at) SELECT stream_id, clock_timestamp() FROM stream;
 """
 _AT_REST = """

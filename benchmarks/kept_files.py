@@ -63,7 +63,7 @@ SELECT stream_id, stream_name, i %% 16, i / 16 * 10, 10, i / 16 * 100, 100,
 FROM made, generate_series(0, %(files)s - 1) i;
 INSERT INTO reader_group (name, subscriber, on_gap)
 SELECT 'files-' || i, true, 'fail' FROM generate_series(1, 2) i;
-INSERT INTO reader_group_stream (group_id, stream_id, start_cut, published_cut, published_at)
+INSERT INTO reader_group_stream (group_id, stream_id, start_cut, released_cut, released_at)
 SELECT group_id, stream_id, head, (
     SELECT jsonb_object_agg(i || '.0', %(files)s / 160 * 10 * split_part(name, '-', 2)::integer)
     FROM generate_series(0, 15) i), clock_timestamp()

@@ -196,7 +196,7 @@ FROM weir.open_batches;
 
 -- # Which checkpoints are there, and who do they wait for?
 
-SELECT reader_group, checkpoint, kind, state, published, waits_for, cut
+SELECT reader_group, checkpoint, kind, state, released, waits_for, cut
 FROM weir.checkpoints ORDER BY created_at;
 
 SELECT checkpoint, batch_id, reader_id, events, lease_expired FROM weir.checkpoint_blockers;

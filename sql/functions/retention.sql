@@ -97,9 +97,9 @@ BEGIN
         RETURN NULL;
     END IF;
     SELECT weir_internal.oldest_unread(in_stream_id, weir_internal.readable_cut(
-               in_stream_id, CASE WHEN g.release = 'manual' THEN gs.published_cut
+               in_stream_id, CASE WHEN g.release = 'manual' THEN gs.released_cut
                              ELSE weir_internal.group_cut(in_group_id, in_stream_id) END, s.head),
-               gs.end_cut), gs.published_at
+               gs.end_cut), gs.released_at
     INTO unread, released
     FROM weir_internal.reader_group_stream gs JOIN weir_internal.stream s USING (stream_id)
     WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id;
@@ -124,7 +124,7 @@ RETURNS TABLE (group_id bigint, name text, cut jsonb, times_out_at timestamptz)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 3
 AS $$
     WITH RECURSIVE h AS MATERIALIZED (
-        SELECT g.group_id, g.name, gs.published_cut AS cut, p.readable,
+        SELECT g.group_id, g.name, gs.released_cut AS cut, p.readable,
                weir_internal.times_out_at(g.group_id, in_stream_id) AS times_out_at,
                CASE WHEN p.readable IS NULL THEN false
                     ELSE weir_internal.oldest_unread(in_stream_id, p.readable, gs.end_cut) IS NULL END AS finished
@@ -132,7 +132,7 @@ AS $$
         JOIN weir_internal.stream s USING (stream_id)
         CROSS JOIN LATERAL (
             SELECT CASE WHEN gs.end_cut IS NOT NULL
-                THEN weir_internal.readable_cut(in_stream_id, gs.published_cut, s.head) END AS readable OFFSET 0) p
+                THEN weir_internal.readable_cut(in_stream_id, gs.released_cut, s.head) END AS readable OFFSET 0) p
         WHERE gs.stream_id = in_stream_id AND g.subscriber
     ), done AS MATERIALIZED (
         SELECT h.readable, row_number() OVER () AS n
@@ -218,7 +218,7 @@ BEGIN
             OR s.retain_min_age IS NULL AND s.retain_min_bytes IS NULL) THEN
         RETURN NULL;
     END IF;
-    SELECT weir_internal.readable_cut(in_stream_id, gs.published_cut, s.head), gs.end_cut INTO released, last
+    SELECT weir_internal.readable_cut(in_stream_id, gs.released_cut, s.head), gs.end_cut INTO released, last
     FROM weir_internal.reader_group_stream gs
     WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id;
     first := weir_internal.oldest_unread(in_stream_id, released, last);
@@ -228,7 +228,7 @@ BEGIN
     SELECT z.bytes INTO done FROM weir_internal.size_till(in_stream_id, released) z;
     SELECT b.at, b.cut INTO before FROM (
         (SELECT c.created_at AS at, c.cuts -> in_stream_id::text AS cut, 1 AS rank
-         FROM weir_internal.checkpoint c WHERE c.group_id = in_group_id AND c.published
+         FROM weir_internal.checkpoint c WHERE c.group_id = in_group_id AND c.released
            AND c.cuts ? in_stream_id::text AND c.created_at <= now - interval '1 day'
          ORDER BY c.created_at DESC LIMIT 1)
         UNION ALL

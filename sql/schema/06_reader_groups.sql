@@ -43,8 +43,8 @@ CREATE TABLE weir_internal.reader_group_stream (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
     start_cut jsonb NOT NULL,
     end_cut jsonb,
-    published_cut jsonb,
-    published_at timestamptz,
+    released_cut jsonb,
+    released_at timestamptz,
     lost_events bigint NOT NULL DEFAULT 0,
     head_seen jsonb,
     newest_read bigint,
@@ -55,8 +55,8 @@ CREATE INDEX reader_group_stream_by_stream ON weir_internal.reader_group_stream 
 COMMENT ON TABLE weir_internal.reader_group_stream IS 'A stream that a group reads.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.start_cut IS 'Where the group began.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.end_cut IS 'Where the group stops for good; null for a group without an end.';
-COMMENT ON COLUMN weir_internal.reader_group_stream.published_cut IS 'The events before it are released; at first the start cut. Null for a group that is not a subscriber.';
-COMMENT ON COLUMN weir_internal.reader_group_stream.published_at IS 'When the group last released events.';
+COMMENT ON COLUMN weir_internal.reader_group_stream.released_cut IS 'The events before it are released; at first the start cut. Null for a group that is not a subscriber.';
+COMMENT ON COLUMN weir_internal.reader_group_stream.released_at IS 'When the group last released events.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.lost_events IS 'Events that were truncated before this group read them, and that its readers skipped.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.head_seen IS 'The last head of the stream that all positions were compared with, and none was before it; null before the first comparison.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.newest_read IS 'The newest clock in its committed batches since it was placed, or of the last commit when nothing was unread; null before the first batch.';

@@ -6,7 +6,7 @@ CREATE TABLE weir_internal.checkpoint (
         CHECK (state IN ('waiting', 'complete', 'cancelled', 'timed out')),
     created_at timestamptz NOT NULL,
     cuts jsonb NOT NULL,
-    published boolean NOT NULL,
+    released boolean NOT NULL,
     waits_for bigint[] NOT NULL DEFAULT '{}',
     expires_at timestamptz,
     ended_at timestamptz,
@@ -22,7 +22,7 @@ COMMENT ON COLUMN weir_internal.checkpoint.kind IS 'automatic (periodic) or manu
 COMMENT ON COLUMN weir_internal.checkpoint.state IS 'waiting for open batches, complete, cancelled or timed out.';
 COMMENT ON COLUMN weir_internal.checkpoint.created_at IS 'When it was asked for.';
 COMMENT ON COLUMN weir_internal.checkpoint.cuts IS 'Object from stream id to the group''s cut of that stream.';
-COMMENT ON COLUMN weir_internal.checkpoint.published IS 'Whether it released events to retention (subscribers only).';
+COMMENT ON COLUMN weir_internal.checkpoint.released IS 'Whether it released events to retention (subscribers only).';
 COMMENT ON COLUMN weir_internal.checkpoint.waits_for IS 'The batches that were open when it was asked for. It waits as long as one of them is open.';
 COMMENT ON COLUMN weir_internal.checkpoint.expires_at IS 'When it times out; null for one that never waited.';
 COMMENT ON COLUMN weir_internal.checkpoint.ended_at IS 'When it was completed, was cancelled or timed out.';

@@ -292,7 +292,7 @@ COMMENT ON COLUMN weir.parquet_outputs.path IS 'The folder, as Spark opens it.';
 
 CREATE OR REPLACE VIEW weir.checkpoints AS
 SELECT g.name AS reader_group, c.name AS checkpoint, c.kind, c.state, c.created_at, c.expires_at,
-       c.ended_at, c.published, c.waits_for, s.stream_name AS stream, entry.value AS cut
+       c.ended_at, c.released, c.waits_for, s.stream_name AS stream, entry.value AS cut
 FROM weir_internal.checkpoint c
 JOIN weir_internal.reader_group g USING (group_id)
 CROSS JOIN LATERAL jsonb_each(c.cuts) entry
@@ -320,14 +320,14 @@ COMMENT ON COLUMN weir.checkpoint_blockers.lease_expired IS 'Whether the lease o
 
 CREATE OR REPLACE VIEW weir.subscribers AS
 SELECT s.stream_name AS stream, g.name AS reader_group, g.release,
-       gs.published_cut AS released, gs.published_at AS released_at, held.events AS held_events,
+       gs.released_cut AS released, gs.released_at, held.events AS held_events,
        held.bytes AS held_bytes, g.moved_at AS active_at, t.at AS times_out_at,
        coalesce(t.at <= clock_timestamp(), false) AS timed_out,
        weir_internal.stale_after(gs.group_id, gs.stream_id) AS stale_after
 FROM weir_internal.reader_group_stream gs
 JOIN weir_internal.reader_group g USING (group_id)
 JOIN weir_internal.stream s USING (stream_id)
-CROSS JOIN LATERAL weir_internal.unread_from(gs.stream_id, gs.published_cut, s.head, gs.end_cut) held
+CROSS JOIN LATERAL weir_internal.unread_from(gs.stream_id, gs.released_cut, s.head, gs.end_cut) held
 CROSS JOIN LATERAL (SELECT weir_internal.times_out_at(gs.group_id, gs.stream_id) AS at) t
 WHERE g.subscriber AND s.state <> 'deleted';
 COMMENT ON VIEW weir.subscribers IS 'Which subscribers hold retention back, how much, and for how long.';

@@ -140,11 +140,11 @@ COMMENT ON VIEW weir.completed_transaction IS 'The appends that were committed o
 
 CREATE OR REPLACE VIEW weir.stream_subscriber AS
 SELECT s.stream_name AS stream, g.name AS reader_group, g.generation,
-       gs.published_cut AS truncation_cut, gs.published_at
+       gs.released_cut AS truncation_cut, gs.released_at
 FROM weir_internal.reader_group_stream gs
 JOIN weir_internal.reader_group g USING (group_id)
 JOIN weir_internal.stream s USING (stream_id)
 WHERE g.subscriber AND s.state <> 'deleted';
 COMMENT ON VIEW weir.stream_subscriber IS 'The reader groups that hold retention back, and what each has released of each stream.';
 COMMENT ON COLUMN weir.stream_subscriber.truncation_cut IS 'The events before it are released; at first where the group began.';
-COMMENT ON COLUMN weir.stream_subscriber.published_at IS 'When it last released events.';
+COMMENT ON COLUMN weir.stream_subscriber.released_at IS 'When it last released events.';

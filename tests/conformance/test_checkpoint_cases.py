@@ -136,7 +136,7 @@ def cuts_for_other_purposes_are_no_checkpoints(database: Database, given: dict[s
         """Whether retention knows of every complete checkpoint."""
         found = group.rows(
             "SELECT name FROM checkpoint WHERE group_id = :g AND state = 'complete' "
-            "AND NOT published"
+            "AND NOT released"
         )
         return not found
 
@@ -144,7 +144,7 @@ def cuts_for_other_purposes_are_no_checkpoints(database: Database, given: dict[s
     barrier(group, "1")
     said: list[Any] = [published()]
     reader.commit(batch)
-    assert group.published() == {"0.0": 1}
+    assert group.released() == {"0.0": 1}
     said.append(published())
     read_to(reader, 2)
     said.append({"S1": position(group)["0"]})

@@ -116,7 +116,7 @@ class Runs:
     def publish(self, name: str, cut: dict[str, int]) -> None:
         run(
             self.database,
-            """UPDATE reader_group_stream gs SET published_cut = CAST(:cut AS jsonb)
+            """UPDATE reader_group_stream gs SET released_cut = CAST(:cut AS jsonb)
             FROM reader_group g WHERE g.group_id = gs.group_id AND g.name = :n""",
             n=name, cut=str(cut_of(cut)).replace("'", '"'),
         )  # fmt: skip

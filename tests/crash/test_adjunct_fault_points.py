@@ -46,7 +46,7 @@ class StoreScene(Scene):
             USING (store_id) WHERE a.name = :name GROUP BY 1 ORDER BY 1""",
             """SELECT kind, count(*) FROM adjunct_file f JOIN adjunct_store a USING (store_id)
             WHERE a.name = :name GROUP BY 1 ORDER BY 1""",
-            "SELECT group_cut(g.group_id, s.stream_id), s.published_cut FROM reader_group g "
+            "SELECT group_cut(g.group_id, s.stream_id), s.released_cut FROM reader_group g "
             "JOIN reader_group_stream s USING (group_id) WHERE g.name = :name",
             """SELECT split_part(path, '/', 2), split_part(path, '/', 3), reason FROM garbage
             WHERE path LIKE '_weir_adjunct=' || :id || '/%' ORDER BY 1, 2""",

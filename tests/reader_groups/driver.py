@@ -311,9 +311,9 @@ class GroupDriver:
         assert positions == model.cuts
         streams = {row["stream_id"]: row for row in known["reader_group_stream"]}
         assert {s: row["lost_events"] for s, row in streams.items()} == model.lost
-        published = {s: row["published_cut"] for s, row in streams.items() if row["published_cut"]}
-        assert published == {s: as_json(cut) for s, cut in model.published.items()}
-        for s, cut in model.published.items():
+        released = {s: row["released_cut"] for s, row in streams.items() if row["released_cut"]}
+        assert released == {s: as_json(cut) for s, cut in model.released.items()}
+        for s, cut in model.released.items():
             assert model.streams[s].behind(cut, model.cuts[s]), "it releases what is unread"
         assert {row["reader_id"]: row["token"] for row in known["reader"]} == {
             name: reader.token for name, reader in model.readers.items()

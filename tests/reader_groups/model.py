@@ -69,7 +69,7 @@ class GroupModel:
         self.eras = {s: Era(cut) for s, cut in cuts.items()}
         self.lost = dict.fromkeys(cuts, 0)
         self.on_gap, self.subscriber = on_gap, subscriber
-        self.published: Cuts = dict(cuts) if subscriber else {}
+        self.released: Cuts = dict(cuts) if subscriber else {}
         self.generation = 0
         self.next_token = 1
         self.max_outstanding = 3
@@ -301,7 +301,7 @@ class GroupModel:
         one.state = "complete"
         if self.subscriber:
             for s in one.cuts.keys() & self.cuts.keys():
-                self.published[s] = self.streams[s].join(self.published[s], one.cuts[s])
+                self.released[s] = self.streams[s].join(self.released[s], one.cuts[s])
 
     def last(self) -> Cuts:
         """Return the cuts of the newest complete checkpoint, or else the start."""
@@ -318,14 +318,14 @@ class GroupModel:
         self.readers.clear()
         self.cuts = dict(cuts)
         self.eras = {s: Era(cut) for s, cut in cuts.items()}
-        self.published = dict(cuts) if self.subscriber else {}
+        self.released = dict(cuts) if self.subscriber else {}
         self.generation += 1
 
     def leave(self, stream_id: int) -> None:
         """Stop reading a stream."""
         for by_stream in (self.streams, self.starts, self.cuts, self.eras, self.lost):
             del by_stream[stream_id]  # type: ignore[attr-defined]
-        self.published.pop(stream_id, None)
+        self.released.pop(stream_id, None)
         for name in self.outstanding:
             self.checkpoints[name].cuts.pop(stream_id, None)
 
@@ -335,7 +335,7 @@ class GroupModel:
         self.starts[stream_id] = self.cuts[stream_id] = cut
         self.eras[stream_id] = Era(cut)
         if self.subscriber:
-            self.published[stream_id] = cut
+            self.released[stream_id] = cut
 
     # What must hold.
 

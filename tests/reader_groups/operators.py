@@ -197,7 +197,7 @@ class Operator:
         model.on_gap = changes.get("on_gap", model.on_gap)
         model.max_outstanding = changes.get("max_outstanding", model.max_outstanding)
         model.subscriber = changes.get("subscriber", model.subscriber)
-        model.published = {**model.cuts, **model.published} if model.subscriber else {}
+        model.released = {**model.cuts, **model.released} if model.subscriber else {}
 
     def _updating(self, group: GroupDriver, **changes: Any) -> Callable[[], Any]:
         return lambda: update_reader_group(
@@ -251,7 +251,7 @@ class Operator:
         if name is None and not waits and model.cuts == model.last():
             assert made is None
             return
-        assert made["published"] == (model.subscriber and not waits)
+        assert made["released"] == (model.subscriber and not waits)
         model.checkpoint(made["checkpoint"], barrier=barrier, late=late)
 
     def cancel(self, group: GroupDriver, random: Random) -> None:

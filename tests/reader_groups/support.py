@@ -115,9 +115,9 @@ class Group:
         )
         return int(lost)
 
-    def published(self, lane: Lane | None = None) -> dict[str, Any] | None:
+    def released(self, lane: Lane | None = None) -> dict[str, Any] | None:
         [[cut]] = self.rows(
-            "SELECT published_cut FROM reader_group_stream WHERE group_id = :g AND stream_id = :s",
+            "SELECT released_cut FROM reader_group_stream WHERE group_id = :g AND stream_id = :s",
             s=(lane or self.lanes[0]).stream_id,
         )
         return None if cut is None else dict(cut)

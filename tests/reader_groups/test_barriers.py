@@ -40,10 +40,10 @@ def test_a_barrier_waits_for_the_open_batches_and_names_them(group: Group) -> No
     made = barrier(group, "b")
     assert made["waits_for"] == ["batch 1 of reader task"]
     assert (state(group, "b"), cut(group, "b")) == ("waiting", {"0.0": 5, "1.0": 5})
-    assert group.published() == group.cut() == {"0.0": 0, "1.0": 0}, "nothing moved yet"
+    assert group.released() == group.cut() == {"0.0": 0, "1.0": 0}, "nothing moved yet"
     reader.commit(batch)
     assert state(group, "b") == "complete"
-    assert group.published() == {"0.0": 5, "1.0": 5}
+    assert group.released() == {"0.0": 5, "1.0": 5}
 
 
 def test_readers_go_on_while_a_barrier_waits(group: Group) -> None:
@@ -81,11 +81,11 @@ def test_a_later_checkpoint_is_not_taken_back_by_one_that_waited(group: Group) -
     barrier(group, "early")
     fast.read_all(expected=2)
     group.checkpoint("late")
-    late = group.published()
+    late = group.released()
     slow.commit(held)
     assert state(group, "early") == "complete"
     assert late is not None
-    assert group.published() == {"0.0": 10, "1.0": 10}
+    assert group.released() == {"0.0": 10, "1.0": 10}
 
 
 def test_only_so_many_may_wait(group: Group) -> None:
@@ -119,7 +119,7 @@ def test_a_barrier_gives_up_after_its_time(group: Group) -> None:
         fork_reader_group(group.database, group.name, unique("fork"), at="checkpoint b",
                           request_id=unique("request"))  # fmt: skip
     reader.commit(batch)
-    assert (state(group, "b"), group.published()) == ("timed out", {"0.0": 0, "1.0": 0})
+    assert (state(group, "b"), group.released()) == ("timed out", {"0.0": 0, "1.0": 0})
 
 
 def test_a_reset_cancels_what_waits_for_an_abandoned_batch(group: Group) -> None:
@@ -169,12 +169,12 @@ def test_what_was_published_is_said(lane: Lane) -> None:
         # As if its commit had not seen the barrier, asked for at the same moment.
         run(
             group.database,
-            """UPDATE checkpoint SET state = 'waiting', published = false, ended_at = NULL,
+            """UPDATE checkpoint SET state = 'waiting', released = false, ended_at = NULL,
                 expires_at = created_at + interval '1 hour' WHERE group_id = :g""",
             g=group.group_id,
         )
         done, failed = settle_all(group.database)
-        assert {"reader_group": group.name, "checkpoint": "b", "published": subscriber} in done
+        assert {"reader_group": group.name, "checkpoint": "b", "released": subscriber} in done
         assert failed == []
 
 

@@ -39,7 +39,7 @@ def test_a_checkpoint_records_where_the_group_stands(lane: Lane, group: Group) -
     reader.commit(reader.must_open(budget=10))
     made = group.checkpoint("before the migration")
     assert made == {
-        "reader_group": group.name, "checkpoint": "before the migration", "published": True,
+        "reader_group": group.name, "checkpoint": "before the migration", "released": True,
     }  # fmt: skip
     assert recorded(group) == {"before the migration": {str(lane.stream_id): {"0.0": 5, "1.0": 5}}}
 
@@ -57,17 +57,17 @@ def test_a_checkpoint_waits_for_nobody_and_says_what_is_committed(group: Group) 
 def test_a_checkpoint_of_a_subscriber_releases_what_it_has_read(group: Group) -> None:
     reader = group.reader()
     reader.commit(reader.must_open(budget=10))
-    assert group.published() == {"0.0": 0, "1.0": 0}
+    assert group.released() == {"0.0": 0, "1.0": 0}
     group.checkpoint()
-    assert group.published() == {"0.0": 5, "1.0": 5}
+    assert group.released() == {"0.0": 5, "1.0": 5}
 
 
 def test_a_group_that_is_no_subscriber_publishes_nothing(lane: Lane) -> None:
     group = Group.made(lane, subscriber=False)
     lane.append({"0.0": 5})
     group.reader().read_all()
-    assert group.checkpoint("named")["published"] is False
-    assert group.published() is None
+    assert group.checkpoint("named")["released"] is False
+    assert group.released() is None
 
 
 def test_automatic_checkpoints_are_made_only_when_something_moved(group: Group) -> None:
@@ -87,14 +87,14 @@ def test_what_was_reset_and_read_again_is_released_again(group: Group) -> None:
     """Though the group stands where its last checkpoint was."""
     group.reader().read_all()
     group.checkpoint()
-    released = group.published()
+    released = group.released()
     reset_reader_group(
         group.database, group.name, "start", allow_repeat=True, request_id=unique("reset")
     )
-    assert group.published() == {"0.0": 0, "1.0": 0}
+    assert group.released() == {"0.0": 0, "1.0": 0}
     group.reader().read_all()
     assert group.checkpoint() is not None
-    assert group.published() == released
+    assert group.released() == released
     assert group.checkpoint() is None
 
 
@@ -137,7 +137,7 @@ def test_a_checkpoint_in_the_middle_of_a_merge_lists_what_waits(lane: Lane, grou
     a.commit(first)
     assert a.open() is None  # only the end of 0.0 was passed
     group.checkpoint()
-    assert group.published() == {"1.0": 0, merged: "future"}
+    assert group.released() == {"1.0": 0, merged: "future"}
     b.commit(second)
 
 

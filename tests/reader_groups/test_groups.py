@@ -74,8 +74,8 @@ def test_group_that_begins_at_a_head_with_a_future_segment_waits_for_the_unread_
 
 def test_subscriber_is_protected_from_its_creation_on(lane: Lane) -> None:
     lane.append({"0.0": 5, "1.0": 3})
-    assert Group.made(lane, start="tail").published() == {"0.0": 5, "1.0": 3}
-    assert Group.made(lane, subscriber=False).published() is None
+    assert Group.made(lane, start="tail").released() == {"0.0": 5, "1.0": 3}
+    assert Group.made(lane, subscriber=False).released() is None
 
 
 def test_group_reads_several_streams(lane: Lane) -> None:
@@ -161,7 +161,7 @@ def test_a_fork_stands_where_the_group_does_and_leaves_it_alone(group: Group) ->
     reader.commit(reader.must_open())
     assert fork(group).cut() == {"0.0": 10, "1.0": 10}
     half = fork(group, at="checkpoint half", subscriber=True)
-    assert half.cut() == half.published() == {"0.0": 5, "1.0": 5}
+    assert half.cut() == half.released() == {"0.0": 5, "1.0": 5}
     assert sorted(half.reader().read_all()) == [("0.0", 5, 10), ("1.0", 5, 10)]
     assert group.cut() == {"0.0": 10, "1.0": 10}
     with raises("checkpoint_not_found 'third'"):

@@ -118,7 +118,7 @@ def test_a_group_created_while_the_stream_is_truncated_begins_at_the_new_head(
         one.append({"0.0": 5, "1.0": 5})
         group, _ = at_once(partial(Group.made, one), partial(one.truncate, "0.0=2, 1.0=3"))
         assert group.cut() in ({"0.0": 0, "1.0": 0}, {"0.0": 2, "1.0": 3})
-        assert group.cut() == group.published()
+        assert group.cut() == group.released()
 
 
 def test_retention_and_a_subscriber_that_is_created_leave_it_all_its_events(lane: Lane) -> None:
@@ -251,4 +251,4 @@ def test_appends_to_the_input_of_a_batch_do_not_wait_for_its_commit_that_complet
     assert outcomes == (None, [])
     [state] = group.rows("SELECT state FROM checkpoint WHERE group_id = :g")
     assert state.state == "complete"
-    assert group.published() == {"0.0": 5, "1.0": 0}
+    assert group.released() == {"0.0": 5, "1.0": 0}

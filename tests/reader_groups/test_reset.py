@@ -54,7 +54,7 @@ def test_a_subscriber_that_goes_back_holds_back_what_it_will_read(group: Group) 
     group.reader().read_all()
     group.checkpoint()
     reset(group, "0.0=3, 1.0=0", allow_repeat=True)
-    assert group.published() == {"0.0": 3, "1.0": 0}
+    assert group.released() == {"0.0": 3, "1.0": 0}
     retain(group.database)
     assert group.lanes[0].head() == {"0.0": 3, "1.0": 0}
     with raises("events_truncated 3 events"):

@@ -32,9 +32,9 @@ def test_a_group_that_becomes_a_subscriber_is_protected_from_where_it_stands(lan
     reader = group.reader()
     reader.commit(reader.must_open())
     group.update(subscriber=True)
-    assert group.published() == {"0.0": 5, "1.0": 0}
+    assert group.released() == {"0.0": 5, "1.0": 0}
     group.update(subscriber=False)
-    assert group.published() is None
+    assert group.released() is None
     lane.append({"0.0": 5})
     lane.truncate("0.0=7, 1.0=0")
     with pytest.raises(Truncated):
@@ -70,5 +70,5 @@ def test_a_checkpoint_that_waited_releases_nothing_of_a_stream_that_was_left_mea
     group.update(streams=[lane.name])
     group.update(streams=[lane.name, other.name], start="head")
     reader.commit(batch)
-    assert group.published(lane) == {"0.0": 15, "1.0": 10}
-    assert group.published(other) == group.cut(other) == {"0.0": 0, "1.0": 0}
+    assert group.released(lane) == {"0.0": 15, "1.0": 10}
+    assert group.released(other) == group.cut(other) == {"0.0": 0, "1.0": 0}

@@ -26,7 +26,7 @@ def pass_time(lane: Lane, seconds: float) -> None:
     by = {"by": seconds, "s": lane.stream_id}
     for table, column, where in (
         ("reader_group", "moved_at", mine),
-        ("reader_group_stream", "published_at", "stream_id = :s"),
+        ("reader_group_stream", "released_at", "stream_id = :s"),
         ("stream_cut", "recorded_at", "stream_id = :s"),
         ("retention_queue", "due_at", "stream_id = :s"),
     ):

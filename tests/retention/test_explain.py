@@ -56,7 +56,7 @@ def test_each_file_says_who_needs_it(lane: Lane) -> None:
     consume(fast)
     run(
         lane.database,
-        """UPDATE reader_group_stream SET published_cut = '{"0.0": 2, "1.0": 3}'
+        """UPDATE reader_group_stream SET released_cut = '{"0.0": 2, "1.0": 3}'
         WHERE group_id = :g""",
         g=slow.group_id,
     )
@@ -98,7 +98,7 @@ def test_what_a_maximum_takes_is_not_said_to_be_held(lane: Lane) -> None:
     slow = Group.made(lane, release="manual")
     run(
         lane.database,
-        """UPDATE reader_group_stream SET published_cut = '{"0.0": 0, "1.0": 0}'
+        """UPDATE reader_group_stream SET released_cut = '{"0.0": 0, "1.0": 0}'
         WHERE group_id = :g""",
         g=slow.group_id,
     )

@@ -22,7 +22,7 @@ def test_a_sealed_stream_is_not_due_any_more(lane: Lane) -> None:
     lane.append({"0.0": 3})
     seal_stream(lane.database, lane.name, request_id=unique("seal"))
     consume(group)
-    assert group.published() == {"0.0": 3, "1.0": 0}
+    assert group.released() == {"0.0": 3, "1.0": 0}
     Group.made(lane)
     assert rows(lane.database, "SELECT * FROM retention_queue") == []
 

@@ -101,7 +101,7 @@ def test_a_subscriber_with_one_event_unread_keeps_it_where_the_limits_are_equal_
     capture(database)
     reader.commit(reader.must_open(until={lane.stream_id: {"0.0": 16, "1.0": 9}}))
     assert group.checkpoint() is not None
-    assert group.published() == {"0.0": 16, "1.0": 9}
+    assert group.released() == {"0.0": 16, "1.0": 9}
     [dry] = lane.rows("SELECT rule, cut, lost FROM retention_dry_run(:n)", n=str(lane.name))
     assert dry._asdict() == {"rule": "min_bytes", "cut": {"0.0": 5, "1.0": 9}, "lost": {}}
     report = decide(lane)

@@ -30,7 +30,7 @@ def test_by_hand_only_what_is_released_goes(lane: Lane) -> None:
     group = manual(lane)
     lane.append({"0.0": 5, "1.0": 5})
     group.reader().read_all()
-    assert group.checkpoint("noon")["published"] is False
+    assert group.checkpoint("noon")["released"] is False
     assert decide(lane)["rule"] == "nothing_consumed"
     let_go(group, "0.0=2, 1.0=1")
     assert decide(lane)["cut"] == {"0.0": 2, "1.0": 1}
@@ -38,7 +38,7 @@ def test_by_hand_only_what_is_released_goes(lane: Lane) -> None:
     assert decide(lane)["cut"] == {"0.0": 5, "1.0": 5}
     lane.append({"0.0": 1})
     let_go(group, "position")
-    assert group.published() == {"0.0": 5, "1.0": 5}
+    assert group.released() == {"0.0": 5, "1.0": 5}
 
 
 def test_a_release_is_done_once_and_can_not_be_taken_back(lane: Lane) -> None:
@@ -52,7 +52,7 @@ def test_a_release_is_done_once_and_can_not_be_taken_back(lane: Lane) -> None:
         let_go(group, "0.0=2, 1.0=5")
     with raises("offset_invalid 9"):
         let_go(group, "0.0=9, 1.0=5")
-    assert group.published() == {"0.0": 3, "1.0": 1}
+    assert group.released() == {"0.0": 3, "1.0": 1}
 
 
 def test_only_a_subscriber_that_releases_by_hand_can(lane: Lane) -> None:
@@ -76,9 +76,9 @@ def test_after_a_reset_a_group_that_releases_by_hand_needs_what_it_will_read_aga
     let_go(group, "0.0=4, 1.0=1")
     reset = {"allow_repeat": True, "request_id": unique("reset")}
     reset_reader_group(lane.database, group.name, "0.0=2, 1.0=3", **reset)
-    assert group.published() == {"0.0": 2, "1.0": 1}
+    assert group.released() == {"0.0": 2, "1.0": 1}
     reset_reader_group(lane.database, group.name, "tail", request_id=unique("reset"))
-    assert group.published() == {"0.0": 2, "1.0": 1}, "a position releases nothing by itself"
+    assert group.released() == {"0.0": 2, "1.0": 1}, "a position releases nothing by itself"
 
 
 def test_a_group_that_becomes_automatic_releases_at_its_next_checkpoint(lane: Lane) -> None:
@@ -90,7 +90,7 @@ def test_a_group_that_becomes_automatic_releases_at_its_next_checkpoint(lane: La
     )
     assert done["generation"] == 1
     group.checkpoint()
-    assert group.published() == {"0.0": 5, "1.0": 0}
+    assert group.released() == {"0.0": 5, "1.0": 0}
 
 
 def test_who_is_deleted_or_leaves_a_stream_or_is_no_subscriber_any_more_holds_nothing(
@@ -132,7 +132,7 @@ def test_what_was_read_is_released_when_the_group_becomes_automatic_though_it_mo
         alone.database, group.name, release="automatic", request_id=unique("update")
     )
     made, _ = checkpoint_all(alone.database)
-    assert [one["published"] for one in made] == [True]
+    assert [one["released"] for one in made] == [True]
     assert decide(alone)["cut"] == {"0.0": 5, "1.0": 0}
     assert checkpoint_all(alone.database) == ([], [])
 
@@ -161,7 +161,7 @@ def test_a_checkpoint_that_waits_releases_nothing_after_a_reset(lane: Lane) -> N
         lane.database, group.name, "start", allow_repeat=True, request_id=unique("reset")
     )
     assert settle_all(lane.database) == ([], [])
-    assert group.published() == {"0.0": 0, "1.0": 0}
+    assert group.released() == {"0.0": 0, "1.0": 0}
     [[state]] = group.rows("SELECT state FROM checkpoint WHERE group_id = :g")
     assert state == "cancelled"
 

@@ -47,7 +47,7 @@ def test_a_dead_group_is_left_out_after_its_time_out_though_the_periodic_jobs_ru
     assert dead.cut() == {"0.0": 0, "1.0": 0}, "its position is kept"
     [row] = rows(alone.database, "SELECT * FROM retention_decisions WHERE cut IS NOT NULL")
     assert (row.timed_out, row.lost) == ([dead.name], {dead.name: 3})
-    assert living.published() == {"0.0": 3, "1.0": 0}
+    assert living.released() == {"0.0": 3, "1.0": 0}
 
 
 def test_before_its_time_out_it_holds_everything(alone: Lane) -> None:

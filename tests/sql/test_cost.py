@@ -311,9 +311,9 @@ def with_copies(group: Group, count: int) -> None:
                    bytes, opened_at, committed_at, ended_at
             FROM new, reader_batch WHERE reader_batch.group_id = :g
         ), checkpoints AS (
-            INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, published, state,
+            INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, released, state,
                                     waits_for, expires_at, ended_at)
-            SELECT new.group_id, name, kind, created_at, cuts, published, state, waits_for,
+            SELECT new.group_id, name, kind, created_at, cuts, released, state, waits_for,
                    expires_at, ended_at
             FROM new, checkpoint WHERE checkpoint.group_id = :g
         )

@@ -81,6 +81,7 @@ RENAMED = {
     "moved_stream": "capture_queue", "retention_due": "retention_queue", "tide": "sweep_count",
     "overtaken": "truncated_past", "left_out": "timed_out",
     "append_again": "allow_repeated_files",
+    "published_cut": "released_cut", "published_at": "released_at", "published": "released",
 }  # fmt: skip
 
 

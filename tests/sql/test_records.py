@@ -267,7 +267,7 @@ def test_a_subscriber_holds_what_it_has_not_released(histories: Database) -> Non
     group.checkpoint("noon")
     second = about(lane, "stream_subscriber")
     assert second["truncation_cut"] == {"0.0": 4, "1.0": 4}
-    assert second["published_at"] > first["published_at"]
+    assert second["released_at"] > first["released_at"]
 
 
 # Of all of them.

@@ -98,7 +98,7 @@ def test_views_say_who_has_read_what(told: dict[str, list[dict[str, Any]]]) -> N
     assert folder["path"].startswith("/")
     assert folder["path"].endswith("/d/attempt=1/")
     [noon] = told["checkpoints"]
-    assert (noon["checkpoint"], noon["kind"], noon["published"]) == ("noon", "manual", True)
+    assert (noon["checkpoint"], noon["kind"], noon["released"]) == ("noon", "manual", True)
     positions = [p for p in told["positions"] if p["reader_group"] == reading]
     assert {(p["segment"], p["state"], p["next_offset"]) for p in positions} == {
         ("1.3", "unassigned", 0), ("2.3", "unassigned", 0), ("3.3", "unassigned", 0),

@@ -15,7 +15,7 @@ class Recorded(NamedTuple):
     group_id: int
     reader_group: str
     checkpoint: str | None  # the name; None if nothing was recorded
-    published: bool  # whether it releases events to retention
+    released: bool  # whether it releases events to retention
     refused: bool  # whether nothing was recorded because the name is in use
 
     def result(self) -> dict[str, Any]:
@@ -23,7 +23,7 @@ class Recorded(NamedTuple):
         return {
             "reader_group": self.reader_group,
             "checkpoint": self.checkpoint,
-            "published": self.published,
+            "released": self.released,
         }
 
 
@@ -37,7 +37,7 @@ _RECORD = text(
         FROM reader_group g
         CROSS JOIN LATERAL (
             SELECT jsonb_object_agg(gs.stream_id::text, c.cut) AS cuts,
-                   bool_or(gs.published_cut <> c.cut) AS behind
+                   bool_or(gs.released_cut <> c.cut) AS behind
             FROM reader_group_stream gs JOIN stream s USING (stream_id)
             CROSS JOIN LATERAL (SELECT group_cut(gs.group_id, gs.stream_id) AS cut OFFSET 0) c
             WHERE gs.group_id = g.group_id AND s.state <> 'deleted') p
@@ -50,7 +50,7 @@ _RECORD = text(
                (SELECT jsonb_object_agg(gs.stream_id::text, gs.start_cut)
                 FROM reader_group_stream gs WHERE gs.group_id = h.group_id))
     ), made AS (
-        INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, published, state,
+        INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, released, state,
                                 waits_for, ended_at)
         SELECT m.group_id,
                coalesce(CAST(:name AS text), 'automatic-' || time_clock(t.now)),
@@ -59,7 +59,7 @@ _RECORD = text(
         FROM moved m CROSS JOIN LATERAL (SELECT clock_timestamp() AS now OFFSET 0) t
         ON CONFLICT (group_id, name) DO NOTHING RETURNING group_id, name
     ), result AS MATERIALIZED (
-        SELECT h.group_id, h.name AS reader_group, c.name AS checkpoint, h.releases AS published,
+        SELECT h.group_id, h.name AS reader_group, c.name AS checkpoint, h.releases AS released,
                m.group_id IS NOT NULL AND c.group_id IS NULL AS refused
         FROM here h LEFT JOIN moved m USING (group_id) LEFT JOIN made c USING (group_id)
     ), looked_at AS (
@@ -69,28 +69,28 @@ _RECORD = text(
     )
     SELECT * FROM result ORDER BY group_id"""
 )
-_PUBLISHED = "SELECT stream_id FROM published"
+_RELEASED = "SELECT stream_id FROM released"
 # Of a checkpoint of several streams each stream is released by itself. Each group occurs once.
-_PUBLISH = text(
+_RELEASE = text(
     f"""WITH passed AS MATERIALIZED (
         SELECT c.group_id, e.stream_id::bigint AS stream_id, e.cut
         FROM unnest(CAST(:groups AS bigint[]), CAST(:names AS text[])) AS w (group_id, name)
         JOIN checkpoint c USING (group_id, name)
         CROSS JOIN LATERAL jsonb_each(c.cuts) e (stream_id, cut)
-    ), published AS (
+    ), released AS (
         UPDATE reader_group_stream gs
-        SET published_at = clock_timestamp(), published_cut = j.cut
+        SET released_at = clock_timestamp(), released_cut = j.cut
         FROM passed p JOIN reader_group_stream b USING (group_id, stream_id)
         CROSS JOIN LATERAL (  -- OFFSET 0: joined once
-            SELECT join_cuts(b.stream_id, b.published_cut, p.cut) AS cut OFFSET 0) j
-        WHERE gs.group_id = b.group_id AND gs.stream_id = b.stream_id AND j.cut <> b.published_cut
+            SELECT join_cuts(b.stream_id, b.released_cut, p.cut) AS cut OFFSET 0) j
+        WHERE gs.group_id = b.group_id AND gs.stream_id = b.stream_id AND j.cut <> b.released_cut
         RETURNING gs.stream_id
     ), due AS (
-        {queueing(f"stream WHERE state = 'active' AND stream_id IN ({_PUBLISHED})")}
+        {queueing(f"stream WHERE state = 'active' AND stream_id IN ({_RELEASED})")}
     )
-    UPDATE checkpoint c SET published = true
+    UPDATE checkpoint c SET released = true
     FROM unnest(CAST(:groups AS bigint[]), CAST(:names AS text[])) AS w (group_id, name)
-    WHERE c.group_id = w.group_id AND c.name = w.name AND NOT c.published"""  # noqa: S608 - constants
+    WHERE c.group_id = w.group_id AND c.name = w.name AND NOT c.released"""  # noqa: S608 - constants
 )
 
 
@@ -100,13 +100,15 @@ def record_positions(
     """Record the positions of groups, in a transaction that has locked their streams and them.
 
     Without a `name` the checkpoints are automatic, and Weir records none for a group that has not
-    moved. If `published` is true, the caller must pass the checkpoint to `publish`.
+    moved. If `released` is true, the caller must pass the checkpoint to `release_checkpoints`.
     """
     rows = connection.execute(_RECORD, {"ids": [group.group_id for group in groups], "name": name})
     return [Recorded(*row) for row in rows]
 
 
-def publish(connection: Connection, checkpoints: Iterable[tuple[int, str | None]]) -> None:
+def release_checkpoints(
+    connection: Connection, checkpoints: Iterable[tuple[int, str | None]]
+) -> None:
     """Release to retention what complete checkpoints have passed: pairs of a group's id and a
     name, each of another group, which releases at its checkpoints.
 
@@ -114,4 +116,4 @@ def publish(connection: Connection, checkpoints: Iterable[tuple[int, str | None]
     """
     if pairs := list(checkpoints):
         groups, names = zip(*pairs, strict=True)
-        connection.execute(_PUBLISH, {"groups": list(groups), "names": list(names)})
+        connection.execute(_RELEASE, {"groups": list(groups), "names": list(names)})

@@ -20,7 +20,7 @@ from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError
 from weir.model.bounds import Bound
 from weir.model.names import reader_group_name
-from weir.reader_groups.checkpoint_records import publish, record_positions
+from weir.reader_groups.checkpoint_records import record_positions, release_checkpoints
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.positions import advance
 
@@ -123,9 +123,9 @@ def settle_group(database: Database, group: str) -> None:
 def settle_group_in(connection: Connection, group: str) -> list[dict[str, Any]]:
     """Settle the waiting checkpoints of a group; return a report for each that is complete now."""
     _, locked = lock_group_and_streams(connection, group)
-    published = locked.releases_at_checkpoints
+    released = locked.releases_at_checkpoints
     return [
-        {"reader_group": group, "checkpoint": name, "published": published}
+        {"reader_group": group, "checkpoint": name, "released": released}
         for name in settle(connection, locked)
     ]
 
@@ -177,8 +177,8 @@ def _record(connection: Connection, group: LockedGroup, name: str | None) -> dic
         raise _in_use(group, name)
     if recorded.checkpoint is None:
         return None
-    if recorded.published:
-        publish(connection, [(group.group_id, recorded.checkpoint)])
+    if recorded.released:
+        release_checkpoints(connection, [(group.group_id, recorded.checkpoint)])
     return recorded.result()
 
 
@@ -197,7 +197,7 @@ def _wait(
     made = connection.execute(
         text(
             """WITH made AS (
-                INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, published, state,
+                INSERT INTO checkpoint (group_id, name, kind, created_at, cuts, released, state,
                                         waits_for, expires_at)
                 SELECT :g, coalesce(CAST(:name AS text), 'automatic-' || time_clock(t.now)),
                        CASE WHEN CAST(:name AS text) IS NULL THEN 'automatic' ELSE 'manual' END,
@@ -224,7 +224,7 @@ def _wait(
     return {
         "reader_group": group.name,
         "checkpoint": made,
-        "published": False,
+        "released": False,
         "waits_for": [f"batch {batch} of reader {reader}" for batch, reader, _ in batches],
     }
 
@@ -294,4 +294,4 @@ def _end(connection: Connection, group: LockedGroup, names: Sequence[str], state
     )
     if state == "complete" and group.releases_at_checkpoints:
         for name in names:  # in the order in which they were requested
-            publish(connection, [(group.group_id, name)])
+            release_checkpoints(connection, [(group.group_id, name)])

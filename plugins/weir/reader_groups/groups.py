@@ -111,7 +111,7 @@ def enter_streams(
         text(
             f"""WITH starts AS (
                 INSERT INTO reader_group_stream (group_id, stream_id, start_cut, end_cut,
-                                                 published_cut, published_at)
+                                                 released_cut, released_at)
                 SELECT :g, c.stream, c.start_cut, c.end_cut,
                        CASE WHEN :subscriber THEN c.start_cut END,
                        CASE WHEN :subscriber THEN clock_timestamp() END

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
-from weir.reader_groups.checkpoint_records import publish, record_positions
+from weir.reader_groups.checkpoint_records import record_positions, release_checkpoints
 from weir.reader_groups.checkpoints import checkpoint, settle_group_in
 from weir.reader_groups.locks import lock_free_groups
 
@@ -91,7 +91,9 @@ def _checkpoint_free(
         return [], set()
     recorded = record_positions(connection, free)
     made = [one for one in recorded if one.checkpoint is not None]
-    publish(connection, [(one.group_id, one.checkpoint) for one in made if one.published])
+    release_checkpoints(
+        connection, [(one.group_id, one.checkpoint) for one in made if one.released]
+    )
     return [one.result() for one in made], {one.group_id for one in recorded if not one.refused}
 
 

@@ -108,10 +108,10 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
             f"""WITH cuts AS (
                 SELECT * FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
                     AS c (stream_id bigint, cut jsonb, released jsonb)
-            ), published AS (
+            ), released AS (
                 UPDATE reader_group_stream gs SET head_seen = NULL, newest_read = NULL, hole = NULL,
-                    published_cut = CASE WHEN gs.published_cut IS NOT NULL THEN c.released END,
-                    published_at = CASE WHEN gs.published_cut IS NOT NULL THEN clock_timestamp() END
+                    released_cut = CASE WHEN gs.released_cut IS NOT NULL THEN c.released END,
+                    released_at = CASE WHEN gs.released_cut IS NOT NULL THEN clock_timestamp() END
                 FROM cuts c WHERE gs.group_id = :g AND gs.stream_id = c.stream_id
             )
             {placing("cuts")}"""  # noqa: S608 - constants
@@ -132,14 +132,14 @@ def _released(connection: Connection, group: LockedGroup, cuts: Cuts) -> Cuts:
     """Return by stream id the lower bound of these cuts and of what the group has released."""
     rows = connection.execute(
         text(
-            """SELECT stream_id, published_cut FROM reader_group_stream
-            WHERE group_id = :g AND published_cut IS NOT NULL AND stream_id = ANY(:ids)"""
+            """SELECT stream_id, released_cut FROM reader_group_stream
+            WHERE group_id = :g AND released_cut IS NOT NULL AND stream_id = ANY(:ids)"""
         ),
         {"g": group.group_id, "ids": sorted(cuts)},
     ).all()
     return {
         row.stream_id: meet(
-            [cuts[row.stream_id], *load_cuts(connection, row.stream_id, row.published_cut)]
+            [cuts[row.stream_id], *load_cuts(connection, row.stream_id, row.released_cut)]
         )
         for row in rows
     }

@@ -154,11 +154,11 @@ def _protect(
     connection.execute(
         text(
             """UPDATE reader_group_stream SET
-                published_cut = CASE WHEN :subscriber THEN
-                    coalesce(published_cut, group_cut(group_id, stream_id)) END,
-                published_at = CASE WHEN :subscriber THEN
+                released_cut = CASE WHEN :subscriber THEN
+                    coalesce(released_cut, group_cut(group_id, stream_id)) END,
+                released_at = CASE WHEN :subscriber THEN
                     CASE WHEN :anew THEN clock_timestamp()
-                    ELSE coalesce(published_at, clock_timestamp()) END END
+                    ELSE coalesce(released_at, clock_timestamp()) END END
             WHERE group_id = :g"""
         ),
         {"g": group.group_id, "subscriber": subscriber, "anew": anew},

@@ -274,8 +274,8 @@ def _end(
             """WITH begun AS (  -- another attempt at one may have been published before the restore
                 UPDATE reader_batch SET attempt = attempt + :skipped WHERE state = 'open'
             ), by_hand AS (
-                UPDATE reader_group_stream SET published_at = clock_timestamp()
-                WHERE published_at IS NOT NULL
+                UPDATE reader_group_stream SET released_at = clock_timestamp()
+                WHERE released_at IS NOT NULL
             )
             UPDATE reader_group SET next_batch = next_batch + :skipped,
                 next_token = next_token + :skipped,

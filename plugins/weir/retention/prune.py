@@ -76,9 +76,9 @@ def _prune_one(connection: Connection, stream_id: int, history: float) -> dict[s
     connection.execute(
         text(
             """UPDATE reader_group_stream SET
-                published_cut = readable_cut(:s, published_cut, CAST(:head AS jsonb))
-            WHERE stream_id = :s AND published_cut IS NOT NULL
-              AND NOT at_or_before(:s, CAST(:head AS jsonb), published_cut)"""
+                released_cut = readable_cut(:s, released_cut, CAST(:head AS jsonb))
+            WHERE stream_id = :s AND released_cut IS NOT NULL
+              AND NOT at_or_before(:s, CAST(:head AS jsonb), released_cut)"""
         ),
         {"s": stream_id, "head": json.dumps(stream.head)},
     )

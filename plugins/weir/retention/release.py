@@ -41,12 +41,12 @@ def release(
             cuts = find_cuts(connection, streams, at, locked.group_id)
         for row in connection.execute(
             text(
-                """SELECT stream_id, published_cut FROM reader_group_stream
+                """SELECT stream_id, released_cut FROM reader_group_stream
                 WHERE group_id = :g AND stream_id = ANY(:ids)"""
             ),
             {"g": locked.group_id, "ids": sorted(cuts)},
         ).all():
-            (released,) = load_cuts(connection, row.stream_id, row.published_cut)
+            (released,) = load_cuts(connection, row.stream_id, row.released_cut)
             if (behind := first_behind(released, cuts[row.stream_id])) is not None:
                 raise InvalidInput(
                     "already_released",
@@ -56,8 +56,8 @@ def release(
                 )
         connection.execute(
             text(
-                """UPDATE reader_group_stream gs SET published_cut = c.cut,
-                    published_at = clock_timestamp()
+                """UPDATE reader_group_stream gs SET released_cut = c.cut,
+                    released_at = clock_timestamp()
                 FROM jsonb_to_recordset(CAST(:cuts AS jsonb)) AS c (stream bigint, cut jsonb)
                 WHERE gs.group_id = :g AND gs.stream_id = c.stream"""
             ),

@@ -111,6 +111,11 @@ ALTER VIEW weir.retention_decisions RENAME overtaken TO truncated_past;
 ALTER VIEW weir.retention_decisions RENAME left_out TO timed_out;
 ALTER VIEW weir.retention_status RENAME left_out TO timed_out;
 ALTER VIEW weir.retention_status RENAME looked_at TO checked_at;
+ALTER TABLE weir_internal.reader_group_stream RENAME published_cut TO released_cut;
+ALTER TABLE weir_internal.reader_group_stream RENAME published_at TO released_at;
+ALTER TABLE weir_internal.checkpoint RENAME published TO released;
+ALTER VIEW weir.checkpoints RENAME published TO released;
+ALTER VIEW weir.stream_subscriber RENAME published_at TO released_at;
 
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check TO stream_fixed_has_no_target;
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check1 TO stream_target_has_factor;
