@@ -30,7 +30,7 @@ FROM weir.epoch_transition WHERE stream = 'nyc/flights' ORDER BY epoch;
 -- # Who else changed the stream by hand?
 
 SELECT request_id, operation, result FROM weir.requests
-WHERE object = 'nyc/flights' ORDER BY finished_at;
+WHERE object = 'nyc/flights' ORDER BY ended_at;
 
 -- # What was split and merged between two times?
 --

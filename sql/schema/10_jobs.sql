@@ -4,17 +4,17 @@ CREATE TABLE weir_internal.request (
     object text NOT NULL,
     arguments text NOT NULL,
     result jsonb NOT NULL,
-    finished_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (request_id, operation, object)
 );
-CREATE INDEX request_by_object ON weir_internal.request (object, finished_at);
+CREATE INDEX request_by_object ON weir_internal.request (object, ended_at);
 COMMENT ON TABLE weir_internal.request IS 'Requests that changed something. A request that is sent again returns its result; with other arguments it is a conflict.';
 COMMENT ON COLUMN weir_internal.request.request_id IS 'By default DAG, run, task and map index, without the try number.';
 COMMENT ON COLUMN weir_internal.request.operation IS 'create_stream, scale ...';
 COMMENT ON COLUMN weir_internal.request.object IS 'The name of the stream or group.';
 COMMENT ON COLUMN weir_internal.request.arguments IS 'A hash of the arguments.';
 COMMENT ON COLUMN weir_internal.request.result IS 'What the operation returned.';
-COMMENT ON COLUMN weir_internal.request.finished_at IS 'When the change was made.';
+COMMENT ON COLUMN weir_internal.request.ended_at IS 'When the change was made.';
 
 CREATE TABLE weir_internal.job_run (
     dag_id text NOT NULL,

@@ -122,8 +122,6 @@ COMMENT ON VIEW weir.job_runs IS 'What each job did.';
 COMMENT ON COLUMN weir.job_runs.ended_at IS 'When it succeeded or failed; null while it runs.';
 
 CREATE OR REPLACE VIEW weir.requests AS
-SELECT r.request_id, r.operation, r.object, r.result, r.finished_at,
-       r.finished_at AS ended_at
+SELECT r.request_id, r.operation, r.object, r.result, r.ended_at
 FROM weir_internal.request r;
 COMMENT ON VIEW weir.requests IS 'Every request that changed something (scale, update, truncate, seal ...), with its result.';
-COMMENT ON COLUMN weir.requests.ended_at IS 'Equal to finished_at, under the name that other views use.';

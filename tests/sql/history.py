@@ -113,7 +113,7 @@ def lived_through(lane: Lane, group: Group, last: int) -> None:
                                         path, committed_at)
             SELECT :g, :group, 'o', n - 1, n, '/r', 'p', at FROM e
         ), requests AS (
-            INSERT INTO request (request_id, operation, object, arguments, result, finished_at)
+            INSERT INTO request (request_id, operation, object, arguments, result, ended_at)
             SELECT 'r' || n, 'scale', :name, '', '{}', at FROM e
         ), runs AS (
             INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job, arguments,

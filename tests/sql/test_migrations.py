@@ -81,7 +81,8 @@ RENAMED = {
     "moved_stream": "capture_queue", "retention_due": "retention_queue", "tide": "sweep_count",
     "overtaken": "truncated_past", "left_out": "timed_out",
     "append_again": "allow_repeated_files",
-    "published_cut": "released_cut", "published_at": "released_at", "published": "released",
+    "finished_at": "ended_at", "published_cut": "released_cut", "published_at": "released_at",
+    "published": "released",
 }  # fmt: skip
 
 
@@ -118,7 +119,7 @@ SELECT * FROM weir.pins ORDER BY reader_group
 SELECT * FROM weir.retention_decisions ORDER BY stream, decided_at
 SELECT stream, reader_group, released, held_events FROM weir.subscribers ORDER BY 1, 2
 SELECT * FROM weir.parquet_outputs ORDER BY path
-SELECT * FROM weir.requests ORDER BY finished_at, request_id
+SELECT request_id, object, result, ended_at FROM weir.requests ORDER BY ended_at, request_id
 SELECT * FROM weir.job_runs ORDER BY started_at
 SELECT * FROM weir.segments_between('nyc/flights') ORDER BY 1
 """.strip().splitlines()

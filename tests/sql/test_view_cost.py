@@ -92,8 +92,8 @@ USUAL: dict[str, tuple[str, ...]] = {
     ),
     "requests": (
         "request_id = 'r' || CAST(:epoch AS text)",
-        "object = :stream ORDER BY finished_at DESC LIMIT 10",
-        "object = :stream AND finished_at BETWEEN :at AND :soon",
+        "object = :stream ORDER BY ended_at DESC LIMIT 10",
+        "object = :stream AND ended_at BETWEEN :at AND :soon",
     ),
     "positions": (_GROUP, _STREAM),
     "assignment": (_GROUP,),

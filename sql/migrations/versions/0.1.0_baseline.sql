@@ -464,10 +464,10 @@ CREATE TABLE weir_internal.request (
     object text NOT NULL,
     arguments text NOT NULL,
     result jsonb NOT NULL,
-    finished_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (request_id, operation, object)
 );
-CREATE INDEX request_by_object ON weir_internal.request (object, finished_at);
+CREATE INDEX request_by_object ON weir_internal.request (object, ended_at);
 
 CREATE TABLE weir_internal.job_run (
     dag_id text NOT NULL,

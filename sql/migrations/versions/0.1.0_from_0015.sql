@@ -116,6 +116,7 @@ ALTER TABLE weir_internal.reader_group_stream RENAME published_at TO released_at
 ALTER TABLE weir_internal.checkpoint RENAME published TO released;
 ALTER VIEW weir.checkpoints RENAME published TO released;
 ALTER VIEW weir.stream_subscriber RENAME published_at TO released_at;
+ALTER TABLE weir_internal.request RENAME finished_at TO ended_at;
 
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check TO stream_fixed_has_no_target;
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check1 TO stream_target_has_factor;
