@@ -81,7 +81,7 @@ COMMENT ON COLUMN weir_internal.segment.segment_id IS 'creation epoch << 32 | nu
 COMMENT ON COLUMN weir_internal.segment.creation_epoch IS 'The high half of the id.';
 COMMENT ON COLUMN weir_internal.segment.key_low IS 'Where its key range begins (inclusive).';
 COMMENT ON COLUMN weir_internal.segment.key_high IS 'Where its key range ends (exclusive).';
-COMMENT ON COLUMN weir_internal.segment.sealed_epoch IS 'The first epoch without it; null while it is active.';
+COMMENT ON COLUMN weir_internal.segment.sealed_epoch IS 'The first epoch without it; null as long as there is none.';
 COMMENT ON COLUMN weir_internal.segment.sealed_clock IS 'When that epoch was created; null while it is active.';
 COMMENT ON COLUMN weir_internal.segment.events IS 'Its final number of events; null while it is active.';
 COMMENT ON COLUMN weir_internal.segment.bytes IS 'Its final bytes; null while it is active.';

@@ -30,13 +30,16 @@ COMMENT ON VIEW weir.epochs IS 'The epochs of each stream, and the operation tha
 CREATE OR REPLACE VIEW weir.segments AS
 SELECT g.stream_name AS stream, weir_internal.segment_name(g.segment_id) AS segment, g.key_low,
        g.key_high, g.creation_epoch, g.sealed_epoch, coalesce(t.tail_offset, g.events) AS events,
-       coalesce(t.tail_bytes, g.bytes) AS bytes, g.sealed_epoch IS NULL AS active, g.segment_id
+       coalesce(t.tail_bytes, g.bytes) AS bytes,
+       g.sealed_epoch IS NULL AND (
+           SELECT s.state = 'active' FROM weir_internal.stream s WHERE s.stream_id = g.stream_id) AS active,
+       g.segment_id
 FROM weir_internal.segment g
 LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id);
 COMMENT ON VIEW weir.segments IS 'All segments, with their key ranges, epochs and sizes.';
 COMMENT ON COLUMN weir.segments.events IS 'How many events were ever appended to it; also the next offset, as long as it is active.';
 COMMENT ON COLUMN weir.segments.bytes IS 'Their bytes, as first committed.';
-COMMENT ON COLUMN weir.segments.active IS 'Whether it is part of the last epoch (also the last epoch of a sealed stream).';
+COMMENT ON COLUMN weir.segments.active IS 'Whether events can be appended to it. A sealed stream has no active segment.';
 COMMENT ON COLUMN weir.segments.segment_id IS 'creation epoch << 32 | number.';
 
 CREATE OR REPLACE VIEW weir.transactions AS

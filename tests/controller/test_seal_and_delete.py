@@ -48,6 +48,7 @@ def test_a_sealed_stream_refuses_every_change_and_can_be_read(lane: Lane) -> Non
     assert lane.tail() == {"0.0": 3, "1.0": 0}
     active = lane.database.transaction(lambda c: queries.active_segments(c, lane.name))
     assert active == []
+    assert lane.rows("SELECT * FROM segments WHERE stream = :n AND active", n=str(lane.name)) == []
     seal(lane)
 
 

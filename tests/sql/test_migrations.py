@@ -106,7 +106,7 @@ def rows_of_tables(dsn: str) -> dict[str, list[dict[str, Any]]]:
 QUESTIONS = """
 SELECT * FROM weir.streams ORDER BY stream
 SELECT * FROM weir.epoch_record ORDER BY stream, epoch
-SELECT * FROM weir.segments ORDER BY stream, segment_id
+SELECT stream, segment, key_low, key_high, sealed_epoch, events FROM weir.segments ORDER BY 1, 2
 SELECT stream, transaction_number, state, clock, rejected FROM weir.transactions ORDER BY 1, 2
 SELECT stream, writer_id, batch_id, events, bytes, files FROM weir.transactions ORDER BY 1, 2, 3
 SELECT * FROM weir.data_files ORDER BY stream, segment, start_offset
