@@ -121,7 +121,7 @@ def test_a_report_says_what_is_unknown_and_missing_and_changes_nothing(story: St
 def test_nothing_is_handed_out_twice_and_unknown_files_are_kept(story: Story) -> None:
     unknown = set(story.recover("report")["unknown"])
     done = story.recover("keep")
-    assert [one["aborted"] for one in done["streams"]] == [1]
+    assert [one["forgotten"] for one in done["streams"]] == [1]
     assert story.sweep()["deleted"] == 0
     assert unknown <= on_disk(story.warehouse)
     numbers = {tx.transaction_number for tx in story.lost}
@@ -173,7 +173,8 @@ def test_what_was_aborted_before_somebody_decided_is_kept_too(story: Story) -> N
     dead = rows(story.database, "SELECT path FROM garbage ORDER BY path")
     [written] = [path for path in there if path.startswith(dead[0].path)]
     assert written in story.recover("report")["unknown"]
-    story.recover("keep")
+    done = story.recover("keep")
+    assert [one["forgotten"] for one in done["streams"]] == [1]
     assert story.sweep()["deleted"] == 0
     assert on_disk(story.warehouse) == there
 

@@ -175,9 +175,9 @@ def _skip(
     """Let a stream go on beyond whatever it may have handed out: no folder, clock, or offset of a
     segment twice. `unknown`: files to make garbage of."""
     stream = lock_streams(connection, ids=[stream_id])[0]
-    # Deleted, not aborted: whoever repeats one must not have its number again, whose folder may be
-    # that of an append which was committed after the backup.
-    ended = connection.execute(
+    # Forgotten, not aborted: whoever repeats one must not have its number again, whose folder may
+    # be that of an append which was committed after the backup.
+    forgotten = connection.execute(
         text(
             """WITH input AS (
                 DELETE FROM transaction_input i USING transaction t
@@ -189,7 +189,6 @@ def _skip(
         ),
         {"s": stream_id},
     ).all()
-    open_ones = [row for row in ended if row.state == "open"]
     if unknown is None:
         # What was aborted here since the restore may have been committed before it.
         connection.execute(
@@ -200,7 +199,8 @@ def _skip(
             {"s": stream_id},
         )
     else:
-        discard_attempts(connection, stream_id, [(row[0], row[1]) for row in open_ones])
+        open_ones = [(row[0], row[1]) for row in forgotten if row.state == "open"]
+        discard_attempts(connection, stream_id, open_ones)
         _discard(connection, stream_id, unknown, found)
     connection.execute(
         text(
@@ -226,7 +226,7 @@ def _skip(
         tick(connection, stream)
     return {
         "stream": str(stream.name),
-        "aborted": len(open_ones),
+        "forgotten": len(forgotten),  # appends that were open or aborted
         "segments": [segment.name for segment in created],
     }
 
@@ -235,7 +235,7 @@ def _discard(
     connection: Connection, stream_id: int | None, paths: list[str], found: _Found
 ) -> None:
     """Make garbage of files, but not of those that were committed since somebody looked: with the
-    stream locked nobody commits any more, and open attempts have been ended."""
+    stream locked nobody commits any more, and open attempts have been forgotten."""
     connection.execute(
         text(
             """INSERT INTO garbage (root, path, stream_id, reason, bytes)
