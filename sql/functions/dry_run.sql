@@ -55,8 +55,8 @@ DECLARE
     l jsonb;
     c jsonb;
     chosen text;
-    floor jsonb;
-    floor_rule text;
+    minimum jsonb;
+    minimum_rule text;
     kept bigint;
     demand jsonb;
     demand_rule text;
@@ -96,17 +96,17 @@ BEGIN
     FROM (VALUES ('min_age', s.retain_min_age), ('min_bytes', s.retain_min_bytes)) m (which, least)
     WHERE m.least IS NOT NULL
     ORDER BY (l -> m.which ->> 'recorded_at')::numeric NULLS FIRST LIMIT 1;
-    floor_rule := lower.which;
-    floor := lower.record;
-    IF bound IS NULL AND floor_rule IS NOT NULL THEN
-        IF floor IS NULL THEN
+    minimum_rule := lower.which;
+    minimum := lower.record;
+    IF bound IS NULL AND minimum_rule IS NOT NULL THEN
+        IF minimum IS NULL THEN
             rule := 'too_little';
-            reason := 'nothing is ' || weir_internal.beyond_limit(s, floor_rule);
+            reason := 'nothing is ' || weir_internal.beyond_limit(s, minimum_rule);
             RETURN NEXT;
             RETURN;
         END IF;
-        c := floor -> 'cut';
-        chosen := floor_rule;
+        c := minimum -> 'cut';
+        chosen := minimum_rule;
         reason := who || ', and it is ' || weir_internal.beyond_limit(s, chosen);
     ELSIF bound IS NULL AND s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL THEN
         rule := 'no_rule';
@@ -164,9 +164,9 @@ BEGIN
             demand_rule := 'max_bytes';
             demand := wanted;
         END IF;
-        IF demand IS NOT NULL AND (floor_rule IS NULL OR floor IS NOT NULL) THEN
-            IF (floor ->> 'recorded_at')::numeric < (demand ->> 'recorded_at')::numeric THEN
-                demand := floor;
+        IF demand IS NOT NULL AND (minimum_rule IS NULL OR minimum IS NOT NULL) THEN
+            IF (minimum ->> 'recorded_at')::numeric < (demand ->> 'recorded_at')::numeric THEN
+                demand := minimum;
             END IF;
             wanted := weir_internal.join_cuts(sid, demand -> 'cut', s.head);
             SELECT i.tail_bytes - z.bytes INTO kept FROM weir_internal.size_till(sid, wanted) z;

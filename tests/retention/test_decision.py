@@ -99,11 +99,13 @@ class World:
     def expected(self) -> Remaining:
         """What is left after the decision: the tables of semantics 11.5 and 11.6 in sets."""
         p, limits, bound = self.policy, self.limits(), self.bound()
-        floors = [limits[unit] for unit in ("min_age", "min_bytes") if getattr(p, unit) is not None]
+        minimums = [
+            limits[unit] for unit in ("min_age", "min_bytes") if getattr(p, unit) is not None
+        ]
         # Records follow each other, so that the older of two leaves more.
-        floor = None if None in floors else max(floors, key=len, default=None)  # type: ignore[arg-type]
-        if bound is None and floors:
-            return floor if floor is not None and floor <= self.head else self.head
+        minimum = None if None in minimums else max(minimums, key=len, default=None)  # type: ignore[arg-type]
+        if bound is None and minimums:
+            return minimum if minimum is not None and minimum <= self.head else self.head
         base = unlimited = self.head if bound is None else bound
         if bound is not None:
             if p.min_age is not None:
@@ -125,11 +127,11 @@ class World:
             kept = self.tail - self.size(unlimited)
             if kept > p.max_bytes and self.tail - self.size(size) < kept:
                 demands.append(size)
-        if not demands or (floors and floor is None):
+        if not demands or (minimums and minimum is None):
             return base
         demanded = min(demands, key=len)
-        if floor is not None:
-            demanded = max(demanded, floor, key=len)
+        if minimum is not None:
+            demanded = max(demanded, minimum, key=len)
         keep = base <= demanded or not self.leaves_minimum(demanded & self.head)
         return base if keep else demanded & self.head
 

@@ -174,10 +174,10 @@ def _without_bound(s: Situation) -> _Choice:
     else:
         who = "no subscriber reads the stream"
     if s.policy.has_minimum:
-        floor, rule = _floor(s)
-        if floor is None:
+        minimum, rule = _minimum_record(s)
+        if minimum is None:
             return _Choice(None, "too_little", _within(s.policy, rule))
-        return _Choice(floor.cut, rule, f"{who}, and it is {_over(s.policy, rule)}")
+        return _Choice(minimum.cut, rule, f"{who}, and it is {_over(s.policy, rule)}")
     if s.policy.has_maximum:
         return _below_maximum(s, s.head, _Choice(s.head, "head", ""))
     if s.policy.by_consumption:
@@ -235,10 +235,10 @@ def _below_maximum(s: Situation, bound: StreamCut, choice: _Choice) -> _Choice:
         return choice
     record, limit = max(demands, key=lambda one: one[0].recorded_at)
     if s.policy.has_minimum:
-        floor, _ = _floor(s)
-        if floor is None:
+        minimum, _ = _minimum_record(s)
+        if minimum is None:
             return choice
-        record = min(record, floor, key=lambda one: one.recorded_at)
+        record = min(record, minimum, key=lambda one: one.recorded_at)
     demanded = join(record.cut, s.head)
     assert choice.cut is not None
     if at_or_before(record.cut, choice.cut) or not s.leaves_minimum(demanded):
@@ -246,7 +246,7 @@ def _below_maximum(s: Situation, bound: StreamCut, choice: _Choice) -> _Choice:
     return _Choice(demanded, limit, f"it is {_over(s.policy, limit)}")
 
 
-def _floor(s: Situation) -> tuple[Record | None, str]:
+def _minimum_record(s: Situation) -> tuple[Record | None, str]:
     """Return the newest record that leaves every minimum, and the minimum that decides."""
     found: list[tuple[Record, str]] = []
     for limit, record in (("min_age", s.limits.min_age), ("min_bytes", s.limits.min_bytes)):

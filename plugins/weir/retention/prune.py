@@ -1,8 +1,8 @@
 """Prune metadata: delete the rows that describe only what lies below the *floor* of a stream.
 
-The floor is the lower bound of the head, all positions and all recorded cuts. Epochs in which an
-open transaction began are kept as well. Pruning changes no size, because sizes are prefix sums in
-the epochs that are kept (docs/retention.md).
+The floor is the lower bound of the head, all positions, all ends of groups and all recorded cuts.
+Epochs in which an open transaction began are kept as well. Pruning changes no size, because sizes
+are prefix sums in the epochs that are kept (docs/retention.md).
 """
 
 import json
