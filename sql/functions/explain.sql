@@ -38,9 +38,9 @@ AS $$
             ON l.which = m.which
         WHERE m.amount IS NOT NULL
         UNION ALL
-        SELECT 'nothing says that it may go: there is no ' || CASE WHEN s.retain_by_consumption
-               THEN 'subscriber that has not timed out' ELSE 'consumption' END || ' and no limit',
-               s.head
+        SELECT 'no rule truncates it: ' || CASE WHEN s.retain_by_consumption
+               THEN 'there is no subscriber that has not timed out' ELSE 'consumption is off' END
+               || ', and there is no limit', s.head
         FROM s WHERE s.retain_min_age IS NULL AND s.retain_min_bytes IS NULL
           AND s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL
           AND NOT EXISTS (SELECT FROM subscriber u WHERE NOT u.timed_out)
@@ -88,10 +88,10 @@ AS $$
                    WHEN EXISTS (
                        SELECT FROM next_head n WHERE weir_internal.has_passed(n.keys, n.owners, n.offsets,
                            p.key_low, p.segment_id, p.place + 1))
-                   THEN 'it goes with the ' || coalesce('first run of weir_retention after '
+                   THEN 'the ' || coalesce('first run of weir_retention after '
                             || to_char(w.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC',
-                            'next run of weir_retention')
-                        || coalesce(', as a maximum rules, though ' || k.why, '')
+                            'next run of weir_retention') || ' truncates it'
+                        || coalesce(', because it exceeds a maximum, although ' || k.why, '')
                    ELSE coalesce(k.why, 'it is within the limits')
                END AS why
         FROM s CROSS JOIN place p
@@ -124,12 +124,12 @@ AS $$
         UNION ALL
         SELECT p.path, NULL, NULL, NULL, g.bytes,
                coalesce((SELECT s.stream_prefix FROM s), '') || CASE g.reason WHEN 'swept'
-                    THEN 'it was deleted, and will be once more, with what its writer wrote since'
-                    ELSE 'it is dead (' || g.reason || ') and ' || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
+                    THEN 'it was swept, and is swept once more, with what its writer wrote since'
+                    ELSE 'it is garbage (' || g.reason || ') and ' || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
                                    || min(b.reader_group)
                             FROM weir_internal.batches_protecting_files(0) b
                             WHERE b.stream_id = g.stream_id AND b.opened_at <= g.dead_at),
-                           'is deleted after the grace period') END
+                           'is swept after the grace period') END
         FROM weir_internal.garbage g CROSS JOIN asked a
         CROSS JOIN LATERAL (
             SELECT CASE g.root WHEN '' THEN g.path ELSE rtrim(g.root, '/') || '/' || g.path END AS path
@@ -137,8 +137,8 @@ AS $$
         WHERE CASE WHEN why_kept.path IS NULL THEN g.stream_id = (SELECT s.stream_id FROM s)
               -- In the path that was asked about, or a folder that contains the path.
               ELSE EXISTS (SELECT FROM (VALUES (rtrim(p.path, '/') || '/'),
-                                               (rtrim(g.path, '/') || '/')) AS dead (path)
-                           WHERE starts_with(dead.path, a.path) OR starts_with(a.path, dead.path))
+                                               (rtrim(g.path, '/') || '/')) AS garbage (path)
+                           WHERE starts_with(garbage.path, a.path) OR starts_with(a.path, garbage.path))
               END
     )
     SELECT coalesce(f.path, why_kept.path), f.segment, f.start_offset, f.events, f.bytes,

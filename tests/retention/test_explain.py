@@ -50,7 +50,7 @@ def limit(lane: Lane, **limits: int | None) -> None:
 def test_each_file_says_who_needs_it(lane: Lane) -> None:
     lane.append({"0.0": [2, 3], "1.0": 4})
     assert set(why(lane).values()) == {
-        "nothing says that it may go: there is no subscriber that has not timed out and no limit"
+        "no rule truncates it: there is no subscriber that has not timed out, and there is no limit"
     }
     slow, fast = Group.made(lane, release="manual"), Group.made(lane)
     consume(fast)
@@ -62,7 +62,7 @@ def test_each_file_says_who_needs_it(lane: Lane) -> None:
     )
     held = f"subscriber {slow.name} has not released it"
     assert why(lane) == {
-        ("0.0", 0): "it goes with the next run of weir_retention",
+        ("0.0", 0): "the next run of weir_retention truncates it",
         ("0.0", 2): held,
         ("1.0", 0): held,
     }
@@ -73,10 +73,10 @@ def test_each_file_says_who_needs_it(lane: Lane) -> None:
     capture(lane.database)
     assert why(lane)["0.0", 0] == "it is within the minimum age", "no record is as old as that"
     pass_time(lane, 2 * HOUR)
-    assert why(lane)["0.0", 0] == "it goes with the next run of weir_retention"
+    assert why(lane)["0.0", 0] == "the next run of weir_retention truncates it"
 
 
-def test_what_is_dead_says_what_it_waits_for(lane: Lane) -> None:
+def test_what_is_garbage_says_what_it_waits_for(lane: Lane) -> None:
     lane.append({"0.0": [2, 3]})
     group = Group.made(lane)
     reader = group.reader()
@@ -90,7 +90,7 @@ def test_what_is_dead_says_what_it_waits_for(lane: Lane) -> None:
     assert f"(truncated) and may be needed by batch 1 of group {group.name}" in said
     reader.commit(batch)
     [row] = lane.rows("SELECT * FROM why_kept(:n, :path)", n=str(lane.name), path=path)
-    assert row.why.endswith("(truncated) and is deleted after the grace period")
+    assert row.why.endswith("(truncated) and is swept after the grace period")
 
 
 def test_what_a_maximum_takes_is_not_said_to_be_held(lane: Lane) -> None:
@@ -107,8 +107,8 @@ def test_what_a_maximum_takes_is_not_said_to_be_held(lane: Lane) -> None:
     capture(lane.database)
     assert why(lane) == {("0.0", 0): held}
     pass_time(lane, 2 * HOUR)
-    next_run = "it goes with the next run of weir_retention, as a maximum rules"
-    assert why(lane) == {("0.0", 0): f"{next_run}, though {held}"}
+    next_run = "the next run of weir_retention truncates it, because it exceeds a maximum"
+    assert why(lane) == {("0.0", 0): f"{next_run}, although {held}"}
     limit(lane, max_age=5 * HOUR)
     update_stream(
         lane.database, lane.name, {"retain_by_consumption": False}, request_id=unique("off")
@@ -128,13 +128,13 @@ def test_any_file_is_explained_by_its_path_alone(lane: Lane) -> None:
     written = f"{attempt.folder}_weir_segment=0/_weir_task=0/part.parquet"
     assert "of dag/run/task writes it, and has not committed yet" in said(written)
     abort(lane.database, attempt)
-    assert said(written).startswith("it is dead (aborted)")
+    assert said(written).startswith("it is garbage (aborted)")
     for unknown in (f"{lane.stream_id}/what", "what"):
         assert said(unknown).startswith("the database records no file of this path; give it as in")
     seal_stream(lane.database, lane.name, request_id=unique("seal"))
     assert said(file.path) == "the stream is sealed, which is kept as it is until it is deleted"
     delete_stream(lane.database, lane.name, request_id=unique("delete"))
-    assert said(file.path) == "it is dead (deleted) and is deleted after the grace period"
+    assert said(file.path) == "it is garbage (deleted) and is swept after the grace period"
 
 
 def test_a_file_may_be_named_as_the_file_system_prints_it(lane: Lane) -> None:
@@ -160,15 +160,15 @@ def test_a_file_may_be_named_as_the_file_system_prints_it(lane: Lane) -> None:
         assert said(path, other) == [(file, f"of stream {lane.name}: {kept}")]
     folder = f"/srv/warehouse/{lane.stream_id}/_weir_tx=1"
     assert sorted(said(folder)) == [(file, kept), (second, kept)], "a folder is all that is in it"
-    dead = (
+    garbage = (
         "/out/d/b=1/a=1/",
-        "it is dead (fenced) and is deleted after the grace period",
+        "it is garbage (fenced) and is swept after the grace period",
     )
     for path in (
         "/out/d/b=1/a=1/part.parquet", "file:/out/d/b=1/a=1", "/out/d",
         "d/b=1/a=1/", "./d/b=1/a=1/part.parquet",
     ):  # fmt: skip
-        assert said(path) == said(path, lane) == [dead]
+        assert said(path) == said(path, lane) == [garbage]
     for path in ("", "/", "/out/d/batch=2", "/out/d/b=1/a=11", f"{file}2", "9" * 30):
         [(_, unknown)] = said(path)
         assert unknown.startswith("the database records no file of this path; give it as in")
@@ -188,7 +188,7 @@ def test_what_goes_says_which_run_takes_it(lane: Lane) -> None:
     [row] = lane.rows("SELECT * FROM retention_status")
     assert row.due_at - row.checked_at == timedelta(days=30)
     at = f"{row.due_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    assert why(lane) == {("0.0", 0): f"it goes with the first run of weir_retention after {at}"}
+    assert why(lane) == {("0.0", 0): f"the first run of weir_retention after {at} truncates it"}
 
 
 def test_the_status_of_a_stream_is_its_last_decision(lane: Lane) -> None:
@@ -366,13 +366,13 @@ def test_what_a_minimum_keeps_is_nothing_to_warn_of_and_without_consumption_it_i
 
 
 def test_alerts_name_the_dead_and_what_was_lost(lane: Lane) -> None:
-    dead, living = Group.made(lane, time_out=HOUR), Group.made(lane)
+    inactive, living = Group.made(lane, time_out=HOUR), Group.made(lane)
     lane.append({"0.0": 3})
     consume(living)
     assert alerts(lane) == []
     pass_time(lane, 2 * HOUR)
-    assert [a for a in alerts(lane) if f"{dead.name} of stream" in a]
+    assert [a for a in alerts(lane) if f"{inactive.name} of stream" in a]
     retain(lane.database, [])
-    assert subscriber(dead).timed_out is False, "what it had not read is gone: nothing is unread"
+    assert subscriber(inactive).timed_out is False, "what it had not read is gone: nothing is unread"
     said = " ".join(alerts(lane))
-    assert f"subscriber {dead.name} lost 3 unread events of stream {lane.name}" in said
+    assert f"subscriber {inactive.name} lost 3 unread events of stream {lane.name}" in said
