@@ -52,7 +52,7 @@ COMMENT ON COLUMN weir_internal.transaction.state IS 'open, committed or aborted
 COMMENT ON COLUMN weir_internal.transaction.attempt IS 'The attempt that may commit; older ones are fenced.';
 COMMENT ON COLUMN weir_internal.transaction.epoch IS 'The epoch that was current when this attempt began.';
 COMMENT ON COLUMN weir_internal.transaction.opened_at IS 'When this attempt began.';
-COMMENT ON COLUMN weir_internal.transaction.lease_until IS 'From then on others may abort it.';
+COMMENT ON COLUMN weir_internal.transaction.lease_until IS 'From then on weir_upkeep may abort it, but not within the first transaction_lease after the start of Postgres.';
 COMMENT ON COLUMN weir_internal.transaction.staged IS 'The files of a commit that waits for a roll; null otherwise.';
 COMMENT ON COLUMN weir_internal.transaction.ended_at IS 'When it was committed or aborted.';
 COMMENT ON COLUMN weir_internal.transaction.clock IS 'The clock of the commit, and so of all its events.';

@@ -25,7 +25,7 @@ COMMENT ON COLUMN weir_internal.reader_group.group_id IS 'One life of the group:
 COMMENT ON COLUMN weir_internal.reader_group.name IS 'Unique among the groups that exist. That of an adjunct store''s group is scope/name, the name of the store.';
 COMMENT ON COLUMN weir_internal.reader_group.generation IS 'Grows with each change of its configuration.';
 COMMENT ON COLUMN weir_internal.reader_group.created_at IS 'When this life of the group began.';
-COMMENT ON COLUMN weir_internal.reader_group.subscriber IS 'Whether its checkpoints hold retention back.';
+COMMENT ON COLUMN weir_internal.reader_group.subscriber IS 'Whether the events that it has not released hold retention back.';
 COMMENT ON COLUMN weir_internal.reader_group.on_gap IS 'What a reader does if its position was truncated: fail, or skip to the head.';
 COMMENT ON COLUMN weir_internal.reader_group.max_outstanding IS 'How many checkpoints may wait for batches at a time.';
 COMMENT ON COLUMN weir_internal.reader_group.release IS 'automatic: each checkpoint releases the events before it; manual: only weir_release_reader_group releases events.';
@@ -58,9 +58,9 @@ COMMENT ON COLUMN weir_internal.reader_group_stream.end_cut IS 'Where the group 
 COMMENT ON COLUMN weir_internal.reader_group_stream.released_cut IS 'The events before it are released; at first the start cut. Null for a group that is not a subscriber.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.released_at IS 'When the group last released events.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.lost_events IS 'Events that were truncated before this group read them, and that its readers skipped.';
-COMMENT ON COLUMN weir_internal.reader_group_stream.head_seen IS 'The last head of the stream that all positions were compared with, and none was before it; null before the first comparison.';
-COMMENT ON COLUMN weir_internal.reader_group_stream.newest_read IS 'The newest clock in its committed batches since it was placed, or of the last commit when nothing was unread; null before the first batch.';
-COMMENT ON COLUMN weir_internal.reader_group_stream.hole IS 'Microseconds by which, at its last commit, the oldest unread event was older than that; 0 if it was not. Null before the first.';
+COMMENT ON COLUMN weir_internal.reader_group_stream.head_seen IS 'The head of the stream that its positions were last compared with, and none of them lies before; null if they were not compared since the group was placed.';
+COMMENT ON COLUMN weir_internal.reader_group_stream.newest_read IS 'The newest clock of an event that it has read of this stream since it was placed, or of the stream''s last commit if it had read everything; null before it has read any.';
+COMMENT ON COLUMN weir_internal.reader_group_stream.hole IS 'By how many microseconds the oldest unread event was older than newest_read when the group last committed a batch; 0 if no unread event was older. Null before the first batch.';
 
 CREATE TABLE weir_internal.reader (
     group_id bigint NOT NULL REFERENCES weir_internal.reader_group ON DELETE CASCADE,
@@ -75,7 +75,7 @@ COMMENT ON TABLE weir_internal.reader IS 'A reader that has joined a group and n
 COMMENT ON COLUMN weir_internal.reader.reader_id IS 'DAG, run, task and map index: equal in all retries of a task.';
 COMMENT ON COLUMN weir_internal.reader.label IS 'The name that pins use, equal in every run: the label that the task was given, else its map index; empty without either.';
 COMMENT ON COLUMN weir_internal.reader.token IS 'Its fencing token; a session with an older token may do nothing.';
-COMMENT ON COLUMN weir_internal.reader.lease_until IS 'From then on others may take over its batch and its segments.';
+COMMENT ON COLUMN weir_internal.reader.lease_until IS 'From then on others may take over its batch and its segments, but not within the first reader_lease after the start of Postgres. -infinity: at once, because its lease was ended.';
 COMMENT ON COLUMN weir_internal.reader.joined_at IS 'When it joined with this token.';
 
 -- An open batch does not mark the segments that it reads: its bounds name them (held_segments).

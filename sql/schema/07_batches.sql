@@ -61,7 +61,7 @@ COMMENT ON COLUMN weir_internal.reader_batch.rejected IS 'How many of its events
 COMMENT ON COLUMN weir_internal.reader_batch.error IS 'Why it was abandoned or split, if that is known.';
 COMMENT ON COLUMN weir_internal.reader_batch.max_lateness IS 'Microseconds by which its oldest event is older than the newest event of its stream that was read before it; null until it is committed.';
 COMMENT ON COLUMN weir_internal.reader_batch.p99_lateness IS 'The same for its events: 99 % of them are at most so late.';
-COMMENT ON COLUMN weir_internal.reader_batch.hole IS 'Microseconds by which, at its commit, the oldest unread event of a stream was older than the newest one read; 0 if none was.';
+COMMENT ON COLUMN weir_internal.reader_batch.hole IS 'By how many microseconds, after its commit, the oldest unread event of a stream was older than the newest one that the group has read of that stream: the most of its streams. 0 if no unread event was older; null until it is committed.';
 COMMENT ON COLUMN weir_internal.reader_batch.complete_until IS 'The event time that its group has read everything before, once it is committed, as the writers state; null if no stream has such a statement.';
 COMMENT ON COLUMN weir_internal.reader_batch.function IS 'The function that made its results, as module:function; null for a program of one''s own, and until it is committed.';
 COMMENT ON COLUMN weir_internal.reader_batch.function_version IS 'The first 16 digits of the SHA-256 of the file that defines the function.';

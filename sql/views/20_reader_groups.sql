@@ -40,7 +40,7 @@ JOIN weir_internal.reader_group g USING (group_id)
 LEFT JOIN weir.assignment a ON a.reader_group = g.name AND a.reader_id = r.reader_id;
 COMMENT ON VIEW weir.readers IS 'The readers that have joined, and how much each owns.';
 COMMENT ON COLUMN weir.readers.reader_id IS 'DAG, run, task and map index: equal in all retries of a task.';
-COMMENT ON COLUMN weir.readers.lease_expired IS 'Whether its lease has expired, so that others may take over.';
+COMMENT ON COLUMN weir.readers.lease_expired IS 'Whether its lease has expired, so that others may take over, but not within the first reader_lease after the start of Postgres.';
 COMMENT ON COLUMN weir.readers.segments IS 'How many segments it owns.';
 COMMENT ON COLUMN weir.readers.batch_id IS 'The open batch that it reads.';
 COMMENT ON COLUMN weir.readers.read_rate IS 'Events per second of its recent large batches, by which segments are assigned; null if there are none yet.';
@@ -194,7 +194,7 @@ COMMENT ON COLUMN weir.batches.ended_at IS 'When it was committed, abandoned or 
 COMMENT ON COLUMN weir.batches.bound IS 'Of an aligned group: the moment up to which everything is in this batch or was read before; nothing in it is later. Null otherwise.';
 COMMENT ON COLUMN weir.batches.max_lateness IS 'By how much its oldest event is older than the newest event of its stream that was read before it; null until it is committed.';
 COMMENT ON COLUMN weir.batches.p99_lateness IS 'The same for its events: 99 % of them are at most so late.';
-COMMENT ON COLUMN weir.batches.hole IS 'By how much, at its commit, the oldest unread event of a stream was older than the newest one read; 0 if none was.';
+COMMENT ON COLUMN weir.batches.hole IS 'By how much, after its commit, the oldest unread event of a stream was older than the newest one that the group has read of that stream: the most of its streams. 0 if no unread event was older; null until it is committed.';
 
 -- What zero means depends on what was promised. With several readers, one reads older events while another has read
 -- newer ones; the settings max_ahead and aligned limit that.
@@ -225,7 +225,7 @@ COMMENT ON COLUMN weir.disorder.batches IS 'How many batches it committed.';
 COMMENT ON COLUMN weir.disorder.readers IS 'Among how many readers they were shared at most.';
 COMMENT ON COLUMN weir.disorder.max_lateness IS 'The largest lateness of a batch: by how much an event was older than one of its stream that was read before it.';
 COMMENT ON COLUMN weir.disorder.p99_lateness IS 'In no batch were more than 1 % of the events later than this.';
-COMMENT ON COLUMN weir.disorder.hole IS 'The largest hole that a batch left: by how much an unread event was older than a read one.';
+COMMENT ON COLUMN weir.disorder.hole IS 'The largest hole that a batch left: by how much an unread event was older than one of its stream that was read.';
 
 CREATE OR REPLACE VIEW weir.waiting_readers AS
 SELECT g.name AS reader_group, r.reader_id, 'max_ahead' AS reason, o.reader_id AS waits_for, o.batch_id,
@@ -265,7 +265,7 @@ COMMENT ON COLUMN weir.waiting_readers.stream IS 'The stream of the oldest unrea
 COMMENT ON COLUMN weir.waiting_readers.segment IS 'Its segment.';
 COMMENT ON COLUMN weir.waiting_readers.oldest_unread IS 'When it was committed.';
 COMMENT ON COLUMN weir.waiting_readers.may_read_until IS 'The reader may read events that were committed until then.';
-COMMENT ON COLUMN weir.waiting_readers.lease_expired IS 'Whether the lease of the other reader has expired, so that its batch and segments can be taken over.';
+COMMENT ON COLUMN weir.waiting_readers.lease_expired IS 'Whether the lease of the other reader has expired, so that its batch and segments can be taken over, but not within the first reader_lease after the start of Postgres.';
 
 CREATE OR REPLACE VIEW weir.open_batches AS
 SELECT g.name AS reader_group, b.batch_id, b.reader_id, b.attempt, b.opened_at,
@@ -280,7 +280,7 @@ COMMENT ON COLUMN weir.open_batches.reader_id IS 'The reader that holds it.';
 COMMENT ON COLUMN weir.open_batches.opened_at IS 'When the first reader that held it fixed its bounds.';
 COMMENT ON COLUMN weir.open_batches.open_for IS 'How long ago its bounds were fixed.';
 COMMENT ON COLUMN weir.open_batches.segments IS 'How many segments it reads.';
-COMMENT ON COLUMN weir.open_batches.lease_expired IS 'Whether the lease of its reader has expired, so that another reader may take it over.';
+COMMENT ON COLUMN weir.open_batches.lease_expired IS 'Whether the lease of its reader has expired, so that another reader may take it over, but not within the first reader_lease after the start of Postgres.';
 
 CREATE OR REPLACE VIEW weir.parquet_outputs AS
 SELECT o.group_name AS reader_group, o.batch_id, o.committed_at, o.output,
@@ -316,7 +316,7 @@ COMMENT ON COLUMN weir.checkpoint_blockers.created_at IS 'When the checkpoint wa
 COMMENT ON COLUMN weir.checkpoint_blockers.expires_at IS 'When the checkpoint times out.';
 COMMENT ON COLUMN weir.checkpoint_blockers.reader_id IS 'The reader that reads the batch.';
 COMMENT ON COLUMN weir.checkpoint_blockers.opened_at IS 'When the bounds of the batch were fixed.';
-COMMENT ON COLUMN weir.checkpoint_blockers.lease_expired IS 'Whether the lease of its reader has expired, so that another reader may take it over.';
+COMMENT ON COLUMN weir.checkpoint_blockers.lease_expired IS 'Whether the lease of its reader has expired, so that another reader may take it over, but not within the first reader_lease after the start of Postgres.';
 
 CREATE OR REPLACE VIEW weir.subscribers AS
 SELECT s.stream_name AS stream, g.name AS reader_group, g.release,
@@ -330,7 +330,7 @@ JOIN weir_internal.stream s USING (stream_id)
 CROSS JOIN LATERAL weir_internal.unread_from(gs.stream_id, gs.released_cut, s.head, gs.end_cut) held
 CROSS JOIN LATERAL (SELECT weir_internal.times_out_at(gs.group_id, gs.stream_id) AS at) t
 WHERE g.subscriber AND s.state <> 'deleted';
-COMMENT ON VIEW weir.subscribers IS 'Which subscribers hold retention back, how much, and for how long.';
+COMMENT ON VIEW weir.subscribers IS 'The subscribers of each stream: what each has not released, and until when retention waits for it.';
 COMMENT ON COLUMN weir.subscribers.released IS 'The events before this cut are released: retention may truncate them.';
 COMMENT ON COLUMN weir.subscribers.released_at IS 'When it last released events.';
 COMMENT ON COLUMN weir.subscribers.held_events IS 'Events from there (or from the head, if that is later) to the tail, or to the end of the group.';

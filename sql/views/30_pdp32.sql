@@ -145,6 +145,6 @@ FROM weir_internal.reader_group_stream gs
 JOIN weir_internal.reader_group g USING (group_id)
 JOIN weir_internal.stream s USING (stream_id)
 WHERE g.subscriber AND s.state <> 'deleted';
-COMMENT ON VIEW weir.stream_subscriber IS 'The reader groups that hold retention back, and what each has released of each stream.';
+COMMENT ON VIEW weir.stream_subscriber IS 'The subscribers, and what each has released of each stream.';
 COMMENT ON COLUMN weir.stream_subscriber.truncation_cut IS 'The events before it are released; at first where the group began.';
 COMMENT ON COLUMN weir.stream_subscriber.released_at IS 'When it last released events.';
