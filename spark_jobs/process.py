@@ -11,7 +11,7 @@ from weir.reader_groups.groups import end_of_group
 from weir.spark.user_functions import load_function
 
 
-def run(job: Job, given: Process) -> dict[str, Any]:
+def run(job: Job, _arguments: Process) -> dict[str, Any]:
     """Consume up to the tail as it is at the start. Log that the group has reached its end, if it
     has."""
     from weir.spark.append import Appender
@@ -19,7 +19,7 @@ def run(job: Job, given: Process) -> dict[str, Any]:
     from weir.spark.outputs import Output
     from weir.spark.progress import wait_for_cores
 
-    arguments = job.database.transaction(lambda c: with_declared(c, given))
+    arguments = job.database.transaction(lambda c: with_declared(c, job.given))
     function = load_function(arguments.function, job.settings.function_packages)
     manager = arguments.manager.strip()
     packages = job.settings.function_packages

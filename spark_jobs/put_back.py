@@ -3,20 +3,19 @@
 import sys
 from typing import Any
 
-from weir.operations import Process, PutBack
+from weir.operations import PutBack
 from weir.operations.consumers import with_declared
 from weir.operations.runner import Job, main
 from weir.spark.user_functions import load_function
 
 
-def run(job: Job, given: PutBack) -> dict[str, Any]:
+def run(job: Job, _arguments: PutBack) -> dict[str, Any]:
     """Call the function with the events that were rejected and not put back before."""
     from weir.spark.append import Appender
     from weir.spark.outputs import Output
     from weir.spark.put_back import put_back
 
-    form = Process(given.reader_group, given.function, given.outputs, parameters=given.parameters)
-    arguments = job.database.transaction(lambda c: with_declared(c, form))
+    arguments = job.database.transaction(lambda c: with_declared(c, job.given))
     return put_back(
         Appender(job.spark, job.database, job.settings, str(job.run), job.say),
         arguments.reader_group,

@@ -157,10 +157,22 @@ def test_a_retried_consumer_announces_the_streams_that_were_declared_for_it(
     assert told.dest_asset_key.name == "weir s/late"
 
 
-def test_a_consumer_has_a_task_for_each_of_its_readers(bag: BundleDagBag) -> None:
+def test_a_consumer_has_a_task_for_each_of_its_readers(
+    bag: BundleDagBag,
+    database: Database,
+    test_database: TestDatabase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WEIR_DATABASE", test_database.dsn)
     readers, process = bag.dags["weir_process"].topological_sort()
     form = {"reader_group": "g", "function": "a:b", "outputs": ["parquet:{{dag}}"], "readers": 3}
-    assert readers.python_callable(form) == [form] * 3
+    untouched = {"on_error": "stop", "order": None, "batch_events": 0, "parameters": {}}
+    assert readers.python_callable(form | untouched) == [form] * 3
+    name = Group.made(Lane.made(database)).name
+    declare_consumer(database, name, {"readers": 2}, request_id="r")
+    given = form | {"reader_group": name}
+    del given["readers"]
+    assert readers.python_callable(given | {"readers": 1}) == [given] * 2, "as declared"
     assert process.expand_input.value["arguments"].operator is readers
     with pytest.raises(AirflowFailException, match=r"^readers is 0, which is not a whole number"):
         readers.python_callable(form | {"readers": 0})

@@ -19,7 +19,6 @@ from weir.declarations.differences import Difference
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
-from weir.operations import Process, parse
 from weir.operations.consumers import with_declared
 from weir.settings import Settings
 from weir.spark.declared_consumers import check_consumer
@@ -271,8 +270,7 @@ def test_dates_are_written_without_quotes(database: Database) -> None:
     plain = plain.replace("time_out: 7 d\n    pins", "start: 2024-01-01\n    pins")
     run(database, plain)
     assert run(database, plain) == []
-    given = parse(Process, {"reader_group": "late"})
-    found = database.transaction(lambda c: with_declared(c, given))
+    found = database.transaction(lambda c: with_declared(c, {"reader_group": "late"}))
     assert found.parameters == {"since": "2024-01-01", "at": "2024-01-01T10:00:00Z"}
 
 
@@ -299,15 +297,17 @@ def test_what_can_not_change_is_refused(database: Database) -> None:
 
 
 def test_a_run_takes_what_was_declared_where_it_says_nothing(database: Database) -> None:
-    run(database, SHOP)
-    given = parse(Process, {"reader_group": "late", "readers": 3, "parameters": {"threshold": 5}})
+    run(database, edited("consumers", "late", "on_error", value="quarantine"))
+    given = {"reader_group": "late", "readers": 3, "parameters": {"threshold": 5}, "outputs": []}
     found = database.transaction(lambda c: with_declared(c, given))
+    assert found.on_error == "quarantine"
+    stop = given | {"on_error": "stop"}  # which is also the default
+    assert database.transaction(lambda c: with_declared(c, stop)).on_error == "stop"
     assert (found.function, found.readers, found.parameters) == (
         "shop.orders:late", 3, {"threshold": 5},
     )  # fmt: skip
     with raises("argument_missing other weir_apply"):
-        alone = parse(Process, {"reader_group": "other"})
-        database.transaction(lambda c: with_declared(c, alone))
+        database.transaction(lambda c: with_declared(c, {"reader_group": "other"}))
 
 
 def test_nothing_to_change_takes_as_many_statements_for_many_streams_as_for_few(

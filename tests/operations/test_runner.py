@@ -7,9 +7,13 @@ import pytest
 from sqlalchemy import text
 
 from tests.conftest import TestDatabase
+from tests.controller.support import Lane
+from tests.reader_groups.support import Group
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, prune_runs, read_outcome
+from weir.operations.consumers import with_declared
 from weir.operations.runner import Job, hand_over, main
+from weir.reader_groups.consumers import declare_consumer
 
 
 @pytest.fixture
@@ -92,3 +96,23 @@ def test_a_job_whose_arguments_are_wrong_is_recorded_as_failed(database: Databas
     state, _, sentence, retryable = read_outcome(database, run)
     assert (state, retryable) == ("failed", False)
     assert "stream is 'nowhere'" in sentence
+
+
+def test_an_argument_that_is_given_counts_instead_of_the_declared_one_though_it_is_the_default(
+    database: Database,
+) -> None:
+    name = Group.made(Lane.made(database)).name
+    consumer = {"function": "a:b", "outputs": ["parquet:late"], "on_error": "quarantine"}
+    declare_consumer(database, name, consumer, request_id="declared")
+
+    def work(job: Job, _arguments: Any) -> dict[str, Any]:
+        found = job.database.transaction(lambda c: with_declared(c, job.given))
+        return {"on_error": found.on_error}
+
+    for given, counts in (({}, "quarantine"), ({"on_error": "stop"}, "stop"),
+                          ({"on_error": None}, "quarantine")):  # fmt: skip
+        run = RunId("weir_process", str(given), "process")
+        arguments = json.dumps({"reader_group": name, **given})
+        words = ["--run", json.dumps(run.__dict__), "--arguments", arguments]
+        assert main("process", work, words) == 0
+        assert read_outcome(database, run)[1] == {"on_error": counts}

@@ -373,6 +373,8 @@ def test_alerts_name_the_dead_and_what_was_lost(lane: Lane) -> None:
     pass_time(lane, 2 * HOUR)
     assert [a for a in alerts(lane) if f"{inactive.name} of stream" in a]
     retain(lane.database, [])
-    assert subscriber(inactive).timed_out is False, "what it had not read is gone: nothing is unread"
+    assert subscriber(inactive).timed_out is False, (
+        "what it had not read is gone: nothing is unread"
+    )
     said = " ".join(alerts(lane))
     assert f"subscriber {inactive.name} lost 3 unread events of stream {lane.name}" in said

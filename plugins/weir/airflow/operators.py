@@ -22,6 +22,7 @@ from weir.errors import InvalidInput, WeirError
 from weir.history.job_runs import RunId, read_outcome
 from weir.model.names import stream_name
 from weir.operations import JOBS, parse
+from weir.operations.consumers import changed_settings
 from weir.operations.runner import hand_over, job_path
 from weir.reader_groups.consumers import declared_consumer
 from weir.settings import load
@@ -95,6 +96,8 @@ class WeirJobOperator(SparkSubmitOperator):
             parsed = parse(JOBS[self.job], arguments)
         except InvalidInput as error:
             raise AirflowFailException(str(error)) from None
+        if self.arguments is None and self.job == "process":
+            arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
         self._check_connection()
         if self.job not in MOVES_DATA:
             options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {SHORT_JOB}".strip()

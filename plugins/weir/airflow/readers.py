@@ -19,7 +19,7 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.history.job_runs import RunId
 from weir.operations import Process, parse
-from weir.operations.consumers import with_declared
+from weir.operations.consumers import changed_settings, with_declared
 from weir.reader_groups.readers import leave
 from weir.settings import load
 
@@ -35,14 +35,14 @@ States = Callable[..., Answer]
 
 @task(task_id="readers")  # type: ignore[untyped-decorator]  # it has none in Airflow
 def form_per_reader(params: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the form of a run once for each reader that it asks for, to be mapped over."""
-    form = dict(params)
+    """Return what a person has given in the form of a run, once for each reader that it or the
+    declared consumer asks for, to be mapped over."""
     try:
-        parsed = parse(Process, form)
-        if not parsed.function or not parsed.outputs:  # of a declared consumer
-            with _database() as (database, _):
-                parsed = database.transaction(lambda c: with_declared(c, parsed))
-        return [form] * parsed.readers
+        form = parse(Process, dict(params))
+        given = {"reader_group": form.reader_group, **changed_settings(form)}
+        with _database() as (database, _):
+            readers = database.transaction(lambda c: with_declared(c, given)).readers
+        return [given] * readers
     except InvalidInput as error:
         raise AirflowFailException(str(error)) from None
 

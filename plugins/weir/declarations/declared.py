@@ -19,7 +19,7 @@ from weir.operations import (
     UpdateReaderGroup,
     parse,
 )
-from weir.operations.consumers import given_settings
+from weir.operations.consumers import changed_settings
 from weir.reader_groups.pins import Pin, check_disjoint
 
 SECTIONS = ("streams", "adjunct_stores", "reader_groups", "consumers")
@@ -135,4 +135,4 @@ def _consumer(name: str, given: dict[str, Any]) -> dict[str, Any]:
         raise InvalidInput(
             "declarations_invalid", "a consumer needs a function and outputs; declare both."
         )
-    return given_settings(form)
+    return changed_settings(form)

@@ -1,5 +1,6 @@
 """What a run of a consumer does: its own arguments, and those that were declared for its group."""
 
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -11,8 +12,10 @@ from weir.operations.runs import Process
 from weir.reader_groups.consumers import declared_consumer
 
 
-def given_settings(form: Process) -> dict[str, Any]:
-    """Return the arguments that differ from their defaults, without the group."""
+def changed_settings(form: Process) -> dict[str, Any]:
+    """Return the arguments that differ from their defaults, without the group. Of a form of
+    Airflow, which sends its defaults too, these are the ones that a person has given.
+    """
     default = {
         one.name: one.default if one.default_factory is MISSING else one.default_factory()
         for one in fields(form)
@@ -24,18 +27,19 @@ def given_settings(form: Process) -> dict[str, Any]:
     }
 
 
-def with_declared(connection: Connection, form: Process) -> Process:
-    """Return the arguments, with those declared for the group where they have their defaults.
+def with_declared(connection: Connection, given: Mapping[str, Any]) -> Process:
+    """Return the arguments that are given and not empty, with those declared for the group in place
+    of the others. One that is given counts even if it is the default.
 
     Raises InvalidInput if neither names a function and outputs.
     """
-    declared = declared_consumer(connection, form.reader_group)
-    given = {"reader_group": form.reader_group, **declared, **given_settings(form)}
-    found = parse(Process, given)
+    group = parse(Process, dict(given)).reader_group
+    filled = {name: value for name, value in given.items() if value not in (None, "", [], {})}
+    found = parse(Process, {**declared_consumer(connection, group), **filled})
     if not found.function or not found.outputs:
         raise InvalidInput(
             "argument_missing",
             f"no function and outputs are given, and no consumer is declared for reader group "
-            f"{form.reader_group}; fill in both, or declare it with weir_apply.",
+            f"{group}; fill in both, or declare it with weir_apply.",
         )
     return found

@@ -44,6 +44,7 @@ class Job:
     run: RunId
     settings: Settings
     database: Database
+    given: dict[str, Any] = field(default_factory=dict)  # the arguments that are given, by name
     recorded: bool = False  # whether job_run has a row of it, so that its failure can be recorded
     _spark: "SparkSession | None" = field(default=None)
     _recorded_at: float = field(default=0.0)
@@ -149,7 +150,7 @@ def perform(
     """
     parsed = parse(JOBS[job.name], arguments)
     job.database.transaction(lambda c: record_start(c, job.run, job.name, arguments))
-    job.recorded = True
+    job.given, job.recorded = arguments, True
     report = work(job, parsed)
     job.database.transaction(lambda c: record_end(c, job.run, "succeeded", report=report))
     return report
