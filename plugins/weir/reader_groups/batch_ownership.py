@@ -17,7 +17,8 @@ class Held(NamedTuple):
 
 
 def check_held(connection: Connection, batch: Batch) -> Held:
-    """Return the record of a batch. Raises Fenced if it was taken over, abandoned or split."""
+    """Return the record of a batch. Raises Fenced if it no longer belongs to the attempt, was
+    abandoned or split."""
     held = held_or_split(connection, batch)
     if held.state == "split":
         raise Fenced(
@@ -38,14 +39,16 @@ def held_or_split(connection: Connection, batch: Batch) -> Held:
     if row is not None and row.state == "abandoned":
         raise Fenced(
             "batch_abandoned",
-            f"batch {batch.batch_id} of reader group {batch.group} was abandoned: the group was "
-            "reset, or its reader taken offline at a position; Weir will delete what this attempt "
-            "wrote.",
+            f"batch {batch.batch_id} of reader group {batch.group} was abandoned, because the "
+            "group was reset or its reader was taken offline at a position; run the consumer "
+            "again, which continues from there (Weir will delete what this attempt wrote).",
         )
     if row is None or row.token != batch.token:
         raise Fenced(
             "batch_taken_over",
-            f"batch {batch.batch_id} of reader group {batch.group} was taken over from reader "
-            f"{batch.reader_id!r}; Weir will delete what this attempt wrote.",
+            f"batch {batch.batch_id} of reader group {batch.group} no longer belongs to this "
+            f"attempt of reader {batch.reader_id!r}, because a newer attempt or another reader has "
+            "it, or the reader was taken offline; run the consumer again, which reads what is left "
+            "(Weir will delete what this attempt wrote).",
         )
     return Held(row.state, [list(map(Bound.of, part)) for part in row.rest])

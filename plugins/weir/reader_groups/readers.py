@@ -68,7 +68,7 @@ def join(database: Database, group: str, reader_id: str, lease: float, *, label:
 
 
 def renew(connection: Connection, group: str, reader_id: str, token: int, lease: float) -> None:
-    """Renew a reader's lease by `lease` seconds. Raises Fenced if another reader took over."""
+    """Renew a reader's lease by `lease` seconds. Raises Fenced if the token is not the newest."""
     renewed = connection.execute(
         text(
             """UPDATE reader r SET lease_until = clock_timestamp() + :lease * interval '1 second'
@@ -310,9 +310,10 @@ def check_token(connection: Connection, group: LockedGroup, reader_id: str, toke
 
 
 def replaced(group: str, reader_id: str) -> Fenced:
-    """Return the error for a reader that was replaced."""
+    """Return the error for a reader whose token is no longer the newest one."""
     return Fenced(
         "reader_replaced",
-        f"reader {reader_id!r} of group {group} was replaced after its lease expired; what it read "
-        "since its last commit now belongs to another reader.",
+        f"reader {reader_id!r} is no longer in reader group {group} with this token, because it "
+        "joined again, its lease expired, it was taken offline, or the group was reset or deleted; "
+        "run the consumer again, which continues at the committed position.",
     )
