@@ -218,7 +218,7 @@ def _why_nothing(
         return "too_young", "some segments are younger than the cool-down or than their windows"
     cold = [is_cold(policy, load) for load in loads]
     if not any(cold):
-        return "steady", "every segment has between half the target and the target"
+        return "steady", "no segment is hot, and none is cold"
     if len(loads) == policy.min_segments:
         return "at_minimum", (
             f"some segments are cold, but the stream has its minimum of {policy.min_segments}"
