@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import text
 
 from weir.database.connection import Database
-from weir.errors import Conflict
+from weir.errors import Conflict, NotFound
 from weir.model.names import stream_name
 from weir.reader_groups import checkpoints, groups
 from weir.settings import load
@@ -40,7 +40,9 @@ def checkpoint(
     """Record the positions of a group under a name, and return them by stream. With `barrier`, wait
     up to `patience` seconds until the batches that are open now are committed.
 
-    Raises NotFound, Conflict if it was cancelled, timed out or exists, InvalidInput for the name.
+    Raises NotFound for the group, also if it is deleted meanwhile; Conflict if the name is taken,
+    too many checkpoints wait already, or this one is cancelled or times out; InvalidInput for the
+    name.
     """
     with Database.of(load()) as database:
         checkpoints.checkpoint(
@@ -53,14 +55,14 @@ def checkpoint(
     if found.state != "complete":
         raise Conflict(
             "checkpoint_not_reached",
-            f"checkpoint {name} of reader group {reader_group} was not completed, it "
-            f"{found.outcome}; weir.checkpoint_blockers shows for whom one waits.",
+            f"checkpoint {name!r} of reader group {reader_group} {found.outcome} while it waited "
+            "for batches; make one under another name, with more patience if they take longer.",
         )
     return dict(found.cuts)
 
 
 def _look(database: Database, group: str, name: str) -> Any:
-    return database.transaction(
+    found = database.transaction(
         lambda c: c.execute(
             text(
                 """SELECT k.state, CASE k.state WHEN 'timed out' THEN 'timed out'
@@ -71,5 +73,12 @@ def _look(database: Database, group: str, name: str) -> Any:
                 WHERE g.name = :group AND k.name = :name"""
             ),
             {"group": group, "name": name},
-        ).one()
+        ).one_or_none()
     )
+    if found is None:
+        raise NotFound(
+            "checkpoint_not_found",
+            f"reader group {group} has no checkpoint {name!r} any more, because it or the group "
+            "was deleted; make it again.",
+        )
+    return found

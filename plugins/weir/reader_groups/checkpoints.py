@@ -41,13 +41,14 @@ def checkpoint(
     Without a `name` it is automatic; then it returns None if no position has moved since the newest
     checkpoint, or since the group was created. `barrier`: include the batches that are open now,
     and wait for them up to `patience` seconds. Raises NotFound, InvalidInput for the name, and
-    Conflict if too many checkpoints wait already.
+    Conflict if the name is taken or too many checkpoints wait already.
     """
     reader_group_name(group)
     if name is not None and not (0 < len(name) <= 200 and name.isprintable()):
         raise InvalidInput(
             "checkpoint_name_invalid",
-            f"{name!r} is not a valid checkpoint name; use 1 to 200 characters.",
+            f"{name!r} is not a valid checkpoint name; use 1 to 200 characters that can be "
+            "printed.",
         )
     request = Request(request_id or "", "checkpoint", group, {"name": name, "barrier": barrier})
 
@@ -229,14 +230,14 @@ def _wait(
     }
 
 
-def _in_use(group: LockedGroup, name: str | None) -> InvalidInput:
+def _in_use(group: LockedGroup, name: str | None) -> Conflict:
     if name is None:
-        return InvalidInput(
+        return Conflict(
             "checkpoint_exists",
             f"reader group {group.name} already has a checkpoint with the name that an automatic "
             "one gets at this moment; try again.",
         )
-    return InvalidInput(
+    return Conflict(
         "checkpoint_exists",
         f"reader group {group.name} already has a checkpoint {name!r}; choose another name.",
     )
