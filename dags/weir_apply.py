@@ -1,4 +1,4 @@
-"""### Make streams, reader groups and consumers what a file declares.
+"""### Make streams, adjunct stores, reader groups and consumers what a file declares.
 
 **Parameters.** A YAML file below an input root, a function that returns the declarations, or the text itself
 (docs/consumers.md has an example). A dry run says what differs. Nothing is ever deleted, and what the

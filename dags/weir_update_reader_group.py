@@ -1,7 +1,8 @@
 """### Change the configuration of a reader group.
 
 **Parameters.** Fields left empty are not changed. You can change whether the group is a subscriber (then it is
-protected from its position on), what it does about a gap, which streams it reads (new ones from *Start*), how many
+protected from its position on), how it releases events and when it times out, what it does about a gap, which streams
+it reads (new ones from *Start*), whether its batches are aligned and how far a reader may be ahead, how many
 checkpoints may wait, and which keys are pinned to which readers.
 
 **On failure.** One transaction: everything or nothing. Give the generation to refuse the change if somebody else

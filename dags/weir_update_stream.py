@@ -1,8 +1,8 @@
 """### Change the configuration of a stream.
 
 **Parameters.** Fields left empty are not changed. You can change how the stream scales and how many segments it
-has, what happens to rows without a key or with other columns, whether retention truncates what all subscribers have
-released, and tags, and you can add columns. The routing key cannot change.
+has, what happens to rows without a key or with other columns, what retention keeps and truncates and how often it
+looks, the event time and the tags, and you can add columns. The routing key cannot change.
 
 **On failure.** One transaction: everything or nothing. Appends that run at the same time lose nothing.
 """

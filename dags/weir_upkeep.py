@@ -1,8 +1,10 @@
 """### Abort transactions whose lease has expired, sweep garbage, and prune old metadata.
 
-The run cleans up what a killed append left behind. It deletes the metadata of what lies wholly below the head and
-below the positions of all groups, old automatic checkpoints (`checkpoint_history`), and old rows of `weir.job_runs`
-(`job_history`).
+The run cleans up what killed appends and consumers left behind: it aborts their transactions, deletes garbage files
+after the grace period, and drops their staging tables. It prunes the metadata of what lies wholly below the head and
+below the positions of all groups, and of versions of adjunct stores that have expired (`metadata_history`),
+old checkpoints that are automatic or were given up (`checkpoint_history`), and old rows of batches and of
+`weir.job_runs` (`job_history`).
 
 **On failure.** Everything done so far is kept, and the next run does the rest.
 """

@@ -92,7 +92,7 @@ SELECT reader_group, stream, held_events, held_bytes, timed_out FROM weir.subscr
 
 SELECT stream, reader_group, alert, message FROM weir.retention_alerts ORDER BY at;
 
--- ### What did retention delete, and why?
+-- ### What did retention truncate, and why?
 
 SELECT stream, rule, events, bytes, held_by, lost FROM weir.retention_decisions ORDER BY decided_at;
 

@@ -1,4 +1,4 @@
-"""Let retention delete what a subscriber no longer needs."""
+"""Let retention truncate what a subscriber no longer needs."""
 
 import sys
 from typing import Any

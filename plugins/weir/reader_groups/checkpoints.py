@@ -53,7 +53,7 @@ def checkpoint(
     request = Request(request_id or "", "checkpoint", group, {"name": name, "barrier": barrier})
 
     def work(connection: Connection) -> dict[str, Any] | None:
-        # A release changes what retention may delete, so the streams are locked too, and first.
+        # A release changes what retention may truncate, so the streams are locked too, and first.
         _, locked = lock_group_and_streams(connection, group)
         if request_id is not None and (before := request.result(connection)) is not None:
             return before

@@ -119,8 +119,8 @@ def _undo(terminal: Terminal, name: StreamName) -> None:
 
 
 def apply(terminal: Terminal, given: argparse.Namespace) -> int:
-    """Make streams, reader groups and consumers what a file declares, and say what differed. With
-    --dry-run nothing is changed; what may lose data needs --allow-loss."""
+    """Make streams, adjunct stores, reader groups and consumers what a file declares, and say what
+    differed. With --dry-run nothing is changed; what may lose data needs --allow-loss."""
     arguments = given_arguments(Apply, given)
     if "file" in arguments:
         [arguments["file"]], settings = _readable([arguments["file"]], terminal.settings)
@@ -210,7 +210,7 @@ def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[s
 
 def _undo_group(terminal: Terminal, group: str) -> None:
     """Delete the reader group that was created for a run that read nothing, as with a wrong
-    function or output: it would hold back what its streams may delete."""
+    function or output: it would hold back what retention may truncate."""
     with contextlib.suppress(WeirError):
         if not terminal.rows("SELECT 1 FROM batches WHERE reader_group = :g LIMIT 1", g=group):
             delete_reader_group(terminal.database, group, request_id=str(by_hand("process")))
