@@ -79,7 +79,7 @@ def _read(job: Job, arguments: Apply) -> Declared:
     if bool(arguments.file) == bool(arguments.text):
         raise InvalidInput(
             "arguments_conflict",
-            "the declarations are to come from either file or text; fill in one of them.",
+            "the declarations are to come from either file or text; give one of them.",
         )
     if arguments.text:
         return read_text(arguments.text)

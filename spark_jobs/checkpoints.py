@@ -3,14 +3,14 @@
 import sys
 from typing import Any
 
-from weir.operations import Nothing
+from weir.operations import Checkpoints
 from weir.operations.runner import Job, complete, main
 from weir.reader_groups.lag import read_lag
 from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.reader_groups.readers import expire
 
 
-def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
+def run(job: Job, _arguments: Checkpoints) -> dict[str, Any]:
     """Checkpoint many groups in each transaction. Groups that have not moved are not read."""
     expired = expire(job.database, job.settings.reader_lease)
     made, failed = checkpoint_all(job.database)

@@ -3,12 +3,12 @@
 import sys
 from typing import Any
 
-from weir.operations import Nothing
+from weir.operations import StreamCuts
 from weir.operations.runner import Job, main
 from weir.retention.capture import capture
 
 
-def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
+def run(job: Job, _arguments: StreamCuts) -> dict[str, Any]:
     """Record all tails in one statement."""
     return {"captured": capture(job.database)}
 

@@ -16,7 +16,7 @@ def run(job: Job, arguments: UpdateAdjunctStore) -> dict[str, Any]:
     name = arguments.adjunct_store
     changes, redefined = arguments.changes, arguments.redefined
     if not (changes or redefined or arguments.time_out):
-        raise InvalidInput("nothing_to_change", "no setting is given; fill in at least one.")
+        raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")
     if redefined:
         from weir.spark.adjunct_check import check_definition
 

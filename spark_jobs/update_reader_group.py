@@ -13,7 +13,7 @@ def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
     """Update one group."""
     changes = arguments.changes
     if not changes:
-        raise InvalidInput("nothing_to_change", "no setting is given; fill in at least one.")
+        raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")
     if arguments.generation >= 0:
         changes["generation"] = arguments.generation
     return update_reader_group(

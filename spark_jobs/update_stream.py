@@ -21,7 +21,7 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
 
         fields = parse_columns(job.spark, arguments.more_columns, [])
     if not arguments.changes and fields is None:
-        raise InvalidInput("nothing_to_change", "no setting is given; fill in at least one.")
+        raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")
     if event_time := arguments.changes.get("event_time"):
         from weir.spark.event_time import check_event_time
 

@@ -7,7 +7,7 @@ from weir.adjunct.expiry import prune_versions
 from weir.controller.expiry import expire
 from weir.controller.ownership import check_warehouse_ownership
 from weir.history.job_runs import prune_runs
-from weir.operations import Nothing
+from weir.operations import Upkeep
 from weir.operations.runner import Job, complete, main
 from weir.reader_groups.batch_history import prune_batches
 from weir.reader_groups.periodic_checkpoints import prune_checkpoints
@@ -16,7 +16,7 @@ from weir.retention.garbage import sweep
 from weir.retention.prune import prune
 
 
-def run(job: Job, _arguments: Nothing) -> dict[str, Any]:
+def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
     """Abort transactions first, because that makes garbage; then sweep, and prune what no question
     needs."""
     from weir.spark.delete import deleter

@@ -14,7 +14,7 @@ from tests.reader_groups.support import Group
 from tests.watching import count_statements
 from weir.database.connection import Database
 from weir.history.job_runs import RunId
-from weir.operations import Nothing
+from weir.operations import Checkpoints
 from weir.operations.runner import Job
 from weir.reader_groups.lag import read_lag
 from weir.reader_groups.locks import lock_group
@@ -226,10 +226,11 @@ def test_the_periodic_job_measures_only_groups_that_moved(database: Database) ->
     moved = Group.made(lane)
     Group.made(lane)
     job = Job("checkpoints", RunId("dag", "run", "task"), Settings(), database)
-    checkpoints.run(job, Nothing())
+    checkpoints.run(job, Checkpoints())
     moved.reader().read_all()
-    assert [one["reader_group"] for one in checkpoints.run(job, Nothing())["lag"]] == [moved.name]
-    assert checkpoints.run(job, Nothing())["lag"] == []
+    [lag] = checkpoints.run(job, Checkpoints())["lag"]
+    assert lag["reader_group"] == moved.name
+    assert checkpoints.run(job, Checkpoints())["lag"] == []
 
 
 def lag(group: Group, lane: Lane) -> dict[str, object]:

@@ -168,7 +168,7 @@ def test_a_file_of_declarations_is_applied_from_where_the_person_is(
     assert [one["reader_group"] for one in weir("lag", "--json").json] == ["audit"]
     assert weir("apply", "shop.yaml", "--json").json == {"changes": [], "unchanged": 1}
     assert weir("apply", "none.yaml").status == 2
-    assert "fill in one of them" in weir("apply").err
+    assert "give one of them" in weir("apply").err
     assert weir("apply", "--text", declared, "--json").json == {"changes": [], "unchanged": 1}
     (tmp_path / "long.yaml").write_text(declared + "#" * 10_000_000)
     assert "long.yaml' is longer than 10,000,000 bytes" in weir("apply", "long.yaml").err

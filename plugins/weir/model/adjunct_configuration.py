@@ -131,7 +131,7 @@ class AdjunctDefinition:
                 raise InvalidInput(
                     "function_type_unneeded",
                     f"{type_name} is {declared!r}, but the {what} is not a function; leave it "
-                    "empty, as an expression has a type of its own.",
+                    "out, as an expression has a type of its own.",
                 )
 
 

@@ -13,7 +13,8 @@ READER_GROUP_PATTERN = rf"^{PART}$"
 ADJUNCT_STORE_PATTERN = rf"^({PART})/({PART})$"
 FUNCTION_PATTERN = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 LABEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
-RULE = "lower-case letters, digits, '_' and '-', beginning with a letter or digit, at most 63"
+# Comes after "of" or "use".
+RULE = "at most 63 lower-case letters, digits, '_' and '-', beginning with a letter or digit"
 TAG_PATTERN = r"^([^\s-]|\S[^\n\r\t]{0,98}\S)$"
 TAG = "a tag: a text of at most 100 characters without blanks at its ends, which is not only -"
 REJECTED = ".rejected"
@@ -49,7 +50,7 @@ def stream_name(text: str, *, reserved: bool = True) -> StreamName:
     if match is None:
         raise InvalidInput(
             "stream_name_invalid",
-            f"{text!r} is not a valid stream name; write scope/stream, each part {RULE}.",
+            f"{text!r} is not a valid stream name; write scope/stream, each part of {RULE}.",
         )
     if match[2].endswith(REJECTED) and not reserved:
         raise InvalidInput(
@@ -64,7 +65,7 @@ def reader_group_name(text: str) -> str:
     if not isinstance(text, str) or _GROUP.fullmatch(text) is None:
         raise InvalidInput(
             "group_name_invalid",
-            f"{text!r} is not a valid name of a reader group; use {RULE} characters.",
+            f"{text!r} is not a valid name of a reader group; use {RULE}.",
         )
     return text
 
@@ -77,7 +78,7 @@ def adjunct_store_name(text: str) -> str:
         raise InvalidInput(
             "adjunct_store_name_invalid",
             f"{text!r} is not a valid name of an adjunct store; write scope/name, each part "
-            f"{RULE}.",
+            f"of {RULE}.",
         )
     return text
 

@@ -24,7 +24,18 @@ from weir.operations.reader_groups import (
     ResetReaderGroup,
     UpdateReaderGroup,
 )
-from weir.operations.runs import Apply, Ingest, Nothing, Process, PutBack, Recover, Retention, Scale
+from weir.operations.runs import (
+    Apply,
+    Checkpoints,
+    Ingest,
+    Process,
+    PutBack,
+    Recover,
+    Retention,
+    Scale,
+    StreamCuts,
+    Upkeep,
+)
 from weir.operations.stream_ends import DeleteStream, SealStream, TruncateStream
 from weir.operations.streams import BackTest, CreateStream, ScaleStream, UpdateStream
 
@@ -35,6 +46,7 @@ __all__ = [
     "Apply",
     "BackTest",
     "CheckpointReaderGroup",
+    "Checkpoints",
     "CreateReaderGroup",
     "CreateStream",
     "DefineAdjunctStore",
@@ -43,7 +55,6 @@ __all__ = [
     "DeleteStream",
     "ForkReaderGroup",
     "Ingest",
-    "Nothing",
     "Process",
     "PutBack",
     "ReaderOffline",
@@ -54,10 +65,12 @@ __all__ = [
     "Scale",
     "ScaleStream",
     "SealStream",
+    "StreamCuts",
     "TruncateStream",
     "UpdateAdjunctStore",
     "UpdateReaderGroup",
     "UpdateStream",
+    "Upkeep",
     "form_schema",
     "is_required",
     "parse",
@@ -87,10 +100,10 @@ JOBS: dict[str, type[Any]] = {
     "ingest": Ingest,
     "process": Process,
     "put_back": PutBack,
-    "stream_cuts": Nothing,
-    "checkpoints": Nothing,
+    "stream_cuts": StreamCuts,
+    "checkpoints": Checkpoints,
     "scale": Scale,
     "retention": Retention,
-    "upkeep": Nothing,
+    "upkeep": Upkeep,
     "recover": Recover,
 }

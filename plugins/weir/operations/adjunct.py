@@ -151,7 +151,7 @@ class DefineAdjunctStore:
 
 @dataclass(frozen=True)
 class UpdateAdjunctStore:
-    """Change an adjunct store. Fields left empty or unchanged are not changed."""
+    """Change an adjunct store. What is not given, empty or unchanged is not changed."""
 
     adjunct_store: str = _store()
     key: str = SETTINGS["key"].changed()

@@ -40,6 +40,6 @@ def with_declared(connection: Connection, given: Mapping[str, Any]) -> Process:
         raise InvalidInput(
             "argument_missing",
             f"no function and outputs are given, and no consumer is declared for reader group "
-            f"{group}; fill in both, or declare it with weir_apply.",
+            f"{group}; give both, or declare it with weir_apply.",
         )
     return found

@@ -101,7 +101,7 @@ class CreateReaderGroup:
 
 @dataclass(frozen=True)
 class UpdateReaderGroup:
-    """Change the configuration of a reader group. Fields left empty or unchanged are not
+    """Change the configuration of a reader group. What is not given, empty or unchanged is not
     changed.
     """
 

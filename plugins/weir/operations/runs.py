@@ -5,10 +5,10 @@ from typing import Any
 
 from weir.model.amounts import SIZE_PATTERN
 from weir.model.names import (
+    ADJUNCT_STORE_PATTERN,
     FUNCTION_PATTERN,
     LABEL_PATTERN,
     READABLE_STREAM_PATTERN,
-    STREAM_PATTERN,
 )
 from weir.operations.form import (
     OUTPUT_PATTERN,
@@ -25,7 +25,8 @@ class Ingest:
     stream: str = stream_argument()
     files: list[str] = argument(
         "Files",
-        "Files or folders below an input root, in the order in which their rows are to be read.",
+        "Files or folders below an input root (in a terminal, of this machine), in the order in "
+        "which their rows are to be read.",
         items={"type": "string", "minLength": 1, "maxLength": 4_096}, minItems=1,
         maxItems=20_000,
     )  # fmt: skip
@@ -66,15 +67,16 @@ class Ingest:
 
 @dataclass(frozen=True)
 class Process:
-    """Call a function with what a reader group has not read yet, exactly once. Fields that are left
-    as they are have the values that weir_apply declared for the group's consumer, if any.
+    """Call a function with what a reader group has not read yet, exactly once. What is not given
+    has the value that weir_apply declared for the group's consumer, if any.
     """
 
     reader_group: str = reader_group_argument()
     function: str = argument(
         "Function",
-        "module:function of a configured package. It takes the events as a DataFrame and returns "
-        "a DataFrame, or a dictionary from output to DataFrame. Empty: the declared one.",
+        "module:function of a configured package (in a terminal, of any package). It takes the "
+        "events as a DataFrame and returns a DataFrame, or a dictionary from output to DataFrame. "
+        "Empty: the declared one.",
         "", pattern=FUNCTION_PATTERN, maxLength=500,
     )  # fmt: skip
     outputs: list[str] = argument(
@@ -134,7 +136,8 @@ class Process:
         "Adjunct stores",
         "Stores, as scope/store, that the function gets in its argument adjuncts, each in a "
         "version that is pinned to the batch. A store's own stream is not delivered.",
-        [], items={"type": "string", "pattern": STREAM_PATTERN}, maxItems=100, uniqueItems=True,
+        [], items={"type": "string", "pattern": ADJUNCT_STORE_PATTERN}, maxItems=100,
+        uniqueItems=True,
     )  # fmt: skip
     manager: str = argument(
         "Manager",
@@ -153,8 +156,8 @@ class PutBack:
 
     reader_group: str = reader_group_argument("The group whose consumer has rejected events.")
     function: str = argument(
-        "Function", "As in weir_process. Empty: the declared one.", "", pattern=FUNCTION_PATTERN,
-        maxLength=500,
+        "Function", "module:function of a configured package. Empty: the declared one.", "",
+        pattern=FUNCTION_PATTERN, maxLength=500,
     )  # fmt: skip
     outputs: list[str] = argument(
         "Outputs", "As in weir_process. Empty: the declared ones.", [],
@@ -167,14 +170,15 @@ class PutBack:
 
 @dataclass(frozen=True)
 class Apply:
-    """Make streams, reader groups and consumers what a file declares. Nothing is deleted, and what
-    the file does not name is left alone.
+    """Make streams, adjunct stores, reader groups and consumers what a file declares. Nothing is
+    deleted, and what the file does not name is left alone.
     """
 
     file: str = argument(
         "File",
-        "A YAML file below an input root; or module:function of a configured package, which "
-        "returns the declarations as a dictionary. Empty: the text below.",
+        "A YAML file below an input root (in a terminal, of this machine); or module:function of "
+        "a configured package, which returns the declarations as a dictionary. Empty: they are "
+        "given as text.",
         "", maxLength=4_096,
     )  # fmt: skip
     text: str = argument(
@@ -194,7 +198,7 @@ class Retention:
     """Decide what to truncate of each stream, truncate it, and delete garbage files."""
 
     dry_run: bool = argument(
-        "Dry run", "Only say what the run would do, for all streams or those below.", False
+        "Dry run", "Only say what the run would do, for the given streams or all.", False
     )
     streams: list[str] = argument(
         "Streams", "Decide about these, as scope/stream. Empty: about all that have changed.",
@@ -207,7 +211,7 @@ class Scale:
     """Scale the streams whose segments no longer fit their load, by their policies."""
 
     dry_run: bool = argument(
-        "Dry run", "Only say what the run would do, for all streams or those below.", False
+        "Dry run", "Only say what the run would do, for the given streams or all.", False
     )
     streams: list[str] = argument(
         "Streams",
@@ -231,5 +235,17 @@ class Recover:
 
 
 @dataclass(frozen=True)
-class Nothing:
-    """A job without arguments."""
+class StreamCuts:
+    """Record the tail of each stream that has moved."""
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Make a checkpoint of each reader group that has moved, and report its lag. Before that, the
+    segments of readers whose lease has expired are freed.
+    """
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """Abort transactions whose lease has expired, sweep garbage, and prune old metadata."""

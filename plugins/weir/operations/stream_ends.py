@@ -34,7 +34,7 @@ class TruncateStream:
         "Truncate before",
         "Truncate all events before this position, for all readers. tail: all events; "
         "2026-01-01 09:00: what was appended up to that time (UTC); position, or checkpoint NAME: "
-        "what the reader group below has read by then; or a cut such as 0.0=12, 1.0=7.",
+        "what the reader group has read by then; or a cut such as 0.0=12, 1.0=7.",
         minLength=1,
         maxLength=LONGEST_CUT,
     )
@@ -44,7 +44,7 @@ class TruncateStream:
     )  # fmt: skip
     dry_run: bool = argument(
         "Dry run",
-        "Only count what would be truncated, and what each reader group would lose unread; the log "
-        "and the report of the run say it. Switch it off to truncate. You cannot undo that.",
+        "Only count what would be truncated, and what each reader group would lose unread; the "
+        "report says it. Without it the stream is truncated, which you cannot undo.",
         True,
     )

@@ -89,7 +89,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "scaling": Setting(
         "Scaling",
-        "fixed: only by hand; event_rate, byte_rate: by load, with the settings below.",
+        "fixed: only by hand; event_rate, byte_rate: by load, with a target rate.",
         "fixed", schema={"enum": list(SCALING)},
     ),
     "target_rate": Setting(
@@ -208,8 +208,8 @@ class ScaleStream:
 
 @dataclass(frozen=True)
 class UpdateStream:
-    """Change the configuration of a stream. Fields left empty or unchanged are not changed; `none`
-    removes a limit.
+    """Change the configuration of a stream. What is not given, empty or unchanged is not changed;
+    `none` removes a limit.
     """
 
     stream: str = stream_argument()

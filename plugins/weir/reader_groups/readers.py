@@ -163,7 +163,7 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
         raise InvalidInput(
             "reader_has_no_batch",
             f"reader {reader_id!r} has no open batch, so its position is the committed one; leave "
-            "the position empty.",
+            "the position out.",
         )
     read = _read_until(connection, group, list(map(Bound.of, row.bounds)), position)
     discard_outputs(connection, group.group_id, row.batch_id)

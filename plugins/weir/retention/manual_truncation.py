@@ -114,7 +114,7 @@ def truncate_before(
                 raise InvalidInput(
                     "position_not_for_group",
                     f"the position {wanted!r} does not depend on reader group {group.strip()}; "
-                    "leave the reader group empty, or write position or checkpoint NAME.",
+                    "leave the reader group out, or write position or checkpoint NAME.",
                 )
             return find_cuts(connection, [stream], wanted)[stream.stream_id]
         row = connection.execute(

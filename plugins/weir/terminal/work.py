@@ -88,8 +88,8 @@ def _create_if_missing(terminal: Terminal, name: StreamName, given: argparse.Nam
         if key is None:
             raise NotFound(
                 "stream_not_found",
-                f"there is no stream {name}; add --key and a column to create it, whose values "
-                "keep their order.",
+                f"there is no stream {name}; check its name, or add --key COLUMN to create it "
+                "(events with the same value in that column keep their order).",
             ) from None
         given.stream = str(name)
         run_job(terminal, "create_stream", given_arguments(CreateStream, given))
@@ -199,7 +199,8 @@ def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[s
     if not streams:
         raise NotFound(
             "group_not_found",
-            f"there is no reader group {group}; add --stream and a stream to create it.",
+            f"there is no reader group {group}; check its name, or add --stream STREAM to create "
+            "it.",
         )
     given = {"reader_group": group, "streams": list(streams)}
     parse(CreateReaderGroup, given)
