@@ -143,15 +143,15 @@ def fork_reader_group(
     new_name: str,
     *,
     at: str = "",
-    subscriber: bool = False,
+    subscriber: bool = True,
     request_id: str,
 ) -> dict[str, Any]:
     """Create a group with the streams, the positions, the end and the settings of another one, to
     replay or to debug without changing that. Its pins are not copied.
 
     `at`: begin at this starting point instead, such as `checkpoint NAME` of the other group.
-    `subscriber`: whether retention waits for the new group, whatever the other one is. Raises as
-    `create_reader_group` does.
+    `subscriber`: whether retention waits for the new group, whatever the other one is; by default
+    it does, as for any new group. Raises as `create_reader_group` does.
     """
     reader_group_name(new_name)
     request = Request(
