@@ -84,7 +84,7 @@ def begin_build(
             raise NotFound(
                 "stream_deleted",
                 f"stream {store.stream} of adjunct store {name} was deleted, so no version can be "
-                "built any more; those that exist can be read.",
+                "built any more; read those that exist, or define a store of another stream.",
             )
         newest = find_version(connection, store.store_id)
         target, at = _target(connection, stream, cut, clock)

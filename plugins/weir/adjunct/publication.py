@@ -147,7 +147,7 @@ def _fenced(build: Build) -> Fenced:
     return Fenced(
         "adjunct_build_fenced",
         f"version {build.version} of adjunct store {build.store.name} is built by another builder "
-        f"now, or was abandoned (this was attempt {build.attempt}); what was written is deleted.",
+        f"now, or was abandoned; try again (Weir will delete what attempt {build.attempt} wrote).",
     )
 
 

@@ -123,7 +123,8 @@ def lock_store(connection: Connection, store_id: int) -> None:
     if found is None:
         raise NotFound(
             "adjunct_store_not_found",
-            f"the adjunct store with number {store_id} was deleted; nothing can be done with it.",
+            f"the adjunct store with number {store_id} was deleted; name one that exists (the view "
+            "weir.adjunct_stores lists them).",
         )
 
 

@@ -274,7 +274,8 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
     if found.outcome == "no stream":
         raise NotFound(
             "stream_deleted",
-            f"the stream with number {attempt.stream_id} was deleted; nothing can be done with it.",
+            f"the stream with number {attempt.stream_id}, {name}, was deleted during the append; "
+            "append to one that exists (the view weir.streams lists them).",
         )
     if found.outcome == "unknown":
         raise NotFound(
@@ -287,7 +288,7 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
         raise Fenced(
             "attempt_fenced",
             f"transaction {number} of stream {name} is {now}, so attempt {attempt.attempt} may "
-            "not commit it; Weir will delete what it wrote.",
+            "not commit it; try again (Weir will delete what this attempt wrote).",
         )
     if found.outcome == "held":
         raise held_by_another(name, found.held)

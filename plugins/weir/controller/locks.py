@@ -87,7 +87,8 @@ def locked_by(
     if gone:
         raise NotFound(
             "stream_deleted",
-            f"the stream with number {min(gone)} was deleted; nothing can be done with it.",
+            f"the stream with number {min(gone)} was deleted; name one that exists (the view "
+            "weir.streams lists them).",
         )
     return found
 
@@ -133,7 +134,8 @@ def no_such_stream(name: StreamName) -> NotFound:
 def not_active(name: StreamName, state: str) -> Conflict:
     """Return the error for a stream that cannot be changed any more."""
     return Conflict(
-        "stream_not_active", f"stream {name} is {state}; it takes no more events and changes."
+        "stream_not_active",
+        f"stream {name} is {state}, so it takes no more events and changes; use another stream.",
     )
 
 

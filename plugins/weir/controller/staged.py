@@ -78,15 +78,15 @@ class Staged:
                 "unexpected_segment",
                 f"attempt {attempt.attempt} of transaction {attempt.transaction_number} of stream "
                 f"{attempt.stream} wrote to segment {segment_name(min(unknown))}, which is not in "
-                "its epoch; nothing was committed.",
+                "its epoch, so nothing was committed; this is a defect of Weir, please report it.",
             )
         for one, other in pairwise(self.in_order()):
             if one.segment_id == other.segment_id and one.last_seq >= other.first_seq:
                 raise InvariantViolation(
                     "files_interleave",
                     f"the files {one.path} and {other.path} interleave (rank {one.last_seq} is "
-                    f"not less than {other.first_seq}), so the order of events would be lost; "
-                    "nothing was committed.",
+                    f"not less than {other.first_seq}), so nothing was committed, as the order of "
+                    "events would be lost; this is a defect of Weir, please report it.",
                 )
 
     def in_order(self) -> list[StagedFile]:

@@ -252,7 +252,8 @@ class Database:
                 if _PERMANENT.search(reason) or over:
                     raise Unavailable(
                         "database_unavailable",
-                        f"the database ({self.describe()}) can't be reached: {reason}",
+                        f"the database ({self.describe()}) can't be reached ({reason}); check that "
+                        "it runs and that the setting 'database' is right, then try again.",
                     ) from None
                 log.warning("waiting for Postgres (%.0f s): %s", now - waiting_since, reason)
                 if state not in _SOON:

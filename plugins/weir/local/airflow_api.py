@@ -149,17 +149,23 @@ class AirflowApi:
                 return json.loads(text) if text else None
         except urllib.error.HTTPError as error:
             answer = error.read().decode(errors="replace")[:2000]
-            sentence = f"Airflow answers {error.code} to {method} {path}: {answer}"
+            said = f"Airflow answers {error.code} to {method} {path} ({answer})"
             if error.code == 404:
-                raise NotFound("airflow_not_found", sentence) from None
+                raise NotFound("airflow_not_found", f"{said}; check the names in it.") from None
             if error.code == 409:
-                raise Conflict("airflow_conflict", sentence) from None
+                raise Conflict("airflow_conflict", f"{said}; look at it in Airflow.") from None
             if error.code < 500:
-                raise InvalidInput("airflow_refused", sentence) from None
-            raise Unavailable("airflow_unavailable", sentence) from None
+                raise InvalidInput(
+                    "airflow_refused", f"{said}; correct the request or the login."
+                ) from None
+            raise Unavailable(
+                "airflow_unavailable", f"{said}; read the log of its API server, and try again."
+            ) from None
         except (OSError, ValueError, http.client.HTTPException) as error:  # refused, or cut off
             raise Unavailable(
-                "airflow_unavailable", f"Airflow does not answer at {self.url}: {error}."
+                "airflow_unavailable",
+                f"Airflow does not answer at {self.url} ({error}); start it with `weir up`, or try "
+                "again.",
             ) from None
 
 

@@ -183,7 +183,8 @@ class AirflowStack:
         if done.returncode != 0:
             raise WeirError(
                 "airflow_migration_failed",
-                f"`airflow db migrate` failed:\n{_tail(done.stdout + done.stderr)}",
+                "`airflow db migrate` failed; correct what it says, and run `weir up` again:\n"
+                f"{_tail(done.stdout + done.stderr)}",
             )
         self._remember(migrated=version)
 
@@ -225,7 +226,8 @@ class AirflowStack:
                 if main is None:
                     raise Unavailable(
                         "airflow_unavailable",
-                        f"Airflow's {name} exited. {self._last_words(name)}",
+                        f"Airflow's {name} exited; correct what its log says, and run `weir up` "
+                        f"again. {self._last_words(name)}",
                     )
             unhealthy = _unhealthy(api, {name: main.create_time() for name, main in mains.items()})
             if not unhealthy:
@@ -235,7 +237,8 @@ class AirflowStack:
                 name = unhealthy[0]
                 raise Unavailable(
                     "airflow_unavailable",
-                    f"Airflow's {name} is not ready after {waited:.0f} s. {self._last_words(name)}",
+                    f"Airflow's {name} is not ready after {waited:.0f} s; correct what its log "
+                    f"says, or run `weir up` again. {self._last_words(name)}",
                 )
             if waited > next_word:
                 log.info("  waiting for %s (%.0f s)", ", ".join(unhealthy), waited)

@@ -65,7 +65,7 @@ class EmbeddedPostgres:
                     return
             raise Unavailable(
                 "database_unavailable",
-                f"Postgres does not answer on port {self.port}; its log is {self._log}.",
+                f"Postgres does not answer on port {self.port}; read its log, {self._log}.",
             )
 
     def stop(self) -> None:

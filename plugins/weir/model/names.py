@@ -108,7 +108,7 @@ def unstorable(text: str) -> str:
 def check_text(what: str, text: str) -> str:
     """Return a text unchanged if Postgres can store it. Raises InvalidInput with its value."""
     if why := unstorable(text):
-        raise InvalidInput("text_invalid", f"{what} {shortened(text)} {why}; remove that.")
+        raise InvalidInput("text_invalid", f"{what} {shortened(text)} {why}; write it without.")
     return text
 
 

@@ -317,7 +317,9 @@ def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[s
     except (ParseException, Py4JJavaError) as error:
         first = str(error).strip().splitlines()[0]
         raise InvalidInput(
-            "columns_invalid", f"the columns {ddl!r} can't be read: {first}"
+            "columns_invalid",
+            f"the columns {ddl!r} can't be read ({first}); write, for example, id BIGINT, name "
+            "STRING.",
         ) from None
     for field in struct.fields:
         if not field.nullable:

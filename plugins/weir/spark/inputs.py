@@ -203,7 +203,8 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
                 )
         if not infos:
             raise InvalidInput(
-                "folder_empty", f"the input folder {relative!r} in {root} has no files."
+                "folder_empty",
+                f"the input folder {relative!r} in {root} has no files; name one that has.",
             )
         for i in infos:  # a link in the folder must not point outside the root
             below_root(f"{root}/{i.path[len(base) + 1 :]}", roots, "input path")

@@ -271,7 +271,8 @@ def _check_sample(
                 "key_misplaced",
                 f"Spark placed key {value!r} of stream {attempt.stream} in the wrong segment, "
                 f"{segment_name(segment_id)}, because a setting of this session changes what the "
-                "routing key means; nothing was committed.",
+                "routing key means, so nothing was committed; append with a session that does not "
+                "have it.",
             )
 
 

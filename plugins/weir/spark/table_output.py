@@ -175,7 +175,9 @@ def copy_rows(
             if of_rows(answer.state):
                 raise bad_rows(table, answer.error)
             raise Unavailable(
-                "rows_not_copied", f"the rows for table {table} could not be copied: {answer.error}"
+                "rows_not_copied",
+                f"the rows for table {table} could not be copied ({answer.error}); the next try "
+                "reads the batch again, so see to the cause if it stays.",
             )
     return tuple(answer.piece for answer in answers), sum(answer.rows for answer in answers)
 
