@@ -32,7 +32,7 @@ OWNER = {
         adjunct_version_file""".split(),
         "adjunct_store",
     ),
-    # To the two lists of what is to be looked at rows are only added, by whoever knows.
+    # No row of another table guards these, such as the queues of what is to be looked at.
     **dict.fromkeys(
         """garbage request job_run installation alembic_version capture_queue
         retention_queue scale_evaluation""".split(),
