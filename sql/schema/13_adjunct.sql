@@ -159,7 +159,7 @@ COMMENT ON TABLE weir_internal.adjunct_file IS 'A Parquet file of a store, sorte
 COMMENT ON COLUMN weir_internal.adjunct_file.path IS 'Its path below the warehouse.';
 COMMENT ON COLUMN weir_internal.adjunct_file.kind IS 'table or history.';
 COMMENT ON COLUMN weir_internal.adjunct_file.version IS 'The version that wrote it.';
-COMMENT ON COLUMN weir_internal.adjunct_file.low IS 'The smallest hash of a key in it: the position in the key space times 2^53.';
+COMMENT ON COLUMN weir_internal.adjunct_file.low IS 'The smallest hash of a key in it: the routing position times 2^53.';
 COMMENT ON COLUMN weir_internal.adjunct_file.high IS 'The largest hash of a key in it.';
 COMMENT ON COLUMN weir_internal.adjunct_file.row_count IS 'Its rows.';
 COMMENT ON COLUMN weir_internal.adjunct_file.bytes IS 'Its size.';

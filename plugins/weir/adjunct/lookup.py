@@ -15,7 +15,7 @@ from weir.errors import NotFound
 from weir.warehouse.filesystem import filesystem
 
 _HASH, _CLOCK = "_weir_hash", "_weir_clock"
-_SEED = 42  # of Spark's xxhash64
+_SEED = 42  # of Spark's xxhash64 (semantics 1.6)
 
 
 def look_up(
@@ -64,11 +64,11 @@ def _in_file(
         bounds = file.metadata.row_group(group).column(leaf.index(_HASH)).statistics
         if not bounds.min <= position <= bounds.max:
             continue
-        places = pc.indices_nonzero(pc.equal(file.read_row_group(group, [_HASH])[0], position))
-        if not len(places):
+        found = pc.indices_nonzero(pc.equal(file.read_row_group(group, [_HASH])[0], position))
+        if not len(found):
             continue
         wanted = [f["name"] for f in version.fields if f["name"] in names]
-        rows = file.read_row_group(group, [*wanted, _CLOCK]).take(places)
+        rows = file.read_row_group(group, [*wanted, _CLOCK]).take(found)
         for row in rows.to_pylist():
             if key_text(row.pop(version.fields[0]["name"])) == text:
                 clock = row.pop(_CLOCK)

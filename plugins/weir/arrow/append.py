@@ -44,7 +44,7 @@ from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import check_unused
 
 _SEQ = "_weir_seq"
-_SEED = 42  # Spark's own for xxhash64
+_SEED = 42  # Spark's own for xxhash64 (semantics 1.6)
 _STEPS = 1 << 53
 _ROWS_PER_FILE = 1_000_000
 _COLUMN = re.compile(r"`([^`]+)`|([A-Za-z_]\w*)")
@@ -203,7 +203,7 @@ def _by_range(attempt: Attempt) -> list[Segment]:
 
 
 def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
-    """Return for each row the index of its segment, in the order of key ranges."""
+    """Return for each row the index of its segment, in the order of key ranges (semantics 1.6)."""
     column = _plain(attempt.routing_key)
     if column is None:
         raise InvalidInput(
@@ -229,12 +229,12 @@ def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
     lows = [segment.key_low for segment in _by_range(attempt)]
 
     @cache
-    def place(data: bytes) -> int:
+    def segment_of(data: bytes) -> int:
         position = (xxhash.xxh64_intdigest(data, _SEED) >> 11) / _STEPS
         return bisect_right(lows, position) - 1
 
     found = [
-        place(struct.pack("<q", rank) if key is None else key.encode())
+        segment_of(struct.pack("<q", rank) if key is None else key.encode())
         for rank, key in enumerate(_texts(keys))
     ]
     return pa.array(found, pa.int32())

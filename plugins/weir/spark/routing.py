@@ -1,7 +1,7 @@
-"""Route rows to segments without a shuffle, with native Spark expressions only.
+"""Route rows to segments without a shuffle, with native Spark expressions only (semantics 1.6).
 
-The position of an event in the key space is `(xxhash64(key) >>> 11) / 2^53`: XXH64 of the key in
-UTF-8 with seed 42, so that every language computes the same.
+The routing position of an event is `(xxhash64(key) >>> 11) / 2^53`: XXH64 of the key in UTF-8 with
+seed 42, so that every language computes the same.
 """
 
 import math
@@ -21,7 +21,7 @@ _MOST_CELL_BITS = 17
 
 
 def routing_steps(key: Column) -> Column:
-    """Return the position in the key space times 2^53, as an exact integer."""
+    """Return the routing position of a key (semantics 1.6) times 2^53, as an exact integer."""
     return F.shiftrightunsigned(F.xxhash64(key), 11)
 
 

@@ -156,7 +156,7 @@ def _ids(attempt: Attempt) -> list[int]:
 
 def _route(attempt: Attempt, frame: DataFrame) -> DataFrame:
     """Return the rows with their ranks and the index in `_ids` of their destination, by their keys
-    (`KEY`)."""
+    (`KEY`, semantics 1.6)."""
     missing = F.col(KEY).isNull()
     steps = routing_steps(F.col(KEY))
     rejected: Column = F.lit(False)
