@@ -1,5 +1,6 @@
-"""Every citation of a rule in the repository names a rule of docs/semantics.md."""
+"""Every rule that is cited is in docs/semantics.md, and every proposal has its link there."""
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -9,6 +10,9 @@ PAGE = "docs/semantics.md"
 NUMBER = r"\d+(?:\.\d+)?"
 # semantics 9.3; semantics 11.5 and 11.6; semantics 13, 14 and 16.
 CITED = re.compile(rf"\bsemantics(?:\.md)? ({NUMBER}(?:(?:, | and | to ){NUMBER})*)", re.IGNORECASE)
+# PDP-24, PDP-28 ..., SEP-4
+PROPOSAL = re.compile(r"\b(?:PDP|SEP)-\d+\b")
+LINK = re.compile(r"https://(?:github\.com/pravega|cncf\.pravega|cwiki\.apache)[^\s>]*")
 RULE = re.compile(rf"^###? ({NUMBER})\.? ", re.MULTILINE)
 
 
@@ -60,6 +64,19 @@ def test_every_proposal_that_is_named_has_a_link_on_the_page() -> None:
     linked = set(
         re.findall(r"\[[^]]*?\b((?:PDP|SEP)-\d+)\b[^]]*\]\(<?https://", (ROOT / PAGE).read_text())
     )
-    named = {one for text in texts().values() for one in re.findall(r"\b(?:PDP|SEP)-\d+\b", text)}
+    named = {one for text in texts().values() for one in PROPOSAL.findall(text)}
     assert len(named) >= 4
     assert named - linked == set()
+
+
+def test_every_package_that_names_a_proposal_has_the_pages_link_in_its_docstring() -> None:
+    links = {link.rstrip(")") for link in LINK.findall((ROOT / PAGE).read_text())}
+    of_proposal = {one: link for link in links for one in PROPOSAL.findall(link)}
+    package = Path("plugins/weir")
+    for name, text in texts().items():
+        if not Path(name).is_relative_to(package) or not (named := set(PROPOSAL.findall(text))):
+            continue
+        docstring = ast.get_docstring(ast.parse((ROOT / name).with_name("__init__.py").read_text()))
+        linked = {link.rstrip(")") for link in LINK.findall(docstring or "")}
+        assert linked <= links, f"{name}: a link that {PAGE} does not have"
+        assert {of_proposal[one] for one in named} <= linked, f"{name}: names {named}"

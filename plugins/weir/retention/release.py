@@ -1,4 +1,4 @@
-"""Release the events of a subscriber by hand, and read the alerts (PDP-47, semantics 11.8)."""
+"""Release the events of a subscriber by hand, and read the alerts (semantics 11.8)."""
 
 import json
 from collections.abc import Sequence

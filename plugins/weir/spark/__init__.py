@@ -1,6 +1,12 @@
 """Streams as Spark DataFrames: append, read, consume. Imports no airflow.
 
 Programs of your own need `from weir.spark import Reader, Appender, output, read, register`.
+
+From these proposals (docs/semantics.md says where Weir differs):
+- PDP-24, an append that commits after a scale:
+  https://github.com/pravega/pravega/wiki/PDP-24:-Rolling-Transaction
+- PDP-28, reads in write order:
+  https://github.com/pravega/pravega/wiki/PDP-28-(Cross-Routing-Key-Ordering)
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,7 @@
-"""Append rows to a stream: write the files first, then commit their paths (PDP-24 on Parquet and
-Postgres)."""
+"""Append rows to a stream: write the files first, then commit their paths (semantics 12).
+
+An append is a transaction, which may commit after a scale as in PDP-24.
+"""
 
 import logging
 from collections.abc import Callable
