@@ -30,8 +30,9 @@ from weir.warehouse.paths import adjunct_folder
 
 @dataclass(frozen=True, kw_only=True)
 class StoreSettings:
-    """What is asked of an adjunct store. `time_out`: how many seconds it may be inactive before
-    retention stops waiting for it."""
+    """What is asked of an adjunct store: its stream, how it is kept, and how it makes keys and
+    values of events. `time_out`: how many seconds it may be inactive before retention stops waiting
+    for it; None: retention waits for ever."""
 
     stream: StreamName
     configuration: AdjunctConfiguration
@@ -39,14 +40,14 @@ class StoreSettings:
     time_out: int | None
 
     def check(self) -> None:
-        """Raise InvalidInput for a wrong one."""
+        """Check each setting. Raises InvalidInput for a wrong one."""
         self.configuration.check()
         self.definition.check()
         GroupConfiguration(time_out=self.time_out).check()
 
     @property
     def by_name(self) -> dict[str, Any]:
-        """All of them."""
+        """All settings by their names."""
         return {
             "stream": str(self.stream), "time_out": self.time_out,
             **asdict(self.configuration), **asdict(self.definition),
@@ -55,7 +56,9 @@ class StoreSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class AdjunctStore(StoreSettings):
-    """An adjunct store. `definition_number`: the number of its newest definition."""
+    """An adjunct store that exists. `group_id`: its reader group, which has the store's name.
+    `generation`: the number of its configuration; each update increases it. `definition_number`:
+    the number of its newest definition."""
 
     store_id: int
     name: str
@@ -153,8 +156,11 @@ def define_store(
     from the head on. An identical store that exists already is left as it is.
 
     `time_out`: how many seconds it may be inactive before retention stops waiting for it. The
-    expressions are checked by `weir.spark.adjunct_check`, before. Raises NotFound for the stream,
-    InvalidInput for a wrong setting, and Conflict if another store has the name.
+    expressions are checked by `weir.spark.adjunct_check`, before.
+
+    Returns `adjunct_store` (the name) and `existed` (whether it was there already). Raises NotFound
+    for the stream, InvalidInput for a wrong setting, and Conflict if another store has the name or
+    the stream is sealed.
     """
     adjunct_store_name(name)
     asked = StoreSettings(
@@ -252,8 +258,10 @@ def update_store(
 
     A changed definition is a new one: the next build applies it, and versions that exist keep
     theirs. Another key can't be made of rows that are kept by key, so the next build then starts
-    anew at the head of the stream; the result says since when there are events. Raises NotFound
-    and InvalidInput.
+    anew at the head of the stream.
+
+    Returns `adjunct_store` (the name) and `definition` (its number); with another key also
+    `events_since`, as the function of that name. Raises NotFound and InvalidInput.
     """
     arguments: dict[str, Any] = {"changes": changes, "redefined": redefined}
     arguments |= {"time_out": time_out} if change_time_out else {}
@@ -338,7 +346,8 @@ def complete_since(connection: Connection, stream: LockedStream) -> int | None:
 def delete_store(database: Database, name: str, *, request_id: str) -> dict[str, Any]:
     """Delete a store with its versions and its reader group; its files become garbage.
 
-    Raises NotFound, and Conflict while an open batch is read with one of its versions.
+    Returns `adjunct_store` (the name). Raises NotFound, and Conflict while an open batch is read
+    with one of its versions.
     """
     request = Request(request_id, "delete_adjunct_store", name, {})
 

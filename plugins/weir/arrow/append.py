@@ -61,16 +61,22 @@ def append(
     settings: Settings | None = None,
 ) -> Committed:
     """Append the rows of a pyarrow table to a stream, in the order of the table, in one
-    transaction. Return what was committed.
+    transaction. Return what was committed, now or by an earlier try (`repeated`).
 
-    `writer_id` and `batch_id` identify the append, so a retry appends nothing twice. The routing
-    key must be a column of strings, whole numbers, booleans or dates. Use Spark if it is an
-    expression, or to quarantine rows. So must the event time be a column, of times, dates, numbers
-    or strings (docs/event-time.md). `complete_until`: the event time before which this writer has
-    appended everything with this append.
+    `writer_id` and `batch_id` identify the append. They alone decide: if a table was committed
+    under them, nothing is appended, even if this one has other rows, because Weir does not compare
+    them (semantics 12). `complete_until`: the event time before which this writer has appended
+    everything with this append (a datetime, a text, or `done`).
 
-    Raises BadRows for rows without a routing key, InvalidInput for columns that do not fit the
-    stream, NotFound for a stream that does not exist.
+    The routing key must be a column of strings, whole numbers, booleans or dates. Use Spark if it
+    is an expression, or to quarantine rows. So must the event time be a column, of times, dates,
+    numbers or strings (docs/event-time.md).
+
+    Raises BadRows for rows without a routing key and values that would change; InvalidInput for
+    columns that do not fit the stream, for what needs Spark, and for a wrong `complete_until`;
+    NotFound for a stream that does not exist; Conflict if the stream is sealed, or if the identity
+    was used for files or a DataFrame; Fenced if another try took over; InvariantViolation if the
+    warehouse is not this database's.
     """
     settings = settings or load()
     with Database.of(settings) as database:

@@ -20,7 +20,7 @@ def expire(database: Database, lease: float) -> list[dict[str, Any]]:
     that expired less than one lease after the server's start is spared, so that its holder can come
     back.
 
-    Returns for each the stream, the transaction and its source, or the `error`.
+    Returns for each `stream`, `transaction` (its number) and `source`, or the `error`.
     """
     candidates = database.transaction(
         lambda c: c.execute(

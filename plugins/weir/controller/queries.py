@@ -1,9 +1,9 @@
 """Questions about a stream (semantics 8). Each is one statement: it calls the SQL function of the
-same name, which has the rule.
+same name, which has the rule, or reads a view.
 
-Cuts are in their JSON form, `{"0.0": 12, "5.1": "future"}`; times are aware datetimes. All
-functions raise NotFound for a stream or segment that does not exist, and InvalidInput for a cut
-that names one.
+Cuts are in their JSON form, `{"0.0": 12, "5.1": "future"}`; times are aware datetimes. A function
+that calls a SQL function raises NotFound for a stream that does not exist, NotFound if its argument
+is a segment that does not exist, and InvalidInput if a cut names such a segment.
 """
 
 import json

@@ -34,9 +34,9 @@ def scale(
     `boundaries`; or each block of neighbours divided into `parts` equal ranges. The id of a segment
     that a roll has copied means the copy (semantics 6.2). `reason` is recorded with the epoch.
 
-    Returns the new epoch, the sealed segments, and the new ones with their ranges. Raises Conflict
-    for a segment that is not active, or if too few segments would be left; InvalidInput for ranges
-    that do not cover exactly the sealed keys; NotFound.
+    Returns `stream`, `epoch` (the new one), `sealed` (names) and `created` (name, low and high key
+    of each new segment). Raises Conflict for a segment that is not active, or if too few segments
+    would be left; InvalidInput for ranges that do not cover exactly the sealed keys; NotFound.
     """
     numbers = [parse_segment_name(segment) & 0xFFFFFFFF for segment in seal]
     request = Request(

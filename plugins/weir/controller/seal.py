@@ -17,7 +17,7 @@ def seal_stream(database: Database, name: StreamName, *, request_id: str) -> dic
     """Make a stream read-only for ever; change nothing if it is sealed already.
 
     Appends that wait for a roll are committed, and appends that are still being written are
-    aborted. Returns the numbers of the aborted transactions. Raises NotFound.
+    aborted. Returns `stream` and `aborted` (the numbers of those transactions). Raises NotFound.
     """
     request = Request(request_id, "seal_stream", str(name), {})
 

@@ -36,8 +36,8 @@ def create_stream(
     name that was used before continues with the segment numbers of the deleted stream (semantics
     1.2).
 
-    Returns the stream's name and id, its epoch, and its segments with their ranges. Raises Conflict
-    if the stream exists, InvalidInput for wrong settings.
+    Returns `stream`, `stream_id`, `epoch` and `segments` (name, low and high key of each). Raises
+    Conflict if the stream exists, InvalidInput for wrong settings.
     """
     wanted = Configuration(**configuration)
     request = Request(

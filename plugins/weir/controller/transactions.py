@@ -43,7 +43,8 @@ class InputFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt at a transaction, which may be written and committed."""
+    """An attempt at a transaction, which may be written and committed. `fields`: the schema as
+    Spark's JSON fields; None before the first append. Times are microseconds since 1970 UTC."""
 
     stream_id: int
     stream: StreamName
@@ -83,7 +84,7 @@ class Committed:
     bytes: int
     files: int
     rolled: bool = False
-    repeated: bool = False  # it was committed before: nothing was appended now
+    repeated: bool = False
     min_event_time: int | None = None
     max_event_time: int | None = None
     untimed: int | None = None
@@ -91,8 +92,8 @@ class Committed:
     complete_until: int | None = None
 
     def report(self) -> dict[str, Any]:
-        """Return a dictionary for the job's report, with the time that the clock stands for. Of
-        event times it has what is known."""
+        """Return the fields by name for the job's report, and in `committed_at` the time of the
+        clock. Event times are texts there, and what is None of them is left out."""
         at = datetime.fromtimestamp(self.clock / 1e6, UTC)
         found = {**self.__dict__, "committed_at": at.isoformat(timespec="milliseconds")}
         for name in ("min_event_time", "max_event_time", "complete_until", "untimed", "late"):

@@ -33,8 +33,8 @@ def update_stream(
     segments in place of all its segments; another stream gets them only if it has fewer. If it
     names another `event_time`, the stream's completeness begins anew.
 
-    Returns the configuration, and the segments that were created. Raises InvalidInput for a wrong
-    setting or column, Conflict for a sealed stream, NotFound.
+    Returns `stream`, all settings by name, and `created` (the new segments). Raises InvalidInput
+    for a wrong setting or column, Conflict for a sealed stream, NotFound.
     """
     request = Request(request_id, "update_stream", str(name), {**changes, "fields": fields})
 

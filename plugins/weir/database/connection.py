@@ -154,9 +154,10 @@ class Database:
     def transaction(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction and commit it; run it again if the connection is lost.
 
-        Returns what `work` returns. Raises Unavailable if Postgres stays away longer than the
-        patience, Busy if another session keeps a lock for that long, and whatever `work` raises,
-        after a rollback.
+        Returns what `work` returns. After a rollback, raises Unavailable if Postgres stays away
+        longer than the patience; Busy if another session keeps a lock for that long; NotFound,
+        InvalidInput or Truncated if a SQL function of Weir refuses (SQLSTATE WEIR1, WEIR2, WEIR4);
+        and whatever else `work` raises.
         """
 
         def once() -> T:

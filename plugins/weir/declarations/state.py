@@ -37,8 +37,8 @@ class KnownGroup:
 
 @dataclass(frozen=True)
 class Known:
-    """What exists of what is declared, by name; `read` names all streams that exist and are
-    named."""
+    """What exists of what is declared, by name. `streams` also has the streams that declared
+    groups, consumers and stores read."""
 
     streams: dict[str, KnownStream]
     stores: dict[str, AdjunctStore]

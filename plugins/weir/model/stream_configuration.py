@@ -18,6 +18,12 @@ ON_BAD_ROWS = ("fail", "quarantine")
 class Configuration:
     """The settings of a stream, as asked for.
 
+    `routing_key`: a SQL expression over the columns (semantics 1.6); it never changes.
+    `on_missing_key`: what happens to a row whose key is null. `fail` refuses the append,
+    `quarantine` keeps the row in `<stream>.rejected`, `spread` appends it in no promised order.
+    `on_bad_rows`: what happens to a row that does not fit the schema: `fail` or `quarantine`.
+    `tags`: words by which people find the stream.
+
     `target_rate` to `scale_cooldown`: see `scaling_policy`; an update of `min_segments` in a stream
     with fixed scaling makes exactly that many segments (semantics 5.2). `retain_...`:
     see `retention`. `event_time`: an expression, when an event happened; None: the stream has no

@@ -38,9 +38,13 @@ def checkpoint(
 ) -> dict[str, Any] | None:
     """Record the positions of a group as a checkpoint. A subscriber releases what lies before it.
 
-    Without a `name` it is automatic; then it returns None if no position has moved since the newest
-    checkpoint, or since the group was created. `barrier`: include the batches that are open now,
-    and wait for them up to `patience` seconds. Raises NotFound, InvalidInput for the name, and
+    Without a `name` it is automatic. `barrier`: include the batches that are open now; the
+    checkpoint waits for them up to `patience` seconds, this call does not.
+
+    Returns `reader_group`, `checkpoint` (its name) and `published` (whether it releases events
+    now), and of one that waits `waits_for`: its batches, as texts. Returns None if an automatic one
+    finds nothing to do: no position has moved since the newest checkpoint, or since the group was
+    created, and nothing is left to release. Raises NotFound, InvalidInput for a wrong name, and
     Conflict if the name is taken or too many checkpoints wait already.
     """
     reader_group_name(group)
@@ -71,7 +75,8 @@ def checkpoint(
 def cancel_checkpoint(
     database: Database, group: str, name: str, *, request_id: str
 ) -> dict[str, Any]:
-    """Cancel a checkpoint that waits. Raises NotFound, and Conflict if it does not wait."""
+    """Cancel a checkpoint that waits. Return `reader_group` and `checkpoint`, both names. Raises
+    NotFound, and Conflict if it does not wait."""
     request = Request(request_id, "cancel_checkpoint", group, {"name": name})
 
     def work(connection: Connection) -> dict[str, Any]:

@@ -37,8 +37,11 @@ def create_reader_group(
 
     Both are as in `weir.reader_groups.starting_points`. `configuration`: settings of
     `GroupConfiguration`. A subscriber holds retention back from this transaction on, from its start
-    cut. Raises NotFound for a stream, Truncated for a start below the head, Conflict if the group
-    exists, and InvalidInput for wrong settings.
+    cut.
+
+    Returns `reader_group`, `subscriber` and `start` (by stream the cut). Raises NotFound for a
+    stream, Truncated for a start below the head, Conflict if the group exists, and InvalidInput for
+    wrong settings.
     """
     reader_group_name(name)
     wanted = GroupConfiguration(**configuration)
@@ -151,7 +154,8 @@ def fork_reader_group(
 
     `at`: begin at this starting point instead, such as `checkpoint NAME` of the other group.
     `subscriber`: whether retention waits for the new group, whatever the other one is; by default
-    it does, as for any new group. Raises as `create_reader_group` does.
+    it does, as for any new group. Returns and raises as
+    `create_reader_group` does.
     """
     reader_group_name(new_name)
     request = Request(
@@ -184,8 +188,8 @@ def fork_reader_group(
 def delete_reader_group(database: Database, name: str, *, request_id: str) -> dict[str, Any]:
     """Delete a group with its positions, batches and checkpoints; it holds nothing back afterwards.
 
-    The outputs of its committed batches are kept, those of open ones become garbage. Raises
-    NotFound.
+    The outputs of its committed batches are kept, those of open ones become garbage. Returns
+    `reader_group`. Raises NotFound.
     """
     request = Request(request_id, "delete_reader_group", name, {})
 

@@ -23,9 +23,11 @@ _RIGHTS = {
 
 @dataclass(frozen=True)
 class Publication:
-    """`mode` insert: the rows are added. upsert: each row replaces the one that has the same values
-    in the columns of `key`, or is added; of several rows of a key, the last one counts. replace:
-    the rows take the place of all rows of the table, or of those with the same `key`.
+    """How the commit of a batch publishes its rows in a table.
+
+    `mode` `insert`: the rows are added. `upsert`: each row replaces the one that has the same
+    values in the columns of `key`, or is added; of several rows of a key, the last one counts.
+    `replace`: the rows replace all rows of the table, or those with the same `key`.
 
     `newest`: columns that say which row of a key is newer, for an upsert; a row replaces another
     only if its values there are not smaller. `call`: a function, `schema.name(jsonb)`, that is

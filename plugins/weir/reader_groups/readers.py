@@ -109,7 +109,8 @@ def reader_offline(
     batch as a whole, and continue at the committed position. With one (`0.0=12, 5.1=7`, or for
     several streams `{"nyc/flights": {"0.0": 12}}`) the open batch is abandoned, and what lies
     before the position counts as read. The position must lie between the committed one and the end
-    of the batch. Raises NotFound for the reader, and InvalidInput for another position.
+    of the batch. Returns `reader_group` and `reader`. Raises NotFound for the reader, and
+    InvalidInput for another position.
     """
     request = Request(request_id, "reader_offline", group, {"reader": reader_id, "at": position})
 

@@ -25,8 +25,9 @@ def reset_reader_group(
     batches.
 
     `to`: `start` (where the group began) or one of `weir.reader_groups.starting_points`. Readers
-    must join again. Raises Truncated for a position below the head; and Conflict if events that
-    are committed would be read again (unless `allow_repeat`).
+    must join again. Returns `reader_group`, `generation` (the new one) and `position` (by stream
+    the cut). Raises Truncated for a position below the head; and Conflict if events that are
+    committed would be read again (unless `allow_repeat`).
     """
     request = Request(
         request_id, "reset_reader_group", name, {"to": to, "allow_repeat": allow_repeat}

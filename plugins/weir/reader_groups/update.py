@@ -53,9 +53,10 @@ def update_reader_group(
     `streams`: replaces the streams that the group reads; it reads new ones from `start`. `pins`:
     replaces the pins. A group that becomes a subscriber holds back what it has not read.
 
-    Raises NotFound; Conflict for another `generation`, or if an open batch reads a stream that is
-    to be removed; and InvalidInput for a wrong setting, for pins that overlap, and for pins of a
-    stream that the group does not read.
+    Returns `reader_group`, `generation` (the new one) and all settings by name. Raises NotFound;
+    Conflict for another `generation`, or if an open batch reads a stream that is to be removed; and
+    InvalidInput for a wrong setting, for pins that overlap, and for pins of a stream that the group
+    does not read.
     """
     check_disjoint(pins or ())
     request = Request(

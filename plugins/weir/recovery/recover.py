@@ -51,8 +51,13 @@ def recover(
 
     `unknown_files`: `report` changes nothing; `keep` leaves files that the database does not know
     where they are, also those of appends that it knows as aborted; `delete` makes garbage of them.
-    Raises InvalidInput for another value of `unknown_files`, and InvariantViolation if the
-    warehouse belongs to another installation.
+
+    Returns `restored` (whether the database may have been restored), `unknown_files` and
+    `missing_files` (how many files only the warehouse or only the database has), and `unknown` and
+    `missing` (up to 20 of their paths). If it reconciled them, also `streams`: of each its name
+    (`stream`), how many open appends it ended (`aborted`), and the new `segments`. Raises
+    InvalidInput for another value of `unknown_files`, and InvariantViolation if the warehouse
+    belongs to another installation.
     """
     if unknown_files not in UNKNOWN_FILES:
         raise InvalidInput(

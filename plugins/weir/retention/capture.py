@@ -43,8 +43,8 @@ _CAPTURE = text(
 
 
 def capture(database: Database) -> list[dict[str, Any]]:
-    """Record the tail cut of each stream that changed since its last record, and return the records
-    with their streams, events and bytes.
+    """Record the tail cut of each stream that changed since its last record. Return the records:
+    `stream`, `cut`, and the `events` and `bytes` before it.
 
     One statement reads all segments of a stream, so that a record is the tail of one moment. A
     record is strictly later than the one before it, by at least the stream's `cuts_every` seconds.

@@ -20,8 +20,9 @@ def delete_stream(
     """Delete a sealed stream with all its metadata, and make garbage of its files.
 
     A stream of the same name can then be created; its segment numbers continue those of this one.
-    `unread_too`: delete it although a subscriber has unread events. Raises NotFound; and Conflict
-    if the stream is not sealed, if a batch on it is open, or if a subscriber has unread events.
+    `unread_too`: delete it although a subscriber has unread events. Returns `stream` and `files`
+    (how many became garbage). Raises NotFound; and Conflict if the stream is not sealed, if a batch
+    on it is open, or if a subscriber has unread events.
     """
     request = Request(request_id, "delete_stream", str(name), {"unread_too": unread_too})
 

@@ -33,12 +33,13 @@ def truncate(
 ) -> dict[str, Any]:
     """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON), whatever subscribers and limits say.
 
-    `find`: returns the cut that the text means, if it is not a cut. `dry_run`: change nothing.
+    `find`: returns the cut that the text means, if it is not a cut. `dry_run`: change nothing, and
+    return what would be freed and lost.
 
-    Returns the head, the events, bytes and files that were freed, and how many events each
-    subscriber (`lost`) and each other group (`lost_to_others`) had not read. Raises InvalidInput
-    with the segment for a cut that is invalid or behind the head, Conflict for a sealed stream,
-    NotFound.
+    Returns `stream`, `head` (the cut), `events`, `bytes` (as first committed) and `files` that were
+    freed, and by name how many events each subscriber (`lost`) and each other group
+    (`lost_to_others`) had not read. Raises InvalidInput with the segment for a cut that is invalid
+    or before the head, Conflict for a sealed stream, NotFound.
     """
     request = Request(request_id, "truncate", str(name), {"cut": cut})
 

@@ -55,8 +55,9 @@ _CANDIDATES = text(
 def prune(database: Database, history: float) -> list[dict[str, Any]]:
     """Delete the rows below the floor of each stream that are older than `history` seconds.
 
-    Returns a report for each stream from which rows were deleted, with their number for each kind,
-    and for each stream that failed, with the sentence. A failure does not stop the other streams.
+    Returns for each stream from which rows were deleted `stream`, and the number of rows by kind
+    (the columns of `prune_below`); and for each stream that failed `stream` and `error`. A failure
+    does not stop the other streams.
     """
     streams = database.transaction(lambda c: c.execute(_CANDIDATES, {"history": history}).all())
     reports: list[dict[str, Any]] = []

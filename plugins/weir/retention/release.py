@@ -23,9 +23,10 @@ def release(
     """Release all events before a starting point: this subscriber holds them back no longer.
 
     `at`: `position` (where the group reads next) or one of those in
-    `weir.reader_groups.starting_points`. `generation`: refuse another one. Raises NotFound;
-    Conflict if the group does not release by hand, or has another generation; and InvalidInput if
-    the cut is not valid, or lies before what the group has released already.
+    `weir.reader_groups.starting_points`. `generation`: refuse another one. Returns `reader_group`
+    and `released` (the cuts). Raises NotFound; Conflict if the group does not release by hand, or
+    has another generation; and InvalidInput if the cut is not valid, or lies before what the group
+    has released already.
     """
     request = Request(request_id, "release", group, {"at": at, "generation": generation})
 

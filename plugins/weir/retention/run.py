@@ -42,9 +42,14 @@ def retain(
     """Decide about each stream for which a decision is due, and truncate it.
 
     `names`: decide about these streams instead, due or not; about all if it is empty. `dry_run`:
-    change nothing, and return what would be decided. Returns for each stream the decision and what
-    it freed, or the sentence of the failure, which does not stop the other streams. A stream in
-    `names` that does not exist or is sealed counts as a failure.
+    change nothing, and return what would be decided.
+
+    Returns for each stream the decision: `stream`, `rule`, `reason`, `cut` (None: truncates
+    nothing), `held_by` and `timed_out` (the subscribers that hold events back, and those that have
+    timed out), `lost` (by subscriber how many unread events), and the `events`, `bytes` and `files`
+    that were freed.
+    Of a stream that failed it returns `stream` and `error`, and continues with the others; a stream
+    in `names` that does not exist or is sealed counts as failed.
     """
     streams = database.transaction(partial(due_streams, names=names))
     reports = []

@@ -62,7 +62,9 @@ class Appender:
         `complete_until`: the event time before which the writer has appended everything, with them.
 
         Raises Conflict for a file that another transaction has appended, or that changed since it
-        was appended; BadRows with the number of bad rows and an example.
+        was appended, and if the stream is sealed; BadRows with the number of bad rows and an
+        example; InvalidInput for columns that do not fit; NotFound; Fenced if another try took
+        over.
         """
         opened = begin(
             self.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id + again,
@@ -103,9 +105,16 @@ class Appender:
         """Append a DataFrame to a stream (`scope/stream`) in the order of its partitions, in one
         transaction.
 
-        `writer_id` and `batch_id` identify the append, so a retry appends nothing twice.
-        `complete_until`: the event time before which the writer has appended everything with this
-        append. Returns what was committed, now or by an earlier try.
+        `writer_id` and `batch_id` identify the append. They alone decide: if a DataFrame was
+        committed under them, nothing is appended, even if this one has other rows, because Weir
+        does not compare them (semantics 12). `complete_until`: the event time before which the
+        writer has appended everything with this append (a datetime, a text, or `done`).
+
+        Returns what was committed, now or by an earlier try (`repeated`). Raises BadRows for rows
+        that the stream does not quarantine; InvalidInput for columns that do not fit the stream,
+        and for a wrong `complete_until`; NotFound for a stream that does not exist; Conflict if the
+        stream is sealed, or if the identity was used for files or a table; Fenced if another try
+        took over; InvariantViolation if the warehouse is not this database's.
         """
         opened = self.begin_frame(
             stream_name(str(name)), writer_id, batch_id, complete_until=complete_until
@@ -124,8 +133,8 @@ class Appender:
         guard: Callable[[Connection], object] | None = None,
         complete_until: datetime | str | None = None,
     ) -> Attempt | Committed:
-        """Open a transaction for a DataFrame. Return the attempt, or what an earlier try
-        committed."""
+        """Open a transaction for a DataFrame. Return the attempt, or what an earlier try committed.
+        Raises like `weir.controller.transactions.begin`."""
         return begin(
             self.database, name, writer_id=writer_id, batch_id=batch_id, fingerprint="frame",
             lease=self.settings.transaction_lease, source=self.source, guard=guard,
@@ -156,7 +165,8 @@ class Appender:
         return [staged, stage_rejected(self, staged, place, opened)]
 
     def commit(self, staged: list[Staged]) -> Committed:
-        """Commit staged appends in one transaction and return the first."""
+        """Commit staged appends in one transaction and return the first. Raises like
+        `weir.controller.commit.commit`."""
         committed = commit(self.database, *staged)[0]
         self.say(
             f"committed {committed.events:,} events in {committed.files} files "
