@@ -38,7 +38,7 @@ class World:
     def assign(self, owners: dict[int, str] | None = None) -> dict[int, str]:
         return assign(
             self.loads, self.owners if owners is None else owners, self.readers,
-            held=self.held, reserved=self.reserved,
+            in_batches=self.held, reserved=self.reserved,
         )  # fmt: skip
 
     def may_own(self, segment: int, reader: str) -> bool:
@@ -137,7 +137,7 @@ def test_a_large_segment_outweighs_many_small_ones() -> None:
 
 def test_segments_of_open_batches_count_but_do_not_move() -> None:
     held = frozenset({0, 1})
-    result = assign({0: 10, 1: 10, 2: 10}, {0: "a", 1: "a", 2: "a"}, ["a", "b"], held=held)
+    result = assign({0: 10, 1: 10, 2: 10}, {0: "a", 1: "a", 2: "a"}, ["a", "b"], in_batches=held)
     assert result == {0: "a", 1: "a", 2: "b"}
 
 
@@ -156,7 +156,7 @@ def test_what_is_reserved_for_others_is_given_up() -> None:
 
 
 def test_without_readers_only_open_batches_keep_their_segments() -> None:
-    assert assign({0: 1, 1: 1}, {0: "a", 1: "b"}, [], held={0}) == {0: "a"}
+    assert assign({0: 1, 1: 1}, {0: "a", 1: "b"}, [], in_batches={0}) == {0: "a"}
 
 
 small_worlds = st.tuples(

@@ -63,7 +63,7 @@ class Simulation:
         held = {segment for batch in self.held.values() for segment in batch}
         unread = {segment: round(events) for segment, events in left.items()}
         rates = relative_rates(self._rates()) if by_rate else {}
-        wanted = assign(unread, self.owners, sorted(self.speeds), held=held, rates=rates)
+        wanted = assign(unread, self.owners, sorted(self.speeds), in_batches=held, rates=rates)
         for segment, owner in wanted.items():
             if self.owners.get(segment) == reader and owner != reader:
                 del self.owners[segment]

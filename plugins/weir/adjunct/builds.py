@@ -198,7 +198,7 @@ def _running(
     row = connection.execute(
         text(
             """SELECT version, attempt, kind, base, from_cut, cut, clock, code, definition, builder,
-                lease_until > clock_timestamp() AS held FROM adjunct_version
+                lease_until > clock_timestamp() AS leased FROM adjunct_version
             WHERE store_id = :a AND state = 'building'"""
         ),
         {"a": store.store_id},
@@ -208,7 +208,7 @@ def _running(
     if row.definition != store.definition_number or row.code != code:
         _abandon(connection, store, row.version)
         return None
-    if row.held and row.builder != builder:
+    if row.leased and row.builder != builder:
         return Running(row.version, row.builder)
     base = None if row.base is None else read_version(connection, store.store_id, row.base)
     return Build(

@@ -71,16 +71,16 @@ def pass_over(database: Database, group: str, stream_ids: Sequence[int]) -> dict
             text(
                 """SELECT s.stream_id, group_cut(:g, s.stream_id) AS at,
                     tail_cut(s.stream_id) AS tail, EXISTS (
-                        SELECT FROM held_segments(:g) h WHERE h.stream_id = s.stream_id) AS held
+                        SELECT FROM held_segments(:g) h WHERE h.stream_id = s.stream_id) AS reading
                 FROM unnest(CAST(:ids AS bigint[])) AS s (stream_id)"""
             ),
             {"g": locked.group_id, "ids": [stream.stream_id for stream in streams]},
         ).all()
-        moved = [row.stream_id for row in rows if not row.held and row.at != row.tail]
+        moved = [row.stream_id for row in rows if not row.reading and row.at != row.tail]
         tails = {s.stream_id: find_cuts(connection, [s], "tail") for s in streams}
         if moved:
             place_at(connection, locked.group_id, {s: tails[s][s] for s in moved})
-        return {row.stream_id: row.at if row.held else row.tail for row in rows}
+        return {row.stream_id: row.at if row.reading else row.tail for row in rows}
 
     return database.transaction(work)
 

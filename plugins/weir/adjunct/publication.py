@@ -132,14 +132,14 @@ def _history_from(build: Build) -> int | None:
 
 
 def _check_held(connection: Connection, build: Build, store: AdjunctStore) -> None:
-    held = connection.execute(
+    ours = connection.execute(
         text(
             """SELECT FROM adjunct_version WHERE store_id = :a AND version = :v
             AND attempt = :attempt AND state IN ('building', 'published')"""
         ),
         {"a": build.store.store_id, "v": build.version, "attempt": build.attempt},
     ).one_or_none()
-    if held is None or store.store_id != build.store.store_id:
+    if ours is None or store.store_id != build.store.store_id:
         raise _fenced(build)
 
 

@@ -236,13 +236,13 @@ def _guarded(
     return found
 
 
-def held_by_another(name: StreamName, held: dict[str, Any]) -> Conflict:
+def held_by_another(name: StreamName, file: dict[str, Any]) -> Conflict:
     """Return the error for an append of which another, committed one holds a file."""
     return Conflict(
         "file_already_appended",
-        f"file {held['path']!r} is already in stream {name}: transaction "
-        f"{held['transaction_number']} of {held['source']} appended it at "
-        f"{datetime.fromisoformat(held['ended_at']):%Y-%m-%d %H:%M:%S} UTC; leave it out, or set "
+        f"file {file['path']!r} is already in stream {name}: transaction "
+        f"{file['transaction_number']} of {file['source']} appended it at "
+        f"{datetime.fromisoformat(file['ended_at']):%Y-%m-%d %H:%M:%S} UTC; leave it out, or set "
         "allow_repeated_files to append its rows a second time.",
     )
 
@@ -290,8 +290,8 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
     ).one_or_none()
     if found is not None and (found.state, found.attempt) == ("committed", attempt.attempt):
         return
-    held = found is not None and (found.state, found.attempt) == ("open", attempt.attempt)
-    if found is not None and held and found.in_time:
+    still_open = found is not None and (found.state, found.attempt) == ("open", attempt.attempt)
+    if found is not None and still_open and found.in_time:
         raise Conflict(
             "transaction_too_long",
             f"the lease of transaction {attempt.transaction_number} of stream {attempt.stream} "
@@ -315,14 +315,14 @@ def ping(connection: Connection, attempt: Attempt, lease: float, longest: float)
 
 def check_attempt(connection: Connection, attempt: Attempt) -> None:
     """Check that the attempt still holds its open transaction. Raises Fenced."""
-    held = connection.execute(
+    still_open = connection.execute(
         text(
             """SELECT FROM transaction WHERE stream_id = :s AND transaction_number = :n
             AND attempt = :attempt AND state = 'open'"""
         ),
         {"s": attempt.stream_id, "n": attempt.transaction_number, "attempt": attempt.attempt},
     ).first()
-    if held is None:
+    if still_open is None:
         raise Fenced(
             "attempt_fenced",
             f"attempt {attempt.attempt} of transaction {attempt.transaction_number} of stream "

@@ -82,7 +82,7 @@ def assign(
     owners: Mapping[K, str],
     readers: Sequence[str],
     *,
-    held: Collection[K] = (),
+    in_batches: Collection[K] = (),
     lags: Mapping[K, int] = MappingProxyType({}),
     reserved: Mapping[K, frozenset[str]] = MappingProxyType({}),
     rates: Mapping[str, float] = MappingProxyType({}),
@@ -92,7 +92,7 @@ def assign(
 
     `loads`: unread events per segment; each counts as at least 1. `owners`: the present owners.
     `readers`: who may own segments, including readers that are expected and have not joined yet.
-    `held`: segments of open batches, which keep their owners. `lags`: how far each segment is
+    `in_batches`: segments of open batches, which keep their owners. `lags`: how far each segment is
     behind, in microseconds. `reserved`: the only readers that may own certain segments. `rates`:
     how fast readers are, relative to each other; one without a rate is as fast as the average.
 
@@ -102,14 +102,14 @@ def assign(
     order = sorted(weight, key=lambda s: -lags.get(s, 0)) if lags else list(weight)
     shares = _Shares(readers, weight, reserved, rates)
     for segment, owner in owners.items():
-        if segment in held or owner in shares.may_own(segment):
+        if segment in in_batches or owner in shares.may_own(segment):
             shares.give(segment, owner)
     if readers:
         free = [segment for segment in order if segment not in shares.owners]
         for segment in sorted(free, key=lambda s: -weight[s]):
             shares.give(segment, shares.least(shares.may_own(segment), weight[segment]))
     if len(readers) > 1:
-        shares.even_out([segment for segment in order if segment not in held])
+        shares.even_out([segment for segment in order if segment not in in_batches])
     return shares.owners
 
 

@@ -19,14 +19,14 @@ class Held(NamedTuple):
 def check_held(connection: Connection, batch: Batch) -> Held:
     """Return the record of a batch. Raises Fenced if it no longer belongs to the attempt, was
     abandoned or split."""
-    held = held_or_split(connection, batch)
-    if held.state == "split":
+    record = held_or_split(connection, batch)
+    if record.state == "split":
         raise Fenced(
             "batch_split",
             f"batch {batch.batch_id} of reader group {batch.group} was split; read the two "
             "batches that replace it.",
         )
-    return held
+    return record
 
 
 def held_or_split(connection: Connection, batch: Batch) -> Held:

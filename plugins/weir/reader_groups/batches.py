@@ -155,10 +155,10 @@ def commit_batch(
         )
         # In the order of the thread that renews leases: the reader's row, then its transactions.
         lock_reader(connection, group, batch.reader_id)
-        held = check_held(connection, batch)
+        record = check_held(connection, batch)
         settles = is_waiting(connection, batch.group)
         committed = commit_in(connection, locked, staged)
-        if held.state != "open":
+        if record.state != "open":
             return committed, settles
         discard_outputs(connection, group.group_id, batch.batch_id, but=published)
         connection.execute(
@@ -212,8 +212,8 @@ def commit_batch(
         connection.execute(
             text("SELECT measure_disorder(:g, :b)"), {"g": group.group_id, "b": batch.batch_id}
         )
-        if held.rest:
-            open_parts(connection, group, batch, held.rest)
+        if record.rest:
+            open_parts(connection, group, batch, record.rest)
         publish_tables(connection, tables, {"reader_group": batch.group, "batch": batch.identity})
         return committed, settles
 

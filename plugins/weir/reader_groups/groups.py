@@ -154,8 +154,7 @@ def fork_reader_group(
 
     `at`: begin at this starting point instead, such as `checkpoint NAME` of the other group.
     `subscriber`: whether retention waits for the new group, whatever the other one is; by default
-    it does, as for any new group. Returns and raises as
-    `create_reader_group` does.
+    it does, as for any new group. Returns and raises as `create_reader_group` does.
     """
     reader_group_name(new_name)
     request = Request(

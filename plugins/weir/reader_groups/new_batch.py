@@ -203,11 +203,17 @@ def _assigned(
         for segment, load in unread_events(present(positions, stream_id), graph, end).items():
             loads[stream_id, segment.segment_id] = load
     owners = {p.key: p.reader_id for p in positions if p.reader_id is not None}
-    held = {p.key for p in positions if p.batch_id is not None}
+    in_batches = {p.key for p in positions if p.batch_id is not None}
     lags = read_lags(connection, group)
     pinned = reserved(positions, read_pins(connection, group), labels, expected)
     # With nothing unread, readers share segments evenly.
     rates = relative_rates(read_rates(connection, group)) if any(loads.values()) else {}
     return assign(
-        loads, owners, [*labels, *expected], held=held, lags=lags, reserved=pinned, rates=rates
+        loads,
+        owners,
+        [*labels, *expected],
+        in_batches=in_batches,
+        lags=lags,
+        reserved=pinned,
+        rates=rates,
     )

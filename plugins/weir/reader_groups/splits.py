@@ -31,8 +31,8 @@ def split_batch(database: Database, batch: Batch, error: str, ranks: Ranks | Non
 
     def work(connection: Connection) -> None:
         group = lock_group(connection, batch.group)
-        held = held_or_split(connection, batch)
-        if held.state != "open":  # an earlier try split it, and lost its connection at the COMMIT
+        record = held_or_split(connection, batch)
+        if record.state != "open":  # an earlier try split it, and lost its connection at the COMMIT
             return
         discard_outputs(connection, group.group_id, batch.batch_id)
         connection.execute(
@@ -43,7 +43,7 @@ def split_batch(database: Database, batch: Batch, error: str, ranks: Ranks | Non
             ),
             {"g": group.group_id, "b": batch.batch_id, "error": error},
         )
-        open_parts(connection, group, batch, [*halves, *held.rest])
+        open_parts(connection, group, batch, [*halves, *record.rest])
 
     database.transaction(work)
 

@@ -105,7 +105,7 @@ def _change_streams(
         )
     known = {s for s, _ in streams_of_group(connection, group.name)}
     wanted = {stream.stream_id for stream in locked if stream.name in named}
-    held = connection.execute(
+    being_read = connection.execute(
         text(
             """WITH gone AS (
                 DELETE FROM reader_group_segment
@@ -120,7 +120,7 @@ def _change_streams(
         ),
         {"g": group.group_id, "wanted": sorted(wanted)},
     ).scalar_one()
-    if held:
+    if being_read:
         raise Conflict(
             "batch_open",
             f"reader group {group.name} can't stop reading a stream while an open batch reads it; "

@@ -50,7 +50,7 @@ def delete_stream(
 
 
 def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool) -> None:
-    held = connection.execute(
+    groups = connection.execute(
         text(
             """SELECT g.name, EXISTS (
                 SELECT FROM held_segments(g.group_id) h WHERE h.stream_id = :s) AS reading,
@@ -61,7 +61,7 @@ def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool
         ),
         {"s": stream.stream_id, "name": str(stream.name)},
     ).all()
-    for row in held:
+    for row in groups:
         if row.reading:
             raise Conflict(
                 "batch_open",

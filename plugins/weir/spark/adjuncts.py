@@ -304,8 +304,8 @@ class Adjuncts(Mapping[str, DataFrame]):
             rows = self.manager.stored(name, rows)
         time_of = F.col("_clock")
         if valid_from:  # a deletion has no value and so no such time: it holds from its commit on
-            held = _micros(rows, valid_from, f"adjunct store {name}")
-            time_of = F.when(F.col("_deleted"), F.col("_clock")).otherwise(held)
+            begins = _micros(rows, valid_from, f"adjunct store {name}")
+            time_of = F.when(F.col("_deleted"), F.col("_clock")).otherwise(begins)
         return rows.withColumn("_weir_time", time_of)
 
 

@@ -210,8 +210,8 @@ def is_rounded(value: Column, kind: Any) -> Column | None:
     if kind == "string":
         digits = value.rlike("^-?[0-9]{16,}$")
         exact = value.try_cast("decimal(38,0)")
-        held = value.try_cast("double").try_cast("decimal(38,0)")
-        return digits & ~F.coalesce(exact == held, F.lit(False))
+        as_double = value.try_cast("double").try_cast("decimal(38,0)")
+        return digits & ~F.coalesce(exact == as_double, F.lit(False))
     if kind["type"] == "struct":
         parts = [(field["name"], field["type"]) for field in kind["fields"]]
         return either([is_rounded(value.getField(name), part) for name, part in parts])
