@@ -11,7 +11,7 @@ import psycopg2
 from benchmarks.batches import LEASE, ROWS, Stream
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
-from weir.reader_groups.alignment import place_of_run
+from weir.reader_groups.alignment import end_of_run
 from weir.reader_groups.batches import commit_batch, open_in
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.groups import create_reader_group
@@ -154,7 +154,7 @@ def aligned(setting: Setting) -> Figure:
 
 def _read_one(setting: Setting, name: str, token: int) -> None:
     """Open and commit one batch that holds everything, as a run does."""
-    until, closed = setting.database.transaction(lambda c: place_of_run(c, name))
+    until, closed = setting.database.transaction(lambda c: end_of_run(c, name))
     batch = setting.database.transaction(
         lambda c: open_in(
             c, name, "reader", token, lease=LEASE, budget=ALL, until=until, closed=closed
@@ -171,7 +171,7 @@ def _append_times(setting: Setting, stream: Stream, group: str) -> tuple[float, 
 
     def close() -> None:
         while not over.is_set():
-            setting.database.transaction(lambda c: place_of_run(c, group))
+            setting.database.transaction(lambda c: end_of_run(c, group))
 
     def appends() -> float:
         times = []

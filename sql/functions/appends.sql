@@ -258,10 +258,10 @@ BEGIN
         -- A scale sealed segments that the append wrote to: find the active segment of each range.
         SELECT * INTO a FROM weir_internal.active_tails(in_stream_id);
         targets := array(
-            SELECT CASE WHEN g.key_high <= a.highs[g.place] THEN a.ids[g.place] END
+            SELECT CASE WHEN g.key_high <= a.highs[g.nth] THEN a.ids[g.nth] END
             FROM unnest(in_segments) WITH ORDINALITY AS f (segment_id, i)
             CROSS JOIN LATERAL (
-                SELECT o.key_high, width_bucket(o.key_low, a.lows) AS place FROM weir_internal.segment o
+                SELECT o.key_high, width_bucket(o.key_low, a.lows) AS nth FROM weir_internal.segment o
                 WHERE o.stream_id = in_stream_id AND o.segment_id = f.segment_id OFFSET 0) g
             ORDER BY f.i);
         -- Offsets follow the ranks within a commit. Files of two segments that were merged may not allow that.

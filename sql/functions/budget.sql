@@ -58,7 +58,7 @@ BEGIN
         WHERE w.first < w.past
     ), span AS (
         SELECT b.stream_id, min(b.clock) AS clock, max(b.last_clock) AS last_clock,
-               jsonb_object_agg(b.segment_id, jsonb_build_array(b.first, b.past, b.start_offset)) AS places
+               jsonb_object_agg(b.segment_id, jsonb_build_array(b.first, b.past, b.start_offset)) AS bounds
         FROM begun b WHERE b.start_offset IS NOT NULL GROUP BY b.stream_id
     ), found AS (
         SELECT x.*
@@ -75,14 +75,14 @@ BEGIN
                 SELECT f.*
                 FROM weir_internal.time_index i
                 CROSS JOIN LATERAL (
-                    SELECT (place ->> 0)::bigint AS first, (place ->> 1)::bigint AS past,
-                           (place ->> 2)::bigint AS start_offset
-                    FROM (SELECT s.places -> i.segment_id::text AS place OFFSET 0) p
-                    WHERE place IS NOT NULL OFFSET 0) w
+                    SELECT (bound ->> 0)::bigint AS first, (bound ->> 1)::bigint AS past,
+                           (bound ->> 2)::bigint AS start_offset
+                    FROM (SELECT s.bounds -> i.segment_id::text AS bound OFFSET 0) p
+                    WHERE bound IS NOT NULL OFFSET 0) w
                 CROSS JOIN LATERAL (
                     SELECT f.stream_id, f.segment_id,
                            CASE WHEN in_unit = 'run' THEN f.first_seq
-                           ELSE greatest(f.start_offset, w.first) - i.start_offset END AS place,
+                           ELSE greatest(f.start_offset, w.first) - i.start_offset END AS in_commit,
                            f.last_seq, c.past, c.past - c.first AS events,
                            f.bytes * (c.past - c.first) / f.events AS bytes
                     FROM weir_internal.data_file f
@@ -95,7 +95,7 @@ BEGIN
                       AND f.start_offset < least(i.start_offset + i.events, w.past) OFFSET 0) f
                 WHERE i.stream_id = s.stream_id AND i.clock = d.clock
                   AND i.start_offset + i.events > w.first
-                ORDER BY f.place, f.segment_id) c
+                ORDER BY f.in_commit, f.segment_id) c
             -- The first unit is taken whatever its size, so it must be here as a whole.
             LIMIT in_files + 1 + CASE WHEN in_unit = 'file' THEN 0 ELSE coalesce((
                 SELECT t.files FROM weir_internal.time_index i
@@ -103,16 +103,16 @@ BEGIN
                     AND t.transaction_number = i.transaction_number
                 WHERE i.stream_id = s.stream_id AND i.clock = s.clock LIMIT 1), 0) END) x
     ), begins AS (
-        SELECT f.*, coalesce(f.place > max(f.last_seq) OVER (
-            PARTITION BY f.stream_id, f.clock ORDER BY f.place, f.segment_id
+        SELECT f.*, coalesce(f.in_commit > max(f.last_seq) OVER (
+            PARTITION BY f.stream_id, f.clock ORDER BY f.in_commit, f.segment_id
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), true) AS run
         FROM found f
     ), numbered AS (
         SELECT b.*, CASE in_unit
             WHEN 'commit' THEN dense_rank() OVER (ORDER BY b.clock)
             WHEN 'run' THEN count(*) FILTER (WHERE b.run)
-                OVER (ORDER BY b.clock, b.stream_id, b.place, b.segment_id)
-            ELSE row_number() OVER (ORDER BY b.clock, b.place, b.stream_id, b.segment_id)
+                OVER (ORDER BY b.clock, b.stream_id, b.in_commit, b.segment_id)
+            ELSE row_number() OVER (ORDER BY b.clock, b.in_commit, b.stream_id, b.segment_id)
             END AS unit
         FROM begins b
     ), walked AS (  -- up to the end of each unit

@@ -63,24 +63,24 @@ RETURNS TABLE (keys double precision[], owners bigint[])
 LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
 AS $$
     WITH border AS (
-        SELECT b.segment_id, b.key, dense_rank() OVER (ORDER BY b.key) AS place
+        SELECT b.segment_id, b.key, dense_rank() OVER (ORDER BY b.key) AS piece
         FROM (SELECT s.segment_id, v.key
               FROM unnest(segment_ids, key_lows, key_highs) AS s (segment_id, key_low, key_high)
               CROSS JOIN LATERAL (VALUES (s.key_low), (s.key_high)) v (key)
               UNION ALL SELECT NULL, 0.0) b
     ), spread AS (
-        SELECT b.segment_id, min(b.place) AS first, max(b.place) AS past
+        SELECT b.segment_id, min(b.piece) AS first, max(b.piece) AS past
         FROM border b WHERE b.segment_id IS NOT NULL GROUP BY b.segment_id
-    ), place AS (
-        SELECT b.place, b.key, NULL::bigint AS owner FROM border b
+    ), piece AS (
+        SELECT b.piece, b.key, NULL::bigint AS owner FROM border b
         UNION ALL
-        SELECT p.place, NULL, s.segment_id
-        FROM spread s CROSS JOIN LATERAL generate_series(s.first, s.past - 1) AS p (place)
+        SELECT p.piece, NULL, s.segment_id
+        FROM spread s CROSS JOIN LATERAL generate_series(s.first, s.past - 1) AS p (piece)
     ), front AS (
-        SELECT p.place, max(p.key) AS key, coalesce(min(p.owner), 9223372036854775807) AS owner
-        FROM place p GROUP BY p.place
+        SELECT p.piece, max(p.key) AS key, coalesce(min(p.owner), 9223372036854775807) AS owner
+        FROM piece p GROUP BY p.piece
     )
-    SELECT array_agg(f.key ORDER BY f.place), array_agg(f.owner ORDER BY f.place) FROM front f
+    SELECT array_agg(f.key ORDER BY f.piece), array_agg(f.owner ORDER BY f.piece) FROM front f
 $$;
 COMMENT ON FUNCTION weir_internal.front(bigint[], double precision[], double precision[]) IS 'At every key the oldest of some segments: owners[width_bucket(key, keys)].';
 
@@ -91,9 +91,9 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
 AS $$
     SELECT f.keys, f.owners,
            array(SELECT coalesce(c.event_offset, 0)
-                 FROM unnest(f.owners) WITH ORDINALITY AS o (segment_id, place)
+                 FROM unnest(f.owners) WITH ORDINALITY AS o (segment_id, piece)
                  LEFT JOIN weir_internal.cut_entries(cut) c USING (segment_id)
-                 ORDER BY o.place)
+                 ORDER BY o.piece)
     FROM (SELECT array_agg(c.segment_id) AS ids, array_agg(c.key_low) AS lows,
                  array_agg(c.key_high) AS highs
           FROM weir_internal.cut_segments(in_stream_id, cut) c) s
@@ -156,7 +156,7 @@ BEGIN
     END IF;
     RETURN (
         WITH border AS (
-            SELECT c.side, c.segment_id, c.event_offset, dense_rank() OVER (ORDER BY v.key) AS place
+            SELECT c.side, c.segment_id, c.event_offset, dense_rank() OVER (ORDER BY v.key) AS piece
             FROM (SELECT 1 AS side, * FROM weir_internal.cut_entries(cut)
                   UNION ALL SELECT 2, * FROM weir_internal.cut_entries(other)) c
             CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
@@ -165,22 +165,22 @@ BEGIN
             CROSS JOIN LATERAL (VALUES (s.key_low), (s.key_high)) v (key)
         ), entry AS MATERIALIZED (
             SELECT b.side, b.segment_id, max(b.event_offset) AS event_offset,
-                   min(b.place) AS first, max(b.place) AS past
+                   min(b.piece) AS first, max(b.piece) AS past
             FROM border b GROUP BY b.side, b.segment_id
         ), front AS (
-            SELECT e.side, p.place, min(e.segment_id) AS segment_id
-            FROM entry e CROSS JOIN LATERAL generate_series(e.first, e.past - 1) p (place)
-            GROUP BY e.side, p.place
+            SELECT e.side, p.piece, min(e.segment_id) AS segment_id
+            FROM entry e CROSS JOIN LATERAL generate_series(e.first, e.past - 1) p (piece)
+            GROUP BY e.side, p.piece
         ), newer AS (
-            SELECT f.place, max(f.segment_id) AS segment_id FROM front f GROUP BY f.place
+            SELECT f.piece, max(f.segment_id) AS segment_id FROM front f GROUP BY f.piece
         ), kept AS (
             SELECT k.segment_id, max(k.event_offset) AS event_offset,
-                   count(k.place) = max(k.places) AS whole
-            FROM (SELECT n.segment_id, NULL::bigint AS event_offset, NULL::bigint AS places, n.place
+                   count(k.piece) = max(k.pieces) AS whole
+            FROM (SELECT n.segment_id, NULL::bigint AS event_offset, NULL::bigint AS pieces, n.piece
                   FROM newer n
                   UNION ALL
                   SELECT e.segment_id, e.event_offset, e.past - e.first, NULL FROM entry e) k
-            GROUP BY k.segment_id HAVING count(k.place) > 0
+            GROUP BY k.segment_id HAVING count(k.piece) > 0
         )
         SELECT jsonb_object_agg(
                    weir_internal.segment_name(k.segment_id),
@@ -209,12 +209,12 @@ AS $$
                      array_agg(e.key_high) AS highs FROM entry e) a
         CROSS JOIN LATERAL weir_internal.front(a.ids, a.lows, a.highs) f
     ), owner AS (
-        SELECT o.segment_id, count(*) AS places
+        SELECT o.segment_id, count(*) AS pieces
         FROM front f CROSS JOIN LATERAL unnest(f.owners) AS o (segment_id) GROUP BY o.segment_id
     )
     SELECT jsonb_object_agg(
                weir_internal.segment_name(e.segment_id),
-               CASE WHEN o.places = width_bucket(e.key_high, f.keys) - width_bucket(e.key_low, f.keys)
+               CASE WHEN o.pieces = width_bucket(e.key_high, f.keys) - width_bucket(e.key_low, f.keys)
                     THEN to_jsonb(e.event_offset) ELSE '"future"'::jsonb END
                ORDER BY e.segment_id)
     FROM entry e JOIN owner o USING (segment_id) CROSS JOIN front f

@@ -2,7 +2,7 @@
 -- what follows from all reasons together. The path of a file begins with the id of its stream, so the path alone
 -- identifies the file, with or without the warehouse before it. The path of a folder stands for all files in it.
 -- Between two offsets of a segment at which a cut ends, all files are kept for the same reasons. So the reasons are
--- computed per such place, a few for a million files. With more work_mem, the rows of some hundred thousand files
+-- computed per stretch between two such offsets, a few for a million files. With more work_mem, the rows of some hundred thousand files
 -- stay in memory. Otherwise Postgres writes those of 50,000 files to its disk first.
 CREATE OR REPLACE FUNCTION weir.why_kept(stream text, path text DEFAULT NULL)
 RETURNS TABLE (file text, segment text, start_offset bigint, events bigint, bytes bigint,
@@ -52,7 +52,7 @@ AS $$
         SELECT f.* FROM s CROSS JOIN LATERAL weir.retention_dry_run(s.stream_name) d
         CROSS JOIN LATERAL weir_internal.front(s.stream_id, d.cut) f
         WHERE s.state = 'active' AND d.cut IS NOT NULL
-    ), held AS MATERIALIZED (
+    ), wanted AS MATERIALIZED (
         SELECT g.segment_id, g.key_low, weir_internal.segment_name(g.segment_id) AS segment
         FROM s CROSS JOIN LATERAL (
             SELECT DISTINCT f.segment_id FROM asked a JOIN weir_internal.data_file f ON f.stream_id = s.stream_id
@@ -71,43 +71,43 @@ AS $$
         CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
             SELECT o.segment_id, o.key_low FROM weir_internal.segment o
             WHERE o.stream_id = s.stream_id AND o.segment_id = h.segment_id OFFSET 0) g
-    ), place AS (  -- the same cuts have passed everything from here to the next place
-        SELECT h.segment_id, h.key_low, p.place
-        FROM held h CROSS JOIN LATERAL (
-            SELECT 0::bigint AS place
+    ), start AS (  -- the same cuts have passed everything from here to the next start
+        SELECT h.segment_id, h.key_low, p.start
+        FROM wanted h CROSS JOIN LATERAL (
+            SELECT 0::bigint AS start
             UNION SELECT weir_internal.passed_until(k.keys, k.owners, k.offsets, h.key_low, h.segment_id)
             FROM keeper k
             UNION SELECT weir_internal.passed_until(n.keys, n.owners, n.offsets, h.key_low, h.segment_id)
             FROM next_head n) p
-        WHERE p.place < 9223372036854775807
+        WHERE p.start < 9223372036854775807
     ), reasons AS (
-        SELECT p.segment_id, p.place,
+        SELECT p.segment_id, p.start,
                s.stream_prefix || CASE
                    WHEN s.state <> 'active'
                    THEN 'the stream is ' || s.state || ', which is kept as it is until it is deleted'
                    WHEN EXISTS (
                        SELECT FROM next_head n WHERE weir_internal.has_passed(n.keys, n.owners, n.offsets,
-                           p.key_low, p.segment_id, p.place + 1))
+                           p.key_low, p.segment_id, p.start + 1))
                    THEN 'the ' || coalesce('first run of weir_retention after '
                             || to_char(w.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC',
                             'next run of weir_retention') || ' truncates it'
                         || coalesce(', because it exceeds a maximum, although ' || k.why, '')
                    ELSE coalesce(k.why, 'it is within the limits')
                END AS why
-        FROM s CROSS JOIN place p
+        FROM s CROSS JOIN start p
         CROSS JOIN LATERAL (
             SELECT string_agg(k.why, '; ' ORDER BY k.why) AS why FROM keeper k
             WHERE NOT weir_internal.has_passed(k.keys, k.owners, k.offsets, p.key_low, p.segment_id,
-                                      p.place + 1)) k
+                                      p.start + 1)) k
         LEFT JOIN LATERAL (SELECT s.retained_at + s.retention_every * interval '1 second' AS at) w
             ON w.at > clock_timestamp()
     ), by_segment AS MATERIALIZED (
-        SELECT h.segment_id, h.segment, array_agg(r.place ORDER BY r.place) AS places,
-               array_agg(r.why ORDER BY r.place) AS whys
-        FROM held h JOIN reasons r USING (segment_id) GROUP BY h.segment_id, h.segment
+        SELECT h.segment_id, h.segment, array_agg(r.start ORDER BY r.start) AS starts,
+               array_agg(r.why ORDER BY r.start) AS whys
+        FROM wanted h JOIN reasons r USING (segment_id) GROUP BY h.segment_id, h.segment
     ), found AS (
         SELECT f.path, b.segment, f.start_offset, f.events, f.bytes,
-               b.whys[width_bucket(f.start_offset + f.events - 1, b.places)] AS why
+               b.whys[width_bucket(f.start_offset + f.events - 1, b.starts)] AS why
         FROM s CROSS JOIN asked a JOIN weir_internal.data_file f ON f.stream_id = s.stream_id
         JOIN by_segment b ON b.segment_id = f.segment_id
         WHERE why_kept.path IS NULL OR starts_with(f.path || '/', a.path)

@@ -97,7 +97,7 @@ AS $$
         SELECT DISTINCT p.stream_id FROM weir_internal.reader_group_segment p
         LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)
         WHERE p.group_id = in_group_id AND p.next_offset IS DISTINCT FROM t.tail_offset
-    ), place AS MATERIALIZED (
+    ), progress AS MATERIALIZED (
         SELECT r.stream_id, NULL::bigint AS oldest, i.newest  -- all that there is has been read
         FROM (SELECT DISTINCT b.stream_id FROM bound b) r
         CROSS JOIN LATERAL (
@@ -149,7 +149,7 @@ AS $$
     ), moved AS (
         UPDATE weir_internal.reader_group_stream gs SET newest_read = greatest(gs.newest_read, p.newest),
             hole = greatest(0, greatest(gs.newest_read, p.newest) - p.oldest)
-        FROM place p WHERE gs.group_id = in_group_id AND gs.stream_id = p.stream_id
+        FROM progress p WHERE gs.group_id = in_group_id AND gs.stream_id = p.stream_id
         RETURNING gs.hole
     )
     UPDATE weir_internal.reader_batch b SET

@@ -78,7 +78,7 @@ def operations() -> set[str]:
         modules += [importlib.import_module(f"{package.__name__}.{name}") for name in names]
     given = (
         transactions.ping, transactions.ping_all, readers.renew, batches.open_in,
-        alignment.place_of_run, publication.renew_build,
+        alignment.end_of_run, publication.renew_build,
     )  # fmt: skip
     return {called(one) for one in given} | {
         called(function)
@@ -267,7 +267,7 @@ def change_groups(watch: Watch, lane: Lane, other: Lane) -> None:
         request_id="v",
     )
     watch(group_update.update_reader_group, "third", aligned=True, request_id="aligned")
-    watch(alignment.place_of_run, "third")
+    watch(alignment.end_of_run, "third")
     watch(group_update.update_reader_group, "third", aligned=False, request_id="not aligned")
     lane.append({lane.active()[0]: 5})
     token = watch(readers.join, "third", "gone", LEASE)

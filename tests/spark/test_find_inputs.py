@@ -149,5 +149,5 @@ def test_identity_is_the_ordered_paths_and_the_fingerprint_what_is_in_them(root:
 
 def test_row_is_found_again_by_its_rank(root: Path) -> None:
     inputs = find(root, "b.csv", "a.csv")
-    assert inputs.place(0) == ("b.csv", 0)
-    assert inputs.place((1 << 47) + 12) == ("a.csv", 12)
+    assert inputs.origin(0) == ("b.csv", 0)
+    assert inputs.origin((1 << 47) + 12) == ("a.csv", 12)

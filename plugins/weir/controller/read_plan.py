@@ -162,7 +162,7 @@ def plan(
     end: Cut | datetime | None,
     on_gap: str = "fail",
 ) -> tuple[list[FileSlice], list[Field]]:
-    """Return the slices to read from one place to another, by segment and offset, and the schema.
+    """Return the slices to read from one point to another, by segment and offset, and the schema.
 
     `start`: None for the head; `end`: None for the tail; a time stands for the cut that was the
     tail then, or the head if that is later (close it first: `weir.controller.times`). Call it in a
@@ -171,8 +171,8 @@ def plan(
     """
     stream = read_stream(connection, name)
     start, end = (
-        stream_cut_at(connection, name, place) if isinstance(place, datetime) else place
-        for place in (start, end)
+        stream_cut_at(connection, name, point) if isinstance(point, datetime) else point
+        for point in (start, end)
     )
     asked = 0
     if start is not None:

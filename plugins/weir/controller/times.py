@@ -25,7 +25,7 @@ class Span(NamedTuple):
     until: datetime | None
 
     def check_alone(self, start: object, end: object) -> None:
-        """Check that no place is given as a cut and as a time. Raises InvalidInput."""
+        """Check that neither end is given both as a cut and as a time. Raises InvalidInput."""
         for cut, at, word, other in (
             (start, self.since, "start", "since"),
             (end, self.until, "end", "until"),

@@ -26,36 +26,34 @@ def draw_chart(
     step = _nice_step(max([*values, panel.limit[1] if panel.limit else 0.0, 1e-9]))
     most = step * LINES
 
-    def place(value: float) -> float:
+    def y_of(value: float) -> float:
         return bottom - min(value / most, 1.0) * (bottom - top)
 
     for i in range(LINES + 1):
-        svg.line(root, axis.left, place(i * step), axis.right, place(i * step), "grid")
-        svg.text(
-            root, axis.left - 8, place(i * step) + 4, say_rate(i * step), "quiet", anchor="end"
-        )
+        svg.line(root, axis.left, y_of(i * step), axis.right, y_of(i * step), "grid")
+        svg.text(root, axis.left - 8, y_of(i * step) + 4, say_rate(i * step), "quiet", anchor="end")
     if panel.limit:
         name, limit = panel.limit
-        svg.line(root, axis.left, place(limit), axis.right, place(limit), "limit")
-        svg.text(root, axis.left + 4, place(limit) - 4, name, "name")
+        svg.line(root, axis.left, y_of(limit), axis.right, y_of(limit), "limit")
+        svg.text(root, axis.left + 4, y_of(limit) - 4, name, "name")
     for i, one in enumerate(panel.series):
         if one.points:
-            svg.path(root, _steps(one.points, axis, place), _stroke(i))
+            svg.path(root, _steps(one.points, axis, y_of), _stroke(i))
 
 
 def _steps(
-    points: Sequence[tuple[int, float]], axis: TimeAxis, place: Callable[[float], float]
+    points: Sequence[tuple[int, float]], axis: TimeAxis, y_of: Callable[[float], float]
 ) -> str:
     """Return the line of a number that keeps each value until the next: several changes within a
     pixel are drawn as their least and their largest value."""
     (clock, value), columns = points[0], {}  # type: ignore[var-annotated]
-    parts = [f"M{axis.x(clock):.1f} {place(value):.1f}"]
+    parts = [f"M{axis.x(clock):.1f} {y_of(value):.1f}"]
     for clock, value in points[1:]:
         columns.setdefault(round(axis.x(clock)), []).append(value)
     for x, values in columns.items():
         parts.append(f"H{x}")
         ends = (min(values), max(values), values[-1]) if len(values) > 1 else values
-        parts.extend(f"V{place(value):.1f}" for value in ends)
+        parts.extend(f"V{y_of(value):.1f}" for value in ends)
     return "".join([*parts, f"H{axis.right:.1f}"])
 
 

@@ -19,7 +19,7 @@ def write_picture(settings: Settings, stream: StreamName, name: str, svg: str) -
     if not settings.output_roots:
         raise InvalidInput(
             "setting_invalid",
-            "setting 'output_roots' is empty, so there is no place for the picture; name a folder.",
+            "setting 'output_roots' is empty, so no picture can be written; name a folder.",
         )
     file = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
     folder = f"{FOLDER}/{stream.scope}/{stream.name}"

@@ -265,10 +265,10 @@ def _unhealthy(api: AirflowApi, since: dict[str, float]) -> list[str]:
     except WeirError:
         return list(COMPONENTS)
     unhealthy = []
-    for name, place in COMPONENTS.items():
-        status = answer.get(place[0] if place else "metadatabase") or {}
-        beat = status.get(place[1]) if place else None
-        stale = place and (beat is None or datetime.fromisoformat(beat).timestamp() < since[name])
+    for name, beats in COMPONENTS.items():
+        status = answer.get(beats[0] if beats else "metadatabase") or {}
+        beat = status.get(beats[1]) if beats else None
+        stale = beats and (beat is None or datetime.fromisoformat(beat).timestamp() < since[name])
         if status.get("status") != "healthy" or stale:
             unhealthy.append(name)
     return unhealthy

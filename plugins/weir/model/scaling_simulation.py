@@ -237,8 +237,8 @@ class Simulation:
             if spread.low >= keys.high or spread.high < keys.low:
                 continue
             for load in spread.weighed(keys, share * _WEIGHTS):
-                place = (load.position, load.key)
-                loads[place] = loads.get(place, 0) + load.weight
+                at = (load.position, load.key)
+                loads[at] = loads.get(at, 0) + load.weight
         target = (self.policy.target_rate or 0) / rate
         return split_points(
             segment.key_low, segment.key_high,
@@ -272,7 +272,7 @@ class Simulation:
         return tuple(new)
 
     def _shares_of(self, spread: Spread) -> list[tuple[int, float]]:
-        """Return the active segments that a spread reaches, by key: their places among the active
+        """Return the active segments that a spread reaches, by key: their indexes among the active
         ones, each with its share.
         """
         found = self._shares.get(id(spread))

@@ -15,7 +15,7 @@ from weir.reader_groups.groups import group_tails
 from weir.reader_groups.locks import LockedGroup, streams_of_group
 
 
-def place_of_run(connection: Connection, name: str) -> tuple[dict[int, dict[str, Any]], int | None]:
+def end_of_run(connection: Connection, name: str) -> tuple[dict[int, dict[str, Any]], int | None]:
     """Return by stream id how far a run of a group reads; and if the group is aligned, the clock at
     which its streams are closed from now on.
 

@@ -66,9 +66,9 @@ def ends_at(connection: Connection, wanted: Sequence[Bound], limits: Mapping[int
             "clocks": [limits[bound.stream_id] for bound in limited],
         },
     )
-    places = {(b.stream_id, b.segment_id): (b.start, b.end) for b in limited}
+    spans = {(b.stream_id, b.segment_id): (b.start, b.end) for b in limited}
     for stream_id, segment_id, end_at_clock in rows:
-        start, end = places[stream_id, segment_id]
+        start, end = spans[stream_id, segment_id]
         ends[stream_id, segment_id] = max(start, min(end, end_at_clock))
     return Fit(ends, 0)
 

@@ -87,22 +87,22 @@ def write_manifest(database: Database, group: str, output: str, root: str, path:
     readers may write at the same time; the last one has seen all commits.
     """
     system, base = filesystem(root)
-    place = f"{base}/{path}/group={group}"
+    folder = f"{base}/{path}/group={group}"
     written: Sequence[Any] = []
     while (rows := _listed(database, group, output)) and rows != written:  # none: it was deleted
         full = rows[0].number // PART
         older = _parts(database, rows[0].group_id, output, full)
         for part in reversed(range(full)):  # parts are written in order: the last one there tells
-            if system.get_file_info(f"{place}/{older[part]}").type != fs.FileType.NotFound:
+            if system.get_file_info(f"{folder}/{older[part]}").type != fs.FileType.NotFound:
                 break
         else:
             part = -1
         for missing in range(part + 1, full):
             folders = _listed(database, group, output, missing * PART, PART)
-            _replace(system, f"{place}/{older[missing]}", {"folders": [f.path for f in folders]})
+            _replace(system, f"{folder}/{older[missing]}", {"folders": [f.path for f in folders]})
         named = [row.path for row in rows]
         content = {"group": group, "output": output, "folders": named, "older": older}
-        _replace(system, f"{place}/_manifest.json", content)
+        _replace(system, f"{folder}/_manifest.json", content)
         written = rows
 
 
@@ -129,8 +129,8 @@ def _listed(
 def _parts(database: Database, group_id: int, output: str, full: int) -> list[str]:
     """Return the names of the files for the parts that are full.
 
-    If two histories of a group, before and after a restore, have the same folder in one place, they
-    have the same folders before it.
+    If two histories of a group, before and after a restore, have the same folder under one number,
+    they have the same folders before it.
     """
     rows = database.transaction(
         lambda c: c.execute(

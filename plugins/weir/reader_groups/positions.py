@@ -141,21 +141,21 @@ _CREATED = """CROSS JOIN LATERAL (
           AND g.segment_id >= (SELECT f.owners[width_bucket(g.key_low, f.keys)]
                                FROM front f WHERE f.stream_id = g.stream_id) OFFSET 0) n"""
 _AHEAD = text(
-    f"""WITH RECURSIVE place AS MATERIALIZED (
+    f"""WITH RECURSIVE positions AS MATERIALIZED (
         SELECT p.stream_id, s.segment_id, s.key_low, s.key_high, s.sealed_epoch
         FROM reader_group_segment p JOIN segment s USING (stream_id, segment_id)
         WHERE p.group_id = :g AND p.state <> 'completed'
     ), front AS MATERIALIZED (
         SELECT l.stream_id, f.keys, f.owners
         FROM (SELECT stream_id, array_agg(segment_id) AS ids, array_agg(key_low) AS lows,
-                     array_agg(key_high) AS highs FROM place GROUP BY stream_id) l
+                     array_agg(key_high) AS highs FROM positions GROUP BY stream_id) l
         CROSS JOIN LATERAL front(l.ids, l.lows, l.highs) f
     ), ahead AS (
-        SELECT stream_id, sealed_epoch AS epoch FROM place WHERE sealed_epoch IS NOT NULL
+        SELECT stream_id, sealed_epoch AS epoch FROM positions WHERE sealed_epoch IS NOT NULL
         UNION
         SELECT a.stream_id, n.sealed_epoch FROM ahead a {_CREATED} WHERE n.sealed_epoch IS NOT NULL
     )
-    SELECT n.* FROM (SELECT DISTINCT stream_id, sealed_epoch AS epoch FROM place
+    SELECT n.* FROM (SELECT DISTINCT stream_id, sealed_epoch AS epoch FROM positions
                      WHERE sealed_epoch IS NOT NULL) a {_CREATED}
     UNION ALL
     (SELECT n.* FROM ahead a {_CREATED} LIMIT :most)"""  # noqa: S608 - constants

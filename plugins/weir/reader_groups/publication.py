@@ -173,13 +173,13 @@ def _check_function(connection: Connection, name: str) -> None:
         )
 
 
-def columns_of(place: str, name: str, written: str) -> tuple[str, ...]:
+def columns_of(output: str, name: str, written: str) -> tuple[str, ...]:
     """Return the names in an option of an output, `a,b`. Raises InvalidInput for an empty one."""
     names: Sequence[str] = written.split(",") if written else ()
     if not all(names):
         raise InvalidInput(
             "output_invalid",
-            f"{name} of output {place} is {written!r}; write names of columns with commas between "
+            f"{name} of output {output} is {written!r}; write names of columns with commas between "
             "them, without blanks.",
         )
     return tuple(names)

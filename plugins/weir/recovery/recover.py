@@ -29,7 +29,7 @@ from weir.warehouse.paths import ADJUNCT
 
 UNKNOWN_FILES = ("report", "keep", "delete")
 _EXAMPLES = 20
-_PLACE = re.compile(r"(?:.*/)?_weir_tx=(\d+)/(?:.*/)?")
+_TRANSACTION = re.compile(r"(?:.*/)?_weir_tx=(\d+)/(?:.*/)?")
 _SEGMENT = re.compile(r".*/_weir_segment=(\d+)/")
 
 
@@ -120,7 +120,7 @@ def _list(warehouse: str) -> dict[int | None, _Found]:
         found = streams.setdefault(int(folder), _Found())
         found.files[path] = entry.size or 0
         found.newest = max(found.newest, entry.mtime.timestamp() if entry.mtime else 0.0)
-        if match := _PLACE.match(rest):
+        if match := _TRANSACTION.match(rest):
             found.transaction = max(found.transaction, int(match[1]))
         if match := _SEGMENT.match(rest):
             found.segment_number = max(found.segment_number, int(match[1]) & 0xFFFFFFFF)

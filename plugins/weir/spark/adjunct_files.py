@@ -18,7 +18,7 @@ from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import spark_path
 
 DELETED = "_weir_deleted"
-PLACES = [StructField(name, LongType()) for name in (HASH, CLOCK, SEQ)]
+HIDDEN = [StructField(name, LongType()) for name in (HASH, CLOCK, SEQ)]
 _PARQUET = {
     # Looking up one key reads one row group of a file.
     "parquet.block.row.count.limit": "65536",

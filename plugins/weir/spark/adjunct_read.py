@@ -7,7 +7,7 @@ from pyspark.sql.types import BooleanType, StructField
 from weir.adjunct.versions import AdjunctVersion, history_since
 from weir.database.connection import Database
 from weir.spark.adjunct_changes import CLOCK, KEY
-from weir.spark.adjunct_files import DELETED, PLACES, scan, struct_of
+from weir.spark.adjunct_files import DELETED, HIDDEN, scan, struct_of
 from weir.spark.exact import quoted
 from weir.spark.routing import SEQ
 
@@ -15,7 +15,7 @@ from weir.spark.routing import SEQ
 def current_frame(spark: SparkSession, warehouse: str, version: AdjunctVersion) -> DataFrame:
     """Return the table of a version: `_weir_key`, the value columns, and in `_clock` the clock of
     the event that each row comes from."""
-    rows = scan(spark, warehouse, version.files, struct_of(version.fields, [PLACES[1]]))
+    rows = scan(spark, warehouse, version.files, struct_of(version.fields, [HIDDEN[1]]))
     return rows.select(*_names(version), F.col(CLOCK).alias("_clock"))
 
 
@@ -30,7 +30,7 @@ def history_frame(
     store does not keep its history from that clock on.
     """
     history = database.snapshot(lambda c: history_since(c, version, since))
-    schema = struct_of(version.fields, [*PLACES[1:], StructField(DELETED, BooleanType())])
+    schema = struct_of(version.fields, [*HIDDEN[1:], StructField(DELETED, BooleanType())])
     changes = scan(spark, warehouse, history.files, schema)
     if history.base is not None:
         before = scan(spark, warehouse, history.base.files, schema)

@@ -38,7 +38,7 @@ from weir.spark.adjunct_changes import (
 )  # fmt: skip
 from weir.spark.adjunct_files import (
     DELETED,
-    PLACES,
+    HIDDEN,
     delete_empty_files,
     scan,
     struct_of,
@@ -218,17 +218,17 @@ class Writer:
         the order of the file."""
         with_source = bool(self._store.definition.value)
         columns = StructType.fromJson({"type": "struct", "fields": fields})
-        places = PLACES
+        hidden = HIDDEN
         if not converted:
-            schema = struct_of(changes.fields, places)
+            schema = struct_of(changes.fields, hidden)
             if with_source:
                 schema = schema.add(SOURCE, columns)
             return self._scan(files, schema)
         if base.has_source:
-            key = struct_of([base.fields[0]], places).add(SOURCE, columns)
+            key = struct_of([base.fields[0]], hidden).add(SOURCE, columns)
             rows = self._scan(files, key).select(KEY, CLOCK, SEQ, f"{SOURCE}.*")
         else:
-            rows = self._scan(files, struct_of([base.fields[0], *fields], places[1:]))
+            rows = self._scan(files, struct_of([base.fields[0], *fields], hidden[1:]))
         events = rows.withColumnRenamed(CLOCK, "_clock")
         again = self._of_events(events, fields, F.col(KEY))
         seen = Observation()
@@ -270,21 +270,21 @@ class Writer:
         if counts.failed and settings.on_error == "fail":
             raise BadRows(
                 "adjunct_rows_fail",
-                f"{fails}{_place(changes, F.col(FAILED))}; correct it, or set its on_error to skip "
+                f"{fails}{_first(changes, F.col(FAILED))}; correct it, or set its on_error to skip "
                 "or quarantine with weir_update_adjunct_store.",
             )
         most = self._app.settings.rejected_events
         if counts.failed > most:  # the definition is wrong, not the events
             raise BadRows(
                 "adjunct_too_many_rejected",
-                f"{fails}{_place(changes, F.col(FAILED))}, and a build leaves out at most "
+                f"{fails}{_first(changes, F.col(FAILED))}, and a build leaves out at most "
                 f"{most:,}; correct it, or raise rejected_events in weir.toml.",
             )
         if counts.null_keys and settings.null_key == "fail":
             raise BadRows(
                 "adjunct_key_null",
                 f"{counts.null_keys:,} of {counts.events:,} events have no key for adjunct store "
-                f"{self._store.name}{_place(changes, ~F.col(FAILED))}; correct its key, or set its "
+                f"{self._store.name}{_first(changes, ~F.col(FAILED))}; correct its key, or set its "
                 "null_key to skip with weir_update_adjunct_store.",
             )
 
@@ -370,13 +370,13 @@ def _latest(frame: DataFrame, changes: Changes) -> DataFrame:
     return found.select(KEY, "_weir_last.*", "null_keys", "failed")
 
 
-def _place(changes: Changes, which: Column) -> str:
+def _first(changes: Changes, which: Column) -> str:
     """Return where the first event without a key is, of some, as a part of a sentence."""
     rows = changes.frame.where(F.col(KEY).isNull() & which)
-    row = rows.agg(F.min(PLACE).alias("place")).head()
-    if row is None or row.place is None:
+    row = rows.agg(F.min(PLACE).alias("first")).head()
+    if row is None or row.first is None:
         return ""
-    segment, offset = row.place
+    segment, offset = row.first
     return f" (the first is in segment {segment_name(segment)} at offset {offset})"
 
 

@@ -87,7 +87,7 @@ class Appender:
         attempts = [opened]
         with self.writing(attempts):
             with naming_files(inputs.root, [file.path for file in inputs.files], inputs.format):
-                staged = self._stage(attempts, rows, inputs.place)
+                staged = self._stage(attempts, rows, inputs.origin)
             if inputs.guesses_types and not any(one.files for one in staged):
                 self.say("the files have no rows, so no types of columns are fixed")
                 staged = [replace(one, fields=one.attempt.fields) for one in staged]
@@ -156,13 +156,13 @@ class Appender:
         self,
         opened: list[Attempt],
         rows: Callable[[], DataFrame],
-        place: Callable[[int], tuple[str, int]],
+        origin: Callable[[int], tuple[str, int]],
     ) -> list[Staged]:
         staged = stage(self.spark, self.settings.warehouse, opened[-1], rows(), self.say)
         if not staged.rejected:
             return [staged]
-        check_rejected(self.spark, self.settings, staged, place)
-        return [staged, stage_rejected(self, staged, place, opened)]
+        check_rejected(self.spark, self.settings, staged, origin)
+        return [staged, stage_rejected(self, staged, origin, opened)]
 
     def commit(self, staged: list[Staged]) -> Committed:
         """Commit staged appends in one transaction and return the first. Raises like

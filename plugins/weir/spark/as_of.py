@@ -49,16 +49,16 @@ def join_as_of(
         time.cast(LongType()).alias("_weir_event_time"),
     )
     packed = _packed(changes, values, order)
-    held = (
+    matches = (
         (F.col("_weir_event_key") == F.col("_weir_key"))
         & (F.col("_weir_event_time") >= F.col("_weir_from"))
         & (F.col("_weir_event_time") < F.col("_weir_until"))
     )
-    joined = keyed.join(packed.hint(hint), held, "inner" if how == "inner" else "left")
+    joined = keyed.join(packed.hint(hint), matches, "inner" if how == "inner" else "left")
     if len(names) + len(values) > _WIDE:
         found = joined.withColumn("_weir_found", F.get("_weir_values", _bisected()))
     else:
-        found = _bisect(joined).withColumn("_weir_found", F.get("_weir_values", "_weir_place"))
+        found = _bisect(joined).withColumn("_weir_found", F.get("_weir_values", "_weir_index"))
     if how == "inner":
         found = found.where(F.col("_weir_found").isNotNull())
     return found.select(
@@ -70,10 +70,10 @@ def _packed(changes: DataFrame, values: Sequence[str], order: Sequence[str]) -> 
     """Return rows of changes: `_weir_key`, `_weir_from` and `_weir_until` (exclusive), the times of
     the changes in ascending order, and what holds from each of them, null for nothing."""
     value = F.struct(*[column.alias(f"v{i}") for i, column in enumerate(quoted(values))])
-    held = F.when(~F.col("_deleted"), value)
+    or_null = F.when(~F.col("_deleted"), value)
     in_order = Window.partitionBy("_weir_key").orderBy("_weir_time", *order)
     wanted = changes.where("_weir_key IS NOT NULL AND _weir_time IS NOT NULL").select(
-        "_weir_key", "_weir_time", *order, held.alias("_weir_value")
+        "_weir_key", "_weir_time", *order, or_null.alias("_weir_value")
     )
     ranked = wanted.select(
         "_weir_key",
@@ -113,19 +113,19 @@ def _has_order(type_: DataType) -> bool:
     return not isinstance(type_, MapType | VariantType)
 
 
-def _reached(place: Column, step: Column | int) -> Column:
-    return F.get("_weir_times", place + step) <= F.col("_weir_event_time")
+def _reached(index: Column, step: Column | int) -> Column:
+    return F.get("_weir_times", index + step) <= F.col("_weir_event_time")
 
 
 def _bisect(joined: DataFrame) -> DataFrame:
-    """Add `_weir_place`, the place of the last time at or before that of the event. Each step is a
+    """Add `_weir_index`, the index of the last time at or before that of the event. Each step is a
     projection of its own, all of which Spark compiles into one loop."""
-    joined = joined.withColumn("_weir_place", F.lit(0))
+    joined = joined.withColumn("_weir_index", F.lit(0))
     step = _PACKED // 2
     while step:
-        place = F.col("_weir_place")
+        index = F.col("_weir_index")
         joined = joined.withColumn(
-            "_weir_place", place + F.when(_reached(place, step), step).otherwise(0)
+            "_weir_index", index + F.when(_reached(index, step), step).otherwise(0)
         )
         step //= 2
     return joined
@@ -137,5 +137,5 @@ def _bisected() -> Column:
     return F.aggregate(
         F.array(*steps),
         F.lit(0),
-        lambda place, step: place + F.when(_reached(place, step), step).otherwise(0),
+        lambda index, step: index + F.when(_reached(index, step), step).otherwise(0),
     )

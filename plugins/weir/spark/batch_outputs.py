@@ -51,7 +51,7 @@ class BatchOutputs:
     def write(self, output: Output, frame: DataFrame) -> None:
         """Compute a result and write it for its output, as `OpenBatch.write` says."""
         check_classic(frame)
-        if output.place in self._written:
+        if output.identity in self._written:
             raise Conflict(
                 "output_written_twice",
                 f"{output} is already written in batch {self.batch.batch_id} of group "
@@ -63,7 +63,7 @@ class BatchOutputs:
             self._write_parquet(output, frame if output.places else without_places(frame))
         else:
             self._copy(output, frame)
-        self._written.add(output.place)
+        self._written.add(output.identity)
 
     def append(self, name: StreamName, frame: DataFrame) -> None:
         """Write a result for a stream."""

@@ -22,7 +22,7 @@ ADDED = (SEQ, TRANSACTION, ATTEMPT, SEGMENT, TASK)  # the columns that a scan ad
 # In a file's name: the number of the file among those of one task and segment.
 _PIECE = r"\.c(\d+)\."
 _FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*{_PIECE}")
-_FEW, _PLACES_EACH = 1000, 8  # the largest array by transaction, in total and for each transaction
+_FEW, _SLOTS_EACH = 1000, 8  # the largest array by transaction, in total and for each transaction
 _MOST_RUNS = 256
 
 
@@ -50,7 +50,7 @@ def scan_files(
 
 
 def _runs_of(transactions: Sequence[int]) -> list[Sequence[int]]:
-    """Divide ascending numbers into runs at the longest gaps, so that an array with a place for
+    """Divide ascending numbers into runs at the longest gaps, so that an array with a slot for
     each number from the first to the last of a run is not much longer than the run has numbers.
 
     A recovery leaves a gap of a million; as many appends may not have written to what is read.
@@ -58,7 +58,7 @@ def _runs_of(transactions: Sequence[int]) -> list[Sequence[int]]:
     gaps = sorted((high - low, i) for i, (low, high) in enumerate(pairwise(transactions), start=1))
     length = transactions[-1] - transactions[0]
     cuts = [0, len(transactions)]
-    most = _FEW + _PLACES_EACH * len(transactions)
+    most = _FEW + _SLOTS_EACH * len(transactions)
     while gaps and length > most and len(cuts) <= _MOST_RUNS:
         gap, i = gaps.pop()
         length -= gap
@@ -84,7 +84,7 @@ class FileConstants:
             tasks.setdefault(transaction, []).append(task)
         self._runs = _runs_of(sorted(tasks))
         self._base: list[int] = []  # per number of a run, one run after the other
-        self._shifts: list[int] = []  # per run, the distance from a number to its place there
+        self._shifts: list[int] = []  # per run, the distance from a number to its slot there
         base: dict[int, int] = {}
         slots = 0
         for run in self._runs:
@@ -107,8 +107,8 @@ class FileConstants:
         return f"if({TRANSACTION} < {self._runs[middle][0]}, {left}, {right})"
 
     def _slot(self) -> str:
-        place = f"{TRANSACTION} + {self._shift(0, len(self._runs))}"
-        return f"cast({_array(self._base)}[{place}] AS int) + {TASK}"
+        index = f"{TRANSACTION} + {self._shift(0, len(self._runs))}"
+        return f"cast({_array(self._base)}[{index}] AS int) + {TASK}"
 
     def by_folder(self, values: Sequence[int]) -> bool:
         """Return whether all files of a folder have the same value, so that the folder decides."""
@@ -130,8 +130,8 @@ class FileConstants:
             slot = f"({slot}) * {pieces} + {piece}"
             slots = [slots[i] * pieces + piece for i, piece in enumerate(self._piece)]
         array = [0] * (1 + max(slots))
-        for place, value in zip(slots, values, strict=True):
-            array[place] = value
+        for index, value in zip(slots, values, strict=True):
+            array[index] = value
         return f"{_array(array)}[{slot}]"
 
     def of(self, values: Sequence[int]) -> Column:

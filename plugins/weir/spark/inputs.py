@@ -108,7 +108,7 @@ class Inputs:
         largest = max(file.bytes for file in self.files)
         return max(22, (largest >> BLOCK_BITS).bit_length())
 
-    def place(self, seq: int) -> tuple[str, int]:
+    def origin(self, seq: int) -> tuple[str, int]:
         """Return the file and the row in it (for a split text file, in its block) of a rank."""
         return self.files[seq >> (BLOCK_BITS + ROW_BITS)].path, seq & ROW_MASK
 
@@ -281,8 +281,8 @@ def _read_group(
         list(zip(file_names(spark, inputs.root, paths), group, strict=True)),
         "_weir_path string, _weir_file long",
     )
-    place = [F.col("_metadata.file_path").alias("_weir_file_path"), *_place_columns(inputs)]
-    frame = frame.select("*", *place)
+    origin = [F.col("_metadata.file_path").alias("_weir_file_path"), *_origin_columns(inputs)]
+    frame = frame.select("*", *origin)
     joined = frame.join(
         F.broadcast(index), one_slash(F.col("_weir_file_path")) == F.col("_weir_path"), "left"
     )
@@ -308,7 +308,7 @@ def _scan(
     return reader.format(inputs.format).load(paths)
 
 
-def _place_columns(inputs: Inputs) -> list[Column]:
+def _origin_columns(inputs: Inputs) -> list[Column]:
     if inputs.format == "parquet":
         return [F.col("_metadata.row_index").alias("_weir_row")]
     return [

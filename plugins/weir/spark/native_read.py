@@ -28,7 +28,7 @@ ORDERS = ("segment", "stream", "none")
 PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
 STREAM = "_stream"  # a column that a read of several streams adds
 _TASKS_PER_CORE = 4
-_TASK, _PLACE = "_weir_reading_task", "_weir_place"
+_TASK, _SORT = "_weir_reading_task", "_weir_sort"
 _NAME = "_weir_file_name"
 
 
@@ -134,10 +134,10 @@ def scan_of(
     more: Sequence[str],
     number: int,
     tasks: Sequence[Sequence[Task]],
-    place: str,
+    in_file: str,
 ) -> Scan:
     """Return the rows of one native scan with the columns of `schema` and `more`. With `tasks`, the
-    rows also have their task and their place in it, the sum of their file's and of `place`.
+    rows also have their task and their sort number in it, the sum of their file's and of `in_file`.
 
     `number`: of the stream in the tasks.
     """
@@ -159,15 +159,15 @@ def scan_of(
     columns = {name: known[name] for name in more}
     names: list[str] = []
     if tasks:
-        of_file, places = [0] * len(slices), [0] * len(slices)
+        task_of, added = [0] * len(slices), [0] * len(slices)
         for i, task in enumerate(tasks):
             for part in task:
                 if part.stream == number:
                     for file, at in part.slices.items():
-                        of_file[file], places[file] = i, at
-        columns[_TASK] = constants.sql(of_file)
-        columns[_PLACE] = f"{constants.sql(places)} + {place}"
-        if not constants.by_folder(of_file):
+                        task_of[file], added[file] = i, at
+        columns[_TASK] = constants.sql(task_of)
+        columns[_SORT] = f"{constants.sql(added)} + {in_file}"
+        if not constants.by_folder(task_of):
             columns[_NAME] = "_metadata.file_name"
             names = [s.path.rsplit("/", 1)[1] for s in slices]
     frame = frame.selectExpr(
@@ -177,7 +177,7 @@ def scan_of(
 
 
 def in_tasks(scans: Sequence[Scan], tasks: Sequence[Sequence[Task]]) -> DataFrame:
-    """Return the rows of scans task by task, in each task by their places.
+    """Return the rows of scans task by task, in each task by their sort numbers.
 
     The task of a row follows from the names of its folders and its file, so Spark finds the files
     of a task in its plan, and does not read the others.
@@ -194,5 +194,5 @@ def in_tasks(scans: Sequence[Scan], tasks: Sequence[Sequence[Task]]) -> DataFram
     frames = []
     for i, task in enumerate(tasks):
         parts = [part_of(i, part) for part in task]
-        frames.append(reduce(DataFrame.union, parts).coalesce(1).sortWithinPartitions(_PLACE))
-    return one_after_another(frames).selectExpr(f"* EXCEPT ({_TASK}, {_PLACE})")
+        frames.append(reduce(DataFrame.union, parts).coalesce(1).sortWithinPartitions(_SORT))
+    return one_after_another(frames).selectExpr(f"* EXCEPT ({_TASK}, {_SORT})")

@@ -7,15 +7,15 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 
-def in_order_of(frame: DataFrame, place: str, *columns: str) -> tuple[DataFrame, Any]:
-    """Return the rows of each task in the order of one long, `place`, without that column; and the
+def in_order_of(frame: DataFrame, number: str, *columns: str) -> tuple[DataFrame, Any]:
+    """Return the rows of each task in the order of one long, `number`, without that column; and the
     Java query that computes them, from which observed metrics are read.
 
-    The places must be in the order of `columns`. Spark is told that the rows are, and sorts no more
-    where it needs that order. It sorts by one long by radix, and compares rows for anything else.
+    The numbers must have the order of `columns`. Spark is told that the rows have it, and sorts no
+    more where it needs that order. It sorts one long by radix, and compares rows for anything else.
     """
     jvm: Any = frame.sparkSession._jvm
-    rows = frame.sortWithinPartitions(place).drop(place)
+    rows = frame.sortWithinPartitions(number).drop(number)
     query = rows._jdf.queryExecution()
     order = rows.sortWithinPartitions(*columns)._jdf.queryExecution().analyzed().order()
     session = rows._jdf.sparkSession()

@@ -47,7 +47,7 @@ class Output:
         return f"{self.kind}:{self.name}"
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def identity(self) -> tuple[str, str, str]:
         """Return what the output is, independent of its spelling, so that two spellings can be
         compared."""
         return self.kind, self.root, self.path or self.name
@@ -59,25 +59,25 @@ class Output:
         roots."""
         found = _TEXT.fullmatch(text.strip())
         assert found is not None, "anything is a name without options"
-        place, written = found[1], found[2].split()
-        kind, _, name = place.partition(":")
-        options = _options(place, kind, written)
+        output, written = found[1], found[2].split()
+        kind, _, name = output.partition(":")
+        options = _options(output, kind, written)
         if kind == "stream":
             return cls(kind, str(stream_name(name, reserved=False)))
         if kind == "parquet":
             root, path = below_root(name, roots, "output path")
             return cls(
                 kind, name, root, path,
-                places=_switch(place, "places", options),
-                partition_by=columns_of(place, "partition_by", options.get("partition_by", "")),
-                compression=_compression(place, options.get("compression", "")),
-                rows_per_file=_count(place, "rows_per_file", options.get("rows_per_file", "0")),
+                places=_switch(output, "places", options),
+                partition_by=columns_of(output, "partition_by", options.get("partition_by", "")),
+                compression=_compression(output, options.get("compression", "")),
+                rows_per_file=_count(output, "rows_per_file", options.get("rows_per_file", "0")),
             )  # fmt: skip
         if kind == "table":
             how = Publication(
                 options.get("mode", "insert"),
-                columns_of(place, "key", options.get("key", "")),
-                columns_of(place, "newest", options.get("newest", "")),
+                columns_of(output, "key", options.get("key", "")),
+                columns_of(output, "newest", options.get("newest", "")),
                 table_name(options["call"]) if "call" in options else "",
             )
             how.check(table_name(name))
@@ -107,15 +107,15 @@ class Output:
 def check_named_once(outputs: Sequence[Output]) -> None:
     """Raise InvalidInput if two outputs of a consumer are the same."""
     names = [output.name for output in outputs]
-    places = {output.place for output in outputs}
-    if len(set(names)) < len(names) or len(places) < len(names):
+    identities = {output.identity for output in outputs}
+    if len(set(names)) < len(names) or len(identities) < len(names):
         raise InvalidInput(
             "output_named_twice",
             f"an output is named twice ({', '.join(names)}); name each output once.",
         )
 
 
-def _options(place: str, kind: str, written: Sequence[str]) -> dict[str, str]:
+def _options(output: str, kind: str, written: Sequence[str]) -> dict[str, str]:
     """Return the options of an output by their names. Raises InvalidInput for one that outputs of
     its kind do not have."""
     options: dict[str, str] = {}
@@ -125,35 +125,35 @@ def _options(place: str, kind: str, written: Sequence[str]) -> dict[str, str]:
         if name not in known or not value or name in options:
             raise InvalidInput(
                 "output_invalid",
-                f"output {place} has the option {one!r}; a {kind} output takes "
+                f"output {output} has the option {one!r}; a {kind} output takes "
                 f"{', '.join(f'{name}=...' for name in known) or 'no options'}, each once.",
             )
         options[name] = value
     return options
 
 
-def _switch(place: str, name: str, options: dict[str, str]) -> bool:
+def _switch(output: str, name: str, options: dict[str, str]) -> bool:
     value = options.get(name, "no")
     if value not in ("yes", "no"):
         raise InvalidInput(
-            "output_invalid", f"{name} of output {place} is {value!r}; it must be yes or no."
+            "output_invalid", f"{name} of output {output} is {value!r}; it must be yes or no."
         )
     return value == "yes"
 
 
-def _compression(place: str, value: str) -> str:
+def _compression(output: str, value: str) -> str:
     if value and value not in COMPRESSIONS:
         raise InvalidInput(
             "output_invalid",
-            f"compression of output {place} is {value!r}; it must be one of "
+            f"compression of output {output} is {value!r}; it must be one of "
             f"{', '.join(COMPRESSIONS)}.",
         )
     return value
 
 
-def _count(place: str, name: str, value: str) -> int:
+def _count(output: str, name: str, value: str) -> int:
     if re.fullmatch(r"[0-9]{1,12}", value) is None:
         raise InvalidInput(
-            "output_invalid", f"{name} of output {place} is {value!r}; it must be a whole number."
+            "output_invalid", f"{name} of output {output} is {value!r}; it must be a whole number."
         )
     return int(value)

@@ -1,7 +1,7 @@
-"""Divide the files of a read among tasks, and give each row its place in its task.
+"""Divide the files of a read among tasks, and give each row its sort number.
 
-The place of a row is one number per file plus the row's number in the file or its rank. So a task
-sorts by a single long, which Spark does by radix, however many segments and commits it reads.
+The sort number of a row is one number per file plus the row's number in the file or its rank. So a
+task sorts by a single long, which Spark does by radix, however many segments and commits it reads.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from weir.controller.read_plan import FileSlice
 
-_MOST_PLACES = 1 << 62  # in a task of several groups of ranks
+_MOST_NUMBERS = 1 << 62  # in a task of several groups of ranks
 
 
 class Task(NamedTuple):
     """What a task reads of one of the streams: per number of a slice what is added to the number or
-    rank of a row to give its place."""
+    rank of a row to give its sort number."""
 
     stream: int
     slices: dict[int, int]
@@ -24,16 +24,16 @@ def tasks_by_segment(slices: Sequence[FileSlice], most: int) -> list[list[Task]]
     """Divide the slices of one stream into at most `most` tasks of whole segments, with about equal
     numbers of events. Segments that follow one another are in one task, predecessors first.
 
-    The place of a row is its number in the file plus that of the file.
+    The sort number of a row is its number in the file plus that of the file.
     """
     number = {s: i for i, s in enumerate(slices)}
     tasks = []
     for part in _pack(chains_of(slices), most):
-        places, next_place = {}, 0
+        of_file, next_number = {}, 0
         for s in sorted(part, key=lambda s: (s.segment_id, s.start_offset)):
-            places[number[s]] = next_place - s.first_row
-            next_place += s.end_row - s.first_row
-        tasks.append([Task(0, places)])
+            of_file[number[s]] = next_number - s.first_row
+            next_number += s.end_row - s.first_row
+        tasks.append([Task(0, of_file)])
     return tasks
 
 
@@ -41,24 +41,24 @@ def tasks_in_write_order(streams: Sequence[Sequence[FileSlice]], most: int) -> l
     """Divide the slices of streams into about `most` tasks, one after the other in write order: by
     clock, then by stream, then by rank. A task has one entry for each stream that it reads.
 
-    The place of a row is its rank plus that of the file.
+    The sort number of a row is its rank plus that of the file.
     """
     wanted = max(1, sum(s.events for slices in streams for s in slices) // most)
     tasks: list[list[Task]] = []
-    events = next_place = 0  # of the last task, and the place after its rows
+    events = next_number = 0  # of the last task, and the number after its rows
     for stream, files in _together(streams):
         low = min(streams[stream][i].first_seq for i in files)
         ranks = 1 + max(streams[stream][i].last_seq for i in files) - low
-        if not tasks or events >= wanted or next_place + ranks > _MOST_PLACES:
+        if not tasks or events >= wanted or next_number + ranks > _MOST_NUMBERS:
             tasks.append([])
-            events = next_place = 0
+            events = next_number = 0
         of_stream = next((task for task in tasks[-1] if task.stream == stream), None)
         if of_stream is None:
             of_stream = Task(stream, {})
             tasks[-1].append(of_stream)
-        of_stream.slices.update(dict.fromkeys(files, next_place - low))
+        of_stream.slices.update(dict.fromkeys(files, next_number - low))
         events += sum(streams[stream][i].events for i in files)
-        next_place += ranks
+        next_number += ranks
     return tasks
 
 

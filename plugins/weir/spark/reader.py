@@ -29,7 +29,7 @@ from weir.errors import (
     InvalidInput,
     Unavailable,
 )
-from weir.reader_groups.alignment import place_of_run
+from weir.reader_groups.alignment import end_of_run
 from weir.reader_groups.batches import Function
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.next_batch import next_batch
@@ -117,7 +117,7 @@ class Reader:
         self._binding = database.transaction(self._bind)
         self._token = join(database, self.group, self.reader_id, lease, label=self.label)
         passed = pass_over(database, self.group, list(self._binding.not_delivered))
-        self._until, self._closed = database.transaction(lambda c: place_of_run(c, self.group))
+        self._until, self._closed = database.transaction(lambda c: end_of_run(c, self.group))
         self._until |= passed
         self._alive = database.keep_alive(self._renew, every=lease / 3).__enter__()
         return self

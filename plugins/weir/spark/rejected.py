@@ -35,10 +35,10 @@ FIELDS = [
 ]  # fmt: skip
 _REJECTED = Configuration("source", on_missing_key="spread")
 MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"
-Place = Callable[[int], tuple[str, int]]
+Origin = Callable[[int], tuple[str, int]]
 
 
-def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, place: Place) -> None:
+def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, origin: Origin) -> None:
     """Raise BadRows with the number of rejected rows and an example, unless the stream quarantines
     them."""
     rows = _read(spark, settings, staged)
@@ -51,7 +51,7 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, plac
         if policy == "fail" and (count := these.count()):
             example = these.orderBy(SEQ).first()
             assert example is not None  # its rows were just counted
-            source, number = place(example[SEQ])
+            source, number = origin(example[SEQ])
             # Spark's tasks number the rows of text files, and a task may read several files.
             about = "about row" if example["text"] else "row"
             where = f"{source!r}, {about} {number + 1}" if source else f"row {number + 1}"
@@ -66,7 +66,7 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, plac
 
 
 def stage_rejected(
-    appender: "Appender", staged: Staged, place: Place, opened: list[Attempt]
+    appender: "Appender", staged: Staged, origin: Origin, opened: list[Attempt]
 ) -> Staged:
     """Write the rejected rows for `<stream>.rejected`, and create that stream if necessary. Return
     the append."""
@@ -80,7 +80,7 @@ def stage_rejected(
     )  # fmt: skip
     assert isinstance(attempt, Attempt), name  # it is committed together with the events
     opened.append(attempt)
-    files = [place(i << (BLOCK_BITS + ROW_BITS))[0] for i in _files(staged)]
+    files = [origin(i << (BLOCK_BITS + ROW_BITS))[0] for i in _files(staged)]
     rows = _read(appender.spark, appender.settings, staged)
     source = F.array(*[F.lit(file) for file in files])[
         F.shiftright(SEQ, BLOCK_BITS + ROW_BITS).cast("int")
@@ -104,7 +104,7 @@ def make_rejected_stream(database: Database, stream: StreamName) -> StreamName:
 
 def failed_events(frame: DataFrame, group: str, reason: str) -> DataFrame:
     """Return events on which a reader group failed as rows of `<stream>.rejected`. Their source is
-    the group and the segment, and their place is the offset."""
+    the group and the segment, and their column `place` has the offset."""
     user = quoted([name for name in frame.columns if name not in PLACES])
     segment = segment_text(F.col("_segment"))
     return frame.select(

@@ -66,13 +66,14 @@ PARQUET = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 # Columns on the way.
-KEY, STEPS, ORDINAL, PLACE = "_weir_key", "_weir_steps", "_weir_ordinal", "_weir_place"
+KEY, STEPS, ORDINAL, SORT = "_weir_key", "_weir_steps", "_weir_ordinal", "_weir_sort"
 _COUNTED = "weir counted"
-_ROW_BITS = 33  # of a place, for the row in its task: the low bits of `monotonically_increasing_id`
+# The bits of a sort number for the row in its task: the low ones of `monotonically_increasing_id`.
+_ROW_BITS = 33
 _UNKNOWN = 1 << 60  # Spark's estimate of the size, in bytes, if it knows nothing
 # The number of files, and of rows of each, whose keys are checked after writing.
 _SAMPLED, _SAMPLED_ROWS = 4, 16
-_PLACE = re.compile(r"/part-[^/]*(\.c\d+\.)[^/]*$")
+_PART = re.compile(r"/part-[^/]*(\.c\d+\.)[^/]*$")
 _FILE = re.compile(rf"{SEGMENT}=(-?\d+)/{TASK}=\d+/[^/]+\.parquet$")
 
 
@@ -135,8 +136,8 @@ def stage(
 
 def _check_folders(attempt: Attempt, files: Sequence[StagedFile]) -> None:
     """Check that a folder and the number of a file in it identify one file, as readers assume."""
-    places = Counter(_PLACE.sub(r"\1", file.path) for file in files)
-    if places and (most := places.most_common(1)[0])[1] > 1:
+    parts = Counter(_PART.sub(r"\1", file.path) for file in files)
+    if parts and (most := parts.most_common(1)[0])[1] > 1:
         raise InvariantViolation(
             "folder_written_twice",
             f"two tasks wrote to folder {most[0]} of stream {attempt.stream}, so nothing was "
@@ -185,17 +186,17 @@ def _write(
     late = timing.late(F.col(ORDINAL) < F.lit(len(ids) - 1)) if timing else []
     # The rows of a task come in the order of their ranks.
     row = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
-    place = F.shiftleft(F.col(ORDINAL).cast("long"), _ROW_BITS).bitwiseOR(row)
+    sort = F.shiftleft(F.col(ORDINAL).cast("long"), _ROW_BITS).bitwiseOR(row)
     out = routed.observe(_COUNTED, F.count(F.lit(1)).alias("rows"), *late).select(
         "*", constant_array(ids)[F.col(ORDINAL)].alias(SEGMENT), task.alias(TASK),
-        place.alias(PLACE),
+        sort.alias(SORT),
     )  # fmt: skip
     if timing is not None and not timing.written:
         out = out.drop(TIME)
     what, where = f"appending to {attempt.stream}", (warehouse, attempt.folder)
     with watched(routed.sparkSession, what, say, where):
         # Only one file is open at a time, and Spark need not sort again.
-        in_order, query = in_order_of(out.drop(ORDINAL), PLACE, SEGMENT, TASK)
+        in_order, query = in_order_of(out.drop(ORDINAL), SORT, SEGMENT, TASK)
         (
             in_order.write.options(**PARQUET)
             .option("maxRecordsPerFile", ROWS_PER_FILE)

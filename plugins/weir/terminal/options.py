@@ -48,8 +48,8 @@ def add_arguments(
 ) -> None:
     """Add an option for each argument of a job.
 
-    `positional`: the arguments that are given by their place. `names`: other option names than
-    `--` and the argument's name. An argument that is not given is not in the result.
+    `positional`: the arguments that are given in this order, without a name. `names`: other option
+    names than `--` and the argument's name. An argument that is not given is not in the result.
     """
     known = {one.name: one for one in fields(form)}
     for name in [*positional, *(n for n in known if n not in positional)]:
