@@ -34,7 +34,8 @@ SELECT reader_group, batch_id, reader_id, attempt, segments, events FROM weir.op
 
 -- ### Which reader has died in the middle of a batch?
 --
--- Its lease has expired, so the next reader of the group takes the batch over.
+-- Its lease has expired, so the next reader of the group takes the batch over (within the first
+-- `reader_lease` after a start of Postgres: not yet).
 
 SELECT reader_group, batch_id, reader_id FROM weir.open_batches WHERE lease_expired;
 
@@ -65,11 +66,11 @@ SELECT reader_group, checkpoint, kind, state FROM weir.checkpoints WHERE state =
 
 SELECT reader_group, checkpoint, batch_id, reader_id, events FROM weir.checkpoint_blockers;
 
--- ## What goes, and what stays
+-- ## What is truncated, and what stays
 
--- ### What goes tonight?
+-- ### What would retention truncate now?
 --
--- What the next run of `weir_retention` would truncate, of every stream.
+-- Of every stream that is not sealed.
 
 SELECT s.stream, d.rule, d.events, d.bytes, d.held_by
 FROM weir.streams s CROSS JOIN LATERAL weir.retention_dry_run(s.stream) d
@@ -102,11 +103,14 @@ SELECT stream, reason, count(*) AS files, sum(bytes) AS bytes FROM weir.garbage_
 
 -- ### Which streams keep everything for ever?
 --
--- They have no maximum, and nobody who releases.
+-- They have no limit, and either consumption is off or there is no subscriber. A sealed stream keeps
+-- everything until it is deleted.
 
-SELECT c.stream FROM weir.stream_configuration c
-WHERE c.retain_max_age IS NULL AND c.retain_max_bytes IS NULL
-  AND NOT EXISTS (SELECT FROM weir.subscribers u WHERE u.stream = c.stream) ORDER BY 1;
+SELECT c.stream FROM weir.stream_configuration c JOIN weir.stream_state s USING (stream)
+WHERE s.state = 'sealed'
+   OR num_nulls(c.retain_min_age, c.retain_max_age, c.retain_min_bytes, c.retain_max_bytes) = 4
+  AND (NOT c.retain_by_consumption
+       OR NOT EXISTS (SELECT FROM weir.subscribers u WHERE u.stream = c.stream)) ORDER BY 1;
 
 -- ## How much, and how fast
 
@@ -151,13 +155,15 @@ WHERE c.stream = 'nyc/flights';
 
 -- ## Hot segments and keys
 
--- ### What is hot?
+-- ### Which segments are hot?
 --
--- Segments beside their target rate, over the last 20 minutes.
+-- By the rule of `weir_scale`, for streams that scale by load; with what they get, over the third
+-- of the four windows.
 
-SELECT stream, segment, target_rate, round(rate_20_min::numeric, 1) AS rate,
-       rate_20_min > 1.5 * target_rate AS hot
-FROM weir.segment_rates WHERE target_rate IS NOT NULL ORDER BY rate_20_min DESC NULLS LAST;
+SELECT s.stream, segment, w.verdict, r.target_rate, round(r.rate_10_min::numeric, 1) AS rate
+FROM weir.streams s CROSS JOIN LATERAL weir.why_scale(s.stream) w
+JOIN weir.segment_rates r USING (stream, segment)
+WHERE r.target_rate IS NOT NULL ORDER BY r.rate_10_min DESC NULLS LAST;
 
 -- ### Which keys can no split help?
 
@@ -202,7 +208,7 @@ FROM weir.lineage('nyc/flights', 'down', segment => '2.1') WHERE side = 'wrote';
 -- ### What did a run read and write?
 
 SELECT side, kind, name, name_segment, name_from, name_to
-FROM weir.lineage('delays_by_carrier/0/read', depth => 1);
+FROM weir.lineage('delays_by_carrier/winter/read/0', depth => 0);
 
 -- ### Was this file appended, and by which run?
 

@@ -38,6 +38,7 @@ FIELDS = [
     {"name": "carrier", "type": "string", "nullable": True, "metadata": {}},
     {"name": "dep_delay", "type": "double", "nullable": True, "metadata": {}},
 ]
+READER = "delays_by_carrier/winter/read/0"
 LEASE = 3600.0
 BUDGET = Budget(50_000, 2**32, 5_000)
 
@@ -63,10 +64,9 @@ def tell(database: Database) -> None:
     create_reader_group(
         database, "audit", [FLIGHTS], subscriber=False, request_id="weir_create/audit/create"
     )
-    delays = join(database, "delays", "delays_by_carrier/0", LEASE)
+    delays = join(database, "delays", READER, LEASE)
     opened = partial(
-        open_in, group="delays", reader_id="delays_by_carrier/0", token=delays, lease=LEASE,
-        budget=BUDGET,
+        open_in, group="delays", reader_id=READER, token=delays, lease=LEASE, budget=BUDGET,
     )  # fmt: skip
     batch = database.transaction(opened)
     if batch is None:
