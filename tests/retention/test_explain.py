@@ -365,16 +365,16 @@ def test_what_a_minimum_keeps_is_nothing_to_warn_of_and_without_consumption_it_i
     assert [a for a in alerts(lane) if a.startswith(f"{said} subscriber {group.name} has not")]
 
 
-def test_alerts_name_the_dead_and_what_was_lost(lane: Lane) -> None:
-    dead, living = Group.made(lane, time_out=HOUR), Group.made(lane)
+def test_alerts_name_the_timed_out_and_what_was_lost(lane: Lane) -> None:
+    inactive, living = Group.made(lane, time_out=HOUR), Group.made(lane)
     lane.append({"0.0": 3})
     consume(living)
     assert alerts(lane) == []
     pass_time(lane, 2 * HOUR)
-    assert [a for a in alerts(lane) if f"{dead.name} of stream" in a]
+    assert [a for a in alerts(lane) if f"{inactive.name} of stream" in a]
     retain(lane.database, [])
     assert subscriber(inactive).timed_out is False, (
-        "what it had not read is gone: nothing is unread"
+        "what it had not read is truncated: nothing is unread"
     )
     said = " ".join(alerts(lane))
-    assert f"subscriber {dead.name} lost 3 unread events of stream {lane.name}" in said
+    assert f"subscriber {inactive.name} lost 3 unread events of stream {lane.name}" in said
