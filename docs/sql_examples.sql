@@ -245,7 +245,7 @@ SELECT reader_group, truncation_cut,
        (SELECT events FROM weir.size_between(stream, truncation_cut, tail)) AS events_held
 FROM weir.stream_subscriber JOIN weir.streams USING (stream) ORDER BY reader_group;
 
-SELECT reader_group, release, held_events, timed_out, stale_after FROM weir.subscribers
+SELECT reader_group, release, held_events, timed_out, loses_after FROM weir.subscribers
 ORDER BY reader_group;
 
 SELECT rule, held_by, cut, events, bytes FROM weir.retention_decisions ORDER BY decided_at;

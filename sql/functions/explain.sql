@@ -172,7 +172,7 @@ AS $$
         FROM weir_internal.stream o WHERE o.stream_id = in_stream_id
     ), subscriber AS MATERIALIZED (
         SELECT g.name, weir_internal.times_out_at(g.group_id, s.stream_id) AS times_out_at,
-               weir_internal.stale_after(g.group_id, s.stream_id) AS stale_after
+               weir_internal.loses_after(g.group_id, s.stream_id) AS loses_after
         FROM s JOIN weir_internal.reader_group_stream gs ON gs.stream_id = s.stream_id
         JOIN weir_internal.reader_group g ON g.group_id = gs.group_id AND g.subscriber
     )
@@ -181,11 +181,11 @@ AS $$
            || 'let its readers run, or delete it'
     FROM s CROSS JOIN subscriber u WHERE u.times_out_at <= s.now
     UNION ALL
-    SELECT u.name, 'soon stale', u.stale_after,
+    SELECT u.name, 'soon lost', u.loses_after,
            'at the present rates retention will truncate events of stream ' || s.name
            || ' that subscriber ' || u.name || ' has not released, from '
-           || to_char(u.stale_after AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC on'
-    FROM s CROSS JOIN subscriber u WHERE u.stale_after - weir_internal.warning_time(s.stream_id) < s.now
+           || to_char(u.loses_after AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC on'
+    FROM s CROSS JOIN subscriber u WHERE u.loses_after - weir_internal.warning_time(s.stream_id) < s.now
     UNION ALL
     SELECT l.key, 'lost', d.decided_at,
            'subscriber ' || l.key || ' lost ' || l.value || ' unread events of stream ' || s.name || ' ('

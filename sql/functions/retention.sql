@@ -174,7 +174,7 @@ BEGIN
     INTO subscribers, next_at
     FROM weir_internal.subscribers_to_ask(in_stream_id) h
     CROSS JOIN LATERAL (
-        SELECT weir_internal.stale_after(h.group_id, in_stream_id) - weir_internal.warning_time(in_stream_id) AS at) w;
+        SELECT weir_internal.loses_after(h.group_id, in_stream_id) - weir_internal.warning_time(in_stream_id) AS at) w;
     SELECT coalesce(jsonb_object_agg(l.which, jsonb_build_object(
                'recorded_at', extract(epoch FROM l.recorded_at), 'cut', l.cut, 'bytes', l.bytes)),
            '{}')
@@ -195,7 +195,7 @@ COMMENT ON FUNCTION weir_internal.retention_inputs(bigint) IS 'What a decision o
 
 -- Rates are those of the last day, or since the stream or the group began. A maximum truncates unreleased events,
 -- but not before each minimum allows it. With consumption off, a minimum alone does.
-CREATE OR REPLACE FUNCTION weir_internal.stale_after(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION weir_internal.loses_after(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -281,7 +281,7 @@ BEGIN
                  min(e.due) FILTER (WHERE e.kind = 'max') AS most FROM each e) m;
     RETURN CASE WHEN due < 3e9 THEN now + due * interval '1 second' END;
 END $$;
-COMMENT ON FUNCTION weir_internal.stale_after(bigint, bigint) IS 'When, at the present rates, retention will truncate events that a subscriber has not released: those that exceed a maximum and that no minimum keeps; with consumption off, those that no minimum keeps. Null: never.';
+COMMENT ON FUNCTION weir_internal.loses_after(bigint, bigint) IS 'When, at the present rates, retention will truncate events that a subscriber has not released: those that exceed a maximum and that no minimum keeps; with consumption off, those that no minimum keeps. Null: never.';
 
 -- Includes unread events that a subscriber released manually, and events of open batches.
 CREATE OR REPLACE FUNCTION weir_internal.unread_events_lost(in_stream_id bigint, in_cut jsonb, in_subscribers boolean DEFAULT true)

@@ -323,7 +323,7 @@ SELECT s.stream_name AS stream, g.name AS reader_group, g.release,
        gs.released_cut AS released, gs.released_at, held.events AS held_events,
        held.bytes AS held_bytes, g.moved_at AS active_at, t.at AS times_out_at,
        coalesce(t.at <= clock_timestamp(), false) AS timed_out,
-       weir_internal.stale_after(gs.group_id, gs.stream_id) AS stale_after
+       weir_internal.loses_after(gs.group_id, gs.stream_id) AS loses_after
 FROM weir_internal.reader_group_stream gs
 JOIN weir_internal.reader_group g USING (group_id)
 JOIN weir_internal.stream s USING (stream_id)
@@ -338,13 +338,13 @@ COMMENT ON COLUMN weir.subscribers.held_bytes IS 'Their bytes, as first committe
 COMMENT ON COLUMN weir.subscribers.active_at IS 'When its readers last committed a batch, or it was placed or became a subscriber.';
 COMMENT ON COLUMN weir.subscribers.times_out_at IS 'When retention will stop waiting for it if its readers do nothing (if it releases manually: if nothing is released); null: never, or not while everything is read (or released).';
 COMMENT ON COLUMN weir.subscribers.timed_out IS 'Whether it has timed out, so that retention does not wait for it.';
-COMMENT ON COLUMN weir.subscribers.stale_after IS 'When, at the present rates, retention will truncate events that it has not released: those that exceed a maximum and that no minimum keeps; with consumption off, those that no minimum keeps. Null: never.';
+COMMENT ON COLUMN weir.subscribers.loses_after IS 'When, at the present rates, retention will truncate events that it has not released: those that exceed a maximum and that no minimum keeps; with consumption off, those that no minimum keeps. Null: never.';
 
 CREATE OR REPLACE VIEW weir.retention_alerts AS
 SELECT s.stream_name AS stream, a.reader_group, a.alert, a.at, a.message
 FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.alerts_of(s.stream_id) a
 WHERE s.state <> 'deleted';
 COMMENT ON VIEW weir.retention_alerts IS 'What somebody should look at: subscribers that have timed out, that lost events in the last week, or whose unreleased events retention will truncate within a day (or within a fifth of the age limit).';
-COMMENT ON COLUMN weir.retention_alerts.alert IS 'timed out, soon stale or lost.';
+COMMENT ON COLUMN weir.retention_alerts.alert IS 'timed out; soon lost: it will lose events at the present rates; or lost: it has lost events.';
 COMMENT ON COLUMN weir.retention_alerts.at IS 'When it happened, or will happen.';
 COMMENT ON COLUMN weir.retention_alerts.message IS 'The alert as a sentence.';

@@ -22,7 +22,7 @@ SELECT a.name AS adjunct_store, s.stream_name AS stream, a.layout, a.bootstrap, 
        l.unread_events AS events_behind, l.waiting AS time_behind,
        (SELECT count(*) FROM weir_internal.adjunct_version v
         WHERE v.store_id = a.store_id AND v.state = 'published') AS versions,
-       b.builder AS building, s.state = 'deleted' AS stale, a.error, a.failed_at
+       b.builder AS building, s.state = 'deleted' AS stream_deleted, a.error, a.failed_at
 FROM weir_internal.adjunct_store a
 JOIN weir_internal.stream s USING (stream_id)
 JOIN weir_internal.reader_group g ON g.group_id = a.group_id
@@ -48,7 +48,7 @@ COMMENT ON COLUMN weir.adjunct_stores.events_behind IS 'How many events of the s
 COMMENT ON COLUMN weir.adjunct_stores.time_behind IS 'How long ago the oldest of these was committed.';
 COMMENT ON COLUMN weir.adjunct_stores.versions IS 'How many versions are kept.';
 COMMENT ON COLUMN weir.adjunct_stores.building IS 'Who builds the next version now; null: nobody.';
-COMMENT ON COLUMN weir.adjunct_stores.stale IS 'Whether its stream was deleted, so that there will be no further version.';
+COMMENT ON COLUMN weir.adjunct_stores.stream_deleted IS 'Whether its stream was deleted, so that there will be no further version.';
 
 CREATE OR REPLACE VIEW weir.adjunct_pins AS
 SELECT a.name AS adjunct_store, p.version, b.group_name AS reader_group, p.batch_id, b.state AS batch_state,

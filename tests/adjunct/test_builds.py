@@ -206,13 +206,13 @@ def test_a_deleted_stream_has_no_more_versions_and_keeps_those_it_has(lane: Lane
     sealed = store.begin()
     assert isinstance(sealed, AdjunctVersion)
     assert sealed.files == version.files
-    stale = "SELECT stale FROM adjunct_stores WHERE adjunct_store = :n"
-    assert rows(store.database, stale, n=store.name) == [(False,)]
+    deleted = "SELECT stream_deleted FROM adjunct_stores WHERE adjunct_store = :n"
+    assert rows(store.database, deleted, n=store.name) == [(False,)]
     delete_stream(store.database, lane.name, unread_too=True, request_id=unique("delete"))
     with raises(f"stream_deleted {lane.name}"):
         store.begin()
     assert store.newest() == sealed
-    assert rows(store.database, stale, n=store.name) == [(True,)]
+    assert rows(store.database, deleted, n=store.name) == [(True,)]
     for clock, found in ((sealed.clock, sealed), (sealed.clock + 1, None)):
         assert store.find(sealed.cut, clock) == found
     store.update(keep_versions=7)  # which needs no stream

@@ -203,22 +203,22 @@ def test_the_status_of_a_stream_is_its_last_decision(lane: Lane) -> None:
 def test_without_a_maximum_nobody_is_overtaken(lane: Lane) -> None:
     group = Group.made(lane)
     lane.append({"0.0": 3})
-    assert subscriber(group).stale_after is None
+    assert subscriber(group).loses_after is None
     limit(lane, max_age=HOUR)
-    assert subscriber(group).stale_after is not None
+    assert subscriber(group).loses_after is not None
 
 
 def test_a_group_that_stands_still_is_overtaken_when_its_first_event_is_too_old(lane: Lane) -> None:
     group = Group.made(lane)
     limit(lane, max_age=10 * 86400)
-    assert subscriber(group).stale_after is None, "nothing is unread"
+    assert subscriber(group).loses_after is None, "nothing is unread"
     lane.append({"0.0": 3})
     pass_time(lane, 9 * 86400)
-    [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
+    [[left]] = rows(lane.database, "SELECT loses_after - clock_timestamp() FROM subscribers")
     assert abs(left - timedelta(days=1)) < timedelta(minutes=1)
     assert [a for a in alerts(lane) if "at the present rates" in a]
     pass_time(lane, 2 * 86400)
-    assert subscriber(group).stale_after < subscriber(group).active_at + timedelta(days=11)
+    assert subscriber(group).loses_after < subscriber(group).active_at + timedelta(days=11)
 
 
 def test_a_stream_at_rest_is_looked_at_again_when_a_warning_is_due(lane: Lane) -> None:
@@ -251,8 +251,8 @@ def test_a_group_that_keeps_pace_is_never_overtaken(lane: Lane) -> None:
     lane.append({"0.0": 10, "1.0": 5})
     found = subscriber(group)
     assert found.held_events == 15
-    assert found.stale_after is not None
-    assert found.stale_after - found.active_at > timedelta(days=4)
+    assert found.loses_after is not None
+    assert found.loses_after - found.active_at > timedelta(days=4)
     assert alerts(lane) == []
 
 
@@ -271,7 +271,7 @@ def test_a_group_that_almost_keeps_pace_is_overtaken_so_late_that_it_is_never(la
     group.checkpoint()
     lane.append({"0.0": 1})
     capture(lane.database)
-    assert subscriber(group).stale_after is None
+    assert subscriber(group).loses_after is None
     assert [report["rule"] for report in retain(lane.database, [lane.name])] == ["consumed"]
 
 
@@ -283,14 +283,14 @@ def test_a_stream_that_grows_overtakes_by_size_the_sooner_the_faster(lane: Lane)
     capture(lane.database)
     pass_time(lane, 86400)
     lane.append({"0.0": 20})  # 200 bytes a day, and 700 left
-    [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
+    [[left]] = rows(lane.database, "SELECT loses_after - clock_timestamp() FROM subscribers")
     assert timedelta(days=3) < left < timedelta(days=4)
     lane.append({"0.0": 60})  # now 800 a day, and 100 left
-    [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
+    [[left]] = rows(lane.database, "SELECT loses_after - clock_timestamp() FROM subscribers")
     assert left < timedelta(hours=4)
     assert group.name in alerts(lane)[0]
     lane.append({"0.0": 60})
-    [[left]] = rows(lane.database, "SELECT stale_after - clock_timestamp() FROM subscribers")
+    [[left]] = rows(lane.database, "SELECT loses_after - clock_timestamp() FROM subscribers")
     assert left <= timedelta(0)
 
 
@@ -314,7 +314,7 @@ def test_a_warning_says_when_a_decision_will_lose_something_whatever_rules(lane:
                retain_max_age = 86400 * :b, retain_min_bytes = :c, retain_max_bytes = :d""",
             switch=switch, **limits,
         )  # fmt: skip
-        at, now = subscriber(group).stale_after, moment(lane)
+        at, now = subscriber(group).loses_after, moment(lane)
         if at is None:
             pass_time(lane, 100 * DAY)
             assert loses(lane, group) is False, (switch, limits)

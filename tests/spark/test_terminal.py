@@ -106,7 +106,7 @@ def test_what_differs_from_what_there_is_is_refused(
     fresh = weir("process", "fresh", *typed[2:], "--stream", "shop/others")
     assert "deleted reader group fresh again, because nothing was read" in fresh.err
     nobody = weir("process", "nobody", *typed[2:])
-    assert "there is no reader group nobody; add --stream" in nobody.err
+    assert "add --stream STREAM to create it" in nobody.err
     assert {one["reader_group"] for one in weir("lag", "--json").json} == {"totals"}
 
 

@@ -237,8 +237,8 @@ def _start(
         raise Truncated(
             "adjunct_gap",
             f"{'an unknown number of' if lost < 0 else lost} events of stream {stream.name} were "
-            f"truncated before adjunct store {store.name} read them, so its keys may be stale; to "
-            "rebuild it from what is left, set its on_gap to rebuild with "
+            f"truncated before adjunct store {store.name} read them, so its keys may have old "
+            "values; to rebuild it from what is left, set its on_gap to rebuild with "
             "weir_update_adjunct_store.",
         )
     return newest.cut, lost

@@ -137,7 +137,7 @@ def why(terminal: Terminal, given: argparse.Namespace) -> int:
             stream=stream,
         ),
         "subscribers": terminal.rows(
-            """SELECT reader_group, held_events, held_bytes, active_at, times_out_at, stale_after
+            """SELECT reader_group, held_events, held_bytes, active_at, times_out_at, loses_after
             FROM subscribers WHERE stream = :stream ORDER BY held_events DESC, reader_group""",
             stream=stream,
         ),
