@@ -201,7 +201,7 @@ def deletion(setting: Setting) -> Figure:
         root, paths = files()
         in_bulk(
             database,
-            """INSERT INTO garbage (root, path, reason, dead_at)
+            """INSERT INTO garbage (root, path, reason, garbage_since)
             SELECT '', p, 'truncated', clock_timestamp() - interval '1 day'
             FROM unnest(CAST(:paths AS text[])) p""",
             paths=paths,

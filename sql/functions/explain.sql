@@ -128,7 +128,7 @@ AS $$
                     ELSE 'it is garbage (' || g.reason || ') and ' || coalesce((SELECT 'may be needed by batch ' || min(b.batch_id) || ' of group '
                                    || min(b.reader_group)
                             FROM weir_internal.batches_protecting_files(0) b
-                            WHERE b.stream_id = g.stream_id AND b.opened_at <= g.dead_at),
+                            WHERE b.stream_id = g.stream_id AND b.opened_at <= g.garbage_since),
                            'is swept after the grace period') END
         FROM weir_internal.garbage g CROSS JOIN asked a
         CROSS JOIN LATERAL (

@@ -205,7 +205,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.drop_staging(text) IS 'Drops a table of staged rows.';
 
-CREATE OR REPLACE FUNCTION weir_internal.dead_staging() RETURNS SETOF text
+CREATE OR REPLACE FUNCTION weir_internal.abandoned_staging() RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT c.relname::text FROM pg_class c
@@ -216,4 +216,4 @@ AS $$
                         AND b.batch_id = n[2]::bigint AND b.attempt = n[3]::integer)
     ORDER BY c.oid
 $$;
-COMMENT ON FUNCTION weir_internal.dead_staging() IS 'The tables of staged rows whose attempt can no longer commit.';
+COMMENT ON FUNCTION weir_internal.abandoned_staging() IS 'The tables of staged rows whose attempt can no longer commit.';

@@ -112,7 +112,7 @@ COMMENT ON COLUMN weir.retention_status.checked_at IS 'When retention last decid
 COMMENT ON COLUMN weir.retention_status.due_at IS 'When retention will decide about it again at the latest; null: only once something changes.';
 
 CREATE OR REPLACE VIEW weir.garbage_files AS
-SELECT g.root, g.path, s.stream_name AS stream, g.reason, g.bytes, g.dead_at
+SELECT g.root, g.path, s.stream_name AS stream, g.reason, g.bytes, g.garbage_since
 FROM weir_internal.garbage g LEFT JOIN weir_internal.stream s USING (stream_id);
 COMMENT ON VIEW weir.garbage_files IS 'Files that nothing refers to any more and that a sweep will delete: for the first time, or once more (swept).';
 

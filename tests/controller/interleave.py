@@ -175,7 +175,7 @@ _OWN = set(
     "stream stream_id stream_name group_id scope name object request_id reason clock".split()
 )
 _TIMES = set(
-    """created_at opened_at lease_until ended_at dead_at retained_at released_at
+    """created_at opened_at lease_until ended_at garbage_since retained_at released_at
     decided_at recorded_at since seen_at loads commit_interval rate""".split()
 )
 _CLOCKS = set("clock newest_read last_clock sealed_clock created_at".split())

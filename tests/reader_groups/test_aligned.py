@@ -15,7 +15,7 @@ from tests.reader_groups.support import ALL, Group, Reader, spans
 from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams
 from weir.database.connection import Database
-from weir.reader_groups.alignment import place_of_run
+from weir.reader_groups.alignment import end_of_run
 from weir.reader_groups.batches import Batch
 from weir.reader_groups.groups import group_tails
 from weir.reader_groups.splits import split_batch
@@ -31,7 +31,7 @@ def lanes(shared_database: Database) -> tuple[Lane, Lane]:
 
 def start(group: Group) -> Run:
     """What a run knows from its start on: how far it reads."""
-    until, closed = group.database.transaction(lambda c: place_of_run(c, group.name))
+    until, closed = group.database.transaction(lambda c: end_of_run(c, group.name))
     return {"until": until, "closed": closed}
 
 
@@ -275,7 +275,7 @@ def test_without_closing_a_commit_in_flight_is_missed_below_the_bound(
         bound = connection.execute(text("SELECT now_clock()")).scalar_one()
         return group_tails(connection, name), int(bound)
 
-    monkeypatch.setattr("tests.reader_groups.test_aligned.place_of_run", not_closed)
+    monkeypatch.setattr("tests.reader_groups.test_aligned.end_of_run", not_closed)
     batch, committed = in_flight(lanes, group)
     assert events_of(batch) < committed
 

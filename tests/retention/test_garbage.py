@@ -68,7 +68,7 @@ def test_what_a_frozen_writer_writes_into_its_folder_after_the_sweep_is_found(
     assert swept()["deleted"] == 1
     late = write(tmp_path, f"{frozen.folder}_weir_segment=0/_weir_task=0/late.parquet")
     assert (swept()["deleted"], left(lane), late.exists()) == (0, [folder], True)
-    later = "UPDATE garbage SET dead_at = dead_at - interval '1 hour'"
+    later = "UPDATE garbage SET garbage_since = garbage_since - interval '1 hour'"
     run(lane.database, later)
     assert swept()["deleted"] == 0, "it is counted once"
     assert (left(lane), late.exists()) == ([], False)
@@ -197,7 +197,7 @@ def dead_file(lane: Lane, warehouse: Path, ago: float = 100.0) -> Path:
     path.write_text("dead")
     run(
         lane.database,
-        """INSERT INTO garbage (root, path, stream_id, reason, dead_at)
+        """INSERT INTO garbage (root, path, stream_id, reason, garbage_since)
         VALUES ('', :path, :s, 'truncated', clock_timestamp() - :ago * interval '1 second')""",
         path=str(path.relative_to(warehouse)), s=lane.stream_id, ago=ago,
     )  # fmt: skip

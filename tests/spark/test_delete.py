@@ -26,7 +26,7 @@ def dead_files(database: Database, warehouse: Path, count: int) -> list[Path]:
         (warehouse / path).write_text("rows")
     run(
         database,
-        """INSERT INTO garbage (root, path, reason, bytes, dead_at)
+        """INSERT INTO garbage (root, path, reason, bytes, garbage_since)
         SELECT '', p, 'truncated', 4, clock_timestamp() - interval '1 hour'
         FROM unnest(CAST(:paths AS text[])) p""",
         paths=paths,

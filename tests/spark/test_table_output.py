@@ -142,7 +142,7 @@ def test_a_row_that_postgres_refuses_is_named_with_its_column_and_nothing_is_pub
         weir.consumer(group, lambda e: e.select("k", "n"), "table:public.results").run()
     assert isinstance(failed.value.__cause__, BadRows)
     assert weir.query("SELECT FROM public.results") == []
-    assert weir.query("SELECT dead_staging()") == [], "what it had staged is dropped"
+    assert weir.query("SELECT abandoned_staging()") == [], "what it had staged is dropped"
     assert weir.value("SELECT unread_events FROM lag") == 2
 
 

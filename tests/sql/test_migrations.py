@@ -82,7 +82,7 @@ RENAMED = {
     "overtaken": "truncated_past", "left_out": "timed_out",
     "append_again": "allow_repeated_files",
     "finished_at": "ended_at", "published_cut": "released_cut", "published_at": "released_at",
-    "published": "released",
+    "published": "released", "dead_at": "garbage_since",
 }  # fmt: skip
 
 

@@ -84,7 +84,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     ),
     "segment_rates": (_STREAM,),
     "hot_keys": (_STREAM,),
-    "garbage_files": ("root = '' AND path = 'p'", "true ORDER BY dead_at LIMIT 10"),
+    "garbage_files": ("root = '' AND path = 'p'", "true ORDER BY garbage_since LIMIT 10"),
     "job_runs": (
         "dag_id = 'dag' AND run_id = :stream || CAST(:epoch AS text)",
         "true ORDER BY started_at DESC LIMIT 10",

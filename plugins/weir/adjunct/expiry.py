@@ -48,7 +48,7 @@ _EXPIRE = text(
     """WITH unlisted AS (
         DELETE FROM adjunct_version_file WHERE store_id = :a AND version = ANY(:tables)
         RETURNING path
-    ), dead AS (
+    ), freed AS (
         DELETE FROM adjunct_file f WHERE f.store_id = :a
           AND (f.kind = 'history' AND f.version = ANY(:histories)
                OR f.kind = 'table' AND f.path IN (SELECT path FROM unlisted)
@@ -58,7 +58,7 @@ _EXPIRE = text(
         RETURNING path, bytes
     ), garbage AS (
         INSERT INTO garbage (root, path, stream_id, reason, bytes)
-        SELECT '', path, NULL, 'expired', bytes FROM dead ON CONFLICT (root, path) DO NOTHING
+        SELECT '', path, NULL, 'expired', bytes FROM freed ON CONFLICT (root, path) DO NOTHING
     ), without_history AS (
         UPDATE adjunct_version SET history_from = NULL
         WHERE store_id = :a AND version = ANY(:histories) AND version <> ALL(:tables)
@@ -73,8 +73,8 @@ def expire_versions(database: Database) -> list[dict[str, Any]]:
     """Let the versions of all stores expire that are older than their stores keep them, except the
     newest, those that open batches are read with, and those that a history begins with.
 
-    Returns for each store what expired, or the sentence of its failure, which does not stop the
-    other stores.
+    Returns for each store `adjunct_store`, and `expired` (the numbers of the versions) or `error`:
+    a store that fails does not stop the others.
     """
     due = database.transaction(_due)
     reports: list[dict[str, Any]] = []

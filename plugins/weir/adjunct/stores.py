@@ -31,8 +31,7 @@ from weir.warehouse.paths import adjunct_folder
 @dataclass(frozen=True, kw_only=True)
 class StoreSettings:
     """What is asked of an adjunct store: its stream, how it is kept, and how it makes keys and
-    values of events. `time_out`: how many seconds it may be inactive before retention stops waiting
-    for it; None: retention waits for ever."""
+    values of events. `time_out`: as in `GroupConfiguration`."""
 
     stream: StreamName
     configuration: AdjunctConfiguration

@@ -57,7 +57,7 @@ def move_head(connection: Connection, stream: LockedStream, cut: StreamCut) -> F
             f"""WITH below AS (
                 DELETE FROM data_file f USING {_BELOW}
                 RETURNING f.path, f.bytes
-            ), dead AS (
+            ), freed AS (
                 INSERT INTO garbage (root, path, stream_id, reason, bytes)
                 SELECT '', path, :s, 'truncated', bytes FROM below
             ), moved AS (

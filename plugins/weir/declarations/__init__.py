@@ -1,5 +1,5 @@
-"""Declarations: the streams, adjunct stores, groups and consumers of a file are compared with the
-database.
+"""Declarations: streams, stores, groups and consumers are made what a file says.
 
-What differs is changed. A file never deletes anything, and what it does not name is left alone.
+The file is compared with the database, and what differs is changed. A file never deletes anything,
+and what it does not name is left alone.
 """

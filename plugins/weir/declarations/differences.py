@@ -37,7 +37,8 @@ class Difference:
     columns: list[Field] = field(default_factory=list)  # that a stream has before the change
 
     def report(self) -> dict[str, Any]:
-        """Return it for the job's report."""
+        """Return `kind`, `name`, `action` (create or change), `changes` (by setting: from, to) and
+        `loses`, for the job's report."""
         shown = {name: {"from": old, "to": new} for name, (old, new) in self.changes.items()}
         action = "create" if self.new else "change"
         return {"kind": self.kind, "name": self.name, "action": action, "changes": shown,

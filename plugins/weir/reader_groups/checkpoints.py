@@ -127,7 +127,8 @@ def settle_group(database: Database, group: str) -> None:
 
 
 def settle_group_in(connection: Connection, group: str) -> list[dict[str, Any]]:
-    """Settle the waiting checkpoints of a group; return a report for each that is complete now."""
+    """Settle the waiting checkpoints of a group. Return for each that is complete now
+    `reader_group`, `checkpoint` (its name) and `published` (whether it releases events)."""
     _, locked = lock_group_and_streams(connection, group)
     released = locked.releases_at_checkpoints
     return [

@@ -24,7 +24,8 @@ class _Group(NamedTuple):
 def settle_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]:
     """Settle the waiting checkpoints of all groups.
 
-    Returns those that are complete now, and the sentences of the failures.
+    Returns those that are complete now, as `settle_group_in` does, and the sentences of the
+    failures.
     """
     groups = database.transaction(
         lambda c: c.execute(
@@ -48,8 +49,8 @@ def checkpoint_all(database: Database) -> tuple[list[dict[str, Any]], list[str]]
     """Checkpoint every group that has moved, `AT_ONCE` groups in a transaction.
 
     Those that another session has locked, and all of a transaction that failed, are checkpointed
-    one by one, so that a group that fails does not stop the others. Returns what was made, and the
-    sentences of the failures.
+    one by one, so that a group that fails does not stop the others. Returns what was made,
+    each as `checkpoint` returns it, and the sentences of the failures.
     """
     made, failed = settle_all(database)
     groups = database.transaction(

@@ -61,7 +61,8 @@ class Publication:
         return self.mode == "upsert"
 
     def statement(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Return it as `publish_staging` takes it. `batch`: what the function is told."""
+        """Return the settings as the argument `in_how` of the SQL function `publish_staging`.
+        `batch`: what the function `call` is told."""
         return {"mode": self.mode, "key": self.key, "newest": self.newest,
                 "call": self.call or None, "batch": batch}  # fmt: skip
 

@@ -237,8 +237,8 @@ def _read_until(
 def expire(database: Database, lease: float) -> list[dict[str, Any]]:
     """Free the segments of all readers whose lease has expired and that hold no open batch.
 
-    Returns a report for each such reader, and for each group that failed, with its `error`. A
-    failure does not stop the other groups.
+    Returns for each such reader `reader_group` and `reader`, and for each group that failed
+    `reader_group` and `error`. A failure does not stop the other groups.
     """
     groups = database.transaction(
         lambda c: c.execute(

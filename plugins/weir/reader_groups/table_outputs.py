@@ -123,7 +123,7 @@ class StagedTable:
     publication: Publication = INSERT
 
     def output(self) -> dict[str, Any]:
-        """Return it as the batch records it."""
+        """Return `kind`, `output` (the table) and `rows`, as the batch records them."""
         return {"kind": "table", "output": self.table, "rows": self.rows}
 
     def publish(self, connection: Connection, path: str, batch: dict[str, Any]) -> None:
@@ -248,10 +248,12 @@ def make_staging(
 
 def sweep_staging(database: Database) -> list[str]:
     """Drop the staging tables of attempts that can no longer commit; return their names."""
-    dead = database.transaction(lambda c: c.execute(text("SELECT dead_staging()")).scalars().all())
-    for name in dead:
+    names = database.transaction(
+        lambda c: c.execute(text("SELECT abandoned_staging()")).scalars().all()
+    )
+    for name in names:
         drop_staging(database, name)
-    return list(dead)
+    return list(names)
 
 
 def drop_staging(database: Database, name: str) -> None:

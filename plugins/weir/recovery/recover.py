@@ -97,8 +97,8 @@ def recover(
         skipped.append(database.transaction(one))
     strangers = [path for s, paths in unknown.items() if s not in known.streams for path in paths]
     highest = max([s for s in there if s is not None] + [0])
-    dead = strangers if unknown_files == "delete" else []
-    database.transaction(lambda c: _end(c, highest, dead, marker.sweep_count, incarnation))
+    deleted = strangers if unknown_files == "delete" else []
+    database.transaction(lambda c: _end(c, highest, deleted, marker.sweep_count, incarnation))
     sweeps = max(installation.sweep_count, marker.sweep_count) + 1
     write_marker(warehouse, Marker(installation.installation_id, sweeps))
     return {**report, "streams": skipped}
@@ -137,7 +137,7 @@ class _Known:
     """What the database records."""
 
     files: set[str]
-    dead: set[str]
+    garbage: set[str]
     streams: list[int]
 
 
@@ -146,28 +146,28 @@ def _known(connection: Connection) -> _Known:
         text(
             """SELECT 'file' AS what, path FROM data_file
             UNION ALL SELECT 'file', path FROM adjunct_file
-            UNION ALL SELECT 'dead', path FROM garbage WHERE root = ''
+            UNION ALL SELECT 'garbage', path FROM garbage WHERE root = ''
                 AND (reason NOT IN ('aborted', 'fenced')  -- it may have been committed since
                      OR starts_with(path, :stores))
             UNION ALL SELECT 'stream', stream_id::text FROM stream WHERE state <> 'deleted'"""
         ),
         {"stores": ADJUNCT},
     ).all()
-    paths: dict[str, list[str]] = {"file": [], "dead": [], "stream": []}
+    paths: dict[str, list[str]] = {"file": [], "garbage": [], "stream": []}
     for what, path in rows:
         paths[what].append(path)
-    return _Known(set(paths["file"]), set(paths["dead"]), sorted(map(int, paths["stream"])))
+    return _Known(set(paths["file"]), set(paths["garbage"]), sorted(map(int, paths["stream"])))
 
 
 def _unknown(found: _Found, known: _Known) -> list[str]:
     """Return the files that the database records neither as data nor as garbage."""
 
-    def is_dead(path: str) -> bool:
+    def is_garbage(path: str) -> bool:
         parts = path.split("/")
         above = ("/".join(parts[:i]) + "/" for i in range(1, len(parts)))
-        return path in known.dead or any(folder in known.dead for folder in above)
+        return path in known.garbage or any(folder in known.garbage for folder in above)
 
-    return [path for path in found.files if path not in known.files and not is_dead(path)]
+    return [path for path in found.files if path not in known.files and not is_garbage(path)]
 
 
 def _skip(

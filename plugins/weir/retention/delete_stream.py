@@ -80,7 +80,7 @@ def _delete(connection: Connection, stream_id: int) -> int:
     files = connection.execute(
         text(
             """WITH file AS (DELETE FROM data_file WHERE stream_id = :s RETURNING bytes),
-            dead AS (
+            freed AS (
                 INSERT INTO garbage (root, path, stream_id, reason, bytes)
                 SELECT '', :folder, NULL, 'deleted', coalesce(sum(bytes), 0) FROM file
             ),

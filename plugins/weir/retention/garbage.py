@@ -77,9 +77,9 @@ def _dead(
                 FROM batches_protecting_files(:grace) r
                 GROUP BY r.stream_id) reading USING (stream_id)
             WHERE (g.root, g.path) > (:root, :path)
-              AND g.dead_at + CASE WHEN g.reason = :swept THEN :again ELSE :grace END
+              AND g.garbage_since + CASE WHEN g.reason = :swept THEN :again ELSE :grace END
                   * interval '1 second' <= clock_timestamp()
-              AND (reading.since IS NULL OR reading.since > g.dead_at)
+              AND (reading.since IS NULL OR reading.since > g.garbage_since)
             ORDER BY g.root, g.path LIMIT :most"""
         ),
         {"grace": grace, "again": again_after, "swept": SWEPT, "most": AT_ONCE, "root": after[0],
@@ -100,7 +100,7 @@ def _delete_rows(connection: Connection, gone: Sequence[Any], again_after: float
                 FROM unnest(CAST(:roots AS text[]), CAST(:paths AS text[]),
                             CAST(:reasons AS text[])) AS d (root, path, reason)
             ), kept AS (
-                UPDATE garbage g SET reason = :swept, dead_at = clock_timestamp(), bytes = 0
+                UPDATE garbage g SET reason = :swept, garbage_since = clock_timestamp(), bytes = 0
                 FROM gone d WHERE d.again AND g.root = d.root AND g.path = d.path
             )
             DELETE FROM garbage g USING gone d

@@ -100,9 +100,13 @@ def scale_by_load(
 
     `find_points`: finds where to split hot segments, of all streams at once; it is not called if
     none is to be split. `names`: evaluate these streams instead, moved or not; all if it is empty.
-    `dry_run`: change and record nothing. Returns a report for each stream that was decided about
-    otherwise than before (with `names`: for each), or the sentence of its failure, which does not
-    stop the other streams. A stream in `names` that does not exist or is sealed is a failure.
+    `dry_run`: change and record nothing.
+
+    Returns for each stream that was decided about otherwise than before, or with `names` for each:
+    `stream`, `action`, `rule`, `reason`; unless the rule is `void`, also `epoch`, `changes` and
+    `hot_keys`; and of one that was scaled `created` (name, low and high key of each new segment).
+    Of a stream that failed it returns `stream` and `error`, and continues with the others; a stream
+    in `names` that does not exist or is sealed counts as failed.
     """
     streams = database.transaction(
         partial(read_loads, names=names or None, everything=names is not None)

@@ -150,7 +150,8 @@ def build_stores(
 ) -> list[dict[str, Any]]:
     """Build a version of each of these stores that is complete to the tail as it is now.
 
-    Returns a report for each, or the sentence of its failure, which does not stop the others.
+    Returns for each `adjunct_store`, and `version`, `keys`, `bytes` and `files` of the version, or
+    `error`: a store that fails does not stop the others. A store that was deleted is left out.
     """
     reports: list[dict[str, Any]] = []
     for name in names:

@@ -76,9 +76,10 @@ class Consumer:
         check_parameters(self.function, self._keywords({}))
 
     def run(self) -> dict[str, Any]:
-        """Process batch after batch up to the tail at the start of the run. Return what was done.
+        """Process batch after batch up to the tail at the start of the run.
 
-        Raises BatchFailed with the batch and the cause.
+        Returns `reader_group`, `batches` (a report of each), and the sums of their `events` and
+        `rejected` events. Raises BatchFailed with the batch and the cause.
         """
         self.appender.database.transaction(self._check)
         behind = self._list_folders()  # also those of a run that was killed after its last commit

@@ -453,10 +453,10 @@ CREATE TABLE weir_internal.garbage (
     stream_id bigint,
     reason text NOT NULL,
     bytes bigint NOT NULL DEFAULT 0,
-    dead_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    garbage_since timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (root, path)
 );
-CREATE INDEX garbage_by_death ON weir_internal.garbage (dead_at);
+CREATE INDEX garbage_by_time ON weir_internal.garbage (garbage_since);
 
 CREATE TABLE weir_internal.request (
     request_id text NOT NULL,

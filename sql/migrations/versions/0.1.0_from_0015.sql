@@ -117,6 +117,9 @@ ALTER TABLE weir_internal.checkpoint RENAME published TO released;
 ALTER VIEW weir.checkpoints RENAME published TO released;
 ALTER VIEW weir.stream_subscriber RENAME published_at TO released_at;
 ALTER TABLE weir_internal.request RENAME finished_at TO ended_at;
+ALTER TABLE weir_internal.garbage RENAME dead_at TO garbage_since;
+ALTER INDEX weir_internal.garbage_by_death RENAME TO garbage_by_time;
+ALTER VIEW weir.garbage_files RENAME dead_at TO garbage_since;
 
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check TO stream_fixed_has_no_target;
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check1 TO stream_target_has_factor;
