@@ -26,10 +26,11 @@ from weir.controller.streams import create_stream
 from weir.controller.transactions import Attempt, begin
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
-from weir.reader_groups.batches import Batch, commit_batch, open_in
+from weir.reader_groups.batches import commit_batch, open_in
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.readers import join
 from weir.settings import Settings
 from weir.spark.native_read import frame_of, read_stream_frame

@@ -22,8 +22,8 @@ from tests.reader_groups.support import Group, Reader
 from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.local.embedded_postgres import EmbeddedPostgres
-from weir.reader_groups.batches import Batch
 from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.readers import reader_offline
 from weir.reader_groups.update import update_reader_group
 

@@ -62,6 +62,7 @@ from weir.reader_groups import (
     table_outputs,
 )
 from weir.reader_groups import update as group_update
+from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.pins import Pin
 from weir.recovery import recover
 from weir.retention import capture, delete_stream, garbage, manual_truncation, prune, release
@@ -190,7 +191,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(garbage.sweep, str(folder / "warehouse"), 0.0)
 
 
-def publish_rows(watch: Watch, batch: batches.Batch) -> table_outputs.StagedTable:
+def publish_rows(watch: Watch, batch: Batch) -> table_outputs.StagedTable:
     column = table_outputs.Column("n", "int8", "bigint", None, 20, -1, False, False, False)
     staging, _ = watch(table_outputs.make_staging, batch, 0, [column])
     watch(table_outputs.drop_staging, staging)

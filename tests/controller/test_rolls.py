@@ -8,14 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.controller.support import Lane, at_once, run, staged
+from tests.controller.support import Lane, at_once, staged
 from tests.raises import raises
 from weir.controller.commit import commit
 from weir.controller.expiry import expire
 from weir.controller.staged import announce
 from weir.controller.transactions import Committed
 from weir.errors import Fenced
-from weir.model.event_time import EventTimes
 from weir.model.segment import parse_segment_name
 
 
@@ -256,24 +255,6 @@ def test_what_waits_is_taken_along_and_what_would_be_refused_is_left_to_its_writ
     assert (done.repeated, done.events) == (True, 2)
     with raises("file_already_appended 'a.csv'"):
         lane.commit(held, {"0.0": 2})
-
-
-def test_what_waits_since_an_earlier_version_is_taken_along(lane: Lane) -> None:
-    attempts = lane.opened(), lane.opened()
-    lane.scale("0.0", parts=2)
-    for attempt in attempts:
-        times = EventTimes("at", late=0, complete_until=None)
-        waits = replace(staged(attempt, {"0.0": 2}), times=times)
-        lane.database.transaction(lambda c, one=waits: announce(c, one))
-    run(
-        lane.database,
-        """UPDATE transaction SET staged =
-            jsonb_set(staged #- '{times,complete_until}', '{times,word}', 'null')
-        WHERE transaction_number = :n""",
-        n=attempts[0].transaction_number,
-    )
-    assert lane.commit(attempts[1], {"0.0": 2}).rolled
-    assert lane.commit(attempts[0], {"0.0": 2}).repeated
 
 
 def test_a_writer_that_died_after_it_said_it_was_ready_is_aborted_like_any_other(

@@ -5,10 +5,10 @@ import random
 from collections.abc import Callable, Iterator
 
 from weir.history.time_axis import SECOND
-from weir.model.key_space import KeyRange
+from weir.model.key_space import STEPS, KeyRange
 from weir.model.scaling_policy import ScalingPolicy
 from weir.model.scaling_simulation import Append, Simulation, Spread
-from weir.model.split_points import STEPS, Load
+from weir.model.split_points import Load
 
 BEGIN = 1_767_225_600 * SECOND  # 2026-01-01
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND

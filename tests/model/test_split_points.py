@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.chance import random_for
 from tests.raises import raises
-from weir.model.key_space import KeyRange, even_split, tiles
-from weir.model.split_points import STEPS, Load, SplitPoints, split_points
+from weir.model.key_space import STEPS, KeyRange, even_split, tiles
+from weir.model.split_points import Load, SplitPoints, split_points
 
 # Steps close together, far apart, and next to both ends of the key space.
 steps = st.one_of(

@@ -16,7 +16,7 @@ from weir.database.connection import Database
 from weir.model.bounds import Bound
 from weir.model.event_time import DONE, NO_MORE, EventTimes, as_datetime, say_time
 from weir.model.segment import parse_segment_name
-from weir.reader_groups.batches import Batch
+from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.splits import split_batch
 
 Times = Sequence[int | None]

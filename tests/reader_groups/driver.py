@@ -26,7 +26,8 @@ from weir.database.connection import Database
 from weir.errors import Fenced
 from weir.model.bisection import halve
 from weir.model.segment import parse_segment_name
-from weir.reader_groups.batches import Batch, check_held
+from weir.reader_groups.batch_ownership import check_held
+from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import record_output
 from weir.reader_groups.splits import split_batch
 from weir.reader_groups.update import update_reader_group

@@ -14,7 +14,6 @@ from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, NotFound
 from weir.model.names import stream_name
-from weir.reader_groups.batches import Batch
 from weir.reader_groups.groups import (
     create_reader_group,
     delete_reader_group,
@@ -22,6 +21,7 @@ from weir.reader_groups.groups import (
     fork_reader_group,
     group_streams,
 )
+from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import record_output
 from weir.reader_groups.pins import Pin
 from weir.retention.garbage import sweep

@@ -14,7 +14,7 @@ from tests.reader_groups.support import ALL, Group, Reader
 from tests.reader_groups.support import budget as events
 from weir.database.connection import Database
 from weir.reader_groups import next_batch as module
-from weir.reader_groups.batches import Batch
+from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.next_batch import next_batch
 
 T = TypeVar("T")

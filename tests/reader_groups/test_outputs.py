@@ -16,8 +16,8 @@ from weir.controller.transactions import abort
 from weir.errors import Fenced
 from weir.model.segment import segment_name
 from weir.reader_groups.batch_history import prune_batches
-from weir.reader_groups.batches import Batch
 from weir.reader_groups.groups import delete_reader_group
+from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import PART, record_output, write_manifest
 from weir.reader_groups.readers import reader_offline
 from weir.reader_groups.reset import reset_reader_group

@@ -13,8 +13,8 @@ from tests.reader_groups.support import Group, Reader, spans
 from weir.model.bisection import halve
 from weir.model.bounds import Bound
 from weir.model.segment import segment_name
-from weir.reader_groups.batches import Batch
 from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.splits import split_batch
 

@@ -12,9 +12,10 @@ from tests.spark.installation import Installation
 from tests.spark.xxh64 import position
 from weir.controller.transactions import Attempt
 from weir.controller.update import update_stream
+from weir.model.key_space import STEPS
 from weir.model.names import StreamName
 from weir.model.segment import Segment
-from weir.model.split_points import STEPS, Found, HotSegment
+from weir.model.split_points import Found, HotSegment
 from weir.spark import split_points as module
 from weir.spark.split_points import find_split_points
 

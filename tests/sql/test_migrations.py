@@ -15,9 +15,13 @@ from sqlalchemy import Connection, Engine, ExceptionContext, NullPool, create_en
 from tests.raises import raises
 from tests.sql.catalogue import describe, differences
 from tests.sql.seed import SEEDS
+from weir.controller.locks import lock_stream
+from weir.controller.staged import waiting
 from weir.database import migrate
+from weir.database.connection import Database
 from weir.database.definitions import replace_definitions, split
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.model.names import stream_name
 
 FOLDER = migrate.sql_folder()
 VERSIONS = sorted(path.name.removesuffix(".sql.gz") for path in SEEDS.glob("*.sql.gz"))
@@ -176,6 +180,22 @@ def test_a_database_of_an_earlier_version_is_upgraded_with_all_that_is_in_it(new
         migrate.upgrade(old)
         assert answers(old) == asked
         assert differences(describe(old), describe(made)) == []
+
+
+def test_an_append_that_waits_for_a_roll_is_still_known_after_an_upgrade(new: New) -> None:
+    dsn = new("0015")
+    file = """{"segment_id": 0, "path": "1/x.parquet", "events": 3, "bytes": 60, "first_seq": 0,
+        "last_seq": 2}"""  # as that version writes it
+    [(name, epoch)] = run(
+        dsn,
+        f"""UPDATE weir.transaction SET staged = '{{"files": [{file}], "fields": []}}'
+        WHERE state = 'open' RETURNING stream_name, epoch""",
+    )
+    migrate.upgrade(dsn)
+    with Database(dsn, patience=5.0, connect_patience=5.0) as database:
+        stream = database.transaction(lambda c: lock_stream(c, stream_name(name)))
+        [found] = database.transaction(lambda c: waiting(c, stream, epoch))
+    assert [(one.path, one.events) for one in found.files] == [("1/x.parquet", 3)]
 
 
 def test_each_migration_begins_with_a_version_that_has_a_seed() -> None:

@@ -6,16 +6,15 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import xxhash
 
 from weir.adjunct.stores import read_store
 from weir.adjunct.versions import AdjunctVersion, find_version, read_version
 from weir.database.connection import Database
 from weir.errors import NotFound
+from weir.model.key_space import routing_steps
 from weir.warehouse.filesystem import filesystem
 
 _HASH, _CLOCK = "_weir_hash", "_weir_clock"
-_SEED = 42  # of Spark's xxhash64 (semantics 1.6)
 
 
 def look_up(
@@ -30,7 +29,7 @@ def look_up(
     """
     found = database.snapshot(lambda c: _version(c, store, version))
     text = key_text(in_type(key, str(found.fields[0]["type"])))
-    position = xxhash.xxh64_intdigest(text.encode(), _SEED) >> 11
+    position = routing_steps(text.encode())
     system, base = filesystem(warehouse)
     for file in found.files:
         if not file.low <= position <= file.high:

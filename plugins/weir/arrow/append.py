@@ -16,7 +16,6 @@ from functools import cache, partial
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import xxhash
 from pyarrow import fs
 
 from weir.arrow.event_time import COLUMN as TIME
@@ -36,16 +35,14 @@ from weir.controller.transactions import Attempt, Committed, begin
 from weir.database.connection import Database
 from weir.errors import BadRows, InvalidInput
 from weir.model.event_time import UNITS, EventTimes
+from weir.model.key_space import STEPS, routing_steps
 from weir.model.names import stream_name
-from weir.model.schema import Field, merge
+from weir.model.schema import SEQ, Field, merge
 from weir.model.segment import Segment
 from weir.settings import Settings, load
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import check_unused
 
-_SEQ = "_weir_seq"
-_SEED = 42  # Spark's own for xxhash64 (semantics 1.6)
-_STEPS = 1 << 53
 _ROWS_PER_FILE = 1_000_000
 _COLUMN = re.compile(r"`([^`]+)`|([A-Za-z_]\w*)")
 
@@ -108,7 +105,7 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     timing = _Timing.of(attempt, table, fields)
     if timing is not None and timing.column.name == TIME:
         table = table.append_column(TIME, timing.times.cast(pa.timestamp("us", "UTC")))
-    table = table.append_column(_SEQ, pa.array(range(table.num_rows), pa.int64()))
+    table = table.append_column(SEQ, pa.array(range(table.num_rows), pa.int64()))
     table = table.take(pc.sort_indices(ordinals))  # which is stable
     counts = Counter(ordinals.to_pylist())
     system, base = filesystem(warehouse)
@@ -194,11 +191,11 @@ def _write(
     with system.open_output_stream(f"{base}/{path}") as out:
         pq.write_table(
             rows, out, compression="snappy",
-            use_dictionary=[name for name in rows.column_names if name not in (_SEQ, TIME)],
-            column_encoding={_SEQ: "DELTA_BINARY_PACKED"},
+            use_dictionary=[name for name in rows.column_names if name not in (SEQ, TIME)],
+            column_encoding={SEQ: "DELTA_BINARY_PACKED"},
         )  # fmt: skip
     size = system.get_file_info(f"{base}/{path}").size
-    ranks = rows[_SEQ]
+    ranks = rows[SEQ]
     return StagedFile(
         segment.segment_id, path, rows.num_rows, size, ranks[0].as_py(), ranks[-1].as_py()
     )
@@ -236,7 +233,7 @@ def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
 
     @cache
     def segment_of(data: bytes) -> int:
-        position = (xxhash.xxh64_intdigest(data, _SEED) >> 11) / _STEPS
+        position = routing_steps(data) / STEPS
         return bisect_right(lows, position) - 1
 
     found = [

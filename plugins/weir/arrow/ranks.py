@@ -7,9 +7,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from weir.controller.read_plan import FileSlice
+from weir.model.schema import SEQ
 from weir.warehouse.filesystem import filesystem
-
-_SEQ = "_weir_seq"
 
 
 def rows_in_first_half(warehouse: str, slices: Sequence[FileSlice]) -> list[int]:
@@ -26,6 +25,6 @@ def rows_in_first_half(warehouse: str, slices: Sequence[FileSlice]) -> list[int]
 def _ranks(warehouse: str, part: FileSlice) -> pa.Array:
     system, base = filesystem(warehouse)
     with system.open_input_file(f"{base}/{part.path}") as source:
-        column = pq.ParquetFile(source).read(columns=[_SEQ])[_SEQ]
+        column = pq.ParquetFile(source).read(columns=[SEQ])[SEQ]
     rows = column.slice(part.first_row, part.end_row - part.first_row)
     return rows.cast(pa.int64()).combine_chunks()

@@ -12,11 +12,10 @@ from weir.controller.times import Moment, close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.names import stream_name
-from weir.model.schema import Field
+from weir.model.schema import SEQ, Field
 from weir.settings import Settings, load
 from weir.warehouse.filesystem import filesystem
 
-_SEQ = "_weir_seq"
 ORDERS = ("segment", "stream")
 
 
@@ -61,8 +60,8 @@ def read(
     whole = concatenated([read_rows(settings.warehouse, s, schema, wanted) for s in slices],
                          schema, wanted)  # fmt: skip
     if order == "stream":
-        whole = whole.sort_by([("_clock", "ascending"), (_SEQ, "ascending")])
-    return whole.drop_columns([_SEQ])
+        whole = whole.sort_by([("_clock", "ascending"), (SEQ, "ascending")])
+    return whole.drop_columns([SEQ])
 
 
 def check_columns(stream: str, schema: pa.Schema, columns: Sequence[str] | None) -> list[str]:
@@ -83,7 +82,7 @@ def concatenated(parts: Sequence[pa.Table], schema: pa.Schema, wanted: Sequence[
     """Return the rows of several parts, with the columns of `read_rows` even if there is none."""
     empty = pa.schema(
         [*(schema.field(n) for n in wanted),
-         *(pa.field(n, pa.int64()) for n in ("_segment", "_offset", "_clock", _SEQ))]
+         *(pa.field(n, pa.int64()) for n in ("_segment", "_offset", "_clock", SEQ))]
     ).empty_table()  # fmt: skip
     return pa.concat_tables([empty, *parts])
 
@@ -108,7 +107,7 @@ def read_slice(
     warehouse: str, part: FileSlice, fields: list[Field], wanted: Sequence[str]
 ) -> pa.Table:
     """Return the wanted rows of one file, with `_segment`, `_offset` and `_clock`."""
-    return read_rows(warehouse, part, to_arrow(fields), wanted).drop_columns([_SEQ])
+    return read_rows(warehouse, part, to_arrow(fields), wanted).drop_columns([SEQ])
 
 
 def read_rows(
@@ -122,7 +121,7 @@ def read_rows(
         file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
         there = set(file.schema_arrow.names)
         groups, before = _row_groups(file.metadata, part.first_row, part.end_row)
-        columns = [*(n for n in wanted if n in there), _SEQ]
+        columns = [*(n for n in wanted if n in there), SEQ]
         table = file.read_row_groups(groups, columns=columns)
     table = table.slice(part.first_row - before, part.end_row - part.first_row)
     count = table.num_rows
@@ -135,9 +134,9 @@ def read_rows(
         pa.repeat(pa.scalar(part.segment_id, pa.int64()), count),
         pa.array(range(first, first + count), pa.int64()),
         pa.repeat(pa.scalar(part.clock, pa.int64()), count),
-        table[_SEQ].cast(pa.int64()),
+        table[SEQ].cast(pa.int64()),
     ]
-    names = ["_segment", "_offset", "_clock", _SEQ]
+    names = ["_segment", "_offset", "_clock", SEQ]
     fields = [schema.field(n) for n in wanted] + [pa.field(n, pa.int64()) for n in names]
     return pa.table([*values, *places], schema=pa.schema(fields))
 

@@ -13,10 +13,9 @@ from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.names import StreamName, stream_name
-from weir.model.schema import Field
+from weir.model.schema import SEQ, Field
 from weir.settings import Settings, load
 
-_SEQ = "_weir_seq"
 Key = tuple[int, int]  # clock and rank: the write order
 
 
@@ -62,10 +61,10 @@ def tail_of(
         last = part._replace(first_row=max(part.first_row, part.end_row - count))
         rows = read_rows(warehouse, last, schema, wanted)
         found.append(rows)
-        keys += [(part.clock, seq) for seq in rows[_SEQ].to_pylist()]
-    order = [("_clock", "ascending"), (_SEQ, "ascending")]
+        keys += [(part.clock, seq) for seq in rows[SEQ].to_pylist()]
+    order = [("_clock", "ascending"), (SEQ, "ascending")]
     whole = concatenated(found, schema, wanted).sort_by(order)
-    return whole.slice(max(0, whole.num_rows - count)).drop_columns([_SEQ])
+    return whole.slice(max(0, whole.num_rows - count)).drop_columns([SEQ])
 
 
 def _plan(

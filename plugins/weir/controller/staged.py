@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
-from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -141,16 +140,10 @@ def waiting(connection: Connection, stream: LockedStream, epoch: int) -> list[St
             ),
             tuple(StagedFile(**file) for file in row.staged["files"]),
             row.staged["fields"],
-            times=row.staged["times"] and _times(row.staged["times"]),
+            times=row.staged["times"] and EventTimes(**row.staged["times"]),
         )
         for row in rows
     ]  # fmt: skip
-
-
-def _times(stored: dict[str, Any]) -> EventTimes:
-    # An append may have waited since the version that called it `word`.
-    names = {"word": "complete_until"}
-    return EventTimes(**{names.get(name, name): value for name, value in stored.items()})
 
 
 def waiting_epochs(connection: Connection, stream_id: int) -> Sequence[int]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
+from weir.model.key_space import STEPS
 from weir.model.scaling_policy import MOST_SEGMENTS, ScalingPolicy
 from weir.model.segment import Segment
 from weir.model.segment_rates import SECOND, Rates
@@ -20,7 +21,6 @@ COLD = 0.5  # the rate over 20 minutes below which a segment is cold, in targets
 MERGE_AT_MOST = 3  # segments into one
 # The rate of what a merge makes, in targets: so far below 1 that noise does not split it again.
 MERGED = 0.5
-_POSITIONS = float(1 << 53)  # a routing position is a multiple of 1 / 2^53
 
 
 class SegmentLoad(NamedTuple):
@@ -127,7 +127,7 @@ def _pieces(policy: ScalingPolicy, segment: Segment, rate: float) -> int:
     """Return into how many segments a hot one is split; 1 if it holds a single position."""
     assert policy.target_rate is not None
     assert policy.scale_factor is not None
-    positions = int((segment.key_high - segment.key_low) * _POSITIONS)
+    positions = int((segment.key_high - segment.key_low) * STEPS)
     return min(max(2, int(rate / policy.target_rate)), policy.scale_factor, max(positions, 1))
 
 

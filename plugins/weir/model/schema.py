@@ -7,6 +7,7 @@ from weir.errors import Conflict, InvalidInput
 from weir.model.names import check_text, check_user_columns
 
 Field = dict[str, Any]
+SEQ = "_weir_seq"  # the column of data files with the rank of each event in its append
 MOST_COLUMNS = 10_000
 DEEPEST = 40  # fields within fields; readers of Parquet fail at 100, and a list takes two levels
 # How the types begin, with a comma behind them, that Spark can't write to Parquet.

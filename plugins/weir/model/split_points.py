@@ -11,10 +11,8 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from weir.errors import InvalidInput
-from weir.model.key_space import KeyRange, check_range, even_split
+from weir.model.key_space import STEPS, KeyRange, check_range, even_split
 from weir.model.segment import Segment
-
-STEPS = 1 << 53
 
 
 class Load(NamedTuple):

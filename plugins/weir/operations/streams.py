@@ -143,7 +143,7 @@ class CreateStream:
     segments: int = argument(
         "Segments",
         "The number of equal ranges of the key space to begin with. Scale the stream to change it.",
-        1, minimum=1, maximum=10_000,
+        1, minimum=1, maximum=MOST_SEGMENTS,
     )  # fmt: skip
     on_missing_key: str = _created("on_missing_key")
     on_bad_rows: str = _created("on_bad_rows")
@@ -184,7 +184,7 @@ class ScaleStream:
         "Active segments, as number.epoch (see the view weir.segments): one to split it, "
         "neighbours to merge or divide them. Separate blocks of neighbours are scaled together.",
         items={"type": "string", "pattern": SEGMENT_PATTERN, "maxLength": 40}, minItems=1,
-        maxItems=10_000,
+        maxItems=MOST_SEGMENTS,
     )  # fmt: skip
     parts: int = argument(
         "Equal parts",
@@ -192,13 +192,13 @@ class ScaleStream:
         "them.",
         2,
         minimum=1,
-        maximum=10_000,
+        maximum=MOST_SEGMENTS,
     )
     boundaries: list[float] = argument(
         "Boundaries",
         "Instead of equal parts: the keys, between 0 and 1, at which new segments begin.",
         [], items={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-        maxItems=9_999, uniqueItems=True,
+        maxItems=MOST_SEGMENTS - 1, uniqueItems=True,
     )  # fmt: skip
     reason: str = argument(
         "Reason", "Why you scale; the view weir.epoch_transition shows it.", "",
@@ -218,7 +218,7 @@ class UpdateStream:
         "Segments",
         "fixed: replace all segments by this many of equal range; by rate: never fewer. 0: "
         "unchanged.",
-        0, minimum=0, maximum=10_000,
+        0, minimum=0, maximum=MOST_SEGMENTS,
     )  # fmt: skip
     target_rate: int = _changed("target_rate")
     scale_factor: int = _changed("scale_factor")

@@ -30,8 +30,6 @@ from weir.reader_groups.readers import LEASE_EXPIRED, check_token, release_expir
 from weir.reader_groups.splits import open_parts
 from weir.reader_groups.table_outputs import StagedTable, publish_tables
 
-__all__ = ["Batch", "Function", "check_held", "commit_batch", "open_in"]
-
 
 class Function(NamedTuple):
     """The function that made the results of a batch: its name, module:function, and the version of

@@ -13,7 +13,8 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
-from weir.reader_groups.batches import Batch, open_in
+from weir.reader_groups.batches import open_in
+from weir.reader_groups.new_batch import Batch
 
 log = logging.getLogger("weir.reader_groups")
 

@@ -37,13 +37,13 @@ from pyspark.sql.types import (
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import check_user_columns
-from weir.model.schema import Field, without_metadata
+from weir.model.schema import SEQ, Field, without_metadata
 from weir.settings import Settings
 from weir.spark.exact import quoted
 from weir.spark.expressions import check_expression, with_outcome
 from weir.spark.failures import caused_by_events
 from weir.spark.native_read import PLACES
-from weir.spark.routing import SEQ, routing_steps
+from weir.spark.routing import routing_steps
 from weir.spark.user_functions import load_function
 
 KEY, HASH, CLOCK, VALUE, SOURCE = (

@@ -9,10 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from weir.adjunct.versions import AdjunctFile
-from weir.model.schema import Field
+from weir.model.schema import SEQ, Field
 from weir.spark.adjunct_changes import CLOCK, HASH
 from weir.spark.exact import exact
-from weir.spark.routing import SEQ
 from weir.spark.session import COMPLETE
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import spark_path

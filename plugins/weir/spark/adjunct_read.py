@@ -6,10 +6,10 @@ from pyspark.sql.types import BooleanType, StructField
 
 from weir.adjunct.versions import AdjunctVersion, history_since
 from weir.database.connection import Database
+from weir.model.schema import SEQ
 from weir.spark.adjunct_changes import CLOCK, KEY
 from weir.spark.adjunct_files import DELETED, HIDDEN, scan, struct_of
 from weir.spark.exact import quoted
-from weir.spark.routing import SEQ
 
 
 def current_frame(spark: SparkSession, warehouse: str, version: AdjunctVersion) -> DataFrame:

@@ -23,7 +23,8 @@ from weir.adjunct.stores import routing_key_of
 from weir.adjunct.versions import AdjunctFile, AdjunctVersion
 from weir.controller.read_plan import FileSlice, plan
 from weir.errors import BadRows, InvariantViolation
-from weir.model.schema import Field
+from weir.model.key_space import STEPS
+from weir.model.schema import SEQ, Field
 from weir.model.segment import segment_name
 from weir.spark.adjunct_changes import (
     CLOCK,
@@ -48,7 +49,6 @@ from weir.spark.adjunct_rejected import quarantine
 from weir.spark.append import Appender
 from weir.spark.native_read import frame_of
 from weir.spark.progress import watched
-from weir.spark.routing import SEQ
 from weir.spark.session import WRITING, moved, private_session
 
 ROWS_PER_FILE = 250_000
@@ -389,6 +389,6 @@ def _table(rows: DataFrame) -> DataFrame:
 def _bucketed(rows: DataFrame, files: int) -> DataFrame:
     """Return the rows in so many tasks, each with an equal range of the hashes of keys and sorted
     by them."""
-    width = (1 << 53) // files + 1
+    width = STEPS // files + 1
     bucket = F.expr(f"int({HASH} div {width}L)")
     return rows.repartitionById(files, bucket).sortWithinPartitions(HASH)

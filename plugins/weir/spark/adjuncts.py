@@ -25,8 +25,8 @@ from weir.adjunct.stores import AdjunctStore, routing_key_of
 from weir.adjunct.versions import AdjunctVersion, find_version
 from weir.controller.streams import schema_by_id
 from weir.errors import InvalidInput, NotFound
-from weir.reader_groups.batches import Batch
 from weir.reader_groups.groups import group_streams
+from weir.reader_groups.new_batch import Batch
 from weir.spark.adjunct_build import build_version
 from weir.spark.adjunct_changes import changes_of_nothing
 from weir.spark.adjunct_read import current_frame, history_frame

@@ -12,8 +12,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
+from weir.model.schema import SEQ
 from weir.spark.exact import exact
-from weir.spark.routing import SEGMENT, SEQ, TASK
+from weir.spark.routing import SEGMENT, TASK
 from weir.spark.session import COMPLETE
 from weir.warehouse.paths import spark_path, stream_folder
 

@@ -14,11 +14,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns, shortened
-from weir.model.schema import Field, plain, without_metadata
+from weir.model.schema import SEQ, Field, plain, without_metadata
 from weir.spark.exact import exact, quoted
 from weir.spark.nanoseconds import as_long, in_microseconds
 from weir.spark.parquet_columns import parquet_columns
-from weir.spark.routing import SEQ
 from weir.spark.session import COMPLETE
 from weir.spark.text_files import (
     LONGEST_LINE,

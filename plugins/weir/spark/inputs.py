@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
 from weir.model.names import check_text, shortened
-from weir.model.schema import Field
+from weir.model.schema import SEQ, Field
 from weir.spark.exact import exact
 from weir.spark.file_formats import AUTO, FORMATS, TABS, format_of
 from weir.spark.input_columns import (
@@ -36,7 +36,6 @@ from weir.spark.input_columns import (
 )
 from weir.spark.nanoseconds import AS_LONG
 from weir.spark.ordered_frames import one_after_another
-from weir.spark.routing import SEQ
 from weir.spark.session import private_session
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import below_root, spark_path

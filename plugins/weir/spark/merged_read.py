@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from weir.errors import InvalidInput
-from weir.model.schema import Field, same_type, show, without_metadata
+from weir.model.schema import SEQ, Field, same_type, show, without_metadata
 from weir.spark.native_read import (
     PLACES,
     STREAM,
@@ -17,7 +17,6 @@ from weir.spark.native_read import (
     scan_of,
 )
 from weir.spark.read_tasks import tasks_in_write_order
-from weir.spark.routing import SEQ
 from weir.spark.session import moved
 
 

@@ -16,12 +16,11 @@ from weir.controller.read_plan import FileSlice, plan_of_stream
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.names import StreamName
-from weir.model.schema import Field, without_metadata
+from weir.model.schema import SEQ, Field, without_metadata
 from weir.settings import Settings
 from weir.spark.data_files import ADDED, FileConstants, scan_files
 from weir.spark.ordered_frames import one_after_another
 from weir.spark.read_tasks import Task, tasks_by_segment, tasks_in_write_order
-from weir.spark.routing import SEQ
 from weir.spark.session import moved, private_session
 
 ORDERS = ("segment", "stream", "none")

@@ -18,8 +18,9 @@ from weir.errors import (
 from weir.model.event_time import as_datetime
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
-from weir.reader_groups.batches import Batch, commit_batch
+from weir.reader_groups.batches import commit_batch
 from weir.reader_groups.groups import group_streams
+from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import write_manifest
 from weir.reader_groups.splits import split_batch
 from weir.spark.adjuncts import Adjuncts

@@ -16,12 +16,12 @@ from weir.controller.transactions import Attempt, begin, check_attempt
 from weir.database.connection import Database
 from weir.errors import BadRows, Conflict
 from weir.model.names import StreamName, stream_name
+from weir.model.schema import SEQ
 from weir.model.stream_configuration import Configuration
 from weir.settings import Settings
 from weir.spark.exact import as_json, exact, quoted
 from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS, ROW_MASK
 from weir.spark.native_read import PLACES
-from weir.spark.routing import SEQ
 from weir.spark.stage import stage
 from weir.warehouse.paths import spark_path
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from weir.model.key_space import STEPS
 from weir.model.segment import Segment
 
-SEQ, SEGMENT, TASK = "_weir_seq", "_weir_segment", "_weir_task"
+SEGMENT, TASK = "_weir_segment", "_weir_task"
 REJECTED_SEGMENT = -1  # the folder of rejected rows
-_STEPS = 1 << 53
 _BISECTED = 128  # with at most so many segments, a bisection is as fast as a look-up
 _MOST_CELL_BITS = 17
 
@@ -34,7 +34,7 @@ def segment_ordinal(steps: str, segments: Sequence[Segment]) -> Column:
     cell leaves two segments to decide between.
     """
     # This is exactly position < key_low, although the right side may lie between two steps.
-    bounds = [math.ceil(segment.key_low * _STEPS) for segment in segments]
+    bounds = [math.ceil(segment.key_low * STEPS) for segment in segments]
     if len(segments) > _BISECTED and (cells := _cells(bounds)) is not None:
         shift, first, bound = cells
         cell = F.shiftright(steps, shift).cast("int")
@@ -64,7 +64,7 @@ def _cells(bounds: Sequence[int]) -> tuple[int, list[int], list[int]] | None:
         for cell in range(1 << bits):
             ordinal = bisect_right(bounds, cell << shift) - 1
             first.append(ordinal)
-            bound.append(bounds[ordinal + 1] if ordinal + 1 < len(bounds) else _STEPS)
+            bound.append(bounds[ordinal + 1] if ordinal + 1 < len(bounds) else STEPS)
             if ordinal + 2 < len(bounds) and bounds[ordinal + 2] < (cell + 1) << shift:
                 break
         else:

@@ -19,12 +19,14 @@ from pyspark.sql.types import StructType
 from weir.controller.recent_files import Part, RecentFile, RecentFiles, recent_files
 from weir.database.connection import Database
 from weir.errors import WeirError
+from weir.model.key_space import STEPS
+from weir.model.schema import SEQ
 from weir.model.segment import Segment
-from weir.model.split_points import STEPS, Found, HotSegment, Load, first_step, split_points
+from weir.model.split_points import Found, HotSegment, Load, first_step, split_points
 from weir.settings import Settings
 from weir.spark.data_files import FileConstants, scan_files
 from weir.spark.expressions import check_expression, with_expression
-from weir.spark.routing import SEQ, constant_array, routing_steps, segment_ordinal
+from weir.spark.routing import constant_array, routing_steps, segment_ordinal
 from weir.spark.session import private_session
 from weir.spark.unreadable import file_of, first_cause
 

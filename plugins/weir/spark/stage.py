@@ -24,9 +24,10 @@ from weir.arrow.event_time import TimeColumn, count_late, range_in_footer, range
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, InvariantViolation
+from weir.model import key_space
 from weir.model.event_time import EventTimes
 from weir.model.names import check_user_columns
-from weir.model.schema import Field, merge
+from weir.model.schema import SEQ, Field, merge
 from weir.model.segment import segment_name
 from weir.spark.event_time import Timing, timing_of
 from weir.spark.exact import exact
@@ -37,7 +38,6 @@ from weir.spark.progress import watched
 from weir.spark.routing import (
     REJECTED_SEGMENT,
     SEGMENT,
-    SEQ,
     TASK,
     constant_array,
     routing_steps,
@@ -267,7 +267,7 @@ def _check_sample(
         parts.append(found.select(routing_steps(F.col(KEY)), F.lit(file.segment_id), KEY))
     for steps, segment_id, value in one_after_another(parts).collect() if parts else ():
         segment = ranges[segment_id]
-        if not segment.key_low <= steps / (1 << 53) < segment.key_high:
+        if not segment.key_low <= steps / key_space.STEPS < segment.key_high:
             raise InvariantViolation(
                 "key_misplaced",
                 f"Spark placed key {value!r} of stream {attempt.stream} in the wrong segment, "

@@ -387,6 +387,8 @@ ALTER TABLE weir_internal.stream ADD COLUMN event_time text, ADD COLUMN event_ti
 ALTER TABLE weir_internal.transaction ADD COLUMN min_event_time bigint, ADD COLUMN max_event_time bigint,
     ADD COLUMN untimed bigint, ADD COLUMN late bigint, ADD COLUMN stated_until bigint,
     ADD COLUMN complete_until bigint, ADD COLUMN newest_event_time bigint;
+-- What an append that waits for a roll has written: without event times.
+UPDATE weir_internal.transaction SET staged = staged || '{"times": null, "stated": null}' WHERE staged IS NOT NULL;
 ALTER TABLE weir_internal.time_index ADD COLUMN min_event_time bigint, ADD COLUMN max_event_time bigint;
 ALTER TABLE weir_internal.reader_batch ADD COLUMN complete_until bigint;
 CREATE TABLE weir_internal.stream_writer (
