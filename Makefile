@@ -31,8 +31,8 @@ test: setup ## all checks and tests, as CI runs them (SEED= repeats random cases
 _tests: # beside lint, most of which is one process
 	@$(PYTEST) $(ARGS)
 
-test-fast: setup ## the tests that need neither a JVM nor Airflow
-	@WEIR_TEST_BUDGET=fast $(PYTEST) -n 4 -m "not (jvm or airflow or release or soak)" \
+test-fast: setup ## the tests that need neither a JVM, nor Airflow, nor a server of their own
+	@WEIR_TEST_BUDGET=fast $(PYTEST) -n 4 -m "not (jvm or airflow or server or release or soak)" \
 		--ignore=tests/airflow --ignore=tests/acceptance $(ARGS)
 
 test-release: setup ## what is tried before a release: packaging, compose, and more

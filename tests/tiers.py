@@ -31,7 +31,7 @@ def tier_of(item: pytest.Item) -> str:
     for tier in ("soak", "release"):
         if tier in marks:
             return tier
-    return "ci" if marks & {"jvm", "airflow"} else "fast"
+    return "ci" if marks & {"jvm", "airflow", "server"} else "fast"
 
 
 def drawn_from(item: pytest.Item) -> tuple[str, int] | None:

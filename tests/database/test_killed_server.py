@@ -26,6 +26,8 @@ from weir.local import logins
 from weir.local.embedded_postgres import EmbeddedPostgres
 from weir.local.throw_away import throw_away_postgres
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedPostgres]:

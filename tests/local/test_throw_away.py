@@ -7,8 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from weir.local import processes
 from weir.local.throw_away import throw_away_postgres
+
+pytestmark = pytest.mark.server
 
 
 def test_nothing_is_left() -> None:

@@ -23,6 +23,7 @@ from tests.reader_groups.support import LEASE, Group
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import ping
 from weir.database.connection import Database
+from weir.errors import Fenced
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.locks import lock_group
 from weir.reader_groups.readers import release_expired, renew
@@ -106,7 +107,8 @@ def test_a_commit_that_waits_for_a_take_over_is_refused(lane: Lane) -> None:
     group.lapse("a")
     released, opened = while_held(lane.database, releasing, a.open)
     assert released == ["a"]
-    assert "was replaced" in str(opened)
+    assert isinstance(opened, Fenced)
+    assert opened.code == "reader_replaced"
     assert b.open() is None
 
 

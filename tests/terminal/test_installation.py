@@ -11,7 +11,7 @@ import pytest
 from weir.local.airflow_environment import REPOSITORY
 from weir.local.installation import Installation
 
-pytestmark = pytest.mark.drawn(1)
+pytestmark = [pytest.mark.drawn(1), pytest.mark.server]
 
 
 def type_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
