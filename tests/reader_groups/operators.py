@@ -233,7 +233,7 @@ class Operator:
         name = unique("checkpoint") if random.random() < 0.7 else None
         refusal: type[WeirError] | None = None
         if name is not None and model.checkpoints and random.random() < 0.1:
-            name, refusal = random.choice(list(model.checkpoints)), InvalidInput
+            name, refusal = random.choice(list(model.checkpoints)), Conflict
         waits = barrier and bool(model.open)
         waiting = [n for n in model.outstanding if model.fate(model.checkpoints[n]) == "waiting"]
         if waits and len(waiting) >= model.max_outstanding:
