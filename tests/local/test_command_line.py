@@ -34,6 +34,7 @@ def weir_local(state: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.server
 def test_psql_starts_the_database_for_a_moment(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "state", durable=False)
     try:
@@ -60,6 +61,7 @@ def test_psql_starts_the_database_for_a_moment(tmp_path: Path) -> None:
     assert not home.exists()
 
 
+@pytest.mark.server
 def test_psql_may_change_nothing_unless_it_is_asked_to(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "state", durable=False)
     try:
@@ -77,6 +79,7 @@ def test_psql_may_change_nothing_unless_it_is_asked_to(tmp_path: Path) -> None:
         installation.remove()
 
 
+@pytest.mark.server
 def test_login_prints_what_a_person_and_an_sql_client_need(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "state", durable=False)
     try:

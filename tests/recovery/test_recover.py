@@ -241,6 +241,7 @@ def test_a_dump_that_is_restored_in_its_place_is_known(
     check_warehouse_ownership(database, str(tmp_path))
 
 
+@pytest.mark.server
 def test_what_was_a_standby_is_known_at_once(tmp_path: Path) -> None:
     with throw_away_postgres() as server:
         migrate.upgrade(server.dsn("weir", "weir_owner"))
