@@ -11,6 +11,7 @@ SEED ?=
 export PYTHONPATH := $(CURDIR)/plugins:$(CURDIR)/examples
 export WEIR_TEST_SEED := $(or $(SEED),$(WEIR_TEST_SEED))
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+unexport PYTHONDONTWRITEBYTECODE # compiling all tests takes each worker ten seconds
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -n 3 --durations=30 --durations-min=1
 WEIR := WEIR_STATE="$(or $(STATE),.weir)" $(PYTHON)
