@@ -36,7 +36,7 @@ States = Callable[..., Answer]
 @task(task_id="readers")  # type: ignore[untyped-decorator]  # it has none in Airflow
 def form_per_reader(params: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what a person has given in the form of a run, once for each reader that it or the
-    declared consumer asks for, to be mapped over."""
+    declared consumer asks for, to be mapped over. Raises AirflowFailException for a wrong value."""
     try:
         form = parse(Process, dict(params))
         given = {"reader_group": form.reader_group, **changed_settings(form)}

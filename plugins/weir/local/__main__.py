@@ -143,7 +143,9 @@ def psql(installation: Installation, typed: Typed, role: str, arguments: list[st
 
 
 def clean(installation: Installation, yes: bool) -> int:
-    """Stop everything and delete the installation with its streams. Asks first, unless `yes`."""
+    """Stop everything and delete the installation with its streams. Asks first, unless `yes`.
+
+    Raises InvalidInput if the folder is not one of Weir, or if there is nobody to ask."""
     state = installation.state
     if not state.exists():
         print(f"There is no {state}.")

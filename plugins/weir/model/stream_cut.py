@@ -282,7 +282,8 @@ def read_entries(value: object) -> dict[int, Offset]:
 
 
 def read_text(text: str) -> dict[int, Offset]:
-    """Return the entries of a text, like `read_entries`: JSON, or `0.0=12, 5.1=future`."""
+    """Return the entries of a text: JSON, or `0.0=12, 5.1=future`. Raises InvalidInput, as
+    `read_entries` does, with the part that is wrong."""
     if text.lstrip().startswith("{"):
         try:
             value = json.loads(text, object_pairs_hook=_unique)

@@ -19,7 +19,7 @@ class Recorded(NamedTuple):
     refused: bool  # whether nothing was recorded because the name is in use
 
     def result(self) -> dict[str, Any]:
-        """Return `reader_group`, `checkpoint` and `published`, for a report."""
+        """Return `reader_group`, `checkpoint` and `released`, for a report."""
         return {
             "reader_group": self.reader_group,
             "checkpoint": self.checkpoint,

@@ -41,7 +41,7 @@ def checkpoint(
     Without a `name` it is automatic. `barrier`: include the batches that are open now; the
     checkpoint waits for them up to `patience` seconds, this call does not.
 
-    Returns `reader_group`, `checkpoint` (its name) and `published` (whether it releases events
+    Returns `reader_group`, `checkpoint` (its name) and `released` (whether it releases events
     now), and of one that waits `waits_for`: its batches, as texts. Returns None if an automatic one
     finds nothing to do: no position has moved since the newest checkpoint, or since the group was
     created, and nothing is left to release. Raises NotFound, InvalidInput for a wrong name, and
@@ -128,7 +128,7 @@ def settle_group(database: Database, group: str) -> None:
 
 def settle_group_in(connection: Connection, group: str) -> list[dict[str, Any]]:
     """Settle the waiting checkpoints of a group. Return for each that is complete now
-    `reader_group`, `checkpoint` (its name) and `published` (whether it releases events)."""
+    `reader_group`, `checkpoint` (its name) and `released` (whether it releases events)."""
     _, locked = lock_group_and_streams(connection, group)
     released = locked.releases_at_checkpoints
     return [

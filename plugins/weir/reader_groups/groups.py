@@ -77,7 +77,9 @@ def create_in(
     ends: Cuts,
     configuration: GroupConfiguration,
 ) -> dict[str, Any]:
-    """Create a group as `create_reader_group` does, at cuts of streams that are locked."""
+    """Create a group at cuts of streams that are locked.
+
+    Returns and raises as `create_reader_group`."""
     stops = {stream_id: end.to_json() for stream_id, end in ends.items()}
     check_not_below_the_head(connection, streams, starts, stops)
     for stream in streams:

@@ -44,7 +44,7 @@ def sweep(
     last = ("", "")
     while True:
         after = last
-        rows = database.transaction(lambda c, a=after: _dead(c, grace_period, again_after, a))  # type: ignore[misc]  # the loop's own
+        rows = database.transaction(lambda c, a=after: _sweepable(c, grace_period, again_after, a))  # type: ignore[misc]  # the loop's own
         found = [(row.root or warehouse, row.path) for row in rows]
         failures = (delete or delete_here)(found) if found else {}
         failed += [f"{'/'.join(found[i])} can't be deleted: {failures[i]}" for i in failures]
@@ -66,7 +66,7 @@ def _count_sweep(connection: Connection) -> int:
     )
 
 
-def _dead(
+def _sweepable(
     connection: Connection, grace: float, again_after: float, after: tuple[str, str]
 ) -> Sequence[Any]:
     return connection.execute(

@@ -94,12 +94,12 @@ def truncate_before(
     dry_run: bool,
     request_id: str,
 ) -> dict[str, Any]:
-    """Truncate a stream: remove all events before a starting point, read or not.
+    """Truncate all events of a stream before a starting point, read or not.
 
     `starting_point`: `position` or `checkpoint NAME`, both of `group`, or one of those in
     `weir.reader_groups.starting_points`. `dry_run`: change nothing, and return what would be
-    truncated. Returns and raises what `truncate` does; raises NotFound
-    too if the group does not read the stream.
+    truncated. Returns and raises what `truncate` does; also raises NotFound if the group does not
+    read the stream, and InvalidInput if no group is named whose position or checkpoint is meant.
     """
 
     def find(connection: Connection, stream: LockedStream) -> StreamCut:

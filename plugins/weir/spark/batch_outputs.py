@@ -49,7 +49,7 @@ class BatchOutputs:
     _written: set[tuple[str, str, str]] = field(default_factory=set)
 
     def write(self, output: Output, frame: DataFrame) -> None:
-        """Compute a result and write it for its output, as `OpenBatch.write` says."""
+        """Compute a result and write it for its output. Raises as `OpenBatch.write` does."""
         check_classic(frame)
         if output.identity in self._written:
             raise Conflict(

@@ -369,5 +369,6 @@ def file_names(spark: SparkSession, root: str, paths: list[str]) -> list[str]:
 
 
 def one_slash(path: Column) -> Column:
-    # Spark reports file:/x or file:///x, depending on how the path was built.
+    """Return local paths with one slash after `file:`. Spark reports `file:/x` or `file:///x`,
+    depending on how the path was built."""
     return F.regexp_replace(path, "^file:/+", "file:/")

@@ -81,7 +81,7 @@ def frame_of(
     rank: bool = False,
 ) -> DataFrame:
     """Return the rows of slices of files in an order of `read_stream_frame`. `rank`: with the ranks
-    of the rows in their commits, `_weir_seq`."""
+    of the rows in their commits, `_weir_seq`. Raises InvalidInput for an unknown order."""
     if order not in ORDERS:
         raise InvalidInput(
             "argument_invalid", f"order is {order!r}; it must be one of {', '.join(ORDERS)}."
