@@ -14,18 +14,18 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
     from weir.spark.event_time import check_event_time
     from weir.spark.expressions import check_expression, parse_columns
 
-    name = stream_name(arguments.stream, reserved=False)
-    used = check_expression(arguments.routing_key, "routing key").columns
+    name, wanted = stream_name(arguments.stream, reserved=False), arguments.configuration
+    used = check_expression(wanted.routing_key, "routing key").columns
     fields = parse_columns(job.spark, arguments.schema, used) if arguments.schema.strip() else None
-    if event_time := arguments.event_time.strip():
-        check_event_time(name, event_time, fields, lambda: job.spark)
+    if wanted.event_time:
+        check_event_time(name, wanted.event_time, fields, lambda: job.spark)
     return create_stream(
         job.database,
         name,
         segments=arguments.segments,
         fields=fields,
         request_id=job.request_id,
-        **arguments.configuration.__dict__,
+        **wanted.__dict__,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.raises import raises
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.stream_configuration import Configuration
@@ -96,3 +97,27 @@ def test_a_stream_that_scales_by_load_splits_a_segment_into_two_unless_it_says_o
     given = {**STREAM, "routing_key": "k", "scaling": "event_rate", "target_rate": 10}
     assert parse(CreateStream, given).configuration.scale_factor == 2
     assert parse(CreateStream, {**given, "scale_factor": 5}).configuration.scale_factor == 5
+
+
+def test_a_form_that_has_no_choice_unchanged_takes_the_word_for_a_column() -> None:
+    given = {**STREAM, "routing_key": " unchanged ", "event_time": "unchanged"}
+    created = parse(CreateStream, given).configuration
+    assert (created.routing_key, created.event_time) == ("unchanged", "unchanged")
+    assert parse(UpdateStream, {**STREAM, "event_time": "unchanged"}).changes == {
+        "event_time": "unchanged"
+    }
+    store = parse(DefineAdjunctStore, {**STORE, **STREAM, "delete_when": "unchanged"})
+    assert store.definition.delete_when == "unchanged"
+
+
+def test_a_dash_is_a_text_like_others_where_it_removes_nothing() -> None:
+    created = parse(CreateStream, {**STREAM, "routing_key": "-"}).configuration
+    assert created.routing_key == "-"
+    assert parse(UpdateStream, {**STREAM, "event_time": "-"}).changes == {"event_time": "-"}
+    with raises("argument_invalid bootstrap '-'"):
+        _ = parse(DefineAdjunctStore, {**STORE, **STREAM, "bootstrap": "-"}).configuration
+
+
+def test_an_empty_routing_key_is_left_to_the_check_of_expressions() -> None:
+    for empty in ("", " "):
+        assert parse(CreateStream, {**STREAM, "routing_key": empty}).configuration.routing_key == ""

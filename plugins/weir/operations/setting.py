@@ -1,16 +1,16 @@
 """Describe a setting once, for the form that creates its owner and for the one that changes it;
 return the settings that a form gives."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, parse_size
-from weir.operations.form import MOST_PATTERN, argument
+from weir.operations.form import MOST_PATTERN, argument, is_required
 
 UNCHANGED = "unchanged"
-REMOVED = "-"  # as a text, or alone in a list: what was set before is removed
+REMOVED = "-"  # alone in a list or, if it may be empty, as a text: what was set is removed
 
 
 @dataclass(frozen=True)
@@ -58,27 +58,30 @@ class Setting:
 
 def settings_of(form: Any, configuration: type[Any]) -> dict[str, Any]:
     """Return the settings of a configuration that a form gives, by their names and as the
-    configuration has them.
+    configuration has them. What a form requires is no setting.
 
-    A field that is empty, 0 or `unchanged` gives nothing. `none` gives None, or 0 for a setting
-    that always has a value. Raises InvalidInput for an amount that is too small.
+    A field that is empty, 0 or, if there is such a choice, `unchanged` gives nothing. `none` gives
+    None, or 0 for a setting that always has a value. Raises InvalidInput for an amount that is too
+    small.
     """
-    kinds = get_type_hints(configuration)
+    kinds, known = get_type_hints(configuration), {f.name: f for f in fields(configuration)}
     return {
-        one.name: _setting(value, kinds[one.name], one.metadata["schema"].get("pattern"))
+        one.name: _setting(value, kinds[one.name], known[one.name].default, schema.get("pattern"))
         for one in fields(form)
-        if one.name in kinds and _is_given(value := getattr(form, one.name))
+        if one.name in known and not is_required(one)
+        for schema, value in [(one.metadata["schema"], getattr(form, one.name))]
+        if _is_given(value, schema.get("enum", ()))
     }
 
 
-def _is_given(value: Any) -> bool:
+def _is_given(value: Any, choices: Collection[str]) -> bool:
     if isinstance(value, str):
-        return value.strip() not in ("", UNCHANGED)
+        return bool(value.strip()) and not (value == UNCHANGED and value in choices)
     return isinstance(value, bool) or bool(value)
 
 
-def _setting(value: Any, kind: Any, pattern: str | None) -> Any:
-    """Return a value that was filled in as a setting of this type."""
+def _setting(value: Any, kind: Any, default: Any, pattern: str | None) -> Any:
+    """Return a value that was filled in as a setting of this type and default."""
     if isinstance(value, list):
         return () if value == [REMOVED] else tuple(value)
     if not isinstance(value, str):
@@ -86,7 +89,7 @@ def _setting(value: Any, kind: Any, pattern: str | None) -> Any:
     value = value.strip()
     if value == NONE and NoneType in get_args(kind):
         return None
-    if value == REMOVED:
+    if value == REMOVED and default == "":
         return ""
     if kind is bool:
         return value == "yes"

@@ -170,8 +170,8 @@ class CreateStream:
     @property
     def configuration(self) -> Configuration:
         """Its configuration. Raises InvalidInput for a wrong setting."""
-        given = settings_of(self, Configuration)
-        return Configuration(given.pop("routing_key")).changed(given)
+        key = Configuration(self.routing_key.strip())
+        return key.changed(settings_of(self, Configuration))
 
 
 @dataclass(frozen=True)
