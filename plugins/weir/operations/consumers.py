@@ -33,8 +33,13 @@ def with_declared(connection: Connection, given: Mapping[str, Any]) -> Process:
 
     Raises InvalidInput if neither names a function and outputs.
     """
-    group = parse(Process, dict(given)).reader_group
-    filled = {name: value for name, value in given.items() if value not in (None, "", [], {})}
+    form = parse(Process, dict(given))
+    group = form.reader_group
+    filled = {
+        name: value
+        for name, value in form.__dict__.items()
+        if given.get(name) is not None and value not in ("", [], {})
+    }
     found = parse(Process, {**declared_consumer(connection, group), **filled})
     if not found.function or not found.outputs:
         raise InvalidInput(
