@@ -19,7 +19,7 @@ from benchmarks.setting import Setting, in_bulk
 from spark_jobs import checkpoints
 from weir.database.connection import Database
 from weir.history.job_runs import RunId
-from weir.operations import Nothing
+from weir.operations import Checkpoints
 from weir.operations.runner import Job
 from weir.reader_groups.checkpoints import checkpoint
 from weir.reader_groups.periodic_checkpoints import checkpoint_all
@@ -238,7 +238,7 @@ def deletion(setting: Setting) -> Figure:
 def _checkpoints(database: Database) -> None:
     """Run the whole job weir_checkpoints."""
     job = Job("checkpoints", RunId("bench", "bench", "bench"), Settings(), database)
-    checkpoints.run(job, Nothing())
+    checkpoints.run(job, Checkpoints())
 
 
 def _retention(database: Database) -> None:
