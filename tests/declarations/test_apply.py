@@ -207,6 +207,14 @@ WRONG = {
     "consumers: {g: {function: 'a:b'}}": "declarations_invalid g outputs",
     "reader_groups: {g: {streams: [shop/none], pins: [x]}}": "declarations_invalid g 'x' pin",
     "streams: {shop/x: {routing_key: a, retain_max_age: 5}}": "declarations_invalid retain_max_age",
+    "streams: []": "declarations_invalid streams mapping",
+    "reader_groups: 0": "declarations_invalid reader_groups mapping",
+    "streams: {shop/x: {routing_key: a, 1: 2}}": "declarations_invalid streams mapping",
+    "streams: {shop/x: {routing_key: a, null: 2}}": "declarations_invalid streams mapping",
+    "streams: {shop/x: {routing_key: a, stream: shop/y}}": "declarations_invalid stream shop/x",
+    "consumers: {g: {function: 'a:b', outputs: ['parquet:x'], reader_group: h}}": (
+        "declarations_invalid reader_group 'g' leave it out"
+    ),
     "streams:\n  shop/x: {}\n  shop/x: {}": "declarations_invalid 'shop/x' second time line 3",
     "streams: !!python/object/apply:os.getcwd []": "declarations_invalid constructor",
     "adjunct_stores: {shop/x: {stream: shop/none}}": "stream_not_found shop/x shop/none declare",
@@ -226,6 +234,13 @@ def test_what_is_wrong_in_a_file_is_named(database: Database, text: str) -> None
     with raises(WRONG[text]):
         run(database, text)
     assert rows(database, "SELECT FROM stream") == []
+
+
+def test_a_maximum_of_segments_is_written_as_a_number_or_as_a_text() -> None:
+    for most in ("16", "'16'"):
+        line = f"{{routing_key: a, scaling: event_rate, target_rate: 9, max_segments: {most}}}"
+        found = read_text(f"streams: {{shop/x: {line}}}")
+        assert found.streams["shop/x"].configuration.max_segments == 16
 
 
 def test_a_text_that_grows_beyond_measure_is_refused_at_once() -> None:

@@ -22,7 +22,12 @@ from weir.operations import (
 from weir.operations.consumers import changed_settings
 from weir.reader_groups.pins import Pin, check_disjoint
 
-SECTIONS = ("streams", "adjunct_stores", "reader_groups", "consumers")
+# The arguments of the forms that the name of an entry stands for.
+_NAMED_BY = {
+    "streams": {"stream"}, "adjunct_stores": {"adjunct_store"},
+    "reader_groups": {"reader_group"}, "consumers": {"reader_group"},
+}  # fmt: skip
+SECTIONS = tuple(_NAMED_BY)
 _EXAMPLE = "streams: {shop/orders: {routing_key: customer}}"
 A = TypeVar("A")
 
@@ -82,10 +87,9 @@ def read_object(found: Any) -> Declared:
 
 
 def _each(found: dict[str, Any], section: str, read: Callable[[str, Any], A]) -> dict[str, A]:
-    entries = found.get(section) or {}
+    entries = {} if found.get(section) is None else found[section]
     if not isinstance(entries, dict) or not all(
-        isinstance(name, str) and (one is None or isinstance(one, dict))
-        for name, one in entries.items()
+        isinstance(name, str) and (one is None or _has_names(one)) for name, one in entries.items()
     ):
         raise InvalidInput(
             "declarations_invalid",
@@ -94,6 +98,11 @@ def _each(found: dict[str, Any], section: str, read: Callable[[str, Any], A]) ->
     done = {}
     for name, one in entries.items():
         try:
+            if named := _NAMED_BY[section] & set(one or {}):
+                raise InvalidInput(
+                    "argument_unknown",
+                    f"{min(named)} is given, but {name!r} is the name already; leave it out.",
+                )
             done[name] = read(name, one or {})
         except InvalidInput as error:
             raise InvalidInput(
@@ -102,7 +111,13 @@ def _each(found: dict[str, Any], section: str, read: Callable[[str, Any], A]) ->
     return done
 
 
+def _has_names(entry: Any) -> bool:
+    return isinstance(entry, dict) and all(isinstance(name, str) for name in entry)
+
+
 def _stream(name: str, given: dict[str, Any]) -> DeclaredStream:
+    if type(most := given.get("max_segments")) is int:  # the form has a text, which may be none
+        given = {**given, "max_segments": str(most)}
     form = parse(CreateStream, {"stream": str(stream_name(name, reserved=False)), **given})
     return DeclaredStream(form.configuration, form.segments, form.schema.strip())
 
