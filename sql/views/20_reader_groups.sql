@@ -151,8 +151,7 @@ COMMENT ON COLUMN weir.catch_up.catch_up IS '0 if nothing is unread; null if it 
 -- The lag is computed only if all streams of the group have an end.
 CREATE OR REPLACE VIEW weir.reader_groups AS
 SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1 second' AS time_out,
-       g.generation, g.on_gap, g.max_outstanding, g.aligned, g.max_ahead * interval '1 second' AS max_ahead,
-       g.created_at, g.moved_at,
+       g.generation, g.on_gap, g.max_outstanding, g.created_at, g.moved_at,
        (SELECT string_agg(s.stream_name || CASE WHEN s.state = 'deleted' THEN ' (deleted)' ELSE '' END,
                           ', ' ORDER BY s.scope, s.name)
         FROM weir_internal.reader_group_stream gs JOIN weir_internal.stream s USING (stream_id)
@@ -166,7 +165,7 @@ SELECT g.name AS reader_group, g.subscriber, g.release, g.time_out * interval '1
            WHERE gs.group_id = g.group_id AND gs.end_cut IS NULL AND s.state = 'active')
        THEN false
        ELSE coalesce((SELECT bool_and(l.at_end) FROM weir.lag l WHERE l.reader_group = g.name), false)
-       END AS at_end
+       END AS at_end, g.aligned, g.max_ahead * interval '1 second' AS max_ahead
 FROM weir_internal.reader_group g
 LEFT JOIN LATERAL weir_internal.last_checkpoint(g.group_id) c ON true;
 COMMENT ON VIEW weir.reader_groups IS 'The reader groups, with their configuration.';

@@ -9,13 +9,12 @@ COMMENT ON COLUMN weir.scopes.streams IS 'How many streams it has.';
 
 CREATE OR REPLACE VIEW weir.stream_configuration AS
 SELECT s.stream_name AS stream, s.routing_key, s.scaling, s.min_segments, s.target_rate,
-       s.scale_factor, s.max_segments, s.scale_cooldown * interval '1 second' AS scale_cooldown,
-       s.retain_by_consumption, s.retain_min_age * interval '1 second' AS retain_min_age,
+       s.scale_factor, s.retain_by_consumption, s.retain_min_age * interval '1 second' AS retain_min_age,
        s.retain_max_age * interval '1 second' AS retain_max_age, s.retain_min_bytes, s.retain_max_bytes,
        s.cuts_every * interval '1 second' AS cuts_every,
        s.retention_every * interval '1 second' AS retention_every, s.on_missing_key, s.on_bad_rows,
-       s.tags,
-       s.schema_version, c.fields AS schema, s.event_time
+       s.tags, s.schema_version, c.fields AS schema, s.event_time, s.max_segments,
+       s.scale_cooldown * interval '1 second' AS scale_cooldown
 FROM weir_internal.stream s
 LEFT JOIN weir_internal.stream_schema c ON c.stream_id = s.stream_id AND c.version = s.schema_version
 WHERE s.state <> 'deleted';

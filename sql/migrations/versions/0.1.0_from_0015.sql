@@ -120,6 +120,10 @@ ALTER TABLE weir_internal.request RENAME finished_at TO ended_at;
 ALTER TABLE weir_internal.garbage RENAME dead_at TO garbage_since;
 ALTER INDEX weir_internal.garbage_by_death RENAME TO garbage_by_time;
 ALTER VIEW weir.garbage_files RENAME dead_at TO garbage_since;
+ALTER VIEW weir.readers RENAME lapsed TO lease_expired;
+ALTER VIEW weir.open_batches RENAME lapsed TO lease_expired;
+ALTER VIEW weir.checkpoint_blockers RENAME lapsed TO lease_expired;
+ALTER VIEW weir.subscribers RENAME stale_after TO loses_after;
 
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check TO stream_fixed_has_no_target;
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check1 TO stream_target_has_factor;
