@@ -4,6 +4,7 @@ import base64
 import hashlib
 import importlib
 import re
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -92,3 +93,10 @@ def test_the_package_asks_for_versions_that_are_locked() -> None:
     assert {name for name, _ in asked} >= {"pyspark", "apache-airflow"}
     for name, version in asked:
         assert VERSIONS[name] == version, name
+
+
+def test_what_the_package_depends_on_is_asked_for_here_too() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    extras = [one for some in project["optional-dependencies"].values() for one in some]
+    asked = {re.split("[=<>]", one)[0] for one in [*project["dependencies"], *extras]}
+    assert asked <= wanted().keys()
