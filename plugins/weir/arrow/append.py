@@ -43,7 +43,7 @@ from weir.settings import Settings, load
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import check_unused
 
-_ROWS_PER_FILE = 1_000_000
+ROWS_PER_FILE = 1_000_000  # of a segment; more rows get more files
 _COLUMN = re.compile(r"`([^`]+)`|([A-Za-z_]\w*)")
 
 
@@ -114,9 +114,9 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
     for i, segment in enumerate(_by_range(attempt)):
         rows = table.slice(begin, counts[i])
         begin += counts[i]
-        for first in range(0, rows.num_rows, _ROWS_PER_FILE):
-            task = i + len(attempt.segments) * (first // _ROWS_PER_FILE)
-            part = rows.slice(first, _ROWS_PER_FILE)
+        for first in range(0, rows.num_rows, ROWS_PER_FILE):
+            task = i + len(attempt.segments) * (first // ROWS_PER_FILE)
+            part = rows.slice(first, ROWS_PER_FILE)
             file = _write(system, base, attempt, segment, task, part)
             files.append(file if timing is None else timing.of_file(file, part))
     if timing is None:

@@ -14,7 +14,7 @@ from weir.errors import InvalidInput
 from weir.model.key_space import KeyRange, check_scale, even_split, merge_blocks, splits_and_merges
 from weir.model.names import StreamName
 from weir.model.scaling_policy import check_count
-from weir.model.segment import Segment, parse_segment_name, segment_id
+from weir.model.segment import Segment, parse_segment_name, segment_id, segment_number
 
 
 def scale(
@@ -38,7 +38,7 @@ def scale(
     of each new segment). Raises Conflict for a segment that is not active, or if too few segments
     would be left; InvalidInput for ranges that do not cover exactly the sealed keys; NotFound.
     """
-    numbers = [parse_segment_name(segment) & 0xFFFFFFFF for segment in seal]
+    numbers = [segment_number(parse_segment_name(segment)) for segment in seal]
     request = Request(
         request_id, "scale", str(name),
         {"seal": sorted(numbers), "ranges": list(ranges), "boundaries": list(boundaries),
@@ -131,7 +131,7 @@ def _meant(
     ).scalars()
     # Only the copies made by a roll share their number with another segment of the stream.
     copies = {segment.number: segment.segment_id for segment in active}
-    meant = {one: copies.get(one & 0xFFFFFFFF, one) for one in before}
+    meant = {one: copies.get(segment_number(one), one) for one in before}
     return [meant.get(one, one) for one in given]
 
 

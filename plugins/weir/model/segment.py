@@ -21,7 +21,7 @@ class Segment(NamedTuple):
     @property
     def number(self) -> int:
         """The number, which the copies made by a roll share: it does not identify a segment."""
-        return self.segment_id % _NUMBERS
+        return segment_number(self.segment_id)
 
     @property
     def epoch(self) -> int:
@@ -52,9 +52,14 @@ def segment_id(number: int, epoch: int) -> int:
     return epoch * _NUMBERS + number
 
 
+def segment_number(segment_id: int) -> int:
+    """Return the number of an id: 4294967301 has 5."""
+    return segment_id % _NUMBERS
+
+
 def segment_name(segment_id: int) -> str:
     """Return `number.epoch` of an id: 4294967301 is `5.1`."""
-    return f"{segment_id % _NUMBERS}.{segment_id // _NUMBERS}"
+    return f"{segment_number(segment_id)}.{segment_id // _NUMBERS}"
 
 
 def parse_segment_name(text: str) -> int:

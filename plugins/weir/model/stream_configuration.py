@@ -10,6 +10,7 @@ from weir.model.names import TAG, TAG_PATTERN, shortened
 from weir.model.retention_policy import Policy, check_every
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, ScalingPolicy
 
+LONGEST_EXPRESSION = 1_000  # characters: Spark's parser is slow with more
 ON_MISSING_KEY = ("fail", "quarantine", "spread")
 ON_BAD_ROWS = ("fail", "quarantine")
 

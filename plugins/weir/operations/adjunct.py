@@ -15,11 +15,12 @@ from weir.model.adjunct_configuration import (
 )
 from weir.model.amounts import AGE_PATTERN, NONE
 from weir.model.names import ADJUNCT_STORE_PATTERN, READABLE_STREAM_PATTERN
+from weir.model.stream_configuration import LONGEST_EXPRESSION
 from weir.operations.form import LONGEST_COLUMNS, LONGEST_CUT, argument, stream_argument
 from weir.operations.reader_groups import time_out
 from weir.operations.setting import Setting, settings_of
 
-_TEXT: dict[str, Any] = {"maxLength": 1_000}
+_TEXT: dict[str, Any] = {"maxLength": LONGEST_EXPRESSION}
 
 
 def _store(description: str = "The store, as scope/name.") -> Any:

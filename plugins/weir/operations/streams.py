@@ -6,7 +6,12 @@ from typing import Any
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, say_age
 from weir.model.names import READABLE_STREAM_PATTERN
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, MOST_SEGMENTS, SCALING, ScalingPolicy
-from weir.model.stream_configuration import ON_BAD_ROWS, ON_MISSING_KEY, Configuration
+from weir.model.stream_configuration import (
+    LONGEST_EXPRESSION,
+    ON_BAD_ROWS,
+    ON_MISSING_KEY,
+    Configuration,
+)
 from weir.operations.form import (
     LONGEST_COLUMNS,
     MOST_PATTERN,
@@ -35,7 +40,7 @@ SETTINGS: dict[str, Setting] = {
         "A column, or a SQL expression over columns, that says when an event happened: a time, a "
         "date, a number of seconds since 1970, or a text such as 2013-06-01 10:00:00. "
         "If it is changed later, what is complete begins anew.",
-        if_empty="no event time", removed_by=NONE, schema={"maxLength": 1_000},
+        if_empty="no event time", removed_by=NONE, schema={"maxLength": LONGEST_EXPRESSION},
     ),
     "on_missing_key": Setting(
         "Rows without a routing key",
@@ -137,7 +142,7 @@ class CreateStream:
         "Routing key",
         "A column such as customer, or a SQL expression over columns, whose value decides the "
         "segment. Events of one key are read in the order in which they were written.",
-        maxLength=1_000,
+        maxLength=LONGEST_EXPRESSION,
     )
     event_time: str = _created("event_time")
     segments: int = argument(

@@ -23,6 +23,7 @@ from weir.controller.transactions import discard_attempts
 from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.key_space import KeyRange
+from weir.model.segment import segment_number
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import RECOVERY_GAP, Marker, read_marker, write_marker
 from weir.warehouse.paths import ADJUNCT
@@ -123,7 +124,7 @@ def _list(warehouse: str) -> dict[int | None, _Found]:
         if match := _TRANSACTION.match(rest):
             found.transaction = max(found.transaction, int(match[1]))
         if match := _SEGMENT.match(rest):
-            found.segment_number = max(found.segment_number, int(match[1]) & 0xFFFFFFFF)
+            found.segment_number = max(found.segment_number, segment_number(int(match[1])))
     return streams
 
 

@@ -20,9 +20,9 @@ from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
+from weir.model.stream_configuration import LONGEST_EXPRESSION
 from weir.spark.session import active, moved
 
-MOST_CHARACTERS = 1_000  # of an expression; Spark's parser is slow with more
 DEEPEST = 50  # parentheses within each other; hundreds may exceed the stack of Spark's parser
 MOST_PADDING = 1_000  # characters of a value of lpad and rpad
 
@@ -89,10 +89,10 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
         raise InvalidInput(
             "expression_invalid", f"the {what} is empty; name a column, or write a SQL expression."
         )
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > LONGEST_EXPRESSION:
         raise InvalidInput(
             "expression_invalid",
-            f"the {what} has {len(text):,} characters; use at most {MOST_CHARACTERS:,}.",
+            f"the {what} has {len(text):,} characters; use at most {LONGEST_EXPRESSION:,}.",
         )
     if max(accumulate((c == "(") - (c == ")") for c in text)) > DEEPEST:
         raise InvalidInput(

@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from weir.arrow.append import ROWS_PER_FILE
 from weir.arrow.event_time import COLUMN as TIME
 from weir.arrow.event_time import TimeColumn, count_late, range_in_footer, range_of, times_in
 from weir.controller.staged import Staged, StagedFile
@@ -52,7 +53,6 @@ from weir.warehouse.paths import spark_path
 Say = Callable[[str], None]
 log = logging.getLogger("weir.stage")
 
-ROWS_PER_FILE = 1_000_000
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first
 MANY_FILES = 256  # ... and if there were more than this many
 # Delta encoding stores the rank in very few bytes; without this, a dictionary is tried first.
