@@ -28,7 +28,6 @@ class StreamRow:
     configuration: Configuration
     current_epoch: int
     next_segment_number: int
-    next_transaction_number: int
     schema_version: int
     last_clock: int
     head: dict[str, Any]
@@ -46,7 +45,7 @@ class LockedStream(StreamRow):
 
 _Row = TypeVar("_Row", bound=StreamRow)
 STREAM_COLUMNS = f"""stream_id, scope, name, state, {columns.names(Configuration)}, current_epoch,
-    next_segment_number, next_transaction_number, schema_version, last_clock, head"""
+    next_segment_number, schema_version, last_clock, head"""
 
 
 _LOCK_STREAMS = text(

@@ -179,11 +179,6 @@ class StreamCut:
         return _Front.of(self.offsets)
 
 
-def initial(segments: Iterable[Segment]) -> StreamCut:
-    """Return the cut at the beginning of these segments."""
-    return StreamCut(dict.fromkeys(segments, 0))
-
-
 def at_or_before(a: StreamCut, b: StreamCut) -> bool:
     """Return whether `b` has passed everything that `a` has passed (semantics 9.1)."""
     return first_behind(a, b) is None
