@@ -12,6 +12,7 @@ from tests.controller.support import rows
 from tests.raises import raises
 from tests.watching import count_statements
 from weir.controller.seal import seal_stream
+from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.declarations.apply import Checks, apply, compare
 from weir.declarations.declared import Declared, read_text
@@ -278,6 +279,21 @@ def test_a_definition_is_checked_with_the_columns_that_its_stream_gets(database:
     widened["streams"]["shop/orders"]["schema"] += ", gate INT"
     widened["adjunct_stores"]["shop/newest"]["value"] = "gate"
     assert applied(yaml.safe_dump(widened)) == ["shop/newest"]
+
+
+def test_a_stream_that_was_scaled_keeps_its_segments_though_its_minimum_changes(
+    database: Database,
+) -> None:
+    run(database, SHOP)
+    update_stream(database, stream_name("shop/late"), {"min_segments": 4}, request_id="four")
+
+    def applied(text: str) -> int:
+        assert [list(one.changes) for one in run(database, text)] == [["min_segments"]]
+        return len(rows(database, "SELECT FROM active_segments('shop/late')"))
+
+    assert applied(SHOP) == 4
+    assert applied(edited("streams", "shop/late", "min_segments", value=2)) == 4
+    assert applied(edited("streams", "shop/late", "min_segments", value=6)) == 6
 
 
 def test_dates_are_written_without_quotes(database: Database) -> None:

@@ -25,13 +25,14 @@ def update_stream(
     changes: dict[str, Any],
     *,
     fields: list[Field] | None = None,
+    keep_segments: bool = False,
     request_id: str,
 ) -> dict[str, Any]:
     """Change settings of a stream's `Configuration`, and add columns (nullable) to its schema.
 
     If `changes` names `min_segments`, a stream with fixed scaling gets exactly that many equal
-    segments in place of all its segments; another stream gets them only if it has fewer. If it
-    names another `event_time`, the stream's completeness begins anew.
+    segments in place of all its segments; another stream, and any with `keep_segments`, gets them
+    only if it has fewer. If it names another `event_time`, the stream's completeness begins anew.
 
     Returns `stream`, all settings by name, and `created` (the new segments). Raises InvalidInput
     for a wrong setting or column, Conflict for a sealed stream, NotFound.
@@ -53,7 +54,8 @@ def update_stream(
             widen(connection, stream, _with(str(name), schema, fields), schema)
         stream = replace(stream, configuration=configuration)
         count = configuration.min_segments if "min_segments" in changes else None
-        created = _recreate(connection, stream, count, request_id)
+        exact = configuration.scaling == "fixed" and not keep_segments
+        created = _recreate(connection, stream, count, exact, request_id)
         return request.done(
             connection, {"stream": str(name), **asdict(configuration), "created": created}
         )
@@ -91,13 +93,14 @@ def _begin_event_time(connection: Connection, stream: LockedStream) -> None:
 
 
 def _recreate(
-    connection: Connection, stream: LockedStream, count: int | None, request_id: str
+    connection: Connection, stream: LockedStream, count: int | None, exact: bool, request_id: str
 ) -> list[list[Any]]:
-    """Replace all segments by `count` equal ones if the policy requires it; return the new ones."""
+    """Replace all segments by `count` equal ones if there are fewer or, if `exact`, more; return
+    the new ones."""
     if count is None:
         return []
     active = [tail.segment for tail in active_segments(connection, stream.stream_id)]
-    if len(active) == count or (stream.configuration.scaling != "fixed" and len(active) > count):
+    if len(active) == count or (not exact and len(active) > count):
         return []
     created = scale_in(
         connection, stream, active, [s.segment_id for s in active], even_split(count),

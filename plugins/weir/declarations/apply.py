@@ -110,7 +110,7 @@ def _stream(
         )  # fmt: skip
         return
     changes = {name: new for name, (_, new) in one.changes.items() if name != "columns"}
-    update_stream(database, name, changes, fields=fields, request_id=request_id)
+    update_stream(database, name, changes, fields=fields, keep_segments=True, request_id=request_id)
 
 
 def _store(
