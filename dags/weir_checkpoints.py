@@ -1,6 +1,6 @@
 """### Make a checkpoint of each reader group that has moved.
 
-The run also frees the segments of readers whose lease has expired, releases what subscribers have consumed, and
+The run also frees the segments of readers whose lease has expired, releases what subscribers have read, and
 reports the lag of the groups that have moved (the view `weir.lag` has the lag of all groups).
 
 **On failure.** Everything done so far is kept, and the next run does the rest. If one stream or group fails, the

@@ -1,7 +1,7 @@
 """### Create a reader group.
 
 **Parameters.** Its name, the streams that it reads, where it begins, and whether it is a subscriber: from this
-moment on, retention keeps events until all subscribers have consumed them.
+moment on, retention keeps events until all subscribers have released them.
 
 **On failure.** If anything is invalid, nothing is created.
 """

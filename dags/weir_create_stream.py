@@ -2,7 +2,7 @@
 
 **Parameters.** The name of the stream, its routing key, the number of segments to begin with, and what to do with
 rows that have no key or do not fit. Defaults: one segment, refuse such rows, truncate what all subscribers have
-consumed.
+released.
 
 **On failure.** If anything is invalid, nothing is created. A run that is retried or cleared returns what it did
 before.

@@ -1,10 +1,11 @@
 """### Create a reader group that begins where another one is or was.
 
 **Parameters.** The existing group, the new name, and where to begin: at the group's position, at one of its
-checkpoints, or at any other position. Use it to replay or to debug; the existing group does not change. The new group
-has its streams, its end and its settings, but not its pins, and is a subscriber unless you say otherwise.
+checkpoints, or at any other starting point. Use it to replay or to debug; the existing group does not change. The new
+group has its streams, its end and its settings, but not its pins, and is a subscriber unless you say otherwise.
 
-**On failure.** One transaction. A position whose events were truncated is refused, with the number of missing events.
+**On failure.** One transaction. A starting point whose events were truncated is refused, with the number of missing
+events.
 """
 
 from airflow.sdk import DAG

@@ -4,7 +4,8 @@
 outputs; both may be empty if the consumer is declared. Each rejected event is put back once.
 
 **Rows that an append has rejected** never became events, so no consumer has read them: take them from
-`<stream>.rejected` (`weir read shop/orders.rejected --where "source NOT LIKE 'group %'"`), correct them, and append them.
+`<stream>.rejected` (`weir read shop/orders.rejected --where "source NOT LIKE 'group %'"`), correct them, and append
+them.
 
 **On failure.** If the function fails on an event again, the run stops and names it; nothing of that batch is published.
 """

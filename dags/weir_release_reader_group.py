@@ -1,9 +1,9 @@
 """### Let retention truncate what a subscriber no longer needs.
 
-**Parameters.** A reader group whose release is manual, and a position: retention no longer keeps the events before it
-for this group. Default: the position of the group.
+**Parameters.** A reader group whose release is manual, and a starting point: retention no longer keeps the events
+before it for this group. The default is the position of the group.
 
-**On failure.** If the position is invalid, or behind what the group released before, nothing is released.
+**On failure.** If the starting point is invalid, or behind what the group released before, nothing is released.
 """
 
 from airflow.sdk import DAG

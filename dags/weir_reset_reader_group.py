@@ -1,9 +1,10 @@
-"""### Move a reader group to another position.
+"""### Move a reader group to a starting point.
 
-**Parameters.** The position: a checkpoint, a time, a cut, the head, the tail, or the group's own start. Going back
-over committed events repeats outputs, so you must allow it. Open batches are abandoned.
+**Parameters.** The starting point: a checkpoint, a time, a cut, the head, the tail, or the group's own start. Going
+back over committed events repeats outputs, so you must allow it. Open batches are abandoned.
 
-**On failure.** One transaction. A position whose events were truncated is refused, with the number of missing events.
+**On failure.** One transaction. A starting point whose events were truncated is refused, with the number of missing
+events.
 """
 
 from airflow.sdk import DAG

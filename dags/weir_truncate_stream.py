@@ -1,6 +1,6 @@
-"""### Truncate a stream before a position, by hand.
+"""### Truncate a stream before a starting point, by hand.
 
-**Parameters.** The stream, and the position before which everything is truncated: `tail` (all events),
+**Parameters.** The stream, and the starting point, before which everything is truncated: `tail` (all events),
 `time 2026-01-01T00:00:00Z`, `position` or `checkpoint NAME` of a reader group, or an offset for each segment,
 `0.0=12, 1.0=7` (see the views `weir.retention_set` and `weir.positions`).
 
@@ -12,7 +12,7 @@ lose unread. Trigger it again with *Dry run* off to truncate them.
 this. `weir_retention` truncates by itself what all subscribers have released; for limits of age and size use
 `weir_update_stream`.
 
-**On failure.** If the position is invalid, or behind the head, the run names the segment and truncates nothing.
+**On failure.** If the starting point is invalid, or behind the head, the run names the segment and truncates nothing.
 """
 
 from airflow.sdk import DAG

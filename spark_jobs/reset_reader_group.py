@@ -1,4 +1,4 @@
-"""Move a reader group to another position."""
+"""Move a reader group to a starting point."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""Move the head of a stream to a position, or report what that would truncate."""
+"""Move the head of a stream to a starting point, or report what that would truncate."""
 
 import sys
 from typing import Any

@@ -61,7 +61,7 @@ def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int])
             raise Truncated(
                 "metadata_pruned",
                 f"segment {segment.name} of stream {row.stream} was truncated and its metadata "
-                "was pruned, so the events lost after this position can't be counted; start at "
+                "was pruned, so the events lost after this cut can't be counted; start at "
                 f"the head, {json.dumps(row.head)}, or later.",
             )
 

@@ -148,12 +148,12 @@ class UpdateReaderGroup:
 
 @dataclass(frozen=True)
 class ResetReaderGroup:
-    """Move a reader group to another position."""
+    """Move a reader group to a starting point."""
 
     reader_group: str = reader_group_argument()
     to: str = argument(
         "To",
-        f"The new position: start (where it began), checkpoint NAME, {STARTING_POINT}.",
+        f"Where it continues: start (where it began), checkpoint NAME, {STARTING_POINT}.",
         **WRITTEN,
     )
     allow_repeat: bool = argument(

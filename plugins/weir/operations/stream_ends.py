@@ -27,19 +27,19 @@ class DeleteStream:
 
 @dataclass(frozen=True)
 class TruncateStream:
-    """Truncate a stream: remove all events before a position."""
+    """Truncate all events of a stream before a starting point."""
 
     stream: str = stream_argument(pattern=READABLE_STREAM_PATTERN)
     cut: str = argument(
         "Truncate before",
-        "Truncate all events before this position, for all readers. tail: all events; "
+        "Truncate all events before this point, for all readers. tail: all events; "
         "2026-01-01 09:00: what was appended up to that time (UTC); position, or checkpoint NAME: "
         "what the reader group has read by then; or a cut such as 0.0=12, 1.0=7.",
         minLength=1,
         maxLength=LONGEST_CUT,
     )
     reader_group: str = argument(
-        "Reader group", "The group of the position or checkpoint. Empty for any other position.",
+        "Reader group", "The group of the position or checkpoint. Empty for any other point.",
         "", pattern=READER_GROUP_PATTERN,
     )  # fmt: skip
     dry_run: bool = argument(

@@ -46,7 +46,7 @@ def find_cuts(
         if group_id is None:
             raise InvalidInput(
                 "position_needs_group",
-                "a checkpoint is a position of a reader group; name the group that has it.",
+                "a checkpoint belongs to a reader group; name the group that has it.",
             )
         return _at_checkpoint(connection, streams, rest.strip(), group_id)
     if _BEGINS_AS_A_TIME.match(starting_point.strip()):
@@ -101,9 +101,9 @@ def check_not_below_the_head(
         if lost > 0:
             raise Truncated(
                 "events_truncated",
-                f"{lost} events of stream {stream.name} after this position were truncated (in "
-                f"segment {behind.name}; the head is {head.to_text()}); choose the head or a "
-                "later position.",
+                f"{lost} events of stream {stream.name} after this starting point were truncated "
+                f"(in segment {behind.name}; the head is {head.to_text()}); choose the head, or a "
+                "later starting point.",
             )
 
 
@@ -145,8 +145,8 @@ def _at_checkpoint(
     if row.state != "complete":
         raise InvalidInput(
             "checkpoint_not_complete",
-            f"checkpoint {name!r} is {row.state}; only a complete checkpoint can be used as a "
-            "position.",
+            f"checkpoint {name!r} is {row.state}; only a complete checkpoint can be a "
+            "starting point.",
         )
     cuts = {}
     for stream in streams:
@@ -166,7 +166,7 @@ def _written(connection: Connection, streams: Sequence[LockedStream], starting_p
     if "=" not in starting_point and "{" not in starting_point:
         raise InvalidInput(
             "position_invalid",
-            f"{starting_point!r} is not a position in a stream; write head, tail, time "
+            f"{starting_point!r} is not a starting point; write head, tail, time "
             "2013-06-01T00:00:00Z, checkpoint NAME, or a stream cut such as 0.0=12, 1.0=7.",
         )
     names = [str(stream.name) for stream in streams]
@@ -176,8 +176,8 @@ def _written(connection: Connection, streams: Sequence[LockedStream], starting_p
         if str(stream.name) not in given:
             raise InvalidInput(
                 "position_lacks_stream",
-                f"stream {stream.name} has no position in {starting_point!r}; write head, tail, a "
-                'time or, for several streams, {"scope/stream": {"0.0": 12}, ...}.',
+                f"{starting_point!r} has no cut of stream {stream.name}; write head, tail, a time "
+                'or, for several streams, {"scope/stream": {"0.0": 12}, ...}.',
             )
         cut = parse_cut(connection, stream, given[str(stream.name)])
         check_cut(connection, stream.stream_id, cut)
@@ -185,7 +185,7 @@ def _written(connection: Connection, streams: Sequence[LockedStream], starting_p
     if others := sorted(given.keys() - set(names)):
         raise InvalidInput(
             "position_has_extra_stream",
-            f"{starting_point!r} names {', '.join(others)}, but only a position in "
+            f"{starting_point!r} names {', '.join(others)}, but only a cut of "
             f"{', '.join(names)} is needed; leave the rest out.",
         )
     return cuts

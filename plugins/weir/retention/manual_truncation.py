@@ -108,14 +108,15 @@ def truncate_before(
         if of_group and not group.strip():
             raise InvalidInput(
                 "position_needs_group",
-                f"{wanted!r} is a position of a reader group; name the group, too.",
+                f"{wanted!r} belongs to a reader group; name the group, too.",
             )
         if not of_group:
             if group.strip():
                 raise InvalidInput(
                     "position_not_for_group",
-                    f"the position {wanted!r} does not depend on reader group {group.strip()}; "
-                    "leave the reader group out, or write position or checkpoint NAME.",
+                    f"the starting point {wanted!r} does not depend on reader group "
+                    f"{group.strip()}; leave the reader group out, or write position or "
+                    "checkpoint NAME.",
                 )
             return find_cuts(connection, [stream], wanted)[stream.stream_id]
         row = connection.execute(
