@@ -38,4 +38,4 @@ BEGIN
     FROM weir_internal.adjunct_version_file p JOIN weir_internal.adjunct_file f USING (store_id, path)
     WHERE p.store_id = found AND p.version = wanted ORDER BY f.low, f.path;
 END $$;
-COMMENT ON FUNCTION weir.adjunct(text, bigint) IS 'The Parquet files that are the table of an adjunct store, below the warehouse: of a version, or of the newest one. Each key is in one of them, at its position in the key space.';
+COMMENT ON FUNCTION weir.adjunct(text, bigint) IS 'The Parquet files that are the table of an adjunct store, below the warehouse: of a version, or of the newest one. Each key is in one of them, whose range has its routing position.';

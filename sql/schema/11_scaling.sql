@@ -48,7 +48,7 @@ CREATE TABLE weir_internal.hot_key (
     PRIMARY KEY (stream_id, key_position)
 );
 COMMENT ON TABLE weir_internal.hot_key IS 'Routing keys that alone have more than the target rate, so that no split can help.';
-COMMENT ON COLUMN weir_internal.hot_key.key_position IS 'Its position in the key space.';
+COMMENT ON COLUMN weir_internal.hot_key.key_position IS 'Its routing position.';
 COMMENT ON COLUMN weir_internal.hot_key.routing_key IS 'The key, as text.';
 COMMENT ON COLUMN weir_internal.hot_key.share IS 'Its share of the recent load of its segment when it was last measured; 1 is all of it.';
 COMMENT ON COLUMN weir_internal.hot_key.rate IS 'Its events or bytes per second when it was last measured.';
