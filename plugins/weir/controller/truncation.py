@@ -18,7 +18,7 @@ log = logging.getLogger("weir.truncation")
 
 @dataclass(frozen=True)
 class Freed:
-    """What a move of the head freed."""
+    """What a move of the head truncated, and how many files became garbage."""
 
     events: int
     bytes: int  # as first committed
@@ -42,7 +42,7 @@ _BELOW = """segment s, front(:s, CAST(:cut AS jsonb)) n
 
 
 def files_below(connection: Connection, stream: LockedStream, cut: StreamCut) -> int:
-    """Return how many files a move of the head to a cut would free."""
+    """Return how many files a move of the head to a cut would make garbage of."""
     count: int = connection.execute(
         text(f"SELECT count(*) FROM data_file f, {_BELOW}"),  # noqa: S608 - a constant
         {"s": stream.stream_id, "cut": json.dumps(cut.to_json())},
@@ -51,7 +51,7 @@ def files_below(connection: Connection, stream: LockedStream, cut: StreamCut) ->
 
 
 def move_head(connection: Connection, stream: LockedStream, cut: StreamCut) -> Freed:
-    """Move the head of a locked stream to a checked cut, and return what was freed."""
+    """Move the head of a locked stream to a checked cut, and return what was truncated."""
     row = connection.execute(
         text(
             f"""WITH below AS (

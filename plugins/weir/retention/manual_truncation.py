@@ -34,12 +34,12 @@ def truncate(
     """Move the head to `cut` (`0.0=12, 5.1=future`, or JSON), whatever subscribers and limits say.
 
     `find`: returns the cut that the text means, if it is not a cut. `dry_run`: change nothing, and
-    return what would be freed and lost.
+    return what would be truncated and lost.
 
-    Returns `stream`, `head` (the cut), `events`, `bytes` (as first committed) and `files` that were
-    freed, and by name how many events each subscriber (`lost`) and each other group
-    (`lost_to_others`) had not read. Raises InvalidInput with the segment for a cut that is invalid
-    or before the head, Conflict for a sealed stream, NotFound.
+    Returns `stream`, `head` (the cut), `events` and `bytes` (as first committed) that were
+    truncated, `files` (how many became garbage), and by name how many events each subscriber
+    (`lost`) and each other group (`lost_to_others`) had not read. Raises InvalidInput with the
+    segment for a cut that is invalid or before the head, Conflict for a sealed stream, NotFound.
     """
     request = Request(request_id, "truncate", str(name), {"cut": cut})
 
@@ -142,7 +142,7 @@ def truncate_before(
 
 
 def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
-    """Return sentences that say what a truncation removed (`dry_run`: would remove), and which
+    """Return sentences that say what a truncation truncated (`dry_run`: would truncate), and which
     groups lost unread events by it. `done`: the result of `truncate_before`."""
     truncates, loses, becomes = "truncated", "lost", "is"
     if dry_run:

@@ -46,8 +46,9 @@ def retain(
 
     Returns for each stream the decision: `stream`, `rule`, `reason`, `cut` (None: truncates
     nothing), `held_by` and `timed_out` (the subscribers that hold events back, and those that have
-    timed out), `lost` (by subscriber how many unread events), and the `events`, `bytes` and `files`
-    that were freed.
+    timed out), `lost` (by subscriber how many unread events), the `events` and `bytes` that were
+    truncated, and `files` (how many became garbage).
+
     Of a stream that failed it returns `stream` and `error`, and continues with the others; a stream
     in `names` that does not exist or is sealed counts as failed.
     """
