@@ -187,7 +187,7 @@ class GroupDriver:
         assert (batch.token, batch.attempt) == (wanted.token, wanted.attempt)
 
     def _stops(self, driver: Driver, batch: Batch, until: Cut) -> None:
-        """Check that nothing of a batch lies behind the place where its reader should stop."""
+        """Check that nothing of a batch lies after the cut at which its reader should stop."""
         left = driver.model.unpassed(until)
         for bound in batch.bounds:
             if bound.stream_id == driver.lane.stream_id and bound.segment_id in left:

@@ -49,7 +49,7 @@ class ModelCheckpoint:
 
 @dataclass
 class Era:
-    """What became of the events of a stream since the group was put at a place."""
+    """What became of the events of a stream since the group was put at a starting point."""
 
     start: Cut
     delivered: list[Event] = field(default_factory=list)

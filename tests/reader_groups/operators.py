@@ -25,7 +25,7 @@ from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.update import update_reader_group
 
 REFUSED = object()
-Place = tuple[str, Cuts | type[WeirError]]  # as it is written, and what it means
+StartingPoint = tuple[str, Cuts | type[WeirError]]  # as it is written, and what it means
 
 
 class Operator:
@@ -41,11 +41,11 @@ class Operator:
         now = driver.lane.value("SELECT clock_timestamp()")
         self._times.append((now, {s: d.model.tail() for s, d in self.drivers.items()}))
 
-    # Places.
+    # Starting points.
 
-    def place(self, model: Any, random: Random) -> Place:
-        """Return a random place in the streams of a group: as it is written, and the cuts that it
-        means."""
+    def starting_point(self, model: Any, random: Random) -> StartingPoint:
+        """Return a random starting point in the streams of a group: as it is written, and the cuts
+        that it means."""
         streams = {s: self.drivers[s].model for s in model.cuts}
         kind = random.choice(["head", "tail", "cut", "time", "checkpoint", "checkpoint"])
         if kind == "time" and self._times:
@@ -55,8 +55,8 @@ class Operator:
         if kind == "checkpoint" and model.checkpoints:
             name, one = random.choice(list(model.checkpoints.items()))
             known = one.state == "complete" and one.cuts.keys() >= streams.keys()
-            place = {s: one.cuts[s] for s in streams} if known else InvalidInput
-            return f"checkpoint {name}", place
+            point = {s: one.cuts[s] for s in streams} if known else InvalidInput
+            return f"checkpoint {name}", point
         if kind == "cut":
             cuts = {s: stream.frontier(random, stream.head) for s, stream in streams.items()}
             return self._written(cuts), cuts
@@ -82,9 +82,9 @@ class Operator:
 
     def reset(self, group: GroupDriver, random: Random) -> None:
         model = group.model
-        place, cuts = self.place(model, random)
+        point, cuts = self.starting_point(model, random)
         if random.random() < 0.2:
-            place, cuts = "start", dict(model.starts)
+            point, cuts = "start", dict(model.starts)
         allow = random.random() < 0.7
         refusal = self._refusal(cuts)
         if refusal is None and isinstance(cuts, dict) and not allow:
@@ -93,7 +93,7 @@ class Operator:
 
         def asked() -> Any:
             return reset_reader_group(
-                self.database, group.group.name, place, allow_repeat=allow,
+                self.database, group.group.name, point, allow_repeat=allow,
                 request_id=unique("reset"),
             )  # fmt: skip
 
@@ -105,16 +105,16 @@ class Operator:
         model.reset(cuts)
 
     def fork(self, group: GroupDriver, name: str, random: Random, out: Out) -> GroupDriver | None:
-        """Fork a group to a place of its own, or to where this one stands. Return the new group;
+        """Fork a group at a random starting point, or at its position. Return the new group;
         None if it was refused."""
-        place, cuts = self.place(group.model, random)
+        point, cuts = self.starting_point(group.model, random)
         if random.random() < 0.3:
-            place, cuts = "", dict(group.model.cuts)
+            point, cuts = "", dict(group.model.cuts)
         subscriber = random.random() < 0.5
 
         def asked() -> Any:
             return fork_reader_group(
-                self.database, group.group.name, name, at=place, subscriber=subscriber,
+                self.database, group.group.name, name, at=point, subscriber=subscriber,
                 request_id=unique("fork"),
             )  # fmt: skip
 
@@ -140,7 +140,7 @@ class Operator:
                     process.reader.commit(process.batch)
 
     def offline(self, group: GroupDriver, random: Random) -> None:
-        """Take a reader offline, where it stands or at a place in its batch."""
+        """Take a reader offline, without a position or at one in its batch."""
         model = group.model
         if not model.readers:
             return
