@@ -153,15 +153,15 @@ def files_gone(truncated: Iterable[Path]) -> Check:
 
 
 def files_are_those_listed(
-    warehouse: Path, listed: Iterable[str], dead: Iterable[str] = ()
+    warehouse: Path, listed: Iterable[str], garbage: Iterable[str] = ()
 ) -> Check:
     """Check that the Parquet files on disk are those that the metadata lists, no more and no less.
 
-    `dead`: files, and folders ending in a slash, that will be deleted; they do not count.
+    `garbage`: files, and folders ending in a slash, that will be deleted; they do not count.
     """
     named = set(listed)
     there = {str(path.relative_to(warehouse)) for path in warehouse.rglob("*.parquet")}
-    there = {path for path in there if not path.startswith(tuple(dead))}
+    there = {path for path in there if not path.startswith(tuple(garbage))}
     found = f"{len(there)} on disk, {len(named)} listed"
     for paths, problem in ((there - named, "only on disk"), (named - there, "missing")):
         if paths:

@@ -144,10 +144,10 @@ class Story:
         consumed = self.views.files(FLIGHTS)
         self.runs.together(
             self._ingest(7, 7, "July"),
-            Run("weir_checkpoints", {}, "publish what delays has consumed", _checkpointed),
+            Run("weir_checkpoints", {}, "release what delays has consumed", _checkpointed),
         )
 
-        def freed(_: dict[str, Any]) -> str:
+        def truncated(_: dict[str, Any]) -> str:
             stream = self.views.stream(FLIGHTS)
             events = stream.events_appended - stream.events_retained
             files = sum(not (self.warehouse / path).exists() for path in consumed)
@@ -156,7 +156,7 @@ class Story:
         with self.runs.unpaused("weir_retention"):
             self.runs.together(
                 Run("weir_stream_cuts", {}, "record the tails", _captured),
-                Run("weir_retention", {"dry_run": False}, "truncate and delete", freed),
+                Run("weir_retention", {"dry_run": False}, "truncate and delete", truncated),
             )
         stream = self.views.stream(FLIGHTS)
         kept = len([path for path in self.views.files(FLIGHTS) if (self.warehouse / path).exists()])
@@ -183,7 +183,7 @@ class Story:
         self.consume("the second half of the year")
         *_, tried = self.runs.together(
             Run("weir_stream_cuts", {}, "record the tails", _captured),
-            Run("weir_checkpoints", {}, "publish what delays has consumed", _checkpointed),
+            Run("weir_checkpoints", {}, "release what delays has consumed", _checkpointed),
             Run("weir_back_test", {"stream": HOURS, "target_rate": 2, "read_files": False},
                 f"twice the target rate, on what {HOURS} has recorded", _tried),
         )  # fmt: skip
@@ -208,7 +208,7 @@ class Story:
             s=FLIGHTS, paths=self.input.paths(4, 12),
         )  # fmt: skip
         listed = [row.path for row in self.views.rows("SELECT path FROM data_files")]
-        dead = [row.path for row in self.views.rows("SELECT path FROM garbage_files")]
+        garbage = [row.path for row in self.views.rows("SELECT path FROM garbage_files")]
         self.checks += [
             checks.equal("every flight is accounted for", in_the_input=len(flights),
                          appended=stream.events_appended, consumed=self.views.consumed("delays"),
@@ -238,7 +238,7 @@ class Story:
                          retained=stream.events_retained,
                          from_July_to_December=self.input.rows(7, 12)),
             checks.files_are_those_listed(
-                self.warehouse, [*listed, *reference.files(self.jobs_login)], dead),
+                self.warehouse, [*listed, *reference.files(self.jobs_login)], garbage),
         ]  # fmt: skip
 
     def _scale(self, what: str) -> Run:

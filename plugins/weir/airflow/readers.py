@@ -84,7 +84,7 @@ class ReaderTask:
         def step() -> float:
             nonlocal others
             try:
-                others = self.end_leases_of_the_dead(states)
+                others = self.end_leases_of_ended(states)
             except Exception as error:  # a hint is not worth failing for
                 log.info("the other readers of group %s are not watched: %s", self.group, error)
             return EVERY * (others + 1)
@@ -92,7 +92,7 @@ class ReaderTask:
         with repeating("readers", step, patience=5.0):
             yield
 
-    def end_leases_of_the_dead(self, states: States) -> int:
+    def end_leases_of_ended(self, states: States) -> int:
         """Poll once. Return how many other readers the group has."""
         with _database() as (database, lease):
             # Tokens are read first: a token that is given out later belongs to a task that runs.
