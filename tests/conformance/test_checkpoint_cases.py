@@ -35,7 +35,7 @@ case = ANSWERS = Answers()
 
 DIFFERENT: Different = {
     "CP-01": {"last_checkpoint_positions": ({"0": 0}, OFFSETS_MOVE)},
-    "CP-07": {1: (True, "one transaction: it is published when it is complete")},
+    "CP-07": {1: (True, "one transaction: it is released when it is complete")},
     "CP-09": {4: (None, OFFSETS_MOVE + ": one commit answers all that wait for it")},
     "CP-11": {0: ([1, 2], OFFSETS_MOVE + ": a checkpoint stops nobody")},
     "CP-17": {2: ("event 3", OFFSETS_MOVE + "; the literal rule by name is asserted beside it")},
@@ -132,7 +132,7 @@ def cuts_for_other_purposes_are_no_checkpoints(database: Database, given: dict[s
     lane.append({"0.0": [1, 2]})
     reader = group.reader("a")
 
-    def published() -> bool:
+    def released() -> bool:
         """Whether retention knows of every complete checkpoint."""
         found = group.rows(
             "SELECT name FROM checkpoint WHERE group_id = :g AND state = 'complete' "
@@ -142,10 +142,10 @@ def cuts_for_other_purposes_are_no_checkpoints(database: Database, given: dict[s
 
     batch = reader.must_open(budget=1)
     barrier(group, "1")
-    said: list[Any] = [published()]
+    said: list[Any] = [released()]
     reader.commit(batch)
     assert group.released() == {"0.0": 1}
-    said.append(published())
+    said.append(released())
     read_to(reader, 2)
     said.append({"S1": position(group)["0"]})
     return [*said, {"S1": cut_of(group, "1")["0"]}]

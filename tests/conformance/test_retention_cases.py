@@ -111,9 +111,9 @@ class Runs:
             create_reader_group(self.database, name, [self.lane.name], request_id=name)
             self.groups.append(name)
             if cut is not None:
-                self.publish(name, cut)
+                self.release(name, cut)
 
-    def publish(self, name: str, cut: dict[str, int]) -> None:
+    def release(self, name: str, cut: dict[str, int]) -> None:
         run(
             self.database,
             """UPDATE reader_group_stream gs SET released_cut = CAST(:cut AS jsonb)

@@ -243,9 +243,9 @@ class Driver:
     def truncate(self, random: Random) -> None:
         cut = self.model.frontier(random, self.model.head)
         before, after = self.model.size_till(self.model.head), self.model.size_till(cut)
-        dead = len(self.model.dead(cut)) - len(self.model.dead(self.model.head))
+        garbage = len(self.model.files_below(cut)) - len(self.model.files_below(self.model.head))
         done = self.lane.truncate(json.dumps(as_json(cut)))
         assert (done["events"], done["bytes"], done["files"]) == (
-            after[0] - before[0], after[1] - before[1], dead,
+            after[0] - before[0], after[1] - before[1], garbage,
         )  # fmt: skip
         self.model.head = cut

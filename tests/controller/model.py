@@ -296,7 +296,7 @@ class Model:
             (cut.get(s) or 0) <= (other.get(s) or 0) for s in others if cut.get(s) is not None
         )
 
-    def dead(self, head: Mapping[int, int | None]) -> set[str]:
+    def files_below(self, head: Mapping[int, int | None]) -> set[str]:
         """Return the paths of the files wholly below a cut."""
         left = self.unpassed(head)
         return {

@@ -229,16 +229,16 @@ class StreamMachine(RuleBasedStateMachine):
     @invariant()
     def files_hold_exactly_what_lies_from_the_head_to_the_tail(self) -> None:
         lane, model = self.lane, self.model
-        dead = model.dead(model.head)
+        below = model.files_below(model.head)
         assert {(f.segment_id, f.start_offset, f.events, f.path) for f in lane.files()} == {
             (f.segment_id, f.start, len(f.events), f.path)
             for f in model.files
-            if f.path not in dead
+            if f.path not in below
         }
         garbage = lane.rows(
             "SELECT path FROM garbage WHERE stream_id = :s AND reason = 'truncated'"
         )
-        assert {row.path for row in garbage} == dead
+        assert {row.path for row in garbage} == below
 
     @invariant()
     def the_time_index_has_every_commit_at_its_place(self) -> None:

@@ -103,7 +103,7 @@ def assert_exactly_once(weir: Installation, group: str) -> None:
     assert manifest["folders"] == folders
     sweep(weir.database, weir.settings.warehouse, 0.0)
     written = {str(p.parent.relative_to(root)) + "/" for p in root.rglob("*.parquet")}
-    assert written == set(folders), "what a dead attempt wrote is known to be garbage"
+    assert written == set(folders), "what a killed attempt wrote is recorded as garbage"
     sweep_staging(weir.database)
     assert staging_tables(weir) == []
     assert weir.value("SELECT unread_events FROM lag") == 0

@@ -231,7 +231,7 @@ def test_a_sweep_killed_anywhere_is_finished_by_the_next(
     database = test_database.open()
 
     def made(number: int) -> tuple[Path, list[str]]:
-        """A warehouse with dead files beside living ones; in it those that live."""
+        """Return a warehouse with garbage beside files that are kept, and these files."""
         root = tmp_path / str(number)
         lane = Lane.made(database)
         dead, alive = lane.opened(), lane.opened()

@@ -97,7 +97,7 @@ def story(database: Database, tmp_path: Path, restore: Callable[[Database], Data
 
 def test_a_restored_database_deletes_and_appends_nothing(story: Story) -> None:
     there = on_disk(story.warehouse)
-    story.lane.truncate("0.0=5, 1.0=4")  # what it knows of would be dead
+    story.lane.truncate("0.0=5, 1.0=4")  # what it has recorded becomes garbage
     with raises("database_restored weir_recover"):
         story.sweep()
     with raises("database_restored weir_recover"):

@@ -28,7 +28,8 @@ from weir.warehouse.marker import MARKER
 
 @pytest.fixture
 def warehouse(database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """That of an installation which jobs find; dead files and expired appends go at once."""
+    """Return the warehouse of an installation that jobs find, where garbage and expired appends are
+    deleted at once."""
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(replace(settings, transaction_lease=0.01))))
     check_warehouse_ownership(database, settings.warehouse)
     return Path(settings.warehouse)
