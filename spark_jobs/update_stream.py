@@ -14,15 +14,15 @@ from weir.operations.runner import Job, main
 
 def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
     """Update one stream. Only new columns and an event time need Spark, to read their types."""
-    name = stream_name(arguments.stream)
+    name, changes = stream_name(arguments.stream), arguments.changes
     fields = None
     if arguments.more_columns.strip():
         from weir.spark.expressions import parse_columns
 
         fields = parse_columns(job.spark, arguments.more_columns, [])
-    if not arguments.changes and fields is None:
+    if not changes and fields is None:
         raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")
-    if event_time := arguments.changes.get("event_time"):
+    if event_time := changes.get("event_time"):
         from weir.spark.event_time import check_event_time
 
         known = job.database.transaction(lambda c: schema_of(c, read_stream(c, name)))
@@ -31,7 +31,7 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
     return update_stream(
         job.database,
         name,
-        arguments.changes,
+        changes,
         fields=fields,
         request_id=job.request_id,
     )

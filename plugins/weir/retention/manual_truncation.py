@@ -142,8 +142,8 @@ def truncate_before(
 
 
 def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
-    """Return sentences that say what a truncation truncated (`dry_run`: would truncate), and which
-    groups lost unread events by it. `done`: the result of `truncate_before`."""
+    """Return sentences that say what was truncated (`dry_run`: would be), and which groups
+    lost unread events by it. `done`: the result of `truncate_before`."""
     truncates, loses, becomes = "truncated", "lost", "is"
     if dry_run:
         truncates, loses, becomes = "would truncate", "would lose", "would be"
