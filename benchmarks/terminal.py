@@ -195,17 +195,17 @@ FROM stream s, generate_series(0, :events - 1) k;
 INSERT INTO reader_batch (group_id, group_name, batch_id, reader_id, token, state, bounds,
     events, bytes,
     opened_at, committed_at, ended_at, outputs, function, function_version)
-SELECT g.group_id, g.name, k + 1, 'dag/' || k || '/' || g.name, 1, 'committed', '[]', 1, 1,
+SELECT g.group_id, g.name, k + 1, 'dag/' || k || '/' || g.name, 1, 'committed',
+       jsonb_build_array(jsonb_build_object('stream', o.stream_id, 'segment', 0, 'from', k,
+           'to', k + 1)), 1, 1,
     now(), now(), now(),
        jsonb_build_array(jsonb_build_object('kind', 'stream', 'output', s.stream_name,
            'stream_id', s.stream_id, 'transaction_number', k + 1)), 'shop:f', 'v'
-FROM reader_group g JOIN stream s ON 's' || substr(g.name, 2) = s.name, generate_series(0,
-    :events - 1) k;
+FROM reader_group g JOIN stream s ON 's' || substr(g.name, 2) = s.name
+JOIN stream o ON o.name = 's' || substr(g.name, 2)::integer - 1, generate_series(0, :events - 1) k;
 INSERT INTO batch_input (stream_id, segment_id, from_offset, to_offset, size_class, group_id,
     batch_id)
-SELECT s.stream_id, 0, k, k + 1, 0, g.group_id, k + 1
-FROM reader_group g JOIN stream s ON 's' || substr(g.name, 2)::integer - 1 = s.name,
-     generate_series(0, :events - 1) k;
+SELECT i.*, b.group_id, b.batch_id FROM reader_batch b CROSS JOIN LATERAL inputs_of(b.bounds) i;
 """
 
 
