@@ -18,6 +18,7 @@ os.environ["WEIR_TEST_SEED"] = str(SEED)  # the workers of pytest-xdist inherit 
 
 BUDGET = os.environ.get("WEIR_TEST_BUDGET", "")
 FULL = BUDGET == "full"
+FAST = BUDGET == "fast"
 _ONE_OF = {"full": 1, "fast": 10}.get(BUDGET, 5)
 
 
