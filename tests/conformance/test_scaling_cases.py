@@ -7,11 +7,12 @@ import pytest
 
 from tests.conformance.cases import BY_THE_POLICY, CASES, Answers, listed
 from weir.errors import WeirError
+from weir.model.clock import SECOND
 from weir.model.key_space import KeyRange, check_scale, even_split
 from weir.model.scale_decision import SegmentLoad, decide, hot_rate, is_cold
 from weir.model.scaling_policy import MOST_SEGMENTS, ScalingPolicy
 from weir.model.segment import Segment, parse_segment_name, segment_id
-from weir.model.segment_rates import MINUTE, SECOND, WINDOWS, Commit, Rates, rates_of
+from weir.model.segment_rates import MINUTE, WINDOWS, Commit, Rates, rates_of
 
 ANSWERS = Answers()
 OLD = 1000 * MINUTE

@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 
-from weir.history.time_axis import SECOND
+from weir.model.clock import SECOND
 from weir.model.key_space import STEPS, KeyRange
 from weir.model.scaling_policy import ScalingPolicy
 from weir.model.scaling_simulation import Append, Simulation, Spread

@@ -20,7 +20,8 @@ from weir.history.scene import (
     Slice,
 )
 from weir.history.slices import slices_of
-from weir.history.time_axis import SECOND, TimeAxis
+from weir.history.time_axis import TimeAxis
+from weir.model.clock import SECOND
 from weir.model.segment_rates import Commit
 
 BEGIN = 1_767_225_600 * SECOND  # 2026-01-01

@@ -20,7 +20,7 @@ from tests.history.loads import (
     ranges,
     zipf,
 )
-from weir.history.time_axis import SECOND
+from weir.model.clock import SECOND
 from weir.model.key_space import KeyRange, even_split, tiles
 from weir.model.scaling_simulation import Append, Simulation, Spread
 from weir.model.split_points import Load

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weir.model.clock import SECOND
 from weir.model.key_space import even_split
 from weir.model.scale_decision import (
     MERGE_AT_MOST,
@@ -18,7 +19,7 @@ from weir.model.scale_decision import (
 )
 from weir.model.scaling_policy import ScalingPolicy
 from weir.model.segment import Segment
-from weir.model.segment_rates import MINUTE, SECOND, WINDOWS, Rates
+from weir.model.segment_rates import MINUTE, WINDOWS, Rates
 
 OLD = 24 * 60 * MINUTE
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weir.model.clock import SECOND
 from weir.model.segment_rates import (
     INTERVALS,
     MINUTE,
     QUIET,
-    SECOND,
     WINDOWS,
     Commit,
     interval_between,

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, text
 from weir.adjunct.stores import lock_store
 from weir.database.connection import Database
 from weir.model.adjunct_expiry import Kept, expire
+from weir.model.clock import SECOND
 
-_SECOND = 1_000_000
 # Stores of which a version was superseded long enough ago, or has changes that are old enough.
 _DUE = text(
     """SELECT a.store_id, a.name FROM adjunct_store a JOIN adjunct_version v USING (store_id)
@@ -109,8 +109,8 @@ def _expire(connection: Connection, store_id: int) -> list[int]:
     found = expire(
         versions,
         now=settings.now,
-        keep=settings.keep_versions * _SECOND,
-        history=None if settings.history is None else settings.history * _SECOND,
+        keep=settings.keep_versions * SECOND,
+        history=None if settings.history is None else settings.history * SECOND,
         pinned=[pin.version for pin in pins],
         asked=[(pin.line, pin.since) for pin in pins if pin.since is not None],
     )

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from weir.controller.staged import StagedFile
 from weir.errors import InvalidInput
+from weir.model.clock import EPOCH, SECOND
 from weir.model.event_time import FIRST, PAST, UNITS
 from weir.warehouse.filesystem import filesystem
 
@@ -28,8 +29,6 @@ TEXT = (
 )
 _TEXT = re.compile(TEXT)
 _KINDS = frozenset([*UNITS, "string", "float", "double"])
-_SECOND = 1_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -48,14 +47,14 @@ def times_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_timestamp(kind):
         found = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
     elif pa.types.is_date32(kind):
-        found = _scaled(column.cast(pa.int32()).cast(pa.int64()), 86_400 * _SECOND)
+        found = _scaled(column.cast(pa.int32()).cast(pa.int64()), 86_400 * SECOND)
     elif pa.types.is_integer(kind):
-        found = _scaled(column.cast(pa.int64()), _SECOND)
+        found = _scaled(column.cast(pa.int64()), SECOND)
     elif pa.types.is_floating(kind):
         values = column.cast(pa.float64())
         near = pc.less(pc.abs(values), 1e12)  # false for what is not a number
         values = pc.if_else(near, values, pa.scalar(None, pa.float64()))
-        found = pc.trunc(pc.multiply(values, 1e6)).cast(pa.int64())
+        found = pc.trunc(pc.multiply(values, float(SECOND))).cast(pa.int64())
     elif pa.types.is_decimal(kind):
         found = pa.chunked_array([[_of_decimal(v) for v in column.to_pylist()]], pa.int64())
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -75,7 +74,7 @@ def _of_decimal(value: Decimal | None) -> int | None:
     if value is None or not abs(value) < 10**12:
         return None
     with localcontext(prec=60):
-        return int(value * _SECOND)
+        return int(value * SECOND)
 
 
 def _of_text(value: str | None) -> int | None:
@@ -83,8 +82,8 @@ def _of_text(value: str | None) -> int | None:
         return None
     with suppress(ValueError):  # such as a 30th of February
         at = datetime.fromisoformat(value)
-        elapsed = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
-        return (elapsed.days * 86_400 + elapsed.seconds) * _SECOND + elapsed.microseconds
+        elapsed = (at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH
+        return (elapsed.days * 86_400 + elapsed.seconds) * SECOND + elapsed.microseconds
     return None
 
 

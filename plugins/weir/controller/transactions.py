@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from weir.controller.locks import lock_streams, no_such_stream, not_active
 from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.model.amounts import check_lease
+from weir.model.clock import clock_time
 from weir.model.event_time import no_event_time, not_complete_yet, say_time, stated_until
 from weir.model.names import StreamName, check_text
 from weir.model.schema import Field
@@ -94,7 +95,7 @@ class Committed:
     def report(self) -> dict[str, Any]:
         """Return the fields by name for the job's report, and in `committed_at` the time of the
         clock. Event times are texts there, and what is None of them is left out."""
-        at = datetime.fromtimestamp(self.clock / 1e6, UTC)
+        at = clock_time(self.clock)
         found = {**self.__dict__, "committed_at": at.isoformat(timespec="milliseconds")}
         for name in ("min_event_time", "max_event_time", "complete_until", "untimed", "late"):
             if (value := found.pop(name)) is not None:

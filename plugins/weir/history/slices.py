@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from weir.history.scene import Slice
-from weir.model.segment_rates import SECOND, Commit
+from weir.model.clock import SECOND
+from weir.model.segment_rates import Commit
 
 BINS = 240  # parts of a picture's width that have rates of their own
 

@@ -1,9 +1,10 @@
 """Times along the width of a picture, and where its ticks lie. Pure."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-SECOND = 1_000_000
+from weir.model.clock import SECOND, clock_time
+
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 # The steps between ticks that people read without calculating, in seconds.
 _STEPS = (
@@ -35,7 +36,7 @@ class TimeAxis:
         moments, step = _moments(self.begin, self.end)
         labels, before = [], None
         for clock in moments:
-            at = _time(clock)
+            at = clock_time(clock)
             labels.append((self.x(clock), _label(at, before, step)))
             before = at
         return labels
@@ -43,11 +44,7 @@ class TimeAxis:
 
 def say_time(clock: int) -> str:
     """Return a time in words, in UTC to the second: 2026-03-01 10:05:00."""
-    return f"{_time(clock):%Y-%m-%d %H:%M:%S}"
-
-
-def _time(clock: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=clock)
+    return f"{clock_time(clock):%Y-%m-%d %H:%M:%S}"
 
 
 def _moments(begin: int, end: int) -> tuple[list[int], int]:
@@ -58,7 +55,7 @@ def _moments(begin: int, end: int) -> tuple[list[int], int]:
             first = -(-begin // (step * SECOND))
             return [i * step * SECOND for i in range(first, end // (step * SECOND) + 1)], step
     for months in _MONTHS:
-        first = _time(begin).year * 12 + _time(begin).month - 1
+        first = clock_time(begin).year * 12 + clock_time(begin).month - 1
         found, month = [], first - first % months
         while (clock := _clock_of(month)) <= end:
             if clock >= begin:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from weir.errors import InvalidInput
+from weir.model.clock import EPOCH, SECOND, clock_time
 from weir.model.names import StreamName
 
 # The years 1 to 9998. Other times count as none: Python has no others, and the views of the
@@ -14,17 +15,16 @@ from weir.model.names import StreamName
 FIRST, PAST = -62_135_596_800_000_000, 253_370_764_800_000_000
 DONE = "done"  # what a writer states when it appends nothing more
 NO_MORE = 2**63 - 1
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The columns whose values Parquet's statistics order as the times that they stand for, and how many
 # microseconds one unit of the value in a file is.
 UNITS = {
     "timestamp": 1,
     "timestamp_ntz": 1,
-    "date": 86_400_000_000,
-    "byte": 1_000_000,
-    "short": 1_000_000,
-    "integer": 1_000_000,
-    "long": 1_000_000,
+    "date": 86_400 * SECOND,
+    "byte": SECOND,
+    "short": SECOND,
+    "integer": SECOND,
+    "long": SECOND,
 }
 
 
@@ -68,19 +68,19 @@ def stated_until(given: datetime | str | None) -> int | None:
             "2013-06-01T00:00:00Z.",
         )
     at = given if given.tzinfo else given.replace(tzinfo=UTC)
-    return (at - _EPOCH) // timedelta(microseconds=1)
+    return (at - EPOCH) // timedelta(microseconds=1)
 
 
 def say_time(time: int) -> str:
     """Format an event time, or what a writer states."""
     if time == NO_MORE:
         return DONE
-    return (_EPOCH + timedelta(microseconds=time)).isoformat().replace("+00:00", "Z")
+    return clock_time(time).isoformat().replace("+00:00", "Z")
 
 
 def as_datetime(time: int | None) -> datetime | None:
     """Return an event time as a datetime in UTC."""
-    return None if time is None else _EPOCH + timedelta(microseconds=time)
+    return None if time is None else clock_time(time)
 
 
 def no_event_time(name: StreamName) -> InvalidInput:

@@ -10,10 +10,11 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
+from weir.model.clock import SECOND
 from weir.model.key_space import STEPS
 from weir.model.scaling_policy import MOST_SEGMENTS, ScalingPolicy
 from weir.model.segment import Segment
-from weir.model.segment_rates import SECOND, Rates
+from weir.model.segment_rates import Rates
 
 # The rate beyond which a segment is hot, in targets, over 2, 5 and 10 minutes.
 HOT = (5.0, 2.0, 1.0)

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-SECOND = 1_000_000
+from weir.model.clock import SECOND
+
 MINUTE = 60 * SECOND
 WINDOWS = (2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 20 * MINUTE)
 INTERVALS = 4  # a window has at least so many intervals between commits

@@ -6,13 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from sqlalchemy import Connection, text
 
 from weir.model.bounds import Bound, Graph, readable_until
+from weir.model.clock import SECOND
 from weir.model.stream_cut import StreamCut
 from weir.reader_groups import positions as at
 from weir.reader_groups.budget import Fit
 from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.positions import Key, Position
-
-MICROSECONDS = 1_000_000
 
 
 def clock_limits(
@@ -40,7 +39,7 @@ def clock_limits(
         }
         slowest = _oldest_unread(connection, group, others)
         if slowest is not None:
-            shared.append(slowest + group.configuration.max_ahead * MICROSECONDS)
+            shared.append(slowest + group.configuration.max_ahead * SECOND)
     if shared:
         common = min(shared)
         limits = {s: min(common, limits.get(s, common)) for s in graphs}

@@ -12,11 +12,12 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.model.clock import SECOND
 from weir.model.names import StreamName
 from weir.model.scale_decision import ScaleDecision, SegmentLoad
 from weir.model.scaling_policy import ScalingPolicy
 from weir.model.segment import Segment
-from weir.model.segment_rates import QUIET, SECOND, Rates
+from weir.model.segment_rates import QUIET, Rates
 
 # A stream that was set to fixed is decided about once more.
 _DUE = """(e.policy <> s.scaling_policy OR s.scaling <> 'fixed' AND (e.stream_id IS NULL

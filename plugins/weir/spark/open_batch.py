@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -124,9 +124,7 @@ class OpenBatch:
         """Of an aligned group, the moment up to which every event of its streams is in this batch
         or in an earlier one, and after which none is. None for other groups. The parts of a batch
         that was split have the moment of the whole."""
-        if self._batch.bound is None:
-            return None
-        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self._batch.bound)
+        return as_datetime(self._batch.bound)
 
     @property
     def complete_until(self) -> datetime | None:

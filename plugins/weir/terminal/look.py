@@ -18,11 +18,12 @@ from weir.controller.times import close_span, parse_span
 from weir.database.connection import Database
 from weir.errors import InvalidInput, NotFound
 from weir.history.lineage import lineage_of
+from weir.model.clock import clock_time
 from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.model.segment import segment_name
 from weir.settings import Settings
-from weir.terminal.printing import clock_time, note, print_json, print_lines, table
+from weir.terminal.printing import note, print_json, print_lines, table
 
 SHOWN = 100  # rows that `read` shows to people unless they ask for more
 _BATCH = 10_000

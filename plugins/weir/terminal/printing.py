@@ -100,11 +100,6 @@ def _text(value: Any) -> str:
     return visible(str(value))
 
 
-def clock_time(clock: int) -> datetime:
-    """Return the time that a clock stands for."""
-    return datetime.fromtimestamp(clock / 1e6, UTC)
-
-
 def duration(value: timedelta) -> str:
     """Return a duration as a person says it: 12 s, 5 min, 3 h, 2 d."""
     seconds = value.total_seconds()
