@@ -10,7 +10,7 @@ from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.controller.read_plan import plan_of_bounds
 from weir.database.connection import Database
-from weir.reader_groups.groups import group_tails
+from weir.reader_groups.group_streams import group_tails
 from weir.reader_groups.next_batch import next_batch
 from weir.reader_groups.readers import join, renew
 from weir.settings import Settings

@@ -35,7 +35,7 @@ from weir.database.connection import Database, copy_in
 from weir.model.names import StreamName
 from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.batches import commit_batch
-from weir.reader_groups.groups import group_streams
+from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import record_output, write_manifest
 from weir.reader_groups.readers import join, renew
@@ -109,7 +109,7 @@ class GroupReader:
         """Return the events between the bounds of a batch."""
         parts = [pa.table({"key": pa.array([], pa.string()), "n": pa.array([], pa.int64())})]
         streams = self.database.transaction(lambda c: group_streams(c, self.group))
-        for stream_id, _ in streams:
+        for stream_id in [stream.stream_id for stream in streams]:
             bounds = [
                 (b.segment_id, b.start, b.end) for b in batch.bounds if b.stream_id == stream_id
             ]

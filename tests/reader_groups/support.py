@@ -17,7 +17,8 @@ from weir.model.stream_cut import StreamCut, check_valid
 from weir.reader_groups.batches import commit_batch, open_in
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.checkpoints import checkpoint
-from weir.reader_groups.groups import create_reader_group, group_tails
+from weir.reader_groups.group_streams import group_tails
+from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.readers import join, leave, renew
 from weir.reader_groups.table_outputs import StagedTable, make_staging, read_table

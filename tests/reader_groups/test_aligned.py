@@ -16,7 +16,7 @@ from weir.controller.commit import commit_in
 from weir.controller.locks import lock_streams
 from weir.database.connection import Database
 from weir.reader_groups.alignment import end_of_run
-from weir.reader_groups.groups import group_tails
+from weir.reader_groups.group_streams import group_tails
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.splits import split_batch
 

@@ -14,12 +14,12 @@ from weir.controller.seal import seal_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, NotFound
 from weir.model.names import stream_name
+from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.groups import (
     create_reader_group,
     delete_reader_group,
     end_of_group,
     fork_reader_group,
-    group_streams,
 )
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import record_output
@@ -85,7 +85,10 @@ def test_group_reads_several_streams(lane: Lane) -> None:
     group = Group.made(lane, other)
     assert sorted(group.reader().read_all()) == [("0.0", 0, 5), ("0.0", 0, 7)]
     streams = lane.database.transaction(lambda c: group_streams(c, group.name))
-    assert streams == [(lane.stream_id, str(lane.name)), (other.stream_id, str(other.name))]
+    assert streams == [
+        (lane.stream_id, str(lane.name), True),
+        (other.stream_id, str(other.name), True),
+    ]
 
 
 def test_the_same_request_returns_the_same_and_another_is_a_conflict(lane: Lane) -> None:

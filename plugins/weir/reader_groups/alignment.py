@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.errors import Conflict
-from weir.reader_groups.groups import group_tails
-from weir.reader_groups.locks import LockedGroup, streams_of_group
+from weir.reader_groups.group_streams import group_streams, group_tails
+from weir.reader_groups.locks import LockedGroup
 
 
 def end_of_run(connection: Connection, name: str) -> tuple[dict[int, dict[str, Any]], int | None]:
@@ -26,7 +26,7 @@ def end_of_run(connection: Connection, name: str) -> tuple[dict[int, dict[str, A
     ).scalar_one_or_none()
     if not aligned:
         return group_tails(connection, name), None
-    ids = [stream_id for stream_id, alive in streams_of_group(connection, name) if alive]
+    ids = [s.stream_id for s in group_streams(connection, name) if s.exists]
     closed = connection.execute(
         text("SELECT close_streams(CAST(:ids AS bigint[]))"), {"ids": ids}
     ).scalar_one()
@@ -39,7 +39,7 @@ def check_closed(
 ) -> None:
     """Check that all streams of an aligned group were closed. Raises Conflict if the group was
     changed since."""
-    reads = {stream_id for stream_id, alive in streams_of_group(connection, group.name) if alive}
+    reads = {s.stream_id for s in group_streams(connection, group.name) if s.exists}
     if closed is None or not reads <= until.keys():
         raise Conflict(
             "group_changed", f"reader group {group.name} was changed at the same time; try again."

@@ -233,34 +233,6 @@ def delete_in(connection: Connection, group_id: int) -> None:
     )
 
 
-def group_streams(connection: Connection, name: str) -> list[tuple[int, str]]:
-    """Return the id and the name of each stream that a group reads."""
-    rows = connection.execute(
-        text(
-            """SELECT s.stream_id, s.stream_name FROM reader_group_stream gs
-            JOIN reader_group g USING (group_id) JOIN stream s USING (stream_id)
-            WHERE g.name = :name ORDER BY s.stream_id"""
-        ),
-        {"name": name},
-    )
-    return [(row[0], row[1]) for row in rows]
-
-
-def group_tails(connection: Connection, name: str) -> dict[int, dict[str, Any]]:
-    """Return by stream id how far a run has to read: to the tail as it is now, or to the group's
-    end."""
-    rows = connection.execute(
-        text(
-            """SELECT gs.stream_id, coalesce(gs.end_cut, tail_cut(gs.stream_id)) AS tail
-            FROM reader_group_stream gs
-            JOIN reader_group g USING (group_id) JOIN stream s USING (stream_id)
-            WHERE g.name = :name AND s.state <> 'deleted'"""
-        ),
-        {"name": name},
-    )
-    return {row.stream_id: dict(row.tail) for row in rows}
-
-
 def end_cuts(connection: Connection, group: LockedGroup) -> dict[int, dict[str, Any]]:
     """Return the end of a group by stream id, for the streams in which it has one. An end never
     lies beyond the tail."""

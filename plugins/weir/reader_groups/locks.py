@@ -14,6 +14,7 @@ from weir.database import columns
 from weir.errors import Conflict, NotFound
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
+from weir.reader_groups.group_streams import group_streams
 
 
 @dataclass(frozen=True)
@@ -76,29 +77,15 @@ def lock_group_and_streams(
 ) -> tuple[list[LockedStream], LockedGroup]:
     """Lock a group and before it the streams that it reads, and others. Raises NotFound, and
     Conflict if the streams of the group changed at the same time."""
-    before = streams_of_group(connection, name)
+    before = group_streams(connection, name)
     locked, group = lock_streams_and_group(
-        connection, name, names=more, ids=[s for s, alive in before if alive]
+        connection, name, names=more, ids=[s.stream_id for s in before if s.exists]
     )
-    if streams_of_group(connection, name) != before:
+    if group_streams(connection, name) != before:
         raise Conflict(
             "group_changed", f"reader group {name} was changed at the same time; try again."
         )
     return locked, group
-
-
-def streams_of_group(connection: Connection, name: str) -> list[tuple[int, bool]]:
-    """Return the streams of a group, and whether they still exist; read again once they are
-    locked."""
-    rows = connection.execute(
-        text(
-            """SELECT gs.stream_id, s.state <> 'deleted' FROM reader_group_stream gs
-            JOIN reader_group g USING (group_id) JOIN stream s USING (stream_id)
-            WHERE g.name = :name ORDER BY gs.stream_id"""
-        ),
-        {"name": name},
-    )
-    return [(row[0], row[1]) for row in rows]
 
 
 _STREAMS_OF = text(

@@ -18,8 +18,9 @@ from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
+from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.groups import end_cuts, enter_streams
-from weir.reader_groups.locks import LockedGroup, lock_group_and_streams, streams_of_group
+from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
 from weir.reader_groups.positions import positions_of
 from weir.reader_groups.starting_points import check_not_below_the_head, find_cuts
@@ -79,7 +80,7 @@ def update_reader_group(
         _protect(connection, group, locked, new.subscriber, anew=new.release != old.release)
         mark_retention_due(connection, [stream.stream_id for stream in locked])
         if pins is not None:
-            known = {stream_id for stream_id, _ in streams_of_group(connection, group.name)}
+            known = {s.stream_id for s in group_streams(connection, group.name)}
             here = {s.name: s.stream_id for s in locked if s.stream_id in known}
             replace_pins(connection, group, here, pins)
         return request.done(
@@ -103,7 +104,7 @@ def _change_streams(
             f"reader group {group.name} would have no stream left to read; keep one, or delete "
             "the group.",
         )
-    known = {s for s, _ in streams_of_group(connection, group.name)}
+    known = {s.stream_id for s in group_streams(connection, group.name)}
     wanted = {stream.stream_id for stream in locked if stream.name in named}
     being_read = connection.execute(
         text(
@@ -148,7 +149,7 @@ def _protect(
     """Let a group that becomes a subscriber hold back what it has not read. `anew`: its time-out
     begins now."""
     if subscriber and not group.configuration.subscriber:
-        known = {stream_id for stream_id, _ in streams_of_group(connection, group.name)}
+        known = {s.stream_id for s in group_streams(connection, group.name)}
         here = [stream for stream in locked if stream.stream_id in known]
         at = positions_of(connection, group, here)
         check_not_below_the_head(connection, here, at, end_cuts(connection, group))

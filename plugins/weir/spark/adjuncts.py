@@ -25,7 +25,7 @@ from weir.adjunct.stores import AdjunctStore, routing_key_of
 from weir.adjunct.versions import AdjunctVersion, find_version
 from weir.controller.streams import schema_by_id
 from weir.errors import InvalidInput, NotFound
-from weir.reader_groups.groups import group_streams
+from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.new_batch import Batch
 from weir.spark.adjunct_build import build_version
 from weir.spark.adjunct_changes import changes_of_nothing
@@ -128,7 +128,7 @@ def bind(
             f"the factory of the manager returned a {type(manager).__name__}; it must return a "
             "weir.spark.AdjunctStoreManager.",
         )
-    streams = dict(group_streams(connection, group))
+    streams = {s.stream_id: s.name for s in group_streams(connection, group)}
     left_out = {i: name for i, name in streams.items() if not manager.delivers(name)}
     if streams and left_out == streams:
         raise InvalidInput(

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError
 from weir.model.names import stream_name
 from weir.reader_groups.batch_history import rejected_of
-from weir.reader_groups.groups import group_streams
+from weir.reader_groups.group_streams import group_streams
 from weir.spark.adjuncts import Binding, Factory, bind
 from weir.spark.append import Appender
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
@@ -134,9 +134,9 @@ class Consumer:
                 check_last_row_known(connection, self.group, self.order, output)
         binding = self.binding(connection)
         streams = [
-            name
-            for stream_id, name in group_streams(connection, self.group)
-            if stream_id not in binding.not_delivered
+            stream.name
+            for stream in group_streams(connection, self.group)
+            if stream.stream_id not in binding.not_delivered
         ]
         for output in self.outputs:
             output.check_not_input(self.group, streams)

@@ -19,7 +19,7 @@ from weir.model.event_time import as_datetime
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
 from weir.reader_groups.batches import commit_batch
-from weir.reader_groups.groups import group_streams
+from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import write_manifest
 from weir.reader_groups.splits import split_batch
@@ -69,9 +69,8 @@ class OpenBatch:
         self._lost: dict[int, int] = {}
         self._planned: list[Slices] = []
         self.without_columns: list[str] = []  # streams without events and without declared columns
-        self._streams = dict(
-            self._app.database.transaction(lambda c: group_streams(c, reader.group))
-        )
+        streams = self._app.database.transaction(lambda c: group_streams(c, reader.group))
+        self._streams = {stream.stream_id: stream.name for stream in streams}
         manager = adjuncts.manager
         self._all_events: dict[str, DataFrame] = {
             name: self._frame(stream_id, name)

@@ -23,7 +23,8 @@ from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.names import StreamName, reader_group_name, stream_name
 from weir.model.schema import Field, without_metadata
-from weir.reader_groups.groups import create_reader_group, group_streams
+from weir.reader_groups.group_streams import group_streams
+from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.update import update_reader_group
 from weir.spark.append import Appender
 from weir.spark.consume import Consumer
@@ -85,7 +86,7 @@ def _make_group(database: Database, group: str, rejected: Sequence[StreamName]) 
         create_reader_group(database, name, rejected, subscriber=False, request_id=request_id)
         return
     except Conflict:
-        there = {s for _, s in database.transaction(lambda c: group_streams(c, name))}
+        there = {s.name for s in database.transaction(lambda c: group_streams(c, name))}
     if others := there - wanted:
         raise Conflict(
             "group_exists",
@@ -112,9 +113,9 @@ def _rejected_streams(
 ) -> tuple[dict[StreamName, list[Field]], list[StreamName]]:
     """Return the columns of each stream of a group, and the streams of rejected rows that exist."""
     schemas, rejected = {}, []
-    for stream_id, written in group_streams(connection, group):
-        name = stream_name(written)
-        schemas[name] = schema_by_id(connection, stream_id)
+    for stream in group_streams(connection, group):
+        name = stream_name(stream.name)
+        schemas[name] = schema_by_id(connection, stream.stream_id)
         with contextlib.suppress(NotFound):
             rejected.append(read_stream(connection, stream_name(str(name.rejected))).name)
     return schemas, rejected
