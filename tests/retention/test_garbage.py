@@ -47,14 +47,14 @@ def left(lane: Lane) -> list[str]:
 def test_the_folder_of_an_aborted_attempt_goes_whole_and_no_other(
     lane: Lane, tmp_path: Path
 ) -> None:
-    dead, alive = lane.opened(), lane.opened()
-    for attempt in (dead, alive):
+    aborted, begun = lane.opened(), lane.opened()
+    for attempt in (aborted, begun):
         for name in ("_weir_segment=0/_weir_task=0/a.parquet", "_SUCCESS", "_temporary/0/x"):
             write(tmp_path, attempt.folder + name)
-    abort(lane.database, dead)
+    abort(lane.database, aborted)
     assert sweep(lane.database, str(tmp_path), 0.0) == {"deleted": 1, "bytes": 0, "failed": []}
-    assert not (tmp_path / dead.folder).exists()
-    assert len(list((tmp_path / alive.folder).rglob("*"))) > 3
+    assert not (tmp_path / aborted.folder).exists()
+    assert len(list((tmp_path / begun.folder).rglob("*"))) > 3
     assert left(lane) == []
 
 
@@ -144,20 +144,20 @@ def test_much_garbage_is_swept_in_portions(
 def test_outputs_lie_below_their_own_root(lane: Lane, tmp_path: Path) -> None:
     warehouse, output = tmp_path / "warehouse", tmp_path / "output"
     kept = write(warehouse, "delays/attempt=1/part")
-    dead = write(output, "delays/attempt=1/part")
+    garbage = write(output, "delays/attempt=1/part")
     run(
         lane.database,
         "INSERT INTO garbage (root, path, reason) VALUES (:root, 'delays/attempt=1/', 'fenced')",
         root=str(output),
     )
     sweep(lane.database, str(warehouse), 0.0)
-    assert (kept.exists(), dead.exists()) == (True, False)
+    assert (kept.exists(), garbage.exists()) == (True, False)
 
 
 def test_a_root_that_can_not_be_opened_is_told_and_keeps_nothing_else(
     lane: Lane, tmp_path: Path
 ) -> None:
-    dead_file(lane, tmp_path)
+    garbage_file(lane, tmp_path)
     run(
         lane.database,
         "INSERT INTO garbage (root, path, reason) VALUES ('wasbs://box@account', 'x', 'fenced')",
@@ -191,10 +191,10 @@ def test_only_batches_of_the_same_stream_opened_before_it_died_pin_a_file(
     assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
 
 
-def dead_file(lane: Lane, warehouse: Path, ago: float = 100.0) -> Path:
+def garbage_file(lane: Lane, warehouse: Path, ago: float = 100.0) -> Path:
     path = warehouse / str(lane.stream_id) / "_weir_tx=1" / unique("file")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("dead")
+    path.write_text("garbage")
     run(
         lane.database,
         """INSERT INTO garbage (root, path, stream_id, reason, garbage_since)
@@ -204,10 +204,10 @@ def dead_file(lane: Lane, warehouse: Path, ago: float = 100.0) -> Path:
     return path
 
 
-def test_dead_files_go_after_the_grace_period_with_the_folders_they_leave_empty(
+def test_garbage_goes_after_the_grace_period_with_the_folders_it_leaves_empty(
     lane: Lane, tmp_path: Path
 ) -> None:
-    old, young = dead_file(lane, tmp_path), dead_file(lane, tmp_path, ago=1.0)
+    old, young = garbage_file(lane, tmp_path), garbage_file(lane, tmp_path, ago=1.0)
     assert sweep(lane.database, str(tmp_path), 50.0)["deleted"] == 1
     assert not old.exists()
     assert young.exists()
@@ -224,7 +224,7 @@ def test_a_file_stays_while_a_batch_that_was_opened_before_it_died_is_open(
     reader = group.reader()
     batch = reader.must_open()
     mark_as_own(lane, tmp_path)
-    path = dead_file(lane, tmp_path, ago=0.0)
+    path = garbage_file(lane, tmp_path, ago=0.0)
     assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 0
     reader.commit(batch)
     assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
@@ -251,13 +251,13 @@ def test_a_batch_whose_reader_has_been_gone_for_the_grace_period_keeps_nothing(
 
 
 def test_a_file_that_is_gone_already_is_forgotten(lane: Lane, tmp_path: Path) -> None:
-    dead_file(lane, tmp_path).unlink()
+    garbage_file(lane, tmp_path).unlink()
     assert sweep(lane.database, str(tmp_path), 0.0)["deleted"] == 1
     assert rows(lane.database, "SELECT * FROM garbage") == []
 
 
 def test_the_warehouse_of_another_installation_is_not_touched(lane: Lane, tmp_path: Path) -> None:
-    path = dead_file(lane, tmp_path)
+    path = garbage_file(lane, tmp_path)
     (tmp_path / MARKER).write_text("somebody else")
     with raises("warehouse_not_owned somebody else"):
         sweep(lane.database, str(tmp_path), 0.0)
@@ -266,7 +266,7 @@ def test_the_warehouse_of_another_installation_is_not_touched(lane: Lane, tmp_pa
 
 def test_a_warehouse_that_lost_its_mark_is_not_touched(lane: Lane, tmp_path: Path) -> None:
     lane.append({"0.0": 3})
-    path = dead_file(lane, tmp_path)
+    path = garbage_file(lane, tmp_path)
     with raises("warehouse_not_owned file mounted"):
         sweep(lane.database, str(tmp_path), 0.0)
     assert path.exists()
@@ -318,7 +318,7 @@ def test_a_folder_that_can_not_be_deleted_is_told() -> None:
 def test_where_an_output_root_is_not_mounted_nothing_is_forgotten(
     lane: Lane, tmp_path: Path
 ) -> None:
-    dead_file(lane, tmp_path)
+    garbage_file(lane, tmp_path)
     root = tmp_path / "mount"
     for path in ("d/group=g/batch=1.1/attempt=1/", "d/file"):
         run(
@@ -332,9 +332,9 @@ def test_where_an_output_root_is_not_mounted_nothing_is_forgotten(
         f"the folder {root} does not exist; mount it here, or create it"
     )
     assert left(lane) == ["d/file", "d/group=g/batch=1.1/attempt=1/"]
-    dead = write(root, "d/group=g/batch=1.1/attempt=1/part")
+    garbage = write(root, "d/group=g/batch=1.1/attempt=1/part")
     assert sweep(lane.database, str(tmp_path), 0.0)["failed"] == []
-    assert (dead.exists(), left(lane)) == (False, [])
+    assert (garbage.exists(), left(lane)) == (False, [])
 
 
 def beside(test_database: TestDatabase, moment: str, other: Callable[[], object]) -> Database:

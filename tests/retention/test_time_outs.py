@@ -17,17 +17,17 @@ from weir.retention.run import retain
 
 
 def two_groups(lane: Lane) -> tuple[Group, Group]:
-    """One that has read everything, and a dead one with a time-out of a day."""
-    living, dead = Group.made(lane, time_out=DAY), Group.made(lane, time_out=DAY)
+    """One that has read everything, and one that reads no more, with time-outs of a day."""
+    active, idle = Group.made(lane, time_out=DAY), Group.made(lane, time_out=DAY)
     lane.append({"0.0": 3})
-    consume(living)
-    return living, dead
+    consume(active)
+    return active, idle
 
 
-def test_a_dead_group_is_left_out_after_its_time_out_though_the_periodic_jobs_run(
+def test_a_group_that_reads_no_more_is_left_out_after_its_time_out_though_the_periodic_jobs_run(
     alone: Lane, caplog: pytest.LogCaptureFixture
 ) -> None:
-    living, dead = two_groups(alone)
+    active, idle = two_groups(alone)
     reports = []
     with caplog.at_level(logging.WARNING, "weir.retention"):
         for _ in range(3 * 4):
@@ -39,39 +39,39 @@ def test_a_dead_group_is_left_out_after_its_time_out_though_the_periodic_jobs_ru
     # It is looked at when the time-out is over, by itself.
     chosen = [report for report in reports if report["cut"]]
     assert [(r["rule"], r["timed_out"], r["lost"]) for r in chosen] == [
-        ("consumed", [dead.name], {dead.name: 3})
+        ("consumed", [idle.name], {idle.name: 3})
     ]
-    assert f"subscriber {dead.name} of stream {alone.name} has timed out" in caplog.text
+    assert f"subscriber {idle.name} of stream {alone.name} has timed out" in caplog.text
     assert "loses 3 unread events" in caplog.text
     assert alone.head() == {"0.0": 3, "1.0": 0}
-    assert dead.cut() == {"0.0": 0, "1.0": 0}, "its position is kept"
+    assert idle.cut() == {"0.0": 0, "1.0": 0}, "its position is kept"
     [row] = rows(alone.database, "SELECT * FROM retention_decisions WHERE cut IS NOT NULL")
-    assert (row.timed_out, row.lost) == ([dead.name], {dead.name: 3})
-    assert living.released() == {"0.0": 3, "1.0": 0}
+    assert (row.timed_out, row.lost) == ([idle.name], {idle.name: 3})
+    assert active.released() == {"0.0": 3, "1.0": 0}
 
 
 def test_before_its_time_out_it_holds_everything(alone: Lane) -> None:
-    _, dead = two_groups(alone)
+    _, idle = two_groups(alone)
     pass_time(alone, DAY - 10)
     report = decide(alone)
-    assert (report["rule"], report["held_by"]) == ("nothing_consumed", [dead.name])
+    assert (report["rule"], report["held_by"]) == ("nothing_consumed", [idle.name])
     [[at]] = rows(alone.database, "SELECT min(due_at) - clock_timestamp() FROM retention_queue")
     assert 0 < at.total_seconds() <= 10
 
 
 def test_a_living_group_that_has_read_all_of_an_idle_stream_is_not_timed_out(alone: Lane) -> None:
-    living, _ = two_groups(alone)
+    active, _ = two_groups(alone)
     other = Group.made(alone, time_out=30 * DAY)
     pass_time(alone, 10 * DAY)
-    assert living.name not in decide(alone)["timed_out"]
+    assert active.name not in decide(alone)["timed_out"]
     # Then something comes, and it has its time from then on.
     alone.append({"0.0": 4})
     consume(other)
     report = decide(alone)
-    assert living.name not in report["timed_out"]
-    assert report["held_by"] == [living.name]
+    assert active.name not in report["timed_out"]
+    assert report["held_by"] == [active.name]
     pass_time(alone, DAY + 1)
-    assert living.name in decide(alone)["timed_out"]
+    assert active.name in decide(alone)["timed_out"]
 
 
 def test_readers_that_are_at_work_keep_their_group_in(alone: Lane) -> None:
@@ -86,11 +86,11 @@ def test_readers_that_are_at_work_keep_their_group_in(alone: Lane) -> None:
 
 
 def test_a_reader_that_dies_at_its_work_is_noticed_though_nobody_says_so(alone: Lane) -> None:
-    _, dead = two_groups(alone)
-    dead.reader().must_open()
+    _, idle = two_groups(alone)
+    idle.reader().must_open()
     assert [report["timed_out"] for report in retain(alone.database)] == [[]]
     pass_time(alone, 2 * DAY)
-    assert [report["timed_out"] for report in retain(alone.database)] == [[dead.name]]
+    assert [report["timed_out"] for report in retain(alone.database)] == [[idle.name]]
 
 
 def test_who_could_not_renew_a_lease_as_postgres_was_away_has_ten_minutes_to_come_back(
@@ -112,19 +112,19 @@ def test_who_could_not_renew_a_lease_as_postgres_was_away_has_ten_minutes_to_com
 def test_a_stream_that_a_group_begins_to_read_is_held_for_the_whole_time_out(
     alone: Lane,
 ) -> None:
-    living, _ = two_groups(alone)
+    active, _ = two_groups(alone)
     other = Lane.made(alone.database)
     other.append({"0.0": 5})
     Group.made(other, release="manual")
     for lane in (alone, other):
         pass_time(lane, 3 * DAY)
     update_reader_group(
-        alone.database, living.name, streams=[alone.name, other.name], start="head",
+        alone.database, active.name, streams=[alone.name, other.name], start="head",
         request_id=unique("update"),
     )  # fmt: skip
     assert decide(other)["timed_out"] == []
     pass_time(other, DAY + 1)
-    assert decide(other)["timed_out"] == [living.name]
+    assert decide(other)["timed_out"] == [active.name]
 
 
 def test_a_group_whose_readers_return_in_time_is_in_again(alone: Lane) -> None:
