@@ -144,7 +144,9 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
     )  # fmt: skip
 
     spent = time.monotonic() - begun - (ui.in_runs - in_runs)
-    assert spent < 60, f"beside the runs themselves, seven forms took {spent:.0f} s"
+    print(f"beside the runs themselves, seven forms took {spent:.0f} s")
+    # 36 s on a quiet machine, 77 s beside another test run: the limit is for what hangs.
+    assert spent < 180, f"beside the runs themselves, seven forms took {spent:.0f} s"
 
     (installation.state.parent / "dags/shop_totals.py").write_text(dag)
     end = time.monotonic() + 60
