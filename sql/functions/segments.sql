@@ -1,5 +1,7 @@
 -- Walks the tiling: at key 0, take the newest segment that begins there and was created by then; continue at its
--- end. This takes one index probe per segment, however long the history is.
+-- end. This takes one or two index probes per segment, however long the history is. Postgres reads all entries of a
+-- page for which a condition holds, even if only the first one is wanted, and in a long history a page is full of
+-- segments that begin at one key. So the first probe looks at 256 epochs only; older segments take a second one.
 CREATE OR REPLACE FUNCTION weir_internal.active_segments_at(in_stream_id bigint, in_epoch integer)
 RETURNS TABLE (segment_id bigint, key_low double precision, key_high double precision)
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 16
@@ -12,11 +14,18 @@ AS $$
         UNION ALL
         SELECT s.segment_id, s.key_low, s.key_high, s.sealed_epoch
         FROM walk w CROSS JOIN LATERAL (
-            SELECT n.segment_id, n.key_low, n.key_high, n.sealed_epoch
-            FROM weir_internal.segment n
-            WHERE n.stream_id = in_stream_id AND n.key_low = w.key_high
-              AND n.creation_epoch <= in_epoch
-            ORDER BY n.creation_epoch DESC LIMIT 1) s
+            (SELECT n.segment_id, n.key_low, n.key_high, n.sealed_epoch
+             FROM weir_internal.segment n
+             WHERE n.stream_id = in_stream_id AND n.key_low = w.key_high
+               AND n.creation_epoch <= in_epoch AND n.creation_epoch > in_epoch - 256
+             ORDER BY n.creation_epoch DESC LIMIT 1)
+            UNION ALL
+            (SELECT n.segment_id, n.key_low, n.key_high, n.sealed_epoch
+             FROM weir_internal.segment n
+             WHERE n.stream_id = in_stream_id AND n.key_low = w.key_high
+               AND n.creation_epoch <= in_epoch
+             ORDER BY n.creation_epoch DESC LIMIT 1)
+            LIMIT 1) s
         WHERE w.key_high < 1
     )
     SELECT w.segment_id, w.key_low, w.key_high FROM walk w

@@ -57,6 +57,18 @@ def test_an_epoch_record_has_all_segments_of_its_epoch(history: History) -> None
     ]
 
 
+def test_the_segments_of_an_epoch_are_found_however_old_they_are(histories: Database) -> None:
+    lane = Lane.made(histories)
+    scaled_again_and_again(lane, 300)  # 0.0 in each epoch; 1.0 is as old as the stream
+    found = rows(
+        histories, "SELECT epoch, segments FROM epoch_record WHERE stream = :stream ORDER BY epoch",
+        stream=str(lane.name),
+    )  # fmt: skip
+    assert [tuple(row) for row in found] == [
+        (0, ["0.0", "1.0"]), *((e, ["1.0", f"{e + 1}.{e}"]) for e in range(1, 301)),
+    ]  # fmt: skip
+
+
 def test_the_history_time_series_leads_from_each_epoch_record_to_the_next(
     history: History,
 ) -> None:
