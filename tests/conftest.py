@@ -236,7 +236,10 @@ def spark() -> "Iterator[SparkSession]":
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.executor.heartbeatInterval", "1s")  # progress is said soon
+        # Executors say every fifth of a second how far they are. Each time, they wait for an answer
+        # no longer than that, and too many waits in vain would end the JVM.
+        .config("spark.executor.heartbeatInterval", "200ms")
+        .config("spark.executor.heartbeat.maxFailures", "100000")
         .config("spark.driver.memory", "2g")
         .getOrCreate()
     )

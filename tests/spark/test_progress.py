@@ -12,7 +12,7 @@ from weir.spark import progress
 def test_one_long_task_says_how_many_rows_and_bytes_it_is_at(
     weir: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "EVERY", 0.3)
+    monkeypatch.setattr(progress, "EVERY", 0.1)
     stream = weir.create(segments=8)
     numbers = weir.spark.range(0, 1_200_000, 1, 1)
     weir.append(stream, numbers.select(F.sha2(F.col("id").cast("string"), 512).alias("k")))
