@@ -124,10 +124,16 @@ class World:
             child.wait()
 
     def done(self) -> bool:
-        """Whether all is read, and shared evenly by those who are there."""
+        """Whether all is read, and shared evenly by those who are there. On a machine so slow that
+        it is known how fast the readers are, they share by that, and not evenly.
+        """
         self.replace_the_dead()
         shares = [len(self.group.owned(name)) for name in self.readers]
-        return self.group.cut() == self.lane.tail() and max(shares) - min(shares) <= 1
+        even = max(shares) - min(shares) <= 1
+        return self.group.cut() == self.lane.tail() and (even or self.rates_are_known())
+
+    def rates_are_known(self) -> bool:
+        return bool(self.group.rows("SELECT FROM read_rates(:name)", name=self.group.name))
 
     def finish(self) -> None:
         self.stop.touch()
