@@ -141,7 +141,7 @@ def test_readers_of_unequal_speed_catch_up_almost_as_fast_as_if_speeds_were_know
     average = sum(ratios) / len(ratios)
     print(f"longest {max(ratios):.3f}, on average {average:.3f} times the best")
     assert average <= 1.03
-    # One in thousands takes 1.13: its two largest segments had one owner until late.
+    # One case in thousands takes 1.13: one reader owned the two largest segments until late.
     assert max(ratios) <= 1.25
 
 
