@@ -124,16 +124,20 @@ class World:
             child.wait()
 
     def done(self) -> bool:
-        """Whether all is read, and shared evenly by those who are there. On a machine so slow that
-        it is known how fast the readers are, they share by that, and not evenly.
-        """
+        """Whether all is read, and shared evenly by those who are there."""
         self.replace_the_dead()
         shares = [len(self.group.owned(name)) for name in self.readers]
-        even = max(shares) - min(shares) <= 1
-        return self.group.cut() == self.lane.tail() and (even or self.rates_are_known())
+        return self.group.cut() == self.lane.tail() and max(shares) - min(shares) <= 1
 
-    def rates_are_known(self) -> bool:
-        return bool(self.group.rows("SELECT FROM read_rates(:name)", name=self.group.name))
+    def state(self) -> dict[str, object]:
+        """Return what tells why it is not done: who reads, up to where, and what is held."""
+        return {
+            "tail": self.lane.tail(),
+            "positions": self.group.states(),
+            "here": {name: child.alive() for name, child in self.readers.items()},
+            "readers": self.group.rows("SELECT * FROM reader WHERE group_id = :g"),
+            "open": [batch for batch in self.group.batches() if batch.state == "open"],
+        }
 
     def finish(self) -> None:
         self.stop.touch()
@@ -155,7 +159,11 @@ def rounds_of_killing(
             time.sleep(chance.random() / 5)
             world.disturb()
             world.replace_the_dead()
-        wait_for("all to be read and shared evenly", world.done, 300.0)
+        try:
+            wait_for("all to be read and shared evenly", world.done, 300.0)
+        except AssertionError:
+            print(world.state())
+            raise
         world.finish()
     # As the next run does: the last one may have been killed between its commit and the manifest.
     write_manifest(database, world.group.name, FOLDER, settings.output_roots[0], FOLDER)
