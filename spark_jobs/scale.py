@@ -17,7 +17,7 @@ def run(job: Job, arguments: Scale) -> dict[str, Any]:
     def find_points(hot: Sequence[HotSegment]) -> Found:
         from weir.spark.split_points import find_split_points
 
-        job.say(f"looking for split points of {len(hot)} segments")
+        job.say(f"looking at the keys of {len(hot)} hot segments")
         return find_split_points(job.spark, job.database, job.settings, hot)
 
     named = [stream_name(stream) for stream in arguments.streams]

@@ -50,14 +50,28 @@ class ScaleDecision:
 
     `action`: `split`, `merge` or `none`. `rule`: why, in one word. `reason`: in words; for `none`
     without numbers that change from run to run. `hot`: all segments over the target, also those
-    that cannot be split.
+    that cannot be split, each with the pieces that its load asks for.
     """
 
     action: str
     rule: str
     reason: str
     changes: tuple[Change, ...] = ()
-    hot: tuple[Segment, ...] = ()
+    hot: tuple[Change, ...] = ()
+
+    def to_measure(self, divided: Mapping[Segment, int]) -> list[Change]:
+        """Return the hot segments whose keys have to be looked at, and into how many pieces their
+        data is to be divided: all of them, because each may have hot keys (semantics 7.5).
+
+        `divided`: into how many pieces the data of those that were looked at can be divided.
+        """
+        splits = {one.segments: one for one in self.changes} if self.action == "split" else {}
+        return [
+            splits.get(one.segments, one)
+            for one in self.hot
+            if (pieces := divided.get(one.segments[0])) is None
+            or (one.segments in splits and splits[one.segments].pieces != pieces)
+        ]
 
 
 def decide(
@@ -76,7 +90,7 @@ def decide(
             "none", "no_interval",
             "the stream has fewer than two commits, so its interval between commits is not known",
         )  # fmt: skip
-    wanted = [
+    hot = tuple(
         Change(
             (load.segment,),
             min(_pieces(policy, load.segment, rate), most.get(load.segment, MOST_SEGMENTS)),
@@ -84,16 +98,15 @@ def decide(
         )
         for load in loads
         if (rate := hot_rate(policy, load)) is not None
-    ]
-    hot = tuple(one.segments[0] for one in wanted)
+    )
     room = None if policy.max_segments is None else policy.max_segments - len(loads)
-    splits = _fitting([one for one in wanted if one.pieces > 1], room)
+    splits = _fitting([one for one in hot if one.pieces > 1], room)
     if splits:
         return ScaleDecision("split", "hot", _why_split(policy, splits), splits, hot)
     merges = _merges(policy, loads)
     if merges:
         return ScaleDecision("merge", "cold", _why_merge(policy, merges), merges, hot)
-    rule, reason = _why_nothing(policy, loads, wanted)
+    rule, reason = _why_nothing(policy, loads, hot)
     return ScaleDecision("none", rule, reason, hot=hot)
 
 

@@ -198,9 +198,10 @@ class Simulation:
         decision = decide(self.policy, loads)
         points: dict[Segment, SplitPoints] = {}
         recent: list[tuple[Spread, float]] | None = None
-        while wanted := _without_points(decision, points):
+        most: dict[Segment, int] = {}
+        while wanted := decision.to_measure(most):
             recent = self._recent(since) if recent is None else recent
-            for segment, pieces, rate in wanted:
+            for (segment,), pieces, rate in wanted:
                 points[segment] = self._points(segment, pieces, rate, recent)
                 for key in points[segment].hot_keys:
                     self.hot_keys.setdefault(key.key, (now, key))
@@ -285,16 +286,3 @@ class Simulation:
             ]
             found = self._shares[id(spread)] = (spread, shares)
         return found[1]
-
-
-def _without_points(
-    decision: ScaleDecision, points: dict[Segment, SplitPoints]
-) -> list[tuple[Segment, int, float]]:
-    """Return (segment, pieces, rate) of the splits whose points are not known yet."""
-    if decision.action != "split":
-        return []
-    return [
-        (segment, pieces, rate)
-        for (segment,), pieces, rate in decision.changes
-        if segment not in points or len(points[segment].points) + 1 != pieces
-    ]

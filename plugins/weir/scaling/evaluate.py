@@ -112,7 +112,7 @@ class Evaluated:
         """Return the segments that are hot, or too young to say that they are not."""
         if self.policy.is_fixed:
             return []
-        hot = set(decision.hot)
+        hot = {segment for one in decision.hot for segment in one.segments}
         return [
             load.segment
             for load in self.loads

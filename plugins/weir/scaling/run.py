@@ -32,30 +32,30 @@ FindPoints = Callable[[Sequence[HotSegment]], Found]
 
 @dataclass(frozen=True)
 class _Plan:
-    """A stream, what was decided about it, and where its hot segments are split."""
+    """A stream, what was decided about it, and what was found in its hot segments."""
 
     stream: Evaluated
     decision: ScaleDecision
     points: dict[Segment, SplitPoints]
 
-    def without_points(self) -> list[HotSegment]:
-        """Return the segments to be split whose split points are still to be found."""
-        if self.decision.action != "split":
-            return []
+    def to_measure(self) -> list[HotSegment]:
+        """Return the hot segments whose split points and hot keys are still to be found."""
         stream = self.stream
         return [
             HotSegment(
                 stream.stream_id, segment, pieces, rate, stream.policy.target_rate or 0,
                 stream.policy.unit, stream.measured_from,
             )
-            for (segment,), pieces, rate in self.decision.changes
-            if segment not in self.points or len(self.points[segment].points) + 1 != pieces
+            for (segment,), pieces, rate in self.decision.to_measure(self._divided())
         ]  # fmt: skip
 
     def decided_again(self) -> "_Plan":
         """Return the plan with as many pieces as the split points allow."""
-        most = {segment: len(one.points) + 1 for segment, one in self.points.items()}
-        return replace(self, decision=decide(self.stream.policy, self.stream.loads, most))
+        decision = decide(self.stream.policy, self.stream.loads, self._divided())
+        return replace(self, decision=decision)
+
+    def _divided(self) -> dict[Segment, int]:
+        return {segment: len(one.points) + 1 for segment, one in self.points.items()}
 
     def ranges(self, change: Change) -> list[KeyRange]:
         """Return the key ranges of the new segments of a change."""
@@ -98,9 +98,9 @@ def scale_by_load(
 ) -> list[dict[str, Any]]:
     """Evaluate the streams that scale by load, and scale those that their policies say.
 
-    `find_points`: finds where to split hot segments, of all streams at once; it is not called if
-    none is to be split. `names`: evaluate these streams instead, moved or not; all if it is empty.
-    `dry_run`: change and record nothing.
+    `find_points`: finds where to split hot segments, and their hot keys, of all streams at once; it
+    is not called if no segment is hot. `names`: evaluate these streams instead, moved or not; all
+    if it is empty. `dry_run`: change and record nothing.
 
     Returns for each stream that was decided about otherwise than before, or with `names` for each:
     `stream`, `action`, `rule`, `reason`; unless the rule is `void`, also `epoch`, `changes` and
@@ -147,7 +147,7 @@ def _plan(
     failed: dict[str, str] = {}
     # Mostly once. Where the data allows fewer pieces than the rate asks for, other segments of the
     # stream may be split instead; the pieces of a segment only become fewer, so this ends.
-    while wanted := [hot for plan in plans.values() for hot in plan.without_points()]:
+    while wanted := [hot for plan in plans.values() for hot in plan.to_measure()]:
         found = find_points(wanted)
         for hot in wanted:
             if (plan := plans.get(hot.stream_id)) is None:
@@ -164,13 +164,13 @@ def _plan(
 
 
 _DECISION = text(
-    """WITH measured AS (
-        SELECT * FROM unnest(CAST(:lows AS double precision[]), CAST(:highs AS double precision[]))
-            AS m (low, high)
-    ), cooled AS (
-        DELETE FROM hot_key k USING measured m
-        WHERE k.stream_id = :s AND m.low <= k.key_position AND k.key_position < m.high
-          AND k.key_position <> ALL (CAST(:positions AS double precision[]))
+    """WITH cooled AS (
+        DELETE FROM hot_key k
+        WHERE k.stream_id = :s AND k.key_position <> ALL (CAST(:positions AS double precision[]))
+          AND NOT EXISTS (
+            SELECT FROM unnest(CAST(:lows AS double precision[]),
+                CAST(:highs AS double precision[])) AS y (low, high)
+            WHERE y.low <= k.key_position AND k.key_position < y.high)
     ), hot AS (
         INSERT INTO hot_key (stream_id, key_position, routing_key, share, rate, since, seen_at)
         SELECT :s, k.position, k.key, k.share, k.rate, n.now, n.now
@@ -190,8 +190,8 @@ _DECISION = text(
 
 
 def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str, Any] | None:
-    """Scale a stream as it was decided, and record the decision and the hot keys; forget the keys
-    that are no longer hot in the segments that were measured.
+    """Scale a stream as it was decided, and record the decision and the hot keys; forget all other
+    keys but those of segments that are too young to say.
 
     Returns the report; with the rule `void`, and nothing done, if the stream has another epoch or
     another policy by now; None if it was sealed.
@@ -224,6 +224,7 @@ def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str
     gone = set(replaced)
     loads = [load for load in seen.loads if load.segment in gone]
     keys = plan.hot_keys()
+    young = [one for one in seen.may_be_hot(decision) if one not in plan.points]
     connection.execute(
         _DECISION,
         {
@@ -237,8 +238,8 @@ def _carry_out(connection: Connection, plan: _Plan, request_id: str) -> dict[str
             "interval": seen.interval,
             "loads": json.dumps(recorded(loads)),
             "changes": json.dumps(report["changes"]),
-            "lows": [segment.key_low for segment in plan.points],
-            "highs": [segment.key_high for segment in plan.points],
+            "lows": [segment.key_low for segment in young],
+            "highs": [segment.key_high for segment in young],
             "positions": [key.position for _, key in keys],
             "keys": [key.key for _, key in keys],
             "shares": [key.share for _, key in keys],
