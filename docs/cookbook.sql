@@ -233,9 +233,10 @@ SELECT job, count(*) AS runs, count(*) FILTER (WHERE state = 'failed') AS failed
        sum(extract(epoch FROM ended_at - started_at))::integer AS seconds
 FROM weir.job_runs WHERE started_at > now() - interval '30 days' GROUP BY job ORDER BY seconds DESC;
 
--- ### Which jobs failed, and why?
+-- ### Which jobs failed or were killed, and why?
 
-SELECT dag_id, run_id, try_number, error FROM weir.job_runs WHERE state = 'failed' ORDER BY started_at DESC;
+SELECT dag_id, run_id, try_number, state, error FROM weir.job_runs WHERE state IN ('failed', 'killed')
+ORDER BY started_at DESC;
 
 -- ### What runs now, and how far is it?
 

@@ -139,7 +139,8 @@ def record_jobs(database: Database) -> None:
                     """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
                         arguments, state, started_at, updated_at, progress, error)
                     SELECT :dag, :run, :job, -1, 1, :job, '{}', :state, s.at,
-                        s.at + :seconds * interval '1 second', :progress, :error
+                        CASE :state WHEN 'running' THEN clock_timestamp()
+                            ELSE s.at + :seconds * interval '1 second' END, :progress, :error
                     FROM (SELECT clock_timestamp() + (:number - 60) * interval '1 minute') s (at)"""
                 ),
                 {"dag": dag, "run": run, "job": job, "state": state, "seconds": seconds,

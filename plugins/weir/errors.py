@@ -108,6 +108,24 @@ class InvariantViolation(WeirError):
     """Something that must always hold does not; nothing was changed."""
 
 
+def exited(what: str, error: SystemExit) -> InvalidInput:
+    """Return the error for code of others that asked to end the process, which would end it without
+    a word and with transactions open."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = (
+        ""
+        if trace is None
+        else (f", in {trace.tb_frame.f_globals.get('__name__')}, line {trace.tb_lineno}")
+    )
+    return InvalidInput(
+        "code_exited",
+        f"{what} was told to exit (SystemExit: {error.code!r}{where}), which ends no job; let the "
+        "code return, or raise an error that says what is wrong.",
+    )
+
+
 def is_mistake(error: Exception | type) -> bool:
     """Return whether an error, or errors of a class, are mistakes in a program's text: another try
     won't mend them."""

@@ -24,7 +24,7 @@ CREATE TABLE weir_internal.job_run (
     try_number integer NOT NULL,
     job text NOT NULL,
     arguments jsonb NOT NULL,
-    state text NOT NULL CHECK (state IN ('submitted', 'running', 'succeeded', 'failed')),
+    state text NOT NULL CHECK (state IN ('submitted', 'running', 'succeeded', 'failed', 'killed')),
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     progress text,
@@ -42,9 +42,9 @@ COMMENT ON COLUMN weir_internal.job_run.map_index IS 'Airflow''s map index; -1 f
 COMMENT ON COLUMN weir_internal.job_run.try_number IS 'Airflow''s try.';
 COMMENT ON COLUMN weir_internal.job_run.job IS 'The file in spark_jobs.';
 COMMENT ON COLUMN weir_internal.job_run.arguments IS 'The arguments of the job; never a secret.';
-COMMENT ON COLUMN weir_internal.job_run.state IS 'submitted (handed to Spark, which has not started it yet), running, succeeded or failed; a job that was killed keeps its last state.';
+COMMENT ON COLUMN weir_internal.job_run.state IS 'submitted (handed to Spark, which has not started it yet), running, succeeded, failed, or killed (interrupted, and could still say so). A process that could not say so leaves running, with an old updated_at: the view weir.job_runs says killed then.';
 COMMENT ON COLUMN weir_internal.job_run.started_at IS 'When it started; while it is submitted, when it was handed to Spark.';
-COMMENT ON COLUMN weir_internal.job_run.updated_at IS 'When it last reported.';
+COMMENT ON COLUMN weir_internal.job_run.updated_at IS 'When it last reported, or showed that it is alive: every half minute.';
 COMMENT ON COLUMN weir_internal.job_run.progress IS 'The last line that it logged.';
 COMMENT ON COLUMN weir_internal.job_run.report IS 'What it did, as returned to Airflow.';
 COMMENT ON COLUMN weir_internal.job_run.error IS 'Why it failed, in one sentence.';

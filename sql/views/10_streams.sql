@@ -117,12 +117,16 @@ FROM weir_internal.garbage g LEFT JOIN weir_internal.stream s USING (stream_id);
 COMMENT ON VIEW weir.garbage_files IS 'Files that nothing refers to any more and that a sweep will delete: for the first time, or once more (swept).';
 
 CREATE OR REPLACE VIEW weir.job_runs AS
-SELECT dag_id, run_id, task_id, map_index, try_number, job, arguments, state, started_at,
-       updated_at, CASE WHEN state IN ('succeeded', 'failed') THEN updated_at END AS ended_at, progress, report,
-       error
-FROM weir_internal.job_run;
+SELECT j.dag_id, j.run_id, j.task_id, j.map_index, j.try_number, j.job, j.arguments, s.state, j.started_at,
+       j.updated_at, CASE WHEN s.state IN ('succeeded', 'failed', 'killed') THEN j.updated_at END AS ended_at,
+       j.progress, j.report, j.error
+FROM weir_internal.job_run j
+CROSS JOIN LATERAL (SELECT CASE
+    WHEN j.state = 'running' AND j.updated_at < clock_timestamp() - interval '2 minutes' THEN 'killed'
+    ELSE j.state END AS state) s;
 COMMENT ON VIEW weir.job_runs IS 'What each job did.';
-COMMENT ON COLUMN weir.job_runs.ended_at IS 'When it succeeded or failed; null while it runs.';
+COMMENT ON COLUMN weir.job_runs.state IS 'submitted, running, succeeded, failed or killed; killed is also a job that has shown no sign of life for two minutes.';
+COMMENT ON COLUMN weir.job_runs.ended_at IS 'When it succeeded or failed, or, if it was killed, its last sign of life; null while it runs.';
 
 CREATE OR REPLACE VIEW weir.requests AS
 SELECT r.request_id, r.operation, r.object, r.result, r.ended_at

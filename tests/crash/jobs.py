@@ -1,5 +1,6 @@
 """Jobs as real processes that tests stop, continue and kill; and locks that hold them in place."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -91,6 +92,11 @@ class Process:
         self._signal(signal.SIGKILL)
         self._process.wait()
 
+    def kill_jvm(self) -> None:
+        """Send SIGKILL to the JVM alone: Python is its child, and lives on."""
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
     def wait(self, seconds: float = 120.0) -> int:
         """Wait until the process ends, and return its exit status."""
         return self._process.wait(seconds)
@@ -104,6 +110,8 @@ class Process:
         if self.running():
             self.go_on()
             self.kill()
+        with contextlib.suppress(ProcessLookupError):  # children of a JVM that was killed alone
+            self._signal(signal.SIGKILL)
 
 
 @contextmanager

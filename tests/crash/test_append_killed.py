@@ -120,3 +120,16 @@ def test_orphan_that_lives_on_beside_the_retry_is_refused_and_doubles_nothing(
         assert "may not commit it" in orphan.said
     assert weir.value("SELECT try_number FROM job_run WHERE state = 'succeeded'") == 2
     assert_exactly_once(weir, stream, attempt=2)
+
+
+def test_an_append_whose_jvm_dies_is_aborted_and_says_so(
+    weir: Installation, stream: StreamName, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = "SELECT error FROM job_run WHERE state = 'failed'"
+    with job("ingest", ARGUMENTS, config) as running:
+        wait_for("the append to begin", opened(weir))
+        running.kill_jvm()
+        ((error,),) = wait_for("its last word", lambda: weir.query(failed))
+    assert "Spark's JVM has ended" in error
+    assert weir.query("SELECT state FROM transaction") == [("aborted",)]
+    assert f"committed {ROWS:,} events" in retry(capsys)

@@ -1,6 +1,10 @@
 """What is known of jobs, and for how long."""
 
 import json
+import subprocess
+import sys
+import unittest
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +12,7 @@ from sqlalchemy import text
 
 from tests.conftest import TestDatabase
 from tests.controller.support import Lane
+from tests.crash.jobs import wait_for
 from tests.reader_groups.support import Group
 from weir.database.connection import Database
 from weir.history.job_runs import RunId, prune_runs, read_outcome
@@ -116,3 +121,123 @@ def test_an_argument_that_is_given_counts_instead_of_the_declared_one_though_it_
         words = ["--run", json.dumps(run.__dict__), "--arguments", arguments]
         assert main("process", work, words) == 0
         assert read_outcome(database, run)[1] == {"on_error": counts}
+
+
+def runs(database: Database) -> list[tuple[Any, ...]]:
+    """What the view says of each run: its state, whether it has ended, and its error."""
+    return database.transaction(
+        lambda c: [
+            tuple(row)
+            for row in c.execute(
+                text(
+                    """SELECT state, ended_at IS NOT NULL, coalesce(error, '') FROM weir.job_runs
+                    ORDER BY started_at"""
+                )
+            )
+        ]
+    )
+
+
+def leave(how: str) -> dict[str, Any]:
+    """Leave a job in a way that returns nothing."""
+    match how:
+        case "sys.exit":
+            sys.exit()
+        case "sys.exit(0)":
+            sys.exit(0)
+        case "exit of another's library":
+            unittest.main(argv=["none"], module=None)
+        case "interrupt":
+            raise KeyboardInterrupt
+    raise AssertionError(how)
+
+
+@pytest.mark.parametrize("how", ["sys.exit", "sys.exit(0)", "exit of another's library"])
+def test_code_that_exits_fails_its_job_in_one_sentence_and_for_good(
+    database: Database, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    assert main("upkeep", lambda job, arguments: leave(how), ["--arguments", "{}"]) == 2
+    assert "job upkeep was told to exit (SystemExit" in capsys.readouterr().out
+    ((state, ended, error),) = runs(database)
+    assert (state, ended) == ("failed", True)
+    assert "[code_exited]" in error
+
+
+def test_an_interrupted_job_says_that_it_was_killed(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main("upkeep", lambda job, arguments: leave("interrupt"), ["--arguments", "{}"]) == 1
+    assert "upkeep failed: it was interrupted" in capsys.readouterr().out
+    ((state, ended, error),) = runs(database)
+    assert (state, ended) == ("killed", True)
+    assert "interrupted" in error
+
+
+@pytest.mark.parametrize("how", ["os._exit(0)", "os.abort()", "os.kill(os.getpid(), 9)"])
+def test_a_job_whose_process_dies_without_a_word_is_killed_and_not_running_for_ever(
+    database: Database, how: str
+) -> None:
+    program = (
+        "import os\nfrom weir.operations.runner import main\n"
+        f"main('upkeep', lambda job, arguments: {how}, ['--arguments', '{{}}'])"
+    )
+    subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+    assert [state for state, *_ in runs(database)] == ["running"], "it may be alive"
+    older = "UPDATE job_run SET updated_at = updated_at - interval '121 seconds'"
+    database.transaction(lambda c: c.execute(text(older)))
+    assert runs(database) == [("killed", True, "")]
+
+
+def test_a_job_that_is_alive_shows_it_however_long_it_says_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weir.operations.runner.SIGN_OF_LIFE", 0.05)
+
+    def work(job: Job, arguments: Any) -> dict[str, Any]:
+        older = "UPDATE job_run SET updated_at = updated_at - interval '121 seconds'"
+        database.transaction(lambda c: c.execute(text(older)))
+        wait_for("a sign of life", lambda: runs(database) == [("running", False, "")])
+        return {}
+
+    assert main("upkeep", work, ["--arguments", "{}"]) == 0
+    assert runs(database) == [("succeeded", True, "")]
+
+
+def test_a_later_try_says_of_those_before_it_that_they_were_killed(database: Database) -> None:
+    run = RunId("weir", "a", "t")
+    hand_over(database, run, "upkeep", {})
+    hand_over(database, replace(run, task_id="other"), "upkeep", {})
+    hand_over(database, replace(run, try_number=2), "upkeep", {})
+    states = [(state, ended) for state, ended, _ in runs(database)]
+    assert states == [("killed", True), ("submitted", False), ("submitted", False)]
+
+
+def test_a_process_that_is_told_to_end_says_so_and_leaves_nothing_open(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lane = Lane.made(database)
+    program = (
+        "import sys, time\nfrom weir.operations.runner import main\n"
+        "from weir.controller.attempts import writing\n"
+        "from weir.controller.transactions import begin\n"
+        "from weir.settings import load\nfrom weir.model.names import stream_name\n"
+        "def work(job, arguments):\n"
+        f"    opened = [begin(job.database, stream_name('{lane.name}'), writer_id='w',\n"
+        "        batch_id='b', fingerprint='f', lease=60.0, source='s')]\n"
+        "    with writing(job.database, job.settings, opened):\n"
+        "        time.sleep(600)\n"
+        "sys.argv += ['--arguments', '{}']\nsys.exit(main('upkeep', work))"
+    )
+    running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+
+    def states() -> list[str]:
+        found = "SELECT state FROM weir_internal.transaction"
+        return list(database.transaction(lambda c: c.execute(text(found)).scalars()))
+
+    wait_for("the append to begin", lambda: states() == ["open"])
+    running.terminate()
+    printed, _ = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert b"it was interrupted" in printed
+    assert states() == ["aborted"]
+    assert [state for state, *_ in runs(database)] == ["killed"]

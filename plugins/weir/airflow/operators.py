@@ -19,7 +19,7 @@ from weir.airflow.forms import RETRIES
 from weir.airflow.readers import ReaderTask
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError
-from weir.history.job_runs import RunId, read_outcome
+from weir.history.job_runs import RunId, read_outcome, record_end
 from weir.model.names import stream_name
 from weir.operations import JOBS, parse
 from weir.operations.consumers import changed_settings
@@ -151,9 +151,16 @@ class WeirJobOperator(SparkSubmitOperator):
             state, report, sentence, retryable = read_outcome(database, run)
         if failed is None and state == "succeeded":
             return report
+            if failed is not None and not sentence:
+                sentence = (
+                    f"the process of job {self.job} ended without a word ({failed}): it was "
+                    "killed, or its memory was used up; the log above has its last lines."
+                )
+                if state == "submitted":  # one that runs shows no sign of life from now on
+                    database.transaction(lambda c: record_end(c, run, "killed", error=sentence))
         if sentence and not retryable:
             raise AirflowFailException(sentence)
-        raise AirflowException(sentence or str(failed or f"the job is {state}"))
+        raise AirflowException(sentence or f"the job is {state}")
 
     def _check_connection(self) -> None:
         # For a connection that does not exist, SparkSubmitHook silently uses YARN.

@@ -31,7 +31,7 @@ def writing(database: Database, settings: Settings, opened: Sequence[Attempt]) -
         check_warehouse_ownership(database, settings.warehouse)
         with database.keep_alive(lambda c: ping_all(c, opened, lease, longest), every=lease / 3):
             yield
-    except Exception as error:
+    except BaseException as error:  # also an exit or an interrupt: nobody else would abort it
         if not isinstance(error, Unavailable) or isinstance(error, Busy):
             abort_all(database, opened)
         raise

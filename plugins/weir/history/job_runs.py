@@ -16,6 +16,9 @@ from weir.database.connection import Database
 _THIS = """dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
     AND map_index = :map_index AND try_number = :try_number"""
 BY_HAND = "by hand"  # the dag_id of a job that a person starts
+# Seconds between two signs of life of a job. After four without one, the view weir.job_runs says
+# that it was killed.
+SIGN_OF_LIFE = 30.0
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,19 @@ class RunId:
 def record_start(
     connection: Connection, run: RunId, job: str, arguments: dict[str, Any], state: str = "running"
 ) -> None:
-    """Record that a job runs, or (`state`: submitted) will, with these arguments."""
+    """Record that a job runs, or (`state`: submitted) will, with these arguments, and that earlier
+    tries were killed that did not say how they ended."""
+    if run.try_number > 1:
+        connection.execute(
+            text(
+                """UPDATE job_run SET state = 'killed', error = 'It ended without a word; another '
+                    || 'try took over.'
+                WHERE dag_id = :dag_id AND run_id = :run_id AND task_id = :task_id
+                  AND map_index = :map_index AND try_number < :try_number
+                  AND state IN ('submitted', 'running')"""
+            ),
+            run.__dict__,
+        )
     connection.execute(
         text(
             """INSERT INTO job_run (dag_id, run_id, task_id, map_index, try_number, job,
@@ -55,8 +70,9 @@ def record_start(
             VALUES (:dag_id, :run_id, :task_id, :map_index, :try_number, :job,
                     CAST(:arguments AS jsonb), :state)
             ON CONFLICT (dag_id, run_id, task_id, map_index, try_number) DO UPDATE SET
-                state = excluded.state, started_at = clock_timestamp(), error = NULL,
-                arguments = excluded.arguments, report = NULL"""
+                state = excluded.state, started_at = clock_timestamp(),
+                updated_at = clock_timestamp(), arguments = excluded.arguments,
+                report = NULL, error = NULL"""
         ),
         {**run.__dict__, "job": job, "arguments": json.dumps(arguments), "state": state},
     )
@@ -76,6 +92,18 @@ def record_progress(connection: Connection, run: RunId, line: str) -> None:
     )
 
 
+def record_alive(connection: Connection, run: RunId) -> None:
+    """Record that a job is alive, if it is running: call it every SIGN_OF_LIFE."""
+    connection.execute(
+        text(
+            f"""UPDATE job_run SET updated_at = clock_timestamp()
+            WHERE ctid = ANY(ARRAY(SELECT ctid FROM job_run
+                WHERE {_THIS} AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED))"""  # noqa: S608 - constant
+        ),
+        run.__dict__,
+    )
+
+
 def record_end(
     connection: Connection,
     run: RunId,
@@ -85,8 +113,8 @@ def record_end(
     error: str | None = None,
     retryable: bool | None = None,
 ) -> None:
-    """Record that a job succeeded or failed, with its report, or with the sentence of the error and
-    whether another try may succeed."""
+    """Record that a job succeeded, failed or was killed, with its report, or with the sentence of
+    the error and whether another try may succeed."""
     connection.execute(
         text(
             f"""UPDATE job_run SET state = :state, updated_at = clock_timestamp(),

@@ -7,6 +7,7 @@ with which it failed.
 import argparse
 import json
 import logging
+import signal
 import sys
 import time
 import traceback
@@ -17,11 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weir.database.connection import Database
-from weir.errors import BatchFailed, Incomplete, InvalidInput, WeirError, is_mistake
+from weir.errors import BatchFailed, Incomplete, InvalidInput, WeirError, exited, is_mistake
 from weir.history.job_runs import (
     BY_HAND,
+    SIGN_OF_LIFE,
     RunId,
     read_arguments,
+    record_alive,
     record_end,
     record_progress,
     record_start,
@@ -120,6 +123,8 @@ def main(
         help="the job's arguments as JSON; without it, what was handed over to this run",
     )  # fmt: skip
     given = parser.parse_args(argv)
+    if argv is None:  # the process is the job's: what kills it politely gets a last word
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     job: Job | None = None
     try:
         settings = load()
@@ -132,13 +137,14 @@ def main(
         report = perform(job, work, arguments)
         print(f"weir: {name}: {json.dumps(report, default=str)[:4000]}", flush=True)
         return 0
-    except Exception as error:
-        if not isinstance(error, WeirError) or isinstance(error, BatchFailed):
+    except (Exception, KeyboardInterrupt) as error:
+        if job is not None:  # first, because what reads the output may have ended: a dead JVM
+            record_failure(job, error)
+        quiet = isinstance(error, (WeirError, KeyboardInterrupt))
+        if not quiet or isinstance(error, BatchFailed):
             traceback.print_exc(file=sys.stdout)
         sentence, retryable = failure_of(error)
         print(f"weir: {name} failed: {sentence}", flush=True)
-        if job is not None:
-            record_failure(job, error)
         return 1 if retryable else 2
 
 
@@ -151,7 +157,11 @@ def perform(
     parsed = parse(JOBS[job.name], arguments)
     job.database.transaction(lambda c: record_start(c, job.run, job.name, arguments))
     job.given, job.recorded = arguments, True
-    report = work(job, parsed)
+    try:
+        with job.database.keep_alive(lambda c: record_alive(c, job.run), every=SIGN_OF_LIFE):
+            report = work(job, parsed)
+    except SystemExit as error:  # of code that the job has loaded; nobody would see why it ended
+        raise exited(f"job {job.name}", error) from error
     job.database.transaction(lambda c: record_end(c, job.run, "succeeded", report=report))
     return report
 
@@ -161,8 +171,10 @@ def by_hand(job: str) -> RunId:
     return RunId(BY_HAND, f"{time.time():.6f}", job)
 
 
-def failure_of(error: Exception) -> tuple[str, bool]:
+def failure_of(error: Exception | KeyboardInterrupt) -> tuple[str, bool]:
     """Return the sentence of a job's failure, and whether another try may succeed."""
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted; what it had committed stays, and another try continues.", True
     sentence = str(error) if isinstance(error, WeirError) else _sentence(error)
     return sentence, bool(getattr(error, "retryable", not is_mistake(error)))
 
@@ -200,10 +212,12 @@ def _run_id(written: str, name: str) -> RunId:
 
 def _sentence(error: Exception) -> str:
     """Return the first line of an unexpected error; for one of Java's, that of its cause."""
-    if "py4j" in sys.modules and type(error).__module__.startswith(("py4j", "pyspark")):
-        from weir.spark.unreadable import first_cause
+    if "py4j" in sys.modules:
+        from weir.spark.unreadable import first_cause, jvm_has_ended
 
-        return first_cause(error)
+        of_java = type(error).__module__.startswith(("py4j", "pyspark"))
+        if of_java or jvm_has_ended(error):
+            return first_cause(error)
     return (f"{type(error).__name__}: {error}".splitlines() or [type(error).__name__])[0]
 
 
@@ -235,16 +249,17 @@ def handed_over(database: Database, run: RunId, job: str) -> dict[str, Any]:
     return arguments
 
 
-def record_failure(job: Job, error: Exception) -> None:
-    """Record with which sentence a job failed, if it is known that it ran."""
+def record_failure(job: Job, error: Exception | KeyboardInterrupt) -> None:
+    """Record with which sentence a job failed or was killed, if it is known that it ran."""
     if not job.recorded:
         return
     sentence, retryable = failure_of(error)
     done = getattr(error, "report", None)
+    state = "killed" if isinstance(error, KeyboardInterrupt) else "failed"
     try:
         job.database.transaction(
             lambda c: record_end(
-                c, job.run, "failed", report=done or None, error=sentence, retryable=retryable
+                c, job.run, state, report=done or None, error=sentence, retryable=retryable
             )
         )
     except Exception as lost:

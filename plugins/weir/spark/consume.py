@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from sqlalchemy import Connection
 
-from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError
+from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError, exited
 from weir.model.names import stream_name
 from weir.reader_groups.batch_history import rejected_of
 from weir.reader_groups.group_streams import group_streams
@@ -192,7 +192,10 @@ class Consumer:
 
     def _call(self, batch: OpenBatch, events: DataFrame | dict[str, DataFrame]) -> Any:
         """Call the function with the events, or with those of each stream by its name."""
-        return self.function(events, **self._keywords(batch.adjuncts))
+        try:
+            return self.function(events, **self._keywords(batch.adjuncts))
+        except SystemExit as error:
+            raise exited("the function", error) from error
 
     def _keywords(self, adjuncts: Mapping[str, DataFrame]) -> dict[str, Any]:
         return {**self.parameters, **({"adjuncts": adjuncts} if self.adjuncts else {})}

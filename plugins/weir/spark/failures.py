@@ -19,7 +19,7 @@ from sqlalchemy import exc
 
 from weir.errors import BadRows, WeirError, is_mistake
 from weir.reader_groups.refused_rows import of_rows
-from weir.spark.unreadable import first_cause
+from weir.spark.unreadable import first_cause, jvm_has_ended
 
 LONGEST = 500  # characters of another error that a sentence quotes
 # Spark's SQLSTATEs: data, constraints, raise_error and assert_true.
@@ -104,9 +104,8 @@ def sentence(error: Exception) -> str:
     """Return what went wrong, in one line."""
     if isinstance(error, PythonException):
         message = next(reversed(_raised(error)), "")
-    elif isinstance(
-        error, Py4JJavaError
-    ):  # its own first line only names an object of this session
+    elif isinstance(error, Py4JJavaError) or jvm_has_ended(error):
+        # Its own first line only names an object of this session.
         message = first_cause(error)
     else:
         message = error.sentence if isinstance(error, WeirError) else str(error).strip()

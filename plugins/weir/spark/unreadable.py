@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from weir.errors import InvalidInput, WeirError
@@ -29,11 +29,33 @@ class UnreadableFile(WeirError):
 def first_cause(error: BaseException) -> str:
     """Return the innermost cause of an error of Java or Spark, in one line; other errors as they
     are."""
+    if jvm_has_ended(error):
+        return (
+            "Spark's JVM has ended: it was killed, or used up its memory (spark.driver.memory); "
+            "the log has its last lines"
+        )
     causes = list(_causes(error))
     if not causes:
         return one_line(str(error)) or type(error).__name__
     message = one_line(str(causes[-1].getMessage() or ""))
     return message or str(causes[-1].getClass().getSimpleName())
+
+
+def jvm_has_ended(error: BaseException) -> bool:
+    """Return whether an error, or one that led to it, says that the JVM of this process is gone."""
+    one: BaseException | None = error
+    seen: set[int] = set()
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        if isinstance(one, Py4JNetworkError):
+            return True
+        trace = one.__traceback__ if isinstance(one, ConnectionError) else None
+        while trace is not None:
+            if trace.tb_frame.f_globals.get("__name__", "").startswith("py4j."):
+                return True
+            trace = trace.tb_next
+        one = one.__cause__ or one.__context__
+    return False
 
 
 def one_line(message: str) -> str:

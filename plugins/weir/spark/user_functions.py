@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, exited
 from weir.model.names import FUNCTION_PATTERN
 
 
@@ -39,6 +39,8 @@ def load_function(name: str, packages: Sequence[str]) -> Callable[..., Any]:
     module, _, function = check_function_name(name, packages).partition(":")
     try:
         found = getattr(importlib.import_module(module), function)
+    except SystemExit as error:
+        raise exited(f"the module of function {name!r}", error) from error
     except (ImportError, AttributeError) as error:
         raise InvalidInput(
             "function_not_loadable",

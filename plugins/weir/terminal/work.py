@@ -33,7 +33,7 @@ def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> dict[str
     with contextlib.redirect_stdout(sys.stderr):
         try:
             return perform(running, work, arguments)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             record_failure(running, error)
             raise
 
@@ -57,7 +57,7 @@ def ingest(terminal: Terminal, given: argparse.Namespace) -> int:
     created = _create_if_missing(terminal, name, given)
     try:
         report = run_job(terminal, "ingest", arguments)
-    except Exception:
+    except (Exception, KeyboardInterrupt):
         if created:
             _undo(terminal, name)
         raise
@@ -156,7 +156,7 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
     created = _create_group_if_missing(terminal, wanted.reader_group, given.create_from or [])
     try:
         report = run_job(terminal, "process", arguments)
-    except Exception:
+    except (Exception, KeyboardInterrupt):
         if created:
             _undo_group(terminal, wanted.reader_group)
         raise

@@ -477,7 +477,7 @@ CREATE TABLE weir_internal.job_run (
     try_number integer NOT NULL,
     job text NOT NULL,
     arguments jsonb NOT NULL,
-    state text NOT NULL CHECK (state IN ('submitted', 'running', 'succeeded', 'failed')),
+    state text NOT NULL CHECK (state IN ('submitted', 'running', 'succeeded', 'failed', 'killed')),
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     progress text,

@@ -47,6 +47,8 @@ END $$;
 -- Not ours to move, but ours to drop, as we own the schema.
 DROP FUNCTION weir.publish_staging, weir.settle_constraints;
 DROP TABLE weir.alembic_version;
+ALTER TABLE weir_internal.job_run DROP CONSTRAINT job_run_state_check,
+    ADD CONSTRAINT job_run_state_check CHECK (state IN ('submitted', 'running', 'succeeded', 'failed', 'killed'));
 
 ALTER TABLE weir_internal.stream ADD COLUMN stream_name text NOT NULL
     GENERATED ALWAYS AS (scope || '/' || name) STORED;
