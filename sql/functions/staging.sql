@@ -21,7 +21,6 @@ BEGIN
     EXECUTE format('CREATE UNLOGGED TABLE weir_staging.%I '
         '(_weir_piece text NOT NULL DEFAULT pg_current_xact_id()::text, %s)', in_name, definitions);
     EXECUTE format('GRANT SELECT, INSERT ON weir_staging.%I TO weir_jobs', in_name);
-    EXECUTE format('GRANT SELECT ON weir_staging.%I TO weir_publisher', in_name);
     RETURN format('COPY weir_staging.%I (%s) FROM STDIN (FORMAT csv)', in_name, names);
 END $$;
 COMMENT ON FUNCTION weir_internal.make_staging(text, text[], oid[], integer[]) IS 'Makes a table for the rows that an attempt writes; returns the COPY that fills it.';
@@ -42,10 +41,72 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.owner_path(text) IS 'The search path that the owner of a table has after logging in.';
 
+-- What a trigger or function that runs with the rights of weir_publisher could change or reach, and must not: the
+-- functions of that role and what was granted to it, and the tables of others that it may use. amount: a number that
+-- another one shows to be changed; of a table, what this transaction has written and how often it has looked there.
+-- Tables of the owners of in_tables, and of the functions in_calls, are theirs; a row may reach where foreign keys lead.
+CREATE OR REPLACE FUNCTION weir_internal.publishing_state(in_tables text[], in_calls text[]) RETURNS TABLE (kind text, name text, amount bigint)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH RECURSIVE publisher AS MATERIALIZED (
+        SELECT oid FROM pg_roles WHERE rolname = 'weir_publisher'
+    ), output AS MATERIALIZED (
+        SELECT c.oid, c.relowner FROM unnest(in_tables) t
+        JOIN pg_namespace n ON n.nspname = split_part(t, '.', 1)
+        JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = split_part(t, '.', 2)
+    ), owners AS MATERIALIZED (
+        SELECT relowner AS oid FROM output
+        UNION
+        SELECT f.proowner FROM unnest(in_calls) t
+        JOIN pg_namespace n ON n.nspname = split_part(t, '.', 1)
+        JOIN pg_proc f ON f.pronamespace = n.oid AND f.proname = split_part(t, '.', 2)
+        WHERE f.prokind = 'f' AND f.pronargs = 1 AND f.proargtypes[0] = 'jsonb'::regtype
+    ), grants AS MATERIALIZED (
+        SELECT d.classid, d.objid, d.objsubid FROM pg_shdepend d JOIN publisher p ON d.refobjid = p.oid
+        WHERE d.refclassid = 'pg_authid'::regclass AND d.deptype = 'a'
+          AND d.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ), linked (oid) AS (
+        SELECT oid FROM output
+        UNION
+        SELECT CASE WHEN k.conrelid = l.oid THEN k.confrelid ELSE k.conrelid END
+        FROM linked l JOIN pg_constraint k ON k.contype = 'f' AND l.oid IN (k.conrelid, k.confrelid)
+    )
+    SELECT 'function', f.oid::regprocedure::text, f.xmin::text::bigint
+    FROM pg_proc f JOIN publisher p ON f.proowner = p.oid
+    UNION ALL
+    SELECT 'grant', concat_ws(' ', g.classid, g.objid), count(*) FROM grants g
+    WHERE g.classid <> 'pg_class'::regclass
+       OR g.objid NOT IN (SELECT c.oid FROM pg_class c WHERE c.relnamespace = 'weir_staging'::regnamespace)
+    GROUP BY g.classid, g.objid
+    UNION ALL
+    SELECT 'table', c.oid::regclass::text, sum(
+        pg_stat_get_xact_tuples_inserted(part.oid) + pg_stat_get_xact_tuples_updated(part.oid)
+        + pg_stat_get_xact_tuples_deleted(part.oid) + pg_stat_get_xact_numscans(part.oid)
+        + coalesce((SELECT sum(pg_stat_get_xact_numscans(i.indexrelid)) FROM pg_index i WHERE i.indrelid = part.oid), 0)
+        )::bigint
+    FROM (SELECT DISTINCT objid FROM grants WHERE classid = 'pg_class'::regclass) g
+    JOIN pg_class c ON c.oid = g.objid AND c.relkind IN ('r', 'p')
+    CROSS JOIN LATERAL (SELECT c.oid UNION SELECT t.relid FROM pg_partition_tree(c.oid) t) part
+    WHERE c.relnamespace <> 'weir_staging'::regnamespace
+      AND c.relowner NOT IN (SELECT oid FROM owners) AND c.oid NOT IN (SELECT oid FROM linked)
+    GROUP BY c.oid
+$$;
+COMMENT ON FUNCTION weir_internal.publishing_state(text[], text[]) IS 'What the triggers of output tables must leave as it is.';
+
+-- Nothing that runs with the rights of weir_publisher sees the staged rows of another batch: they are lent to it for
+-- the transaction that publishes and drops them.
+CREATE OR REPLACE FUNCTION weir_internal.lend_staging(in_name text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    EXECUTE format('GRANT SELECT ON weir_staging.%I TO weir_publisher', in_name);
+END $$;
+COMMENT ON FUNCTION weir_internal.lend_staging(text) IS 'Lets weir_publisher read staged rows.';
+
 -- Puts every row of the pieces into the table, or raises an error. It runs as weir_publisher, which may only read
--- staged rows and do to tables what was granted to it. The triggers of the table, and the function that the output
--- names, run with the rights of that role, and cannot change the role inside a function like this one. in_path is the
--- search path for them. in_how: {mode, key, newest, call, batch}, as weir.reader_groups.publication describes it.
+-- the rows that are lent to it and do to tables what was granted to it. The triggers of the table, and the function that the output names, run with the rights of that role, and cannot change
+-- the role inside a function like this one. in_path is the search path for them. in_how: {mode, key, newest, call,
+-- batch}, as weir.reader_groups.publication describes it.
 CREATE OR REPLACE FUNCTION weir_internal.publish_staging(in_name text, in_table text, in_pieces text[], in_path text, in_how jsonb)
 RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

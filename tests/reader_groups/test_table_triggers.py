@@ -1,6 +1,7 @@
 """Triggers of a table run when its rows are published, and get no rights and change no settings."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import Connection, exc, text
@@ -10,6 +11,7 @@ from tests.raises import raises
 from tests.reader_groups.support import Execute, Group, numbers, stage_numbers
 from weir.errors import WeirError
 from weir.local.embedded_postgres import EmbeddedPostgres
+from weir.reader_groups.publication import Publication
 from weir.reader_groups.table_outputs import publish_tables
 
 
@@ -105,6 +107,12 @@ MEDDLING = {
         "REVOKE EXECUTE ON FUNCTION weir_internal.publish_staging FROM weir_jobs;", "AFTER INSERT"),
     "taking settings": (
         "ALTER FUNCTION weir_internal.settle_constraints RESET ALL;", "AFTER INSERT"),
+    "taking by name": ("DROP FUNCTION weir_internal.settle_constraints;", "AFTER INSERT"),
+    "and undone": (
+        "BEGIN DROP OWNED BY weir_publisher; RAISE 'undone'; EXCEPTION WHEN OTHERS THEN NULL; END;"
+        "DROP OWNED BY weir_publisher;", "BEFORE INSERT"),
+    "out of a function that goes on": (
+        "EXECUTE 'DROP OWNED BY weir_publisher'; PERFORM 1;", "AFTER INSERT"),
 }  # fmt: skip
 
 
@@ -160,3 +168,97 @@ def test_what_a_trigger_leaves_in_its_session_meets_no_later_statement(
     assert {row[0] for row in (rows(group.database, "SHOW search_path")[0] for _ in range(8))} == {
         "weir_internal, weir"
     }
+
+
+@pytest.fixture
+def theirs(as_owner: Execute, table: str) -> Iterator[str]:
+    """Makes a table of another role, to which its consumer may write everything, and returns its
+    name."""
+    name = unique("others").replace("-", "_")
+    as_owner(
+        f"CREATE ROLE {name}",
+        f"GRANT {name} TO weir_owner",
+        f"CREATE SCHEMA {name} AUTHORIZATION {name}",
+        f"SET ROLE {name}; CREATE TABLE {name}.kept (n bigint PRIMARY KEY, said text);"
+        f"INSERT INTO {name}.kept VALUES (1, 'mine');"
+        f"GRANT USAGE ON SCHEMA {name} TO weir_publisher, weir_jobs;"
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name}.kept TO weir_publisher, weir_jobs",
+    )
+    yield f"{name}.kept"
+    as_owner(f"DROP SCHEMA {name} CASCADE", f"DROP ROLE {name}")
+
+
+REACHING = {
+    "insert": "INSERT INTO {o} VALUES (2, 'theirs') ON CONFLICT DO NOTHING;",
+    "update": "UPDATE {o} SET said = 'theirs';",
+    "delete": "DELETE FROM {o};",
+    "read": "SELECT said INTO NEW.said FROM {o} LIMIT 1;",
+    "swallow": "BEGIN DELETE FROM {o}; RAISE 'undone'; EXCEPTION WHEN OTHERS THEN NULL; END;",
+    "look by an index": "PERFORM FROM {o} WHERE n = 1;",
+}
+
+
+@pytest.mark.parametrize("how", REACHING)
+@pytest.mark.parametrize("when", ["BEFORE INSERT", "AFTER INSERT DEFERRABLE INITIALLY DEFERRED"])
+def test_a_trigger_reaches_no_table_of_another_owner(
+    group: Group, table: str, theirs: str, as_owner: Execute, how: str, when: str
+) -> None:
+    as_owner(*trigger(table, REACHING[how].replace("{o}", theirs), when))
+    reader = group.reader()
+    batch = reader.must_open()
+    with raises(f"trigger_reaches_others {theirs}"):
+        reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    kept = rows(group.database, f"SELECT n, said FROM {theirs}")
+    assert ([tuple(row) for row in kept], numbers(group, table)) == ([(1, "mine")], [])
+
+
+def test_a_called_function_reaches_the_tables_of_its_owner(
+    group: Group, table: str, theirs: str, as_owner: Execute
+) -> None:
+    schema, owner = table.partition(".")[0], theirs.partition(".")[0]
+    as_owner(
+        f"""CREATE FUNCTION {schema}.note(batch jsonb) RETURNS void LANGUAGE sql
+        AS $$ INSERT INTO {theirs} SELECT max(n) + 1, 'noted' FROM {theirs} $$""",
+        f"GRANT EXECUTE ON FUNCTION {schema}.note TO weir_publisher",
+    )
+    reader = group.reader()
+    batch = reader.must_open()
+    staged = stage_numbers(group, batch, table)
+    calling = replace(staged, publication=Publication(call=f"{schema}.note"))
+    with raises(f"trigger_reaches_others {theirs}"):
+        reader.commit(batch, tables=[calling])
+    as_owner(
+        f"GRANT CREATE ON SCHEMA {schema} TO {owner}",
+        f"ALTER FUNCTION {schema}.note OWNER TO {owner}",
+    )
+    reader.commit(batch, tables=[calling])
+    assert rows(group.database, f"SELECT said FROM {theirs} WHERE n = 2")[0][0] == "noted"
+    as_owner(f"DROP FUNCTION {schema}.note", f"REVOKE CREATE ON SCHEMA {schema} FROM {owner}")
+
+
+def test_a_foreign_key_may_lead_to_a_table_of_another_owner(
+    group: Group, table: str, theirs: str, as_owner: Execute
+) -> None:
+    as_owner(
+        f"GRANT REFERENCES ON {theirs} TO weir_owner",
+        f"INSERT INTO {theirs} VALUES (2, 'mine')",
+        f"ALTER TABLE {table} ADD FOREIGN KEY (n) REFERENCES {theirs}",
+    )
+    reader = group.reader()
+    batch = reader.must_open()
+    reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    assert numbers(group, table) == [(1, "one"), (2, None)]
+
+
+def test_a_trigger_sees_no_staged_rows_of_another_batch(
+    group: Group, table: str, as_owner: Execute
+) -> None:
+    other = Group.made(group.lanes[0])
+    other_batch = other.reader().must_open()
+    secret = stage_numbers(other, other_batch, table)
+    as_owner(*trigger(table, f"SELECT said INTO NEW.said FROM weir_staging.{secret.staging};"))
+    reader = group.reader()
+    batch = reader.must_open()
+    with raises("right_missing nobody's triggers"):
+        reader.commit(batch, tables=[stage_numbers(group, batch, table)])
+    assert numbers(group, table) == []

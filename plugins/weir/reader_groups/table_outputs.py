@@ -132,7 +132,8 @@ class StagedTable:
         found = connection.execute(
             text(
                 """SELECT weir_internal.publish_staging(
-                    :staging, :table, :pieces, :path, CAST(:how AS jsonb))"""
+                    :staging, :table, :pieces, :path, CAST(:how AS jsonb))
+                FROM weir_internal.lend_staging(:staging)"""
             ),
             {"staging": self.staging, "table": self.table, "pieces": list(self.pieces),
              "path": path, "how": json.dumps(self.publication.statement(batch))},
@@ -146,11 +147,43 @@ class StagedTable:
             )
 
 
-# The functions that belong to the role with whose rights triggers run, and who changed them last.
-_PUBLISHING = text(
-    """SELECT string_agg(p.oid || ' ' || p.xmin, ',' ORDER BY p.oid) FROM pg_catalog.pg_proc p
-    JOIN pg_catalog.pg_roles r ON r.oid = p.proowner WHERE r.rolname = 'weir_publisher'"""
-)
+# (kind, name) -> amount, as the SQL function describes it
+State = dict[tuple[str, str], int]
+
+
+def _publishing_state(connection: Connection, tables: Sequence[StagedTable]) -> State:
+    found = connection.execute(
+        text("SELECT kind, name, amount FROM weir_internal.publishing_state(:tables, :calls)"),
+        {"tables": [one.table for one in tables],
+         "calls": [one.publication.call for one in tables]},
+    )  # fmt: skip
+    return {(row.kind, row.name): row.amount for row in found}
+
+
+def _check_untouched(connection: Connection, tables: Sequence[StagedTable], before: State) -> None:
+    """Check that triggers and functions of these tables left alone what is not theirs. Raises
+    Conflict."""
+    after = _publishing_state(connection, tables)
+    changed = [one for one, amount in before.items() if after.get(one) != amount]
+    names = ", ".join(one.table for one in tables)
+    for kind, name in changed:
+        if kind == "table" and (kind, name) in after:
+            raise Conflict(
+                "trigger_reaches_others",
+                f"a trigger or function of table {names} reads or changes table {name} of another "
+                "owner, so nothing was committed; remove that from it, or let one role own both "
+                "tables.",
+            )
+    # Somebody else may have dropped a table meanwhile; then there is no such object any more.
+    still_there = text("SELECT pg_catalog.pg_describe_object(:kind, :number, 0) IS NOT NULL")
+    for what, name in changed:
+        if what == "grant":
+            kind, number = name.split()
+            found = {"kind": int(kind), "number": int(number)}
+            if connection.execute(still_there, found).scalar_one():
+                raise _changed_functions(names)
+        elif what == "function":
+            raise _changed_functions(names)
 
 
 def publish_tables(
@@ -177,7 +210,7 @@ def publish_tables(
             {"tables": named},
         )
         paths = list(found.scalars())
-        functions = connection.execute(_PUBLISHING).scalar_one()
+        before = _publishing_state(connection, tables)
         connection.detach()
         for one, path in zip(tables, paths, strict=True):
             table = one.table
@@ -194,8 +227,7 @@ def publish_tables(
         # From here on nothing of a trigger runs, and no setting of one counts.
         connection.execute(text("SET LOCAL search_path TO pg_catalog, pg_temp"))
         wait_for_disk(connection)
-        if connection.execute(_PUBLISHING).scalar_one() != functions:
-            raise _changed_functions(table)
+        _check_untouched(connection, tables, before)
     except exc.DBAPIError as error:
         diagnosis = getattr(error.orig, "diag", None)
         missing = getattr(diagnosis, "message_primary", None) or ""  # not what called it
@@ -209,8 +241,9 @@ def publish_tables(
 def _changed_functions(table: str) -> Conflict:
     return Conflict(
         "trigger_changed_functions",
-        f"a trigger of table {table} dropped or changed the functions by which Weir publishes "
-        "rows, so nothing was committed; remove that from the trigger.",
+        f"a trigger or function of table {table} dropped or changed the functions by which Weir "
+        "publishes rows, or what was granted to weir_publisher, so nothing was committed; remove "
+        "that from it.",
     )
 
 
