@@ -60,12 +60,12 @@ def first_hour(setting: Setting) -> Figure:
             ("create_stream", {"stream": stream, "routing_key": "customer"}),
             ("ingest", {"stream": stream, "files": ["orders.csv"]}),
             ("create_reader_group", {"reader_group": name, "streams": [stream]}),
-            ("process", {"reader_group": name, "function": "shop:totals", "outputs": outputs}),
+            ("process", {"reader_group": name, "function": "mine:totals", "outputs": outputs}),
         ):
             home = str(other.state.parent)
             environ = os.environ | weir_environment(StateFolder(other.state))
             environ |= {
-                "WEIR_FUNCTION_PACKAGES": "shop", "WEIR_FUNCTION_PATH": home,
+                "WEIR_FUNCTION_PACKAGES": "mine", "WEIR_FUNCTION_PATH": home,
                 "PYTHONPATH": f"{home}{os.pathsep}{environ['PYTHONPATH']}",
             }  # fmt: skip
             environ.pop("WEIR_CONFIG", None)

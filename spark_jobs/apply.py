@@ -2,11 +2,11 @@
 
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from weir.declarations.apply import Checks, apply, compare
-from weir.declarations.declared import Declared, read_object, read_text
+from weir.declarations.declared import Declared, is_declaring, read_object, read_text
 from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName
@@ -74,6 +74,19 @@ def _checks(job: Job) -> Checks:
     return Checks(key, columns, event_time, definition, consumer)
 
 
+def _declaring(job: Job, name: str) -> Callable[[], Any]:
+    """Return the function that is named as a file. Raises InvalidInput for one that is not meant
+    for it."""
+    function = job.function(name)
+    if not is_declaring(function):
+        raise InvalidInput(
+            "function_declares_nothing",
+            f"function {name!r} is not marked as one that declares; if it is meant for this, "
+            "write @weir.declares above it.",
+        )
+    return function
+
+
 def _read(job: Job, arguments: Apply) -> Declared:
     """Return what is declared in the text, the file, or what the function returns."""
     if bool(arguments.file) == bool(arguments.text):
@@ -84,9 +97,7 @@ def _read(job: Job, arguments: Apply) -> Declared:
     if arguments.text:
         return read_text(arguments.text)
     if re.fullmatch(FUNCTION_PATTERN, arguments.file):
-        from weir.spark.user_functions import load_function
-
-        return read_object(load_function(arguments.file, job.settings.function_packages)())
+        return read_object(_declaring(job, arguments.file)())
     root, path = below_root(arguments.file, job.settings.input_roots, "file")
     system, base = filesystem(root)
     try:

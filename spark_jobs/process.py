@@ -8,7 +8,6 @@ from weir.operations import Process
 from weir.operations.consumers import with_declared
 from weir.operations.runner import Job, main
 from weir.reader_groups.groups import end_of_group
-from weir.spark.user_functions import load_function
 
 
 def run(job: Job, _arguments: Process) -> dict[str, Any]:
@@ -20,9 +19,8 @@ def run(job: Job, _arguments: Process) -> dict[str, Any]:
     from weir.spark.progress import wait_for_cores
 
     arguments = job.database.transaction(lambda c: with_declared(c, job.given))
-    function = load_function(arguments.function, job.settings.function_packages)
+    function = job.function(arguments.function)
     manager = arguments.manager.strip()
-    packages = job.settings.function_packages
     outputs = tuple(Output.parse(o, job.settings.output_roots) for o in arguments.outputs)
     # Wait before this reader joins: the group's other readers keep their cores until all of them
     # have ended.
@@ -44,7 +42,7 @@ def run(job: Job, _arguments: Process) -> dict[str, Any]:
         batch_bytes=parse_size(arguments.batch_bytes) or 0,
         batch_files=arguments.batch_files,
         adjuncts=tuple(arguments.adjuncts),
-        manager=load_function(manager, packages) if manager else None,
+        manager=job.function(manager) if manager else None,
     )
     report = consumer.run()
     group = arguments.reader_group

@@ -6,7 +6,6 @@ from typing import Any
 from weir.operations import PutBack
 from weir.operations.consumers import with_declared
 from weir.operations.runner import Job, main
-from weir.spark.user_functions import load_function
 
 
 def run(job: Job, _arguments: PutBack) -> dict[str, Any]:
@@ -20,7 +19,7 @@ def run(job: Job, _arguments: PutBack) -> dict[str, Any]:
         Appender(job.spark, job.database, job.settings, str(job.run), job.say),
         arguments.reader_group,
         str(job.run),
-        load_function(arguments.function, job.settings.function_packages),
+        job.function(arguments.function),
         [Output.parse(output, job.settings.output_roots) for output in arguments.outputs],
         arguments.parameters,
     )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from weir.arrow.read import count as count
     from weir.arrow.read import read as read
     from weir.arrow.tail import tail as tail
+    from weir.declarations.declared import declares as declares
     from weir.history.lineage import lineage as lineage
     from weir.operations.programs import checkpoint as checkpoint
     from weir.operations.programs import create_reader_group as create_reader_group
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     """Return what programs use: `weir.append`, `read`, `count`, `tail`, `lineage`,
-    `create_reader_group` and `checkpoint`. It is loaded when first used, because jobs do not need
-    it."""
+    `create_reader_group`, `checkpoint` and `declares`. It is loaded when first used, because jobs
+    do not need it."""
     if name == "append":
         from weir.arrow.append import append
 
@@ -29,6 +30,10 @@ def __getattr__(name: str) -> Any:
         from weir.arrow import read
 
         return getattr(read, name)
+    if name == "declares":
+        from weir.declarations.declared import declares
+
+        return declares
     if name == "lineage":
         from weir.history.lineage import lineage
 

@@ -125,3 +125,30 @@ def test_an_ugly_csv_is_appended_with_what_its_rows_need(
     assert "3 events appended (transaction 1; 2 rows rejected)" in done.out, done.err
     rows = {row["Order No"]: row["Note"] for row in weir("read", "shop/ugly", "--json").lines}
     assert rows == {1: None, 2: "with; and\ntwo", 4: "00501"}
+
+
+def test_the_function_of_this_folder_runs_and_is_named_and_none_that_is_in_two_places(
+    weir: Weir, tmp_path: Path
+) -> None:
+    """No batch is opened, so no JVM starts: the function is looked for first."""
+    assert weir("create", "shop/orders", "--key", "customer", "--schema", "customer STRING")
+    assert weir("create-reader-group", "totals", "--streams", "shop/orders").status == 0
+    packages = tmp_path / "packages"
+    (packages / "folder_shop").mkdir(parents=True)
+    (packages / "folder_shop" / "__init__.py").write_text("def totals(orders): return orders\n")
+    with (tmp_path / "weir.toml").open("a") as settings:
+        settings.write("function_packages = ['folder_shop']\nfunction_path = ['packages']\n")
+    (tmp_path / "folder_shop.py").write_text("def totals(orders): return orders\n")
+    typed = ["process", "totals", "folder_shop:totals", "--output", "parquet:totals"]
+    refused = weir(*typed, "--json").json["error"]
+    assert refused["code"] == "function_ambiguous"
+    for path in (tmp_path / "folder_shop.py", packages / "folder_shop" / "__init__.py"):
+        assert str(path) in refused["sentence"]
+    (packages / "folder_shop" / "__init__.py").rename(packages / "another.py")
+    done = weir(*typed)
+    assert done.status == 0, done.err
+    assert f"function folder_shop:totals of {tmp_path / 'folder_shop.py'}, version " in done.err
+    report = weir(*typed, "--json").json
+    assert report["functions"][0]["file"] == str(tmp_path / "folder_shop.py")
+    missing = weir("process", "totals", "folder_shop:total", *typed[3:])
+    assert f"{tmp_path / 'folder_shop.py'} has no 'total'; did you mean 'totals'" in missing.err

@@ -30,7 +30,7 @@ def prepare(folder: Path, orders: int = 1000) -> None:
     (folder / "weir.toml").touch()
     lines = (f"{n},customer {n % 40},{n % 100}.5" for n in range(orders))
     (folder / "orders.csv").write_text("order_id,customer,amount\n" + "\n".join(lines) + "\n")
-    (folder / "shop.py").write_text(SHOP)
+    (folder / "mine.py").write_text(SHOP)
 
 
 def type_all(folder: Path) -> dict[str, str]:

@@ -30,6 +30,8 @@ _NAMED_BY = {
 SECTIONS = tuple(_NAMED_BY)
 _EXAMPLE = "streams: {shop/orders: {routing_key: customer}}"
 A = TypeVar("A")
+F = TypeVar("F", bound=Callable[..., Any])
+_DECLARES = object()  # a mark that nothing else has
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,18 @@ class Declared:
     stores: Mapping[str, StoreSettings] = field(default_factory=dict)
     groups: Mapping[str, DeclaredGroup] = field(default_factory=dict)
     consumers: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def declares(function: F) -> F:
+    """Mark a function without arguments that returns declarations, so that `weir_apply` may call
+    it. Whoever may trigger that chooses the name, so no other function is called."""
+    function.weir_declares = _DECLARES  # type: ignore[attr-defined]  # for `is_declaring`
+    return function
+
+
+def is_declaring(function: Callable[..., Any]) -> bool:
+    """Return whether a function is marked with `declares`."""
+    return getattr(function, "weir_declares", None) is _DECLARES
 
 
 def read_text(text: str) -> Declared:

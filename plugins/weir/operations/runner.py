@@ -49,6 +49,7 @@ class Job:
     database: Database
     given: dict[str, Any] = field(default_factory=dict)  # the arguments that are given, by name
     recorded: bool = False  # whether job_run has a row of it, so that its failure can be recorded
+    functions: list[dict[str, str]] = field(default_factory=list)  # that it calls, for its report
     _spark: "SparkSession | None" = field(default=None)
     _recorded_at: float = field(default=0.0)
 
@@ -67,6 +68,19 @@ class Job:
 
             self._spark = session(f"weir {self.name}")
         return self._spark
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """Load a function of a user as the settings allow it, and say and record its file and its
+        version. Raises InvalidInput as `load_function` does."""
+        from weir.spark.function_source import source_file, source_of
+        from weir.spark.user_functions import load_function
+
+        settings = self.settings
+        function = load_function(name, settings.function_packages, settings.function_path)
+        file, version = source_file(function), source_of(function).version
+        self.functions.append({"name": name, "file": file, "version": version})
+        self.say(f"function {name} of {file or 'no file'}, version {version or 'unknown'}")
+        return function
 
     def say(self, line: str) -> None:
         """Print a line of progress to the task's log, and every few seconds record it in
@@ -162,6 +176,8 @@ def perform(
             report = work(job, parsed)
     except SystemExit as error:  # of code that the job has loaded; nobody would see why it ended
         raise exited(f"job {job.name}", error) from error
+    if job.functions:
+        report["functions"] = job.functions
     job.database.transaction(lambda c: record_end(c, job.run, "succeeded", report=report))
     return report
 
@@ -254,7 +270,9 @@ def record_failure(job: Job, error: Exception | KeyboardInterrupt) -> None:
     if not job.recorded:
         return
     sentence, retryable = failure_of(error)
-    done = getattr(error, "report", None)
+    done = dict(getattr(error, "report", None) or {})
+    if job.functions:
+        done["functions"] = job.functions
     state = "killed" if isinstance(error, KeyboardInterrupt) else "failed"
     try:
         job.database.transaction(

@@ -177,8 +177,8 @@ class Apply:
     file: str = argument(
         "File",
         "A YAML file below an input root (in a terminal, of this machine); or module:function of "
-        "a configured package, which returns the declarations as a dictionary. Empty: they are "
-        "given as text.",
+        "a configured package, marked with @weir.declares, which returns the declarations as a "
+        "dictionary. Empty: they are given as text.",
         "", maxLength=4_096,
     )  # fmt: skip
     text: str = argument(

@@ -89,7 +89,8 @@ def code_of(definition: AdjunctDefinition, settings: Settings) -> str | None:
         return None
     found = hashlib.sha256()
     for name in definition.functions:
-        module = sys.modules[load_function(name, settings.function_packages).__module__]
+        function = load_function(name, settings.function_packages, settings.function_path)
+        module = sys.modules[function.__module__]
         file = getattr(module, "__file__", None)
         found.update(name.encode() + b"\0" + (Path(file).read_bytes() if file else b""))
     return found.hexdigest()
@@ -301,7 +302,7 @@ def _outcomes(
 ) -> Iterator[pa.RecordBatch]:
     """Add the outcomes of functions to each batch. Runs in Spark's Python workers."""
     sys.path[:0] = [folder for folder in path if folder not in sys.path]
-    functions = [(load_function(name, packages), name, kind) for name, kind in calls]
+    functions = [(load_function(name, packages, path), name, kind) for name, kind in calls]
     for batch in batches:
         given = batch.select(list(columns))
         made = [_outcome(function, name, given, kind) for function, name, kind in functions]

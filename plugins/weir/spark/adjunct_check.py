@@ -66,7 +66,7 @@ def _check_function(
     is_key: bool,
 ) -> None:
     """Load a function, and call it with a batch without events."""
-    function = load_function(name, settings.function_packages)
+    function = load_function(name, settings.function_packages, settings.function_path)
     if not fields:
         return
     schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})

@@ -1,4 +1,4 @@
-"""Which version of which function made a result, for lineage."""
+"""Which version of which function made a result, for lineage and for people."""
 
 import functools
 import hashlib
@@ -15,16 +15,28 @@ DIGITS = 16
 def source_of(function: Callable[..., Any]) -> Function:
     """Return the name of a function, and the version of its source: the first digits of the SHA-256
     of the file that defines it. The version is empty if there is no such file."""
+    own = _own(function)
+    file = source_file(function)
+    try:
+        source = Path(file).read_bytes() if file else b""
+    except OSError:
+        source = b""
+    version = hashlib.sha256(source).hexdigest()[:DIGITS] if source else ""
+    return Function(f"{own.__module__}:{own.__qualname__}", version)
+
+
+def source_file(function: Callable[..., Any]) -> str:
+    """Return the file that defines a function; empty if there is none."""
+    try:
+        return inspect.getsourcefile(_own(function)) or ""
+    except (OSError, TypeError):
+        return ""
+
+
+def _own(function: Callable[..., Any]) -> Any:
+    """Return what a partial function, a decorated one or an object calls."""
     own: Any = function
     while isinstance(own, functools.partial):
         own = own.func
     own = inspect.unwrap(own)
-    if not hasattr(own, "__qualname__"):  # an object that can be called
-        own = type(own)
-    name = f"{own.__module__}:{own.__qualname__}"
-    try:
-        file = inspect.getsourcefile(own)
-        source = Path(file).read_bytes() if file else b""
-    except (OSError, TypeError):
-        source = b""
-    return Function(name, hashlib.sha256(source).hexdigest()[:DIGITS] if source else "")
+    return own if hasattr(own, "__qualname__") else type(own)  # an object that can be called

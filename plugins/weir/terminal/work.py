@@ -145,14 +145,8 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
     this may run any code here."""
     arguments = given_arguments(Process, given)
     wanted = parse(Process, arguments)
-    here = str(Path.cwd())
-    if here not in sys.path:  # as for `python -m`
-        sys.path.insert(0, here)
-        os.environ["PYTHONPATH"] = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
     if wanted.function:  # somebody else may have declared the other one
-        known, package = terminal.settings, wanted.function.partition(":")[0].partition(".")[0]
-        settings = replace(known, function_packages=(*known.function_packages, package))
-        terminal = replace(terminal, settings=settings)
+        terminal = replace(terminal, settings=_with_folder(terminal.settings, wanted.function))
     created = _create_group_if_missing(terminal, wanted.reader_group, given.create_from or [])
     try:
         report = run_job(terminal, "process", arguments)
@@ -177,6 +171,18 @@ def process(terminal: Terminal, given: argparse.Namespace) -> int:
     if "end" in report:
         print(report["end"])
     return 0
+
+
+def _with_folder(settings: Settings, function: str) -> Settings:
+    """Return settings under which a job may call a function, from this folder before all others
+    that Python knows; if a folder of function_path has it too, the job refuses it."""
+    here, package = str(Path.cwd()), function.partition(":")[0].partition(".")[0]
+    sys.path[:] = [here, *(one for one in sys.path if one != here)]
+    os.environ["PYTHONPATH"] = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
+    return replace(
+        settings, function_path=(here, *settings.function_path),
+        function_packages=(*settings.function_packages, package),
+    )  # fmt: skip
 
 
 def _create_group_if_missing(terminal: Terminal, group: str, streams: Sequence[str]) -> bool:
