@@ -11,7 +11,7 @@ from tests.controller.statements import LOCK, WRITE, inlined
 from tests.watching import watch_alone
 from weir.database.connection import Database
 
-ORDER = ("stream", "reader_group", "reader", "adjunct_store")
+ORDER = ("stream", "reader_group", "reader", "adjunct_store", "installation")
 BY_ID = {"stream": "ORDER BY stream_id", "reader_group": "ORDER BY group_id"}
 
 # By table, the table whose row must be locked before it is written to.

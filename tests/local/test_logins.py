@@ -6,6 +6,7 @@ import psycopg2
 import pytest
 import sqlalchemy
 
+from tests.raises import raises
 from weir.database import migrate
 from weir.database.connection import Database
 from weir.local import logins
@@ -73,6 +74,46 @@ def test_nobody_stores_large_objects(server: EmbeddedPostgres, login: str, state
     connection = psycopg2.connect(server.dsn("weir", login))
     with pytest.raises(psycopg2.errors.InsufficientPrivilege):
         connection.cursor().execute(f"SELECT {statement}")
+    connection.close()
+
+
+def test_whoever_looks_leaves_connections_to_jobs(server: EmbeddedPostgres) -> None:
+    held = [psycopg2.connect(server.dsn("weir", "weir_view")) for _ in range(20)]
+    try:
+        with pytest.raises(psycopg2.OperationalError, match="too many connections for role"):
+            psycopg2.connect(server.dsn("weir", "weir_view"))
+        psycopg2.connect(server.dsn("weir", "weir_app")).close()
+    finally:
+        for one in held:
+            one.close()
+
+
+@pytest.mark.parametrize("name", ["statement_timeout", "idle_in_transaction_session_timeout"])
+def test_whoever_looks_holds_nothing_for_ever(server: EmbeddedPostgres, name: str) -> None:
+    connection = psycopg2.connect(server.dsn("weir", "weir_view"))
+    cursor = connection.cursor()
+    cursor.execute(f"SHOW {name}")
+    assert cursor.fetchone() == ("10min",)
+    connection.close()
+
+
+def test_whoever_looks_holds_no_advisory_lock(server: EmbeddedPostgres) -> None:
+    connection = psycopg2.connect(server.dsn("weir", "weir_view"))
+    connection.autocommit = True
+    for name in ("pg_advisory_lock", "pg_try_advisory_lock", "pg_advisory_xact_lock_shared"):
+        for number in ("1", "1, 1", "7305808869231650151"):
+            with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+                connection.cursor().execute(f"SELECT {name}({number})")
+    connection.close()
+
+
+def test_a_migration_waits_for_another_one_no_longer_than_its_patience(
+    server: EmbeddedPostgres,
+) -> None:
+    connection = psycopg2.connect(server.dsn("weir", "weir_owner"))
+    connection.cursor().execute(f"SELECT pg_advisory_lock({migrate._LOCK})")
+    with raises("database_in_use another migration"):
+        migrate.upgrade(server.dsn("weir", "weir_owner"), patience=1)
     connection.close()
 
 

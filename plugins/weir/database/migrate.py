@@ -51,10 +51,10 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
     try:
         with engine.begin() as connection:
             connection = connection.execution_options(no_parameters=True)  # '%' is just '%'
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
             connection.exec_driver_sql(
                 f"SET LOCAL lock_timeout = '{patience}s'; SET LOCAL timezone = 'UTC'"
             )
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
             _apply(connection, folder or sql_folder())
     except sqlalchemy.exc.DBAPIError as error:
         state = getattr(error.orig, "pgcode", None)
@@ -71,8 +71,8 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
         if state == "55P03":
             raise Busy(
                 "database_in_use",
-                f"the database can't be migrated, because others use its tables ({reason}); let "
-                "their transactions end, and migrate again.",
+                f"the database can't be migrated, because others use its tables, or another "
+                f"migration runs ({reason}); let their transactions end, and migrate again.",
             ) from None
         raise Unavailable(
             "database_not_migrated",

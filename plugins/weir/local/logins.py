@@ -18,12 +18,19 @@ SERVICES = {
     "weir_owner": ("weir", "weir_owner"),
     "airflow": ("airflow", "airflow"),
 }
-# Postgres lets every login store large objects, which belong to no table and no schema.
-NO_LARGE_OBJECTS = """
+# Postgres lets every login store large objects, which belong to no table and no schema, and hold
+# the advisory lock of any number, also that of the migration.
+FOR_NOBODY_BUT_JOBS = """
 DO $$ DECLARE found regprocedure; BEGIN
     FOR found IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
                  AND proname ~ '^(lo_.*|loread|lowrite)$' LOOP
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', found);
+    END LOOP;
+    FOR found IN SELECT oid FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
+                 AND proname ~ '^pg_(try_)?advisory_' LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', found);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO weir_owner, weir_jobs, weir_publisher',
+                       found);
     END LOOP;
 END $$;
 """
@@ -53,8 +60,12 @@ def make_users(postgres: EmbeddedPostgres) -> None:
         "GRANT CONNECT ON DATABASE weir TO weir_reader;"
         "GRANT weir_jobs TO weir_app;"
         "GRANT weir_reader TO weir_view;"
+        # Whoever looks must not take the connections of those who work, nor hold rows for ever.
+        "ALTER ROLE weir_view CONNECTION LIMIT 20;"
+        "ALTER ROLE weir_view SET statement_timeout = '10min';"
+        "ALTER ROLE weir_view SET idle_in_transaction_session_timeout = '10min';"
     )
-    postgres.psql(NO_LARGE_OBJECTS, database="weir")
+    postgres.psql(FOR_NOBODY_BUT_JOBS, database="weir")
 
 
 def write_files(postgres: EmbeddedPostgres) -> None:

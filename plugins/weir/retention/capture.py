@@ -9,7 +9,6 @@ from weir.controller.retention_queue import queueing
 from weir.database.connection import Database
 from weir.model.names import StreamName
 
-_ONE_RUN = 4_871_209_356_120_774_913  # the key of an advisory lock: "cuts" and a few random bits
 _CAPTURE = text(
     f"""WITH moved AS MATERIALIZED (
         SELECT s.stream_id, s.stream_name, s.last_clock, s.state, l.cut, s.state <> 'active'
@@ -52,8 +51,9 @@ def capture(database: Database) -> list[dict[str, Any]]:
     """
 
     def work(connection: Connection) -> list[Any]:
-        # If two runs overlap, the second one waits, and then sees the records of the first.
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ONE_RUN})
+        # If two runs overlap, the second one waits, and then sees the records of the first. No
+        # advisory lock: everybody who may log in can hold that of any number.
+        connection.execute(text("SELECT FROM installation FOR NO KEY UPDATE"))
         return list(connection.execute(_CAPTURE))
 
     return [
