@@ -21,10 +21,10 @@ from pyspark.sql.types import StructType
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
 from weir.model.stream_configuration import LONGEST_EXPRESSION
+from weir.spark.expression_growth import check_growth
 from weir.spark.session import active, moved
 
 DEEPEST = 50  # parentheses within each other; hundreds may exceed the stack of Spark's parser
-MOST_PADDING = 1_000  # characters of a value of lpad and rpad
 
 FUNCTIONS = frozenset(
     """abs between bigint bin boolean btrim ceil ceiling char_length character_length coalesce
@@ -124,6 +124,7 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
             "blanks or signs belongs in backquotes.",
         ) from None
     columns: list[str] = []
+    check_growth(tree, text, what)
     _walk(tree, text, what, columns)
     if not columns:
         raise InvalidInput(
@@ -267,8 +268,6 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
                 "deterministic functions.",
             )
         to_time = name in _TO_TIME
-        if name in ("lpad", "rpad"):
-            _check_padding(node, name, text, what)
     before = len(columns)
     for child in _each(node.children()):
         _walk(child, text, what, columns)
@@ -277,18 +276,6 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
             "expression_not_deterministic",
             f"the {what} {text!r} turns a constant into a date or a time, which may mean another "
             "time in each run; write it as DATE '2024-01-31' or TIMESTAMP '2024-01-31 12:00:00'.",
-        )
-
-
-def _check_padding(node: Any, name: str, text: str, what: str) -> None:
-    given = _each(node.children())
-    length = given[1] if len(given) > 1 else None
-    written = length.sql() if length and length.getClass().getSimpleName() == "Literal" else ""
-    if not (written.isdigit() and int(written) <= MOST_PADDING):
-        raise InvalidInput(
-            "expression_not_allowed",
-            f"the {what} {text!r} calls {name}() with a length that is not a constant up to "
-            f"{MOST_PADDING:,}; write such a number.",
         )
 
 
