@@ -74,9 +74,12 @@ bench: setup ## measure (FIGURE= one of them, SIZE=)
 soak: setup ## the long tests, and all random cases (SEED= repeats them)
 	@WEIR_TEST_BUDGET=full $(PYTHON) -m pytest --durations=30 -m "soak or random" -s $(ARGS)
 
-lock: setup ## requirements.in -> requirements.txt
-	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 requirements.in \
-		-o requirements.txt --custom-compile-command "make lock"
+lock: setup ## requirements.in and requirements-dev.in -> .txt, with hashes; NOTICE
+	@for name in requirements requirements-dev; do \
+		.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $$name.in -o $$name.txt \
+			$$([ $$name = requirements ] || echo --constraint requirements.txt) --custom-compile-command "make lock" || exit 1; \
+	done
+	@$(PYTHON) -m docs.generate_notice
 
 clean: setup ## stop everything and delete the state folder with its streams (asks; YES=1 does not)
 	@$(WEIR) -m weir.local clean $(if $(YES),--yes)

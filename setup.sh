@@ -1,8 +1,11 @@
 #!/bin/sh
-# Makes .venv from requirements.txt, and sees to a Java for Spark. Instant when nothing is to do;
+# Makes .venv from requirements-dev.txt, and sees to a Java for Spark. Instant when nothing is to do;
 # may be killed at any moment and run twice at once.
 set -eu
 cd "$(dirname "$0")"
+# The Makefile puts .venv first on PATH. What is found there may be half of an earlier attempt, and is
+# deleted below.
+PATH=$(printf '%s' "$PATH" | tr ':' '\n' | grep -vxF "$PWD/.venv/bin" | paste -sd: -)
 say() { echo "setup: $*" >&2; }
 fail() { say "$*"; exit 1; }
 
@@ -53,43 +56,53 @@ link_java() { # macOS: Homebrew's Java is on no PATH; the Makefile puts .venv/bi
 
 good_python() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' 2>/dev/null; }
 
-find_python() {
+has_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
+
+find_python() { # one that can make a virtual environment, if there is one
+    found=
     for python in python3 python3.11 python3.12 python3.13 python3.14; do
-        good_python "$python" && command -v "$python" && return 0
+        good_python "$python" || continue
+        [ "$("$python" -c 'import os, sys; print(os.path.realpath(sys.prefix))')" != "$(pwd -P)/.venv" ] || continue
+        found=${found:-$(command -v "$python")}
+        has_venv "$python" && command -v "$python" && return 0
     done
-    return 1
+    echo "$found"
 }
 
 # What .venv must have been made from. cksum is everywhere, unlike sha256sum.
-wanted() { echo "$(cksum <requirements.txt) $(.venv/bin/python -c 'import sys; print(sys.version)' 2>/dev/null | tr '\n' ' ')"; }
+wanted() { echo "$(cksum <requirements-dev.txt) $(.venv/bin/python -c 'import sys; print(sys.version)' 2>/dev/null | tr '\n' ' ')"; }
 
 stamp=.venv/requirements.stamp
 unfinished=.venv/unfinished
 if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$(wanted)" ]; then
     # Half of an earlier attempt can't be told from all of it, so that one begins anew.
     if [ -e "$unfinished" ] || ! good_python .venv/bin/python || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-        python=$(find_python) || fail "Python 3.11 to 3.14 is needed: install it (macOS: brew install python@3.12; Debian: apt-get install python3 python3-venv)."
+        python=$(find_python)
+        [ -n "$python" ] || fail "Python 3.11 to 3.14 is needed: install it (macOS: brew install python@3.12; Debian: apt-get install python3 python3-venv)."
+        if ! has_venv "$python"; then # Debian's has it in a package of its own
+            package=python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv
+            { [ "$(command -v "$python")" = "/usr/bin/${python##*/}" ] && on_debian_as_root && apt_install "$package" && has_venv "$python"; } ||
+                fail "$python lacks the modules venv and ensurepip; install them (Debian: apt-get install $package), or another Python 3.11 to 3.14."
+        fi
         say "making .venv with $python"
         mkdir -p .venv
         touch "$unfinished"
         find .venv -mindepth 1 -maxdepth 1 ! -name unfinished -exec rm -rf {} +
-        if ! problem=$("$python" -m venv .venv 2>&1); then
-            { on_debian_as_root && apt_install python3-venv && "$python" -m venv .venv >&2; } ||
-                fail "$python can't make a virtual environment (Debian: apt-get install python3-venv): $(echo "$problem" | tail -n 1)"
-        fi
+        problem=$("$python" -m venv .venv 2>&1) ||
+            fail "$python can't make a virtual environment: $(echo "$problem" | tail -n 1)"
     fi
     touch "$unfinished"
     rm -f "$stamp" .venv/spark-classes.jsa
-    uv=$(sed -n 's/^\(uv==[^ ;]*\).*/\1/p' requirements.txt)
-    say "installing the packages of requirements.txt (1.3 GB; a minute or two) ..."
-    problem=$(.venv/bin/python -m pip install --quiet --disable-pip-version-check "$uv" 2>&1) ||
-        fail "pip can't install $uv; is the network, or the proxy, or PIP_INDEX_URL all right? $(echo "$problem" | grep -i error | tail -n 1)"
+    say "installing the packages of requirements-dev.txt (1.3 GB; a minute or two) ..."
+    awk '/^uv==/ {found = 1} found {print} found && !/\\$/ {exit}' requirements-dev.txt >.venv/uv.txt # with its hashes
+    problem=$(.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.txt 2>&1) ||
+        fail "pip can't install uv; is the network, or the proxy, or PIP_INDEX_URL all right? $(echo "$problem" | grep -i error | tail -n 1)"
     # uv does not read pip's configuration: where it names a mirror, there may be nothing else.
     index=${PIP_INDEX_URL:-$(.venv/bin/python -m pip config get global.index-url 2>/dev/null || true)}
     if [ -n "$index" ] && [ -z "${UV_INDEX_URL:-}${UV_DEFAULT_INDEX:-}" ]; then
         export UV_DEFAULT_INDEX="$index"
     fi
-    .venv/bin/uv pip install --quiet --python .venv/bin/python -r requirements.txt ||
+    .venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements-dev.txt ||
         fail "the packages can't be installed; the lines above say why (network? proxy? UV_DEFAULT_INDEX? disk?)."
     wanted >"$stamp.new"
     mv "$stamp.new" "$stamp"

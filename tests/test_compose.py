@@ -132,6 +132,14 @@ def test_ports_are_unique_and_not_open_to_the_network() -> None:
     assert len(hosts) == len(set(hosts)) > 0
 
 
+def test_no_container_gains_rights_or_changes_its_image() -> None:
+    for name, one in SERVICES.items():
+        assert one["read_only"] is True, name
+        assert one["cap_drop"] == ["ALL"], name
+        assert one["security_opt"] == ["no-new-privileges:true"], name
+        assert name == "postgres" or "cap_add" not in one, name
+
+
 def test_the_image_is_built_of_files_that_exist() -> None:
     sources = re.findall(r"^COPY (?!--)(\S+) \S+$", DOCKERFILE, re.M)
     assert {"requirements.txt", "plugins", "spark_jobs", "sql"} == set(sources)
@@ -168,14 +176,20 @@ def test_the_programs_of_the_image_can_be_read() -> None:
 
 def test_old_logs_are_deleted_and_no_others(tmp_path: Path) -> None:
     script = IMAGE_FILES["/usr/local/bin/weir-clean-logs"]
-    old, new = tmp_path / "dag" / "old.log", tmp_path / "other" / "new.log"
-    for path in (old, new):
-        path.parent.mkdir()
+    logs, scratch = tmp_path / "logs", tmp_path / "scratch"
+    old, new = logs / "dag" / "old.log", logs / "other" / "new.log"
+    left, held = scratch / "left" / "shuffle", scratch / "held"
+    for path in (old, new, left, held / "shuffle"):
+        path.parent.mkdir(parents=True)
         path.touch()
-    os.utime(old, (0, 0))
-    here = script.replace("/opt/airflow/logs", str(tmp_path)).replace("sleep 3600", "exit")
+    for path in (old, left, left.parent, held):
+        os.utime(path, (0, 0))
+    here = script.replace("/opt/airflow/logs", str(logs)).replace("sleep 3600", "exit")
+    here = here.replace("/srv/weir/scratch", str(scratch))
     subprocess.run(["/bin/sh", "-c", here, "sh", "30"], check=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+    assert [path.name for path in logs.iterdir()] == ["other"]
+    assert not left.exists()
+    assert [path.name for path in held.iterdir()] == ["shuffle"]
     assert new.exists()
 
 

