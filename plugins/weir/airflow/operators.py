@@ -63,12 +63,20 @@ class WeirJobOperator(SparkSubmitOperator):
     Other errors are retried, three times unless the task or its DAG says otherwise. A retry repeats
     nothing that was done, and continues what was interrupted. A task that reads a reader group is
     one of its readers: if the task fails or is killed, other readers take over at once.
+
+    Each try submits a job of its own in every deploy mode, so `durable` of the provider's operator
+    is false. Raises InvalidInput if it is given as true.
     """
 
     env_vars: dict[str, Any] | None
     template_fields = (*SparkSubmitOperator.template_fields, "arguments")
 
     def __init__(self, *, job: str, arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        if kwargs.pop("durable", False):
+            raise InvalidInput(
+                "durable_refused",
+                "durable=True is given, but each try of a Weir job submits its own; leave it out.",
+            )
         kwargs.setdefault("name", f"weir {job}")
         chosen = {**(kwargs.get("default_args") or {}), **kwargs}
         if "retries" not in chosen:
@@ -82,7 +90,9 @@ class WeirJobOperator(SparkSubmitOperator):
         for ending in ("on_failure_callback", "on_retry_callback"):
             given = kwargs.get(ending) or []
             kwargs[ending] = [*(given if isinstance(given, (list, tuple)) else [given]), say_last]
-        super().__init__(application=job_path(job), **kwargs)
+        # Not the job of an earlier try: what was committed is recorded by run and try, a second
+        # driver is harmless, and to find the first one again fails on YARN and standalone clusters.
+        super().__init__(application=job_path(job), durable=False, **kwargs)
         self.job = job
         self.arguments = arguments
         self._reader: ReaderTask | None = None
@@ -98,8 +108,8 @@ class WeirJobOperator(SparkSubmitOperator):
             raise AirflowFailException(str(error)) from None
         if self.arguments is None and self.job == "process":
             arguments = {"reader_group": parsed.reader_group, **changed_settings(parsed)}
-        self._check_connection()
-        if self.job not in MOVES_DATA:
+        deploy_mode = self._check_connection()
+        if self.job not in MOVES_DATA and deploy_mode != "cluster":  # there it is refused
             options = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {SHORT_JOB}".strip()
             self.env_vars = {"SPARK_SUBMIT_OPTS": options, **(self.env_vars or {})}
         map_index = -1 if ti.map_index is None else ti.map_index
@@ -149,8 +159,8 @@ class WeirJobOperator(SparkSubmitOperator):
     def _outcome(self, run: RunId, failed: Exception | None) -> dict[str, Any] | None:
         with _database() as database:
             state, report, sentence, retryable = read_outcome(database, run)
-        if failed is None and state == "succeeded":
-            return report
+            if failed is None and state == "succeeded":
+                return report
             if failed is not None and not sentence:
                 sentence = (
                     f"the process of job {self.job} ended without a word ({failed}): it was "
@@ -162,15 +172,17 @@ class WeirJobOperator(SparkSubmitOperator):
             raise AirflowFailException(sentence)
         raise AirflowException(sentence or f"the job is {state}")
 
-    def _check_connection(self) -> None:
-        # For a connection that does not exist, SparkSubmitHook silently uses YARN.
+    def _check_connection(self) -> str:
+        """Return the deploy mode, empty for the default. For a connection that does not exist,
+        SparkSubmitHook silently uses YARN."""
         try:
-            BaseHook.get_connection(self._conn_id)
+            connection = BaseHook.get_connection(self._conn_id)
         except AirflowNotFoundException:
             raise AirflowFailException(
                 f"there is no connection {self._conn_id!r}; create it in Admin > Connections, of "
                 "type Spark, with the master as its host."
             ) from None
+        return str(self._deploy_mode or connection.extra_dejson.get("deploy-mode") or "")
 
     def _tell_assets(self, context: Any, parsed: Any, report: dict[str, Any] | None) -> None:
         """Announce the streams to which the job has appended through the outlet alias, as a hint

@@ -1,0 +1,120 @@
+"""The operator submits a job in every deploy mode, and each try of a task submits its own.
+
+Airflow's operator and hook are the real ones. Only `spark-submit` is a program of this test: it
+ends as a cluster's would, and writes down how it was called.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowException
+
+from tests.crash.jobs import write_config
+from tests.raises import raises
+from weir.airflow.operators import WeirJobOperator
+from weir.database.connection import Database
+from weir.settings import Settings
+
+SUBMIT = """#!{python}
+import json, os, sys
+calls = "{calls}"
+with open(calls, "a") as file:
+    file.write(json.dumps(sys.argv[1:]) + "\\n")
+if "--status" in sys.argv:
+    state = "FINISHED" if os.path.exists(calls + ".ends") else "FAILED"
+    print('"driverState" : "' + state + '"')
+    sys.exit()
+print("Submitted application application_1700000000000_0001")
+print("driver-20261125000000-0001 is submitted")
+sys.path.insert(0, "{plugins}")
+from weir.database.connection import Database
+from weir.history.job_runs import RunId, record_end
+from weir.settings import load
+run = RunId(**json.loads(sys.argv[sys.argv.index("--run") + 1]))
+if os.path.exists(calls + ".ends"):
+    with Database.of(load()) as database:
+        database.transaction(lambda c: record_end(c, run, "succeeded", report={{"done": 1}}))
+elif "cluster" not in sys.argv:
+    sys.exit(1)
+"""
+MODES = {
+    "local": ("local[2]", "client"),
+    "standalone client": ("spark://master:7077", "client"),
+    "standalone cluster": ("spark://master:7077", "cluster"),
+    "yarn client": ("yarn", "client"),
+    "yarn cluster": ("yarn", "cluster"),
+}
+Try = Callable[[int], Any]
+
+
+class Remembered(dict[str, Any]):
+    """What Airflow keeps between the tries of a task."""
+
+    def set(self, key: str, value: Any) -> None:
+        """Keep a value."""
+        self[key] = value
+
+
+@pytest.fixture
+def calls(
+    database: Database, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Return where `spark-submit` writes down its calls; it succeeds if there is a file `.ends`."""
+    calls = tmp_path / "calls"
+    plugins = Path(__file__).parents[2] / "plugins"
+    submit = tmp_path / "spark-submit"
+    submit.write_text(SUBMIT.format(python=sys.executable, calls=calls, plugins=plugins))
+    submit.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
+    return calls
+
+
+def tries(mode: str, monkeypatch: pytest.MonkeyPatch, **given: Any) -> Try:
+    """Return `try_(number)`, which executes a task of a DAG as Airflow does."""
+    host, deploy_mode = MODES[mode]
+    connection = {"conn_type": "spark", "host": host, "extra": {"deploy-mode": deploy_mode}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    remembered = Remembered()
+
+    def try_(number: int) -> Any:
+        with DAG("mine", schedule=None, default_args=given):
+            task = WeirJobOperator(
+                task_id="t", job="retention", arguments={}, status_poll_interval=0
+            )
+        ti = SimpleNamespace(
+            dag_id="mine", run_id=mode, task_id="t", map_index=-1, try_number=number,
+            stats_tags={},
+        )  # fmt: skip
+        return task.execute({"ti": ti, "task_state_store": remembered})
+
+    return try_
+
+
+@pytest.mark.parametrize("given", [{}, {"durable": True}])
+@pytest.mark.parametrize("mode", MODES)
+def test_each_try_submits_a_job_of_its_own_in_every_deploy_mode(
+    mode: str, given: dict[str, Any], calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first try's driver ended well or not: what counts is what its run has recorded."""
+    try_ = tries(mode, monkeypatch, **given)
+    with pytest.raises(AirflowException):
+        try_(1)
+    calls.with_name("calls.ends").touch()
+    for number in (2, 3):
+        assert try_(number) == {"done": 1}
+    submitted = [one for line in calls.read_text().splitlines()
+                 if "--status" not in (one := json.loads(line))]  # fmt: skip
+    runs = [json.loads(one[one.index("--run") + 1])["try_number"] for one in submitted]
+    assert runs == [1, 2, 3]
+
+
+def test_a_task_that_is_to_reconnect_is_refused() -> None:
+    with raises("durable_refused durable=True"), DAG("mine", schedule=None):
+        WeirJobOperator(task_id="t", job="retention", arguments={}, durable=True)
