@@ -34,9 +34,9 @@ IDLE_RUNS = 10
 
 # Stores each of whose streams has not moved since its newest version.
 _STORES = """
-INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retain_by_consumption,
+INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retention,
                     next_segment_number, last_clock, head)
-SELECT 'bench', 's' || i, 'key', 'fail', 'fail', true, 1, time_clock(now()), '{}'
+SELECT 'bench', 's' || i, 'key', 'fail', 'fail', 'consumed', 1, time_clock(now()), '{}'
 FROM generate_series(1, :count) i;
 INSERT INTO reader_group (name, subscriber, on_gap) SELECT stream_name, true, 'fail' FROM stream;
 INSERT INTO adjunct_store (name, stream_id, group_id, layout, bootstrap, missing, patience,

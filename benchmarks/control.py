@@ -35,9 +35,9 @@ SUBSCRIBERS = 3
 IDLE_RUNS = 50  # so that a run takes long enough to be timed
 
 _STREAMS = """
-INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retain_by_consumption,
+INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retention,
                     next_segment_number, last_clock, head)
-SELECT 'bench', 's' || i, 'key', 'fail', 'fail', true, 1, 1, '{"0.0": 0}'
+SELECT 'bench', 's' || i, 'key', 'fail', 'fail', 'consumed', 1, 1, '{"0.0": 0}'
 FROM generate_series(1, :count) i;
 INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, cause, request_id)
 SELECT stream_id, stream_name, 0, 0, 1, 'create', '' FROM stream;

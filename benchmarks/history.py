@@ -106,9 +106,9 @@ SELECT e, slot, 3 * %(slots)s / 2 * (round + 1) + slot + (slot + 1 - round %% 2)
 FROM (SELECT e, (e - 1) / %(slots)s AS round, (e - 1) %% %(slots)s AS slot
       FROM generate_series(1, %(n)s) e) t;
 
-INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retain_by_consumption,
+INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retention,
                     current_epoch, next_segment_number, schema_version, last_clock, head)
-VALUES (%(scope)s, %(name)s, 'key', 'fail', 'fail', false, %(n)s, 1, 1,
+VALUES (%(scope)s, %(name)s, 'key', 'fail', 'fail', 'keep', %(n)s, 1, 1,
         time_clock(clock_timestamp()) - 60000000, '{}');
 
 CREATE TEMP VIEW made AS

@@ -39,8 +39,8 @@ SET LOCAL search_path = weir_internal, weir;
 CREATE TEMP TABLE made ON COMMIT DROP AS
 WITH s AS (
     INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows,
-        retain_by_consumption, next_segment_number, last_clock, head)
-    SELECT 'bench', 'files', 'key', 'fail', 'fail', true, 16, time_clock(clock_timestamp()),
+        retention, next_segment_number, last_clock, head)
+    SELECT 'bench', 'files', 'key', 'fail', 'fail', 'consumed', 16, time_clock(clock_timestamp()),
            jsonb_object_agg(i || '.0', 0) FROM generate_series(0, 15) i
     RETURNING stream_id, stream_name, head
 ) SELECT * FROM s;

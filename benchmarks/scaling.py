@@ -28,9 +28,9 @@ IDLE_RUNS = 10
 
 # Each segment gets 70 events per second, one of a hundred 150, committed every half hour.
 _STREAMS = """
-INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retain_by_consumption,
+INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retention,
                     next_segment_number, last_clock, head, scaling, target_rate, scale_factor)
-SELECT 'bench', 's' || i, 'key', 'fail', 'fail', true, :segments,
+SELECT 'bench', 's' || i, 'key', 'fail', 'fail', 'consumed', :segments,
        time_clock(now()), '{}', 'event_rate', 100, 2
 FROM generate_series(1, :count) i;
 INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, cause, request_id)

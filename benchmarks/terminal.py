@@ -167,9 +167,9 @@ def lineage(setting: Setting) -> Figure:
 
 # A row of streams; for each event of each, a batch of its own makes an event of the next stream.
 _RUNS = """
-INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retain_by_consumption,
+INSERT INTO stream (scope, name, routing_key, on_missing_key, on_bad_rows, retention,
     next_segment_number, last_clock, head)
-SELECT 'bench', 's' || d, 'key', 'fail', 'fail', true, 1, 1, jsonb_build_object('0.0', 0)
+SELECT 'bench', 's' || d, 'key', 'fail', 'fail', 'consumed', 1, 1, jsonb_build_object('0.0', 0)
 FROM generate_series(0, :depth) d ORDER BY d;
 INSERT INTO epoch (stream_id, stream_name, epoch, reference_epoch, created_at, cause, request_id)
 SELECT stream_id, stream_name, 0, 0, 1, 'create', '' FROM stream;

@@ -103,14 +103,13 @@ SELECT stream, reason, count(*) AS files, sum(bytes) AS bytes FROM weir.garbage_
 
 -- ### Which streams keep everything for ever?
 --
--- They have no limit, and either consumption is off or there is no subscriber. A sealed stream keeps
--- everything until it is deleted.
+-- Those whose retention is keep, which is the default, and those of consumed that have neither a maximum nor a
+-- subscriber. A sealed stream keeps everything until it is deleted.
 
 SELECT c.stream FROM weir.stream_configuration c JOIN weir.stream_state s USING (stream)
-WHERE s.state = 'sealed'
-   OR num_nulls(c.retain_min_age, c.retain_max_age, c.retain_min_bytes, c.retain_max_bytes) = 4
-  AND (NOT c.retain_by_consumption
-       OR NOT EXISTS (SELECT FROM weir.subscribers u WHERE u.stream = c.stream)) ORDER BY 1;
+WHERE s.state = 'sealed' OR c.retention = 'keep'
+   OR num_nulls(c.retain_max_age, c.retain_max_bytes) = 2
+  AND NOT EXISTS (SELECT FROM weir.subscribers u WHERE u.stream = c.stream) ORDER BY 1;
 
 -- ## How much, and how fast
 

@@ -46,7 +46,7 @@ BUDGET = Budget(50_000, 2**32, 5_000)
 def tell(database: Database) -> None:
     """Make the stream and what happens to it."""
     create_stream(
-        database, FLIGHTS, segments=2, routing_key="carrier",
+        database, FLIGHTS, segments=2, routing_key="carrier", retention="consumed",
         request_id="weir_create_stream/flights/create",
     )  # fmt: skip
     _append(database, "2013-01", {"0.0": 14_000, "1.0": 13_004})
@@ -101,7 +101,7 @@ def tell(database: Database) -> None:
 def _keep_carriers(database: Database) -> None:
     """Keep a table of the carriers from a stream of what changes about them."""
     create_stream(
-        database, CARRIERS, routing_key="carrier", segments=1,
+        database, CARRIERS, routing_key="carrier", segments=1, retention="consumed",
         request_id="weir_create_stream/3/create",
     )  # fmt: skip
     define_store(

@@ -81,11 +81,10 @@ BEGIN
     l := i.limits;
     SELECT coalesce(array_agg(u.name ORDER BY u.name) FILTER (WHERE u.timed_out), '{}'),
            jsonb_object_agg(u.name, weir_internal.join_cuts(sid, u.cut, s.head))
-               FILTER (WHERE NOT u.timed_out AND s.retain_by_consumption)
+               FILTER (WHERE NOT u.timed_out AND s.retention = 'consumed')
     INTO timed_out, released
     FROM jsonb_to_recordset(i.subscribers) AS u (name text, cut jsonb, timed_out boolean);
-    who := CASE WHEN NOT s.retain_by_consumption THEN 'consumption is off'
-                WHEN timed_out = '{}' THEN 'no subscriber reads the stream'
+    who := CASE WHEN timed_out = '{}' THEN 'no subscriber reads the stream'
                 ELSE 'every subscriber has timed out (' || array_to_string(timed_out, ', ') || ')' END;
     IF released IS NOT NULL THEN
         SELECT weir_internal.meet_cuts(sid, array_agg(DISTINCT r.value)) INTO bound FROM jsonb_each(released) r;
@@ -98,26 +97,21 @@ BEGIN
     ORDER BY (l -> m.which ->> 'recorded_at')::numeric NULLS FIRST LIMIT 1;
     minimum_rule := lower.which;
     minimum := lower.record;
-    IF bound IS NULL AND minimum_rule IS NOT NULL THEN
-        IF minimum IS NULL THEN
-            rule := 'too_little';
-            reason := 'nothing is ' || weir_internal.beyond_limit(s, minimum_rule);
-            RETURN NEXT;
-            RETURN;
-        END IF;
-        c := minimum -> 'cut';
-        chosen := minimum_rule;
-        reason := who || ', and it is ' || weir_internal.beyond_limit(s, chosen);
-    ELSIF bound IS NULL AND s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL THEN
-        rule := 'no_rule';
-        reason := who || CASE WHEN s.retain_by_consumption THEN ', so nothing counts as consumed'
-                              ELSE '' END || ', and there is no limit';
+    IF s.retention = 'keep' THEN
+        rule := 'keep';
+        reason := 'retention is keep, so the stream keeps everything';
         RETURN NEXT;
         RETURN;
-    ELSE
-        c := coalesce(bound, s.head);
-        chosen := CASE WHEN bound IS NULL THEN 'head' ELSE 'consumed' END;
-        reason := who || ' are past it; held by ' || array_to_string(held_by, ', ');
+    ELSIF bound IS NULL AND s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL THEN
+        rule := 'no_rule';
+        reason := who || ', so nothing counts as consumed, and there is no maximum';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    c := coalesce(bound, s.head);
+    chosen := CASE WHEN bound IS NULL THEN 'head' ELSE 'consumed' END;
+    reason := who || ' are past it; held by ' || array_to_string(held_by, ', ');
+    IF bound IS NOT NULL THEN
         IF s.retain_min_age IS NOT NULL AND (l -> 'min_age' IS NULL
                 OR NOT weir_internal.at_or_before(sid, c, l -> 'min_age' -> 'cut')) THEN
             IF l -> 'min_age' IS NULL THEN
@@ -148,34 +142,34 @@ BEGIN
                 RETURN;
             END IF;
         END IF;
-        -- Measured from the subscribers' bound: what only a minimum keeps does not exceed the maximum.
-        wanted := coalesce(bound, s.head);
-        IF l -> 'past_max_age' IS NOT NULL
-                AND NOT weir_internal.at_or_before(sid, l -> 'past_max_age' -> 'cut', wanted) THEN
-            demand_rule := 'max_age';
-            demand := l -> CASE WHEN weir_internal.at_or_before(sid, wanted, l -> 'past_max_age' -> 'cut')
-                                THEN 'within_max_age' ELSE 'past_max_age' END;
+    END IF;
+    -- Measured from the subscribers' bound: what only a minimum keeps does not exceed the maximum.
+    wanted := coalesce(bound, s.head);
+    IF l -> 'past_max_age' IS NOT NULL
+            AND NOT weir_internal.at_or_before(sid, l -> 'past_max_age' -> 'cut', wanted) THEN
+        demand_rule := 'max_age';
+        demand := l -> CASE WHEN weir_internal.at_or_before(sid, wanted, l -> 'past_max_age' -> 'cut')
+                            THEN 'within_max_age' ELSE 'past_max_age' END;
+    END IF;
+    SELECT i.tail_bytes - z.bytes INTO kept FROM weir_internal.size_till(sid, wanted) z;
+    wanted := l -> 'within_max_bytes';
+    IF kept > s.retain_max_bytes AND i.tail_bytes - (wanted ->> 'bytes')::bigint < kept
+            AND (demand IS NULL OR (wanted ->> 'recorded_at')::numeric
+                                   > (demand ->> 'recorded_at')::numeric) THEN
+        demand_rule := 'max_bytes';
+        demand := wanted;
+    END IF;
+    IF demand IS NOT NULL AND (minimum_rule IS NULL OR minimum IS NOT NULL) THEN
+        IF (minimum ->> 'recorded_at')::numeric < (demand ->> 'recorded_at')::numeric THEN
+            demand := minimum;
         END IF;
+        wanted := weir_internal.join_cuts(sid, demand -> 'cut', s.head);
         SELECT i.tail_bytes - z.bytes INTO kept FROM weir_internal.size_till(sid, wanted) z;
-        wanted := l -> 'within_max_bytes';
-        IF kept > s.retain_max_bytes AND i.tail_bytes - (wanted ->> 'bytes')::bigint < kept
-                AND (demand IS NULL OR (wanted ->> 'recorded_at')::numeric
-                                       > (demand ->> 'recorded_at')::numeric) THEN
-            demand_rule := 'max_bytes';
-            demand := wanted;
-        END IF;
-        IF demand IS NOT NULL AND (minimum_rule IS NULL OR minimum IS NOT NULL) THEN
-            IF (minimum ->> 'recorded_at')::numeric < (demand ->> 'recorded_at')::numeric THEN
-                demand := minimum;
-            END IF;
-            wanted := weir_internal.join_cuts(sid, demand -> 'cut', s.head);
-            SELECT i.tail_bytes - z.bytes INTO kept FROM weir_internal.size_till(sid, wanted) z;
-            IF NOT weir_internal.at_or_before(sid, demand -> 'cut', c)
-                    AND kept >= coalesce(s.retain_min_bytes, 0) THEN
-                c := wanted;
-                chosen := demand_rule;
-                reason := 'it is ' || weir_internal.beyond_limit(s, chosen);
-            END IF;
+        IF NOT weir_internal.at_or_before(sid, demand -> 'cut', c)
+                AND kept >= coalesce(s.retain_min_bytes, 0) THEN
+            c := wanted;
+            chosen := demand_rule;
+            reason := 'it is ' || weir_internal.beyond_limit(s, chosen);
         END IF;
     END IF;
     IF NOT weir_internal.at_or_before(sid, s.head, c) THEN

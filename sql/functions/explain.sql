@@ -25,7 +25,7 @@ AS $$
     ), subscriber AS MATERIALIZED (
         SELECT h.name, h.cut, coalesce(h.times_out_at <= clock_timestamp(), false) AS timed_out
         FROM s CROSS JOIN LATERAL weir_internal.subscribers_to_ask(s.stream_id) h
-        WHERE s.retain_by_consumption
+        WHERE s.retention = 'consumed'
     ), reason AS (
         SELECT 'subscriber ' || u.name || ' has not released it' AS why, u.cut
         FROM subscriber u WHERE NOT u.timed_out
@@ -38,11 +38,10 @@ AS $$
             ON l.which = m.which
         WHERE m.amount IS NOT NULL
         UNION ALL
-        SELECT 'no rule truncates it: ' || CASE WHEN s.retain_by_consumption
-               THEN 'there is no subscriber that has not timed out' ELSE 'consumption is off' END
-               || ', and there is no limit', s.head
-        FROM s WHERE s.retain_min_age IS NULL AND s.retain_min_bytes IS NULL
-          AND s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL
+        SELECT CASE WHEN s.retention = 'keep' THEN 'retention is keep, so the stream keeps everything'
+                    ELSE 'no rule truncates it: there is no subscriber that has not timed out, and no maximum' END,
+               s.head
+        FROM s WHERE s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL
           AND NOT EXISTS (SELECT FROM subscriber u WHERE NOT u.timed_out)
     ), keeper AS MATERIALIZED (
         SELECT r.why, f.* FROM s CROSS JOIN reason r
@@ -156,12 +155,10 @@ COMMENT ON FUNCTION weir.why_kept(text, text) IS 'Why a file of a stream (null: 
 CREATE OR REPLACE FUNCTION weir_internal.warning_time(in_stream_id bigint) RETURNS interval
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT greatest(interval '1 day', interval '1 second' / 5 * CASE
-        WHEN s.retain_by_consumption OR coalesce(s.retain_min_age, s.retain_min_bytes) IS NULL
-        THEN s.retain_max_age ELSE s.retain_min_age END)
+    SELECT greatest(interval '1 day', interval '1 second' / 5 * s.retain_max_age)
     FROM weir_internal.stream s WHERE s.stream_id = in_stream_id
 $$;
-COMMENT ON FUNCTION weir_internal.warning_time(bigint) IS 'How long before retention overtakes a subscriber there is an alert: a day, or a fifth of the maximum age (with consumption off and a minimum, of the minimum age).';
+COMMENT ON FUNCTION weir_internal.warning_time(bigint) IS 'How long before retention overtakes a subscriber there is an alert: a day, or a fifth of the maximum age.';
 
 CREATE OR REPLACE FUNCTION weir_internal.alerts_of(in_stream_id bigint)
 RETURNS TABLE (reader_group text, alert text, at timestamptz, message text)

@@ -194,7 +194,7 @@ END $$;
 COMMENT ON FUNCTION weir_internal.retention_inputs(bigint) IS 'What a decision of retention depends on.';
 
 -- Rates are those of the last day, or since the stream or the group began. A maximum truncates unreleased events,
--- but not before each minimum allows it. With consumption off, a minimum alone does.
+-- but not before each minimum allows it.
 CREATE OR REPLACE FUNCTION weir_internal.loses_after(in_group_id bigint, in_stream_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -214,8 +214,7 @@ DECLARE
     due double precision;
 BEGIN
     SELECT * INTO s FROM weir_internal.stream o WHERE o.stream_id = in_stream_id;
-    IF s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL AND (s.retain_by_consumption
-            OR s.retain_min_age IS NULL AND s.retain_min_bytes IS NULL) THEN
+    IF s.retain_max_age IS NULL AND s.retain_max_bytes IS NULL THEN
         RETURN NULL;
     END IF;
     SELECT weir_internal.readable_cut(in_stream_id, gs.released_cut, s.head), gs.end_cut INTO released, last
@@ -275,13 +274,12 @@ BEGIN
                      ('max', s.retain_max_bytes - (tail - done) + 1.0)) z (kind, room)
         WHERE z.room IS NOT NULL
     )
-    SELECT greatest(m.least, CASE WHEN s.retain_by_consumption OR m.least IS NULL THEN m.most END)
-    INTO due
+    SELECT greatest(m.least, m.most) INTO due
     FROM (SELECT max(e.due) FILTER (WHERE e.kind = 'min') AS least,
                  min(e.due) FILTER (WHERE e.kind = 'max') AS most FROM each e) m;
     RETURN CASE WHEN due < 3e9 THEN now + due * interval '1 second' END;
 END $$;
-COMMENT ON FUNCTION weir_internal.loses_after(bigint, bigint) IS 'When, at the present rates, retention will truncate events that a subscriber has not released: those that exceed a maximum and that no minimum keeps; with consumption off, those that no minimum keeps. Null: never.';
+COMMENT ON FUNCTION weir_internal.loses_after(bigint, bigint) IS 'When, at the present rates, retention will truncate events that a subscriber has not released: those that exceed a maximum and that no minimum keeps. Null: never.';
 
 -- Includes unread events that a subscriber released manually, and events of open batches.
 CREATE OR REPLACE FUNCTION weir_internal.unread_events_lost(in_stream_id bigint, in_cut jsonb, in_subscribers boolean DEFAULT true)

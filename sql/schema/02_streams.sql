@@ -23,7 +23,7 @@ CREATE TABLE weir_internal.stream (
     scaling_policy text NOT NULL GENERATED ALWAYS AS (
         scaling || ' ' || coalesce(target_rate::text, '-') || ' ' || coalesce(scale_factor::text, '-') || ' '
         || min_segments::text || ' ' || coalesce(max_segments::text, '-') || ' ' || scale_cooldown::text) STORED,
-    retain_by_consumption boolean NOT NULL,
+    retention text NOT NULL CHECK (retention IN ('keep', 'age', 'size', 'consumed')),
     retain_min_age bigint CHECK (retain_min_age > 0),
     retain_max_age bigint,
     retain_min_bytes bigint CHECK (retain_min_bytes > 0),
@@ -48,6 +48,10 @@ CREATE TABLE weir_internal.stream (
     CONSTRAINT stream_segments_in_order
         CHECK (max_segments IS NULL OR (scaling <> 'fixed' AND max_segments >= min_segments)),
     CONSTRAINT stream_sealed_has_clock CHECK (state = 'active' OR sealed_clock IS NOT NULL),
+    CONSTRAINT stream_retention_has_limits CHECK (CASE retention
+        WHEN 'keep' THEN num_nonnulls(retain_min_age, retain_max_age, retain_min_bytes, retain_max_bytes) = 0
+        WHEN 'age' THEN retain_max_age IS NOT NULL
+        WHEN 'size' THEN retain_max_bytes IS NOT NULL ELSE true END),
     CONSTRAINT stream_ages_in_order CHECK (retain_max_age >= coalesce(retain_min_age, 1)),
     CONSTRAINT stream_sizes_in_order CHECK (retain_max_bytes >= coalesce(retain_min_bytes, 1))
 );
@@ -77,7 +81,7 @@ COMMENT ON COLUMN weir_internal.stream.scale_factor IS 'Into how many segments o
 COMMENT ON COLUMN weir_internal.stream.max_segments IS 'A scale may not leave more active segments. Null: no such limit.';
 COMMENT ON COLUMN weir_internal.stream.scale_cooldown IS 'Seconds for which scaling by load leaves a new segment as it is.';
 COMMENT ON COLUMN weir_internal.stream.scaling_policy IS 'The scaling policy in one text, to be compared: kind, target rate, scale factor, minimum, maximum (- for none), cool-down.';
-COMMENT ON COLUMN weir_internal.stream.retain_by_consumption IS 'Whether retention truncates what all subscribers have released.';
+COMMENT ON COLUMN weir_internal.stream.retention IS 'What retention truncates: nothing (keep), what exceeds a maximum (age, size), or also what all subscribers have released (consumed).';
 COMMENT ON COLUMN weir_internal.stream.retain_min_age IS 'Seconds; retention keeps younger events, even if all subscribers have released them. Null: no such limit.';
 COMMENT ON COLUMN weir_internal.stream.retain_max_age IS 'Seconds; retention truncates older events, even if a subscriber has not released them. Null: no such limit.';
 COMMENT ON COLUMN weir_internal.stream.retain_min_bytes IS 'Retention keeps so many of the newest bytes, even if all subscribers have released them. Null: no such limit.';

@@ -41,7 +41,7 @@ CREATE UNIQUE INDEX retention_decision_by_name ON weir_internal.retention_decisi
 COMMENT ON TABLE weir_internal.retention_decision IS 'What retention decided and why. A decision that repeats the one before is not recorded.';
 COMMENT ON COLUMN weir_internal.retention_decision.stream_name IS 'scope/stream, which never changes.';
 COMMENT ON COLUMN weir_internal.retention_decision.decided_at IS 'When retention decided.';
-COMMENT ON COLUMN weir_internal.retention_decision.rule IS 'The rule that chose, see docs/retention.md: consumed, min_age, min_bytes, max_age, max_bytes; or why nothing is truncated: no_rule, nothing_consumed, too_little, behind_head.';
+COMMENT ON COLUMN weir_internal.retention_decision.rule IS 'The rule that chose, see docs/retention.md: consumed, min_age, min_bytes, max_age, max_bytes; or why nothing is truncated: keep, no_rule, nothing_consumed, too_little, behind_head.';
 COMMENT ON COLUMN weir_internal.retention_decision.reason IS 'The decision in words.';
 COMMENT ON COLUMN weir_internal.retention_decision.head IS 'The head before the decision.';
 COMMENT ON COLUMN weir_internal.retention_decision.bound IS 'The lower bound of what the subscribers released; null without subscribers.';

@@ -3,7 +3,7 @@
 -- so that tables with a column stream_name need no join to check the state.
 CREATE OR REPLACE VIEW weir.streams AS
 SELECT s.stream_name AS stream, s.state, s.created_at, s.routing_key, s.on_missing_key,
-       s.on_bad_rows, s.retain_by_consumption, s.current_epoch, s.head, weir_internal.tail_cut(s.stream_id) AS tail,
+       s.on_bad_rows, s.retention, s.current_epoch, s.head, weir_internal.tail_cut(s.stream_id) AS tail,
        weir_internal.clock_time(s.last_clock) AS last_clock,
        tail_size.events AS events_appended,
        tail_size.events - head_size.events AS events_retained,

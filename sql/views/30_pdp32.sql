@@ -9,7 +9,7 @@ COMMENT ON COLUMN weir.scopes.streams IS 'How many streams it has.';
 
 CREATE OR REPLACE VIEW weir.stream_configuration AS
 SELECT s.stream_name AS stream, s.routing_key, s.scaling, s.min_segments, s.target_rate,
-       s.scale_factor, s.retain_by_consumption, s.retain_min_age * interval '1 second' AS retain_min_age,
+       s.scale_factor, s.retention, s.retain_min_age * interval '1 second' AS retain_min_age,
        s.retain_max_age * interval '1 second' AS retain_max_age, s.retain_min_bytes, s.retain_max_bytes,
        s.cuts_every * interval '1 second' AS cuts_every,
        s.retention_every * interval '1 second' AS retention_every, s.on_missing_key, s.on_bad_rows,

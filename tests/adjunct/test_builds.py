@@ -17,7 +17,7 @@ from weir.retention.delete_stream import delete_stream
 
 @pytest.fixture
 def lane(shared_database: Database) -> Lane:
-    made = Lane.made(shared_database, segments=2)
+    made = Lane.made(shared_database, segments=2, retention="consumed")
     made.append({"0.0": 5, "1.0": 5})
     return made
 
@@ -39,7 +39,7 @@ def test_the_first_version_reads_from_the_head_and_the_next_from_the_cut_of_the_
 
 
 def test_an_empty_stream_has_an_empty_version(shared_database: Database) -> None:
-    store = Store.made(Lane.made(shared_database))
+    store = Store.made(Lane.made(shared_database, retention="consumed"))
     version = store.publish(store.begun(), files=[])
     assert (version.rows, version.files) == (0, ())
     assert store.begin() == version

@@ -99,7 +99,7 @@ def answerable(versions: list[Kept], clock: int) -> bool:
 def test_files_of_an_expired_version_become_garbage_unless_another_version_has_them(
     shared_database: Database,
 ) -> None:
-    lane = Lane.made(shared_database)
+    lane = Lane.made(shared_database, retention="consumed")
     lane.append({"0.0": 5})
     store = Store.made(lane, keep_versions=1)
     kept = [AdjunctFile("kept.parquet", 1, 1, 0, 0), AdjunctFile("lost.parquet", 1, 1, 0, 0)]

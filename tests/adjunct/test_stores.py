@@ -27,7 +27,10 @@ def define(lane: Lane, name: str, **options: Any) -> dict[str, Any]:
 def test_an_identical_store_is_left_as_it_is_and_another_is_refused(
     shared_database: Database,
 ) -> None:
-    lane, other = Lane.made(shared_database), Lane.made(shared_database)
+    lane, other = (
+        Lane.made(shared_database, retention="consumed"),
+        Lane.made(shared_database, retention="consumed"),
+    )
     store = Store.made(lane)
     before = store.row
     assert define(lane, store.name)["existed"] is True
@@ -41,7 +44,7 @@ def test_an_identical_store_is_left_as_it_is_and_another_is_refused(
 def test_a_store_of_no_stream_or_with_wrong_settings_is_not_defined(
     shared_database: Database,
 ) -> None:
-    lane = Lane.made(shared_database)
+    lane = Lane.made(shared_database, retention="consumed")
     name = f"test/{unique('store')}"
     missing = replace(lane, name=stream_name("test/nothing"))
     with raises("stream_not_found"):
@@ -61,7 +64,7 @@ def test_a_store_of_no_stream_or_with_wrong_settings_is_not_defined(
     }.items():  # fmt: skip
         with raises(code):
             define(lane, name, bootstrap=bootstrap)
-    rejected = Lane.made(shared_database, name=f"{lane.name}.rejected")
+    rejected = Lane.made(shared_database, name=f"{lane.name}.rejected", retention="consumed")
     with raises("stream_name_reserved"):
         define(rejected, name, on_error="quarantine")
     with raises("function_type_missing"):
@@ -74,7 +77,7 @@ def test_a_store_of_no_stream_or_with_wrong_settings_is_not_defined(
 def test_a_store_is_a_subscriber_from_its_definition_on_and_until_it_is_deleted(
     shared_database: Database,
 ) -> None:
-    lane = Lane.made(shared_database, segments=1, retain_by_consumption=True)
+    lane = Lane.made(shared_database, segments=1, retention="consumed")
     lane.append({"0.0": 5})
     store = Store.made(lane)
     retain(shared_database, names=[lane.name])
@@ -97,7 +100,7 @@ def test_a_store_is_a_subscriber_from_its_definition_on_and_until_it_is_deleted(
 def test_what_a_change_touches_is_a_new_definition_only_if_keys_or_values_change(
     shared_database: Database,
 ) -> None:
-    lane = Lane.made(shared_database)
+    lane = Lane.made(shared_database, retention="consumed")
     store = Store.made(lane)
     assert store.update(layout="partitioned")["definition"] == 1
     assert store.update(value="upper(key)")["definition"] == 2
@@ -116,7 +119,7 @@ def test_what_a_change_touches_is_a_new_definition_only_if_keys_or_values_change
 def test_another_key_says_since_when_there_are_events(
     shared_database: Database, appended: int
 ) -> None:
-    lane = Lane.made(shared_database, segments=1)
+    lane = Lane.made(shared_database, segments=1, retention="consumed")
     lane.append({"0.0": 4})
     store = Store.made(lane)
     store.build()

@@ -19,4 +19,4 @@ def shared_database(postgres_server: EmbeddedPostgres) -> Iterator[Database]:
 @pytest.fixture
 def lane(shared_database: Database) -> Lane:
     """Return a new stream of two segments, 0.0 and 1.0."""
-    return Lane.made(shared_database)
+    return Lane.made(shared_database, retention="consumed")

@@ -33,7 +33,7 @@ class Driver:
     def __init__(
         self, database: Database, segments: int, name: str | None = None, first: int = 0
     ) -> None:
-        self.lane = Lane.made(database, segments=segments, name=name)
+        self.lane = Lane.made(database, segments=segments, name=name, retention="consumed")
         self.model = Model(segments, first)
         self.open: list[Open] = []
         self.zombies: list[Open] = []

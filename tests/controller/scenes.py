@@ -37,14 +37,14 @@ def two_commits(lane: Lane) -> Scene:
 
 
 def commits_of_two_streams_named_in_opposite_order(lane: Lane) -> Scene:
-    beside = Lane.made(lane.database)
+    beside = Lane.made(lane.database, retention="consumed")
     one = [lane.opened("one"), beside.opened("one")]
     other = [beside.opened("other"), lane.opened("other")]
     return Scene([lane.name, beside.name], committing(*one), committing(*other))
 
 
 def commit_of_two_streams_and_renewal_in_opposite_order(lane: Lane) -> Scene:
-    beside = Lane.made(lane.database)
+    beside = Lane.made(lane.database, retention="consumed")
     both = [lane.opened("one"), beside.opened("one")]
 
     def renewing(database: Database) -> None:
@@ -195,7 +195,7 @@ def expiry_and_delete(lane: Lane) -> Scene:
 
 
 def delete_and_batch(lane: Lane) -> Scene:
-    other = Lane.made(lane.database)
+    other = Lane.made(lane.database, retention="consumed")
     for one in (lane, other):
         one.append({"0.0": 3}, batch="before")
     group = Group.made(lane, other, subscriber=False)

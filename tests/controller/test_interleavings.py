@@ -169,7 +169,7 @@ def test_a_stream_is_created_once(lane: Lane) -> None:
 def test_many_sessions_at_once_lose_nothing_and_never_block_each_other(
     lane: Lane, caplog: pytest.LogCaptureFixture
 ) -> None:
-    other = Lane.made(lane.database)
+    other = Lane.made(lane.database, retention="consumed")
     lanes = (lane, other)
 
     def appending(seed: int) -> int:

@@ -103,7 +103,7 @@ def test_two_at_once_are_one_after_the_other(
     stage: Stage, shared_database: Database, pair: Pair, turned: bool
 ) -> None:
     def made() -> Scene:
-        scene = pair.made(Lane.made(shared_database))
+        scene = pair.made(Lane.made(shared_database, retention="consumed"))
         return scene.swapped() if turned else scene
 
     right = orders(stage, made)
@@ -121,7 +121,7 @@ def test_no_batch_is_opened_while_a_truncation_is_at_work(
 ) -> None:
     # It would plan files from the old head, and be opened when they are dead: nothing kept them.
     def made() -> Scene:
-        lane = Lane.made(shared_database)
+        lane = Lane.made(shared_database, retention="consumed")
         lane.append({"0.0": 3}, batch="before")
         group = Group.made(lane, subscriber=False)
         token = group.reader().token
@@ -146,14 +146,14 @@ def test_two_late_commits_are_one_after_the_other_or_share_a_roll(
     written = ({"0.0": [2, 3], "1.0": 1}, {"0.0": 4})
 
     def made() -> Scene:
-        lane = Lane.made(shared_database)
+        lane = Lane.made(shared_database, retention="consumed")
         late, other = scenes.late_attempts(lane)
         return Scene(
             [lane.name], committing(late, written=written[0]), committing(other, written=written[1])
         )
 
     def together(first: int) -> Outcome:
-        lane = Lane.made(shared_database)
+        lane = Lane.made(shared_database, retention="consumed")
         both = [staged(a, w) for a, w in zip(scenes.late_attempts(lane), written, strict=True)]
         done = stage.alone(
             Scene(
@@ -184,7 +184,7 @@ def test_a_mixture_is_noticed(stage: Stage, shared_database: Database) -> None:
         return lambda database: database.transaction(work)
 
     def made() -> Scene:
-        lane = Lane.made(shared_database)
+        lane = Lane.made(shared_database, retention="consumed")
         return Scene([lane.name], careless(lane), careless(lane))
 
     right = orders(stage, made)
@@ -203,7 +203,10 @@ def test_a_deadlock_is_noticed_though_it_is_retried(
         return lambda database: database.transaction(work)
 
     def made() -> Scene:
-        one, other = Lane.made(shared_database), Lane.made(shared_database)
+        one, other = (
+            Lane.made(shared_database, retention="consumed"),
+            Lane.made(shared_database, retention="consumed"),
+        )
         return Scene([one.name], locking(one, other), locking(other, one))
 
     with pytest.raises(AssertionError, match="deadlock detected"):

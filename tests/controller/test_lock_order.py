@@ -97,7 +97,10 @@ def do_everything(watch: Watch, folder: Path) -> None:
     name = stream_name("test/made")
     watch(garbage.sweep, str(folder / "warehouse"), 0.0)
     watch(streams.create_stream, name, routing_key="key", segments=2, request_id="made")
-    lane, other = Lane.made(database), Lane.made(database)
+    lane, other = (
+        Lane.made(database, retention="consumed"),
+        Lane.made(database, retention="consumed"),
+    )
     begin = {"writer_id": "w", "fingerprint": "f", "lease": 60.0, "source": "test"}
     first = watch(transactions.begin, lane.name, batch_id="a", **begin)
     first = watch(transactions.begin, lane.name, batch_id="a", **begin)
@@ -112,7 +115,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(transactions.abort, aborted)
     lane.opened(lease=0.0)
     watch(expiry.expire, 0.0)
-    timed = Lane.made(database, event_time="at")
+    timed = Lane.made(database, event_time="at", retention="consumed")
     watch(transactions.state_completeness, timed.name, "w", 1)
     watch(update.update_stream, timed.name, {"event_time": "other"}, request_id="time")
     columns = [*FIELDS, {**FIELDS[0], "name": "more"}]

@@ -12,7 +12,7 @@ from weir.retention.run import retain
 
 
 def counts_of(database: Database, files: int) -> dict[str, int]:
-    lane = Lane.made(database)
+    lane = Lane.made(database, retention="consumed")
     group = Group.made(lane)
     counted = count_statements(database)
     counts: dict[str, int] = {}

@@ -19,7 +19,7 @@ from weir.retention.run import retain
 
 def _counts(database: Database, segments: int) -> dict[str, int]:
     """How many statements each operation takes on a stream of so many segments and files."""
-    lane = Lane.made(database, segments=segments)
+    lane = Lane.made(database, segments=segments, retention="consumed")
     counted = count_statements(database)
     counts: dict[str, int] = {}
 

@@ -66,13 +66,13 @@ def scene(store: Store, operation: Callable[[Database], Any]) -> Scene:
 
 
 def made(database: Database, **options: Any) -> Store:
-    lane = Lane.made(database)
+    lane = Lane.made(database, retention="consumed")
     lane.append({"0.0": 5, "1.0": 5})
     return Store.made(lane, history=3600, **options)
 
 
 def define(database: Database) -> Scene:
-    lane, name = Lane.made(database), f"test/{unique('store')}"
+    lane, name = Lane.made(database, retention="consumed"), f"test/{unique('store')}"
     given = (name, lane.name, AdjunctConfiguration(), AdjunctDefinition())
     return StoreScene(
         [], lambda db: define_store(db, *given, request_id=name) and None, name=name

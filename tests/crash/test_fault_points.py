@@ -73,7 +73,7 @@ def commit_with_a_roll(lane: Lane) -> Scene:
 
 
 def commit_of_two_streams(lane: Lane) -> Scene:
-    other = Lane.made(lane.database)
+    other = Lane.made(lane.database, retention="consumed")
     both = [lane.opened("one"), other.opened("one")]
     return Scene([lane.name, other.name], committing(*both))
 
@@ -201,14 +201,17 @@ def test_killed_anywhere_and_asked_for_again_it_is_done_once(
     made: Callable[[Lane], Scene], database: Database, tmp_path: Path
 ) -> None:
     moments = kill_everywhere(
-        database, tmp_path, lambda: made(Lane.made(database)), again_is_more=made in AGAIN_IS_MORE
+        database,
+        tmp_path,
+        lambda: made(Lane.made(database, retention="consumed")),
+        again_is_more=made in AGAIN_IS_MORE,
     )
     assert any(moment.endswith("COMMIT") or moment.startswith("after") for moment in moments)
     assert any(moment.startswith("before") and not moment.endswith("COMMIT") for moment in moments)
 
 
 def test_what_is_done_twice_is_noticed(database: Database, tmp_path: Path) -> None:
-    lane = Lane.made(database)
+    lane = Lane.made(database, retention="consumed")
     count = "UPDATE stream SET next_transaction_number = next_transaction_number + 1"
 
     def counting(database: Database) -> None:
@@ -233,7 +236,7 @@ def test_a_sweep_killed_anywhere_is_finished_by_the_next(
     def made(number: int) -> tuple[Path, list[str]]:
         """Return a warehouse with garbage beside files that are kept, and these files."""
         root = tmp_path / str(number)
-        lane = Lane.made(database)
+        lane = Lane.made(database, retention="consumed")
         dead, alive = lane.opened(), lane.opened()
         below = "_weir_segment=0/_weir_task=0/"
         lives = [f"{alive.folder}{below}alive.parquet"]
@@ -280,7 +283,7 @@ def test_a_recovery_killed_anywhere_is_finished_by_the_next(
     test_database: TestDatabase, tmp_path: Path, unknown_files: str
 ) -> None:
     database = test_database.open()
-    lanes = [Lane.made(database), Lane.made(database)]
+    lanes = [Lane.made(database, retention="consumed"), Lane.made(database, retention="consumed")]
     root = str(tmp_path)
     check_warehouse_ownership(database, root)
 

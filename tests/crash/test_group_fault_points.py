@@ -36,7 +36,7 @@ def scene(group: Group, operation: Callable[[Database], Any], *more: str, out: A
 
 def made(database: Database, **options: Any) -> Group:
     """A group with ten events to read in each of two segments."""
-    lane = Lane.made(database)
+    lane = Lane.made(database, retention="consumed")
     lane.append({"0.0": [5, 5], "1.0": [5, 5]})
     return Group.made(lane, **options)
 
@@ -106,7 +106,7 @@ def take_over(database: Database) -> Scene:
 
 def commit(database: Database) -> Scene:
     """With an append and a folder as outputs, over a split, after a take-over."""
-    group, out = made(database), Lane.made(database)
+    group, out = made(database), Lane.made(database, retention="consumed")
     group.lanes[0].scale("1.0")
     group.reader("dead").must_open()
     group.lapse("dead")
@@ -212,7 +212,7 @@ def prune(database: Database) -> Scene:
 
 
 def update(database: Database) -> Scene:
-    group, other = made(database, subscriber=False), Lane.made(database)
+    group, other = made(database, subscriber=False), Lane.made(database, retention="consumed")
     group.lanes = (*group.lanes, other)
     streams = [lane.name for lane in group.lanes]
     return scene(

@@ -57,8 +57,8 @@ class World:
         self, database: Database, settings: Settings, chance: random.Random, some: list[Child]
     ) -> None:
         self.database, self.settings, self.chance, self.children = database, settings, chance, some
-        self.lane = Lane.made(database, segments=8)
-        self.out = Lane.made(database)
+        self.lane = Lane.made(database, segments=8, retention="consumed")
+        self.out = Lane.made(database, retention="consumed")
         self.group = Group.made(self.lane)
         self.total = 0
         self.stop = settings.state / "stop"
@@ -193,7 +193,7 @@ def test_a_reader_killed_anywhere_in_a_batch_is_taken_over_and_each_event_is_the
     database: Database, settings: Settings
 ) -> None:
     """At every statement and every change of a file, from joining to the manifest."""
-    lane = Lane.made(database)
+    lane = Lane.made(database, retention="consumed")
     append_numbers(settings, str(lane.name), range(20), KEYS)
     lane.scale("1.0")
     append_numbers(settings, str(lane.name), range(20, 30), KEYS)
@@ -201,7 +201,7 @@ def test_a_reader_killed_anywhere_in_a_batch_is_taken_over_and_each_event_is_the
     def world(number: int) -> tuple[Group, Lane, Settings]:
         """A group and its outputs."""
         made = replace(settings, output_roots=(str(settings.state / str(number)),))
-        return Group.made(lane), Lane.made(database, segments=1), made
+        return Group.made(lane), Lane.made(database, segments=1, retention="consumed"), made
 
     def reading(group: Group, out: Lane, made: Settings) -> Operation:
         def operation(opened: Database) -> None:

@@ -92,7 +92,7 @@ def test_refused_anywhere_and_asked_for_again_it_is_done_once(
     made: Callable[[Lane], Scene], state: str, database: Database
 ) -> None:
     def scene() -> Scene:
-        return made(Lane.made(database))
+        return made(Lane.made(database, retention="consumed"))
 
     never, once, twice = (Undisturbed.of(scene(), database, times) for times in range(3))
     assert (once.state == twice.state) == (made not in AGAIN_IS_MORE)
@@ -140,10 +140,10 @@ def test_an_append_that_is_refused_anywhere_ends_aborted_or_committed(
                 weir.append(str(lane.name), table, writer_id="w", batch_id="b", settings=settings)
         return made[0]
 
-    statements = append(Lane.made(database), None).seen
+    statements = append(Lane.made(database, retention="consumed"), None).seen
     assert len(statements) >= 5
     for number, moment in some(enumerate(statements), state, least=3):
-        lane = Lane.made(database)
+        lane = Lane.made(database, retention="consumed")
         append(lane, number)
         found = [
             state for (state,) in lane.rows("SELECT state FROM transaction WHERE stream_id = :s")

@@ -30,6 +30,7 @@ streams:
     routing_key: customer
     segments: 2
     schema: customer STRING, amount BIGINT
+    retention: consumed
     retain_max_age: 30 d
     tags: [money]
   shop/late: {routing_key: customer}
@@ -166,7 +167,7 @@ def test_a_changed_file_changes_just_that(database: Database, what: str) -> None
 
 
 LOSSES = {
-    "retain_max_age truncates": edited("streams", "shop/orders", "retain_max_age", value="1 d"),
+    "retain_max_age truncates": edited("streams", "shop/orders", "retain_max_age", value="8 d"),
     "retain_min_age keeps": edited("streams", "shop/orders", "retain_min_age", value="1 d"),
     "position in shop/orders": edited("reader_groups", "late", "streams", value=["shop/late"]),
     "retention no longer keeps": edited("reader_groups", "late", "subscriber", value=False),

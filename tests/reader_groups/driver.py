@@ -53,7 +53,7 @@ class Out:
     """A stream for results, and what must be in it."""
 
     def __init__(self, database: Database) -> None:
-        self.lane = Lane.made(database, segments=1)
+        self.lane = Lane.made(database, segments=1, retention="consumed")
         self.written: dict[str, list[Event]] = {}  # by file
         self.expected: list[Event] = []
 

@@ -79,7 +79,7 @@ def test_subscriber_is_protected_from_its_creation_on(lane: Lane) -> None:
 
 
 def test_group_reads_several_streams(lane: Lane) -> None:
-    other = Lane.made(lane.database, segments=1)
+    other = Lane.made(lane.database, segments=1, retention="consumed")
     lane.append({"0.0": 5})
     other.append({"0.0": 7})
     group = Group.made(lane, other)
@@ -212,7 +212,7 @@ def test_a_deleted_group_holds_nothing_back_and_can_be_made_again(group: Group, 
 def test_a_deleted_group_leaves_no_row_and_of_what_it_did_not_finish_no_file(
     database: Database, tmp_path: Path
 ) -> None:
-    lane = Lane.made(database)
+    lane = Lane.made(database, retention="consumed")
     lane.append({"0.0": [5, 5], "1.0": 10})
     group = Group.made(lane)
     group.update(pins=[Pin.parse(f"{lane.name} 0..0.5 big")])

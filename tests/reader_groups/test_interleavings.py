@@ -41,7 +41,7 @@ def test_renewing_leases_while_a_batch_is_committed_is_no_deadlock(
 ) -> None:
     # The thread that renews: the reader first, then the transactions of its output.
     lane.append({"0.0": 5})
-    group, out = Group.made(lane), Lane.made(lane.database)
+    group, out = Group.made(lane), Lane.made(lane.database, retention="consumed")
     reader = group.reader()
     batch = reader.must_open()
     attempt = out.opened()
@@ -62,7 +62,7 @@ def test_renewing_leases_while_a_batch_is_committed_is_no_deadlock(
 
 
 def test_readers_that_open_at_once_share_without_overlap(lane: Lane) -> None:
-    wide = Lane.made(lane.database, segments=8)
+    wide = Lane.made(lane.database, segments=8, retention="consumed")
     wide.append({f"{i}.0": 3 for i in range(8)})
     group = Group.made(wide)
     readers = [group.reader(f"r{i}") for i in range(4)]
@@ -78,7 +78,7 @@ def test_a_merged_segment_is_entered_once_when_its_predecessors_end_at_the_same_
     lane: Lane,
 ) -> None:
     for _ in range(6):
-        one = Lane.made(lane.database)
+        one = Lane.made(lane.database, retention="consumed")
         one.append({"0.0": 5, "1.0": 5})
         group = Group.made(one)
         [merged] = one.scale("0.0", "1.0", parts=1)
@@ -116,7 +116,7 @@ def test_a_group_created_while_the_stream_is_truncated_begins_at_the_new_head(
     lane: Lane,
 ) -> None:
     for _ in range(6):
-        one = Lane.made(lane.database)
+        one = Lane.made(lane.database, retention="consumed")
         one.append({"0.0": 5, "1.0": 5})
         group, _ = at_once(partial(Group.made, one), partial(one.truncate, "0.0=2, 1.0=3"))
         assert group.cut() in ({"0.0": 0, "1.0": 0}, {"0.0": 2, "1.0": 3})
@@ -125,7 +125,7 @@ def test_a_group_created_while_the_stream_is_truncated_begins_at_the_new_head(
 
 def test_retention_and_a_subscriber_that_is_created_leave_it_all_its_events(lane: Lane) -> None:
     for _ in range(6):
-        one = Lane.made(lane.database)
+        one = Lane.made(lane.database, retention="consumed")
         one.append({"0.0": 5, "1.0": 5})
         first = Group.made(one)
         first.reader().read_all()
@@ -138,7 +138,7 @@ def test_retention_and_a_subscriber_that_is_created_leave_it_all_its_events(lane
 
 
 def test_checkpoints_and_retention_at_once_never_pass_the_slower_subscriber(lane: Lane) -> None:
-    one = Lane.made(lane.database)
+    one = Lane.made(lane.database, retention="consumed")
     fast, slow = Group.made(one), Group.made(one)
     for _ in range(6):
         one.append({"0.0": 5, "1.0": 5})
@@ -159,7 +159,7 @@ def test_checkpoints_and_retention_at_once_never_pass_the_slower_subscriber(lane
 )
 def test_appends_to_a_stream_do_not_wait_for_its_groups(database: Database, what: str) -> None:
     # As a group is locked while its commit puts many rows into a table.
-    lane = Lane.made(database)
+    lane = Lane.made(database, retention="consumed")
     group = Group.made(lane, release="manual")
     lane.append({"0.0": 5})
     reader = group.reader()
@@ -201,7 +201,7 @@ def test_appends_to_a_stream_do_not_wait_for_its_groups(database: Database, what
 
 
 def test_a_group_that_is_always_locked_is_had_in_the_end(database: Database) -> None:
-    lane = Lane.made(database)
+    lane = Lane.made(database, retention="consumed")
     group = Group.made(lane)
     over = Event()
 
@@ -227,7 +227,7 @@ def test_appends_to_the_input_of_a_batch_do_not_wait_for_its_commit_that_complet
         """CREATE TABLE public.numbers (n bigint);
         GRANT SELECT, INSERT ON public.numbers TO weir_jobs, weir_publisher""",
     )
-    lane = Lane.made(database)
+    lane = Lane.made(database, retention="consumed")
     group = Group.made(lane)
     lane.append({"0.0": 5})
     reader = group.reader()

@@ -245,7 +245,9 @@ def test_the_database_finds_as_many_whole_units_as_a_budget_allows(
     shared_database: Database,
 ) -> None:
     random = random_for("fit")
-    streams = [Ranked(Lane.made(shared_database, segments=3)) for _ in range(2)]
+    streams = [
+        Ranked(Lane.made(shared_database, segments=3, retention="consumed")) for _ in range(2)
+    ]
     for _ in range(8):
         for one in streams:
             if random.random() < 0.3:

@@ -29,6 +29,8 @@ from weir.retention.capture import capture
 from weir.retention.prune import prune
 from weir.retention.release import release
 
+LIMITS = ("retain_min_age", "retain_max_age", "retain_min_bytes", "retain_max_bytes")
+
 
 @dataclass
 class Schedule:
@@ -116,11 +118,19 @@ class Schedule:
         ages, sizes = pair(DAY), pair(80)
         if self.random.random() < 0.3:
             ages = sizes = (None, None)
+            if self.random.random() < 0.2:
+                return self.set_policy(dict.fromkeys(LIMITS) | {"retention": "keep"})
         self.set_policy({
-            "retain_by_consumption": self.random.random() < 0.85,
+            "retention": self.retention(ages[1], sizes[1]),
             "retain_min_age": ages[0], "retain_max_age": ages[1],
             "retain_min_bytes": sizes[0], "retain_max_bytes": sizes[1],
         })  # fmt: skip
+
+    def retention(self, max_age: int | None, max_bytes: int | None) -> str:
+        """Mostly by consumption, which may have any limits."""
+        if self.random.random() < 0.8:
+            return "consumed"
+        return "age" if max_age else "size" if max_bytes else "consumed"
 
     def set_policy(self, policy: dict[str, Any]) -> None:
         update_stream(self.database, self.lane.name, policy, request_id=unique("policy"))

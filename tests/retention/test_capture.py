@@ -18,7 +18,7 @@ from weir.retention.capture import capture
 @pytest.fixture
 def lane(database: Database) -> Lane:
     """A stream in a database of its own: one run serves all streams."""
-    return Lane.made(database)
+    return Lane.made(database, retention="consumed")
 
 
 def recorded(lane: Lane) -> list[dict[str, int]]:
@@ -94,7 +94,7 @@ def test_what_is_committed_while_a_run_goes_on_is_recorded_by_it_or_the_next(
     assert sent[-1] == COMMIT
     found = []
     for number in range(len(sent)):
-        lane = Lane.made(database)
+        lane = Lane.made(database, retention="consumed")
         lane.append({"0.0": 1})
         stepper.arm(number)
         with ThreadPoolExecutor(1) as pool:
@@ -120,7 +120,7 @@ def test_of_two_runs_at_once_one_records(lane: Lane) -> None:
 
 
 def test_cuts_are_not_captured_more_often_than_the_stream_wants(database: Database) -> None:
-    lane = Lane.made(database, cuts_every=600)
+    lane = Lane.made(database, cuts_every=600, retention="consumed")
     assert len(capture(database)) == 1
     lane.append({"0.0": 3})
     assert capture(database) == []
@@ -138,7 +138,7 @@ def test_a_sealed_stream_has_its_last_record_and_no_other(lane: Lane) -> None:
 
 def test_a_run_sends_as_many_statements_for_many_streams_as_for_none(lane: Lane) -> None:
     for _ in range(5):
-        Lane.made(lane.database).append({"0.0": 1})
+        Lane.made(lane.database, retention="consumed").append({"0.0": 1})
     sent = count_statements(lane.database)
     assert len(capture(lane.database)) == 6
     many = len(sent)
@@ -159,7 +159,7 @@ def test_the_records_that_stand_for_the_limits_are_those_of_a_search_through_all
         "retain_min_bytes": sizes[0], "retain_max_bytes": sizes[1],
     }  # fmt: skip
     limits = {name: limit for name, limit in given.items() if random.random() < 0.7}
-    lane = Lane.made(database, **limits)
+    lane = Lane.made(database, **limits, retention="consumed")
     size, before = 0, 80
     records: list[tuple[int, int]] = []
     came: list[tuple[float, int]] = []

@@ -16,7 +16,7 @@ from weir.model.segment import Segment
 from weir.model.stream_cut import StreamCut, at_or_before
 
 NAMES = ["a", "b", "c", "d"]
-NOTHING = Policy(by_consumption=False)
+NOTHING = Policy()
 
 
 @dataclass
@@ -104,8 +104,6 @@ class World:
         ]
         # Records follow each other, so that the older of two leaves more.
         minimum = None if None in minimums else max(minimums, key=len, default=None)  # type: ignore[arg-type]
-        if bound is None and minimums:
-            return minimum if minimum is not None and minimum <= self.head else self.head
         base = unlimited = self.head if bound is None else bound
         if bound is not None:
             if p.min_age is not None:
@@ -157,7 +155,10 @@ def worlds(draw: st.DrawFn, limited: bool = True) -> World:
         return low, random.choice(highs)
 
     ages, sizes = (pair(70), pair(12)) if limited else ((None, None), (None, None))
-    policy = Policy(random.random() < 0.8 or not limited, *ages, *sizes)
+    policy = Policy("consumed", *ages, *sizes)
+    if limited and random.random() < 0.3:  # what may be without subscribers
+        policy = replace(policy, retention="age" if ages[1] else "size")
+        policy = policy if ages[1] or sizes[1] else NOTHING
     policy.check()
     return World(stream, policy, head, released, records, 50 + random.randint(0, 20))
 
@@ -168,7 +169,7 @@ def test_the_decision_is_that_of_the_tables(world: World) -> None:
     decision, left = world.decide(), world.expected()
     if decision.cut is None:
         assert left == world.head
-        assert decision.rule in ("no_rule", "nothing_consumed", "too_little", "behind_head")
+        assert decision.rule in ("keep", "no_rule", "nothing_consumed", "too_little", "behind_head")
     else:
         assert decision.cut == StreamCut(world.stream.listing(left))
         assert decision.rule in ("consumed", "min_age", "min_bytes", "max_age", "max_bytes")
@@ -230,7 +231,7 @@ def test_a_subscriber_that_is_nearly_caught_up_loses_nothing_where_the_limits_ar
     record = Record(1, StreamCut({one: 5, two: 10}), 15)
     for most in (10, 11, 12):
         situation = Situation(
-            Policy(min_bytes=10, max_bytes=most),
+            Policy("consumed", min_bytes=10, max_bytes=most),
             StreamCut({one: 0, two: 0}),
             Size(26, 26),
             {"nearly there": StreamCut({one: 16, two: 9})},
@@ -302,14 +303,17 @@ def test_what_was_freed_is_not_freed_again_and_the_second_decision_frees_the_res
 
 
 @given(positions(3))
-def test_without_subscribers_or_without_the_switch_nothing_is_truncated(
+def test_without_subscribers_or_where_everything_is_kept_nothing_is_truncated(
     world: tuple[Stream, list[Remaining]],
 ) -> None:
     stream, [left, a, b] = world
-    alone = World(stream, Policy(), left, {}, [(0, a)], 50)
-    off = replace(alone, policy=NOTHING, released={"a": a, "b": b})
-    for decision in (alone.decide(), off.decide()):
-        assert (decision.cut, decision.bound, decision.rule) == (None, None, "no_rule")
+    for minimum in ({}, {"min_age": 5}, {"min_bytes": 1}):
+        alone = World(stream, Policy("consumed", **minimum), left, {}, [(0, a)], 50).decide()
+        assert (alone.cut, alone.bound, alone.rule) == (None, None, "no_rule")
+        assert alone.held_by == ()
+    kept = World(stream, NOTHING, left, {"a": a, "b": b}, [(0, a)], 50)
+    for decision in (kept.decide(), replace(kept, released={}).decide()):
+        assert (decision.cut, decision.bound, decision.rule) == (None, None, "keep")
         assert decision.held_by == ()
 
 

@@ -45,7 +45,7 @@ def test_who_has_read_up_to_its_end_is_told_of_no_loss_behind_it(lane: Lane, on_
 
 
 def test_a_stream_that_a_group_is_done_with_does_not_keep_it_from_its_others(lane: Lane) -> None:
-    second = Lane.made(lane.database)
+    second = Lane.made(lane.database, retention="consumed")
     lane.append({"0.0": 5})
     second.append({"0.0": 5})
     ends = json.dumps({str(name): {"0.0": 5, "1.0": 0} for name in (lane.name, second.name)})

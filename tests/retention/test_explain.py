@@ -25,7 +25,7 @@ HOUR = 3600
 
 @pytest.fixture
 def lane(database: Database) -> Lane:
-    return Lane.made(database)
+    return Lane.made(database, retention="consumed")
 
 
 def why(lane: Lane) -> dict[tuple[str, int], str]:
@@ -50,7 +50,7 @@ def limit(lane: Lane, **limits: int | None) -> None:
 def test_each_file_says_who_needs_it(lane: Lane) -> None:
     lane.append({"0.0": [2, 3], "1.0": 4})
     assert set(why(lane).values()) == {
-        "no rule truncates it: there is no subscriber that has not timed out, and there is no limit"
+        "no rule truncates it: there is no subscriber that has not timed out, and no maximum"
     }
     slow, fast = Group.made(lane, release="manual"), Group.made(lane)
     consume(fast)
@@ -110,9 +110,7 @@ def test_what_a_maximum_takes_is_not_said_to_be_held(lane: Lane) -> None:
     next_run = "the next run of weir_retention truncates it, because it exceeds a maximum"
     assert why(lane) == {("0.0", 0): f"{next_run}, although {held}"}
     limit(lane, max_age=5 * HOUR)
-    update_stream(
-        lane.database, lane.name, {"retain_by_consumption": False}, request_id=unique("off")
-    )
+    update_stream(lane.database, lane.name, {"retention": "age"}, request_id=unique("off"))
     assert why(lane) == {("0.0", 0): "it is within the limits"}
 
 
@@ -138,7 +136,7 @@ def test_any_file_is_explained_by_its_path_alone(lane: Lane) -> None:
 
 
 def test_a_file_may_be_named_as_the_file_system_prints_it(lane: Lane) -> None:
-    other = Lane.made(lane.database)
+    other = Lane.made(lane.database, retention="consumed")
     lane.append({"0.0": [2, 3]})
     run(
         lane.database,
@@ -302,33 +300,35 @@ def test_a_warning_says_when_a_decision_will_lose_something_whatever_rules(lane:
         capture(lane.database)
         pass_time(lane, 2 * DAY)
     group = Group.made(lane, start="0.0=1, 1.0=0")
-    for switch, min_age, max_age, min_bytes, max_bytes in product(
-        (True, False), (None, 5, 20), (None, 3, 30), (None, 25, 35), (None, 30, 45)
+    for retention, min_age, max_age, min_bytes, max_bytes in product(
+        ("consumed", "age", "size"), (None, 5, 20), (None, 3, 30), (None, 25, 35), (None, 30, 45)
     ):
         if (min_age or 0) > (max_age or 99) or (min_bytes or 0) > (max_bytes or 99):
+            continue
+        if {"age": max_age, "size": max_bytes}.get(retention, 1) is None:
             continue
         limits = {"a": min_age, "b": max_age, "c": min_bytes, "d": max_bytes}
         run(
             lane.database,
-            """UPDATE stream SET retain_by_consumption = :switch, retain_min_age = 86400 * :a,
+            """UPDATE stream SET retention = :retention, retain_min_age = 86400 * :a,
                retain_max_age = 86400 * :b, retain_min_bytes = :c, retain_max_bytes = :d""",
-            switch=switch, **limits,
+            retention=retention, **limits,
         )  # fmt: skip
         at, now = subscriber(group).loses_after, moment(lane)
         if at is None:
             pass_time(lane, 100 * DAY)
-            assert loses(lane, group) is False, (switch, limits)
+            assert loses(lane, group) is False, (retention, limits)
             pass_time(lane, -100 * DAY)
             never += 1
         elif at <= now:
-            assert loses(lane, group), (switch, limits)
+            assert loses(lane, group), (retention, limits)
             lost_at_once += 1
         else:
             left = (at - now).total_seconds()
             pass_time(lane, left - 60)
-            assert not loses(lane, group), (switch, limits)
+            assert not loses(lane, group), (retention, limits)
             pass_time(lane, 120)
-            assert loses(lane, group), (switch, limits)
+            assert loses(lane, group), (retention, limits)
             pass_time(lane, -left - 60)
             lost_later += 1
     assert min(lost_at_once, lost_later, never) > 10
@@ -344,7 +344,7 @@ def loses(lane: Lane, group: Group) -> bool:
     return group.name in report["lost"]
 
 
-def test_what_a_minimum_keeps_is_nothing_to_warn_of_and_without_consumption_it_is(
+def test_what_a_minimum_keeps_is_nothing_to_warn_of_and_what_a_maximum_takes_is(
     lane: Lane,
 ) -> None:
     group = Group.made(lane)
@@ -352,14 +352,10 @@ def test_what_a_minimum_keeps_is_nothing_to_warn_of_and_without_consumption_it_i
     lane.append({"0.0": 5})
     capture(lane.database)
     assert alerts(lane) == []
-    changes = {
-        "retain_by_consumption": False,
-        "retain_max_bytes": None,
-        "retain_max_age": 999 * DAY,
-    }
+    changes = {"retention": "age", "retain_max_bytes": None, "retain_max_age": 100 * DAY}
     update_stream(lane.database, lane.name, changes, request_id=unique("off"))
     pass_time(lane, 79 * DAY)
-    assert alerts(lane) == [], "a fifth of the minimum before it"
+    assert alerts(lane) == [], "a fifth of the maximum before it"
     pass_time(lane, 2 * DAY)
     said = f"at the present rates retention will truncate events of stream {lane.name} that"
     assert [a for a in alerts(lane) if a.startswith(f"{said} subscriber {group.name} has not")]

@@ -30,7 +30,7 @@ def mark_as_own(lane: Lane, root: Path) -> None:
 
 @pytest.fixture
 def lane(database: Database) -> Lane:
-    return Lane.made(database)
+    return Lane.made(database, retention="consumed")
 
 
 def write(warehouse: Path, path: str) -> Path:
@@ -172,7 +172,7 @@ def test_a_root_that_can_not_be_opened_is_told_and_keeps_nothing_else(
 def test_only_batches_of_the_same_stream_opened_before_it_died_pin_a_file(
     lane: Lane, tmp_path: Path
 ) -> None:
-    other = Lane.made(lane.database)
+    other = Lane.made(lane.database, retention="consumed")
     for one in (lane, other):
         one.append({"0.0": [3, 3]})
     mark_as_own(lane, tmp_path)

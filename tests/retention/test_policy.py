@@ -10,9 +10,15 @@ from tests.raises import raises
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.retention_policy import Policy
+from weir.model.stream_configuration import Configuration
 from weir.operations import CreateStream, UpdateStream, parse
 
-LIMITS = {"retain_min_age": 86400, "retain_max_age": 604800, "retain_max_bytes": 10**9}
+LIMITS = {
+    "retention": "consumed",
+    "retain_min_age": 86400,
+    "retain_max_age": 604800,
+    "retain_max_bytes": 10**9,
+}
 
 
 @pytest.mark.parametrize(
@@ -33,11 +39,11 @@ def test_a_policy_that_makes_no_sense_is_refused_with_the_limit(
     limits: dict[str, int], said: str
 ) -> None:
     with raises(said):
-        Policy(**limits).check()  # type: ignore[arg-type]  # limits are numbers
+        Policy("consumed", **limits).check()
 
 
 def test_a_minimum_may_be_the_maximum_and_units_are_not_compared() -> None:
-    Policy(min_age=60, max_age=60, min_bytes=10**12, max_bytes=10**12).check()
+    Policy("consumed", min_age=60, max_age=60, min_bytes=10**12, max_bytes=10**12).check()
 
 
 def configuration(lane: Lane) -> Any:
@@ -70,10 +76,81 @@ def test_an_update_that_contradicts_what_is_there_is_refused(shared_database: Da
 
 
 def test_the_forms_take_ages_and_sizes_as_people_write_them() -> None:
-    given = {"stream": "nyc/flights", "retain_min_age": "36 h", "retain_max_bytes": "1.5 GB"}
+    given = {
+        "stream": "nyc/flights", "retention": "consumed", "retain_min_age": "36 h",
+        "retain_max_bytes": "1.5 GB",
+    }  # fmt: skip
     made = parse(CreateStream, {**given, "routing_key": "tailnum"})
-    assert made.configuration.retention == Policy(True, 129_600, None, None, 1_500_000_000)
+    limits = Policy("consumed", 129_600, None, None, 1_500_000_000)
+    assert made.configuration.retention_policy == limits
     changed = parse(UpdateStream, {"stream": "nyc/flights", "retain_min_age": "none"})
     assert changed.changes == {"retain_min_age": None}
     with raises("argument_invalid retain_max_age '7 weeks'"):
         parse(UpdateStream, {**given, "retain_max_age": "7 weeks"})
+
+
+def policy_of(form: type[Any], **given: str) -> Policy:
+    made = parse(form, {"stream": "a/b", **given})
+    return made.configuration.retention_policy  # type: ignore[no-any-return]
+
+
+def test_a_stream_keeps_everything_unless_its_owner_says_otherwise() -> None:
+    assert policy_of(CreateStream, routing_key="k") == Policy("keep", None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"retain_max_age": "30 d"}, "arguments_conflict retention keep retain_max_age"),
+        ({"retain_min_bytes": "1 GB"}, "arguments_conflict retention keep retain_min_bytes"),
+        ({"retention": "keep", "retain_min_age": "7 d"}, "arguments_conflict retain_min_age"),
+        ({"retention": "age"}, "arguments_conflict retention age needs retain_max_age"),
+        (
+            {"retention": "age", "retain_max_bytes": "1 GB"},
+            "arguments_conflict retention age needs retain_max_age",
+        ),
+        ({"retention": "size"}, "arguments_conflict retention size needs retain_max_bytes"),
+        ({"retention": "consumed", "retain_max_age": "3 d"}, "arguments_conflict 3 d 7 d"),
+    ],
+)
+def test_a_limit_without_a_meaning_is_refused_and_one_that_is_needed_is_asked_for(
+    given: dict[str, str], said: str
+) -> None:
+    with raises(said):
+        policy_of(CreateStream, routing_key="k", **given)
+
+
+WEEK = 7 * 86_400
+
+
+@pytest.mark.parametrize(
+    ("given", "min_age"),
+    [
+        ({}, WEEK),
+        ({"retain_min_age": "none"}, None),
+        ({"retain_min_age": "1 h"}, 3_600),
+        ({"retain_min_age": "30 d"}, 30 * 86_400),
+        ({"retain_min_bytes": "1 GB"}, WEEK),
+    ],
+)
+def test_what_is_consumed_is_kept_for_a_week_unless_it_is_said_to_be_less(
+    given: dict[str, str], min_age: int | None
+) -> None:
+    made = policy_of(CreateStream, routing_key="k", retention="consumed", **given)
+    assert (made.retention, made.min_age) == ("consumed", min_age)
+    changes = parse(UpdateStream, {"stream": "a/b", "retention": "consumed", **given}).changes
+    assert Configuration("k").changed(changes).retention_policy == made
+
+
+def test_a_stream_that_changes_its_retention_keeps_the_limits_that_are_still_used() -> None:
+    aged = Configuration("k", retention="age", retain_min_age=60, retain_max_age=WEEK)
+    consumed = aged.changed({"retention": "consumed"})
+    assert (consumed.retain_min_age, consumed.retain_max_age) == (60, WEEK)
+    assert consumed.changed({"retain_min_age": None}).retain_min_age is None, "not set again"
+    assert consumed.changed({"retention": "keep"}).retention_policy == Policy()
+    with raises("arguments_conflict retention keep retain_max_age"):
+        consumed.changed({"retention": "keep", "retain_max_age": 60})
+    with raises("arguments_conflict retention keep retain_max_age"):
+        Configuration("k").changed({"retain_max_age": 60})
+    with raises("argument_invalid retention"):
+        Configuration("k").changed({"retention": "for ever"})

@@ -30,7 +30,7 @@ from weir.warehouse.marker import MARKER
 
 @pytest.fixture
 def lane(database: Database) -> Lane:
-    return Lane.made(database)
+    return Lane.made(database, retention="consumed")
 
 
 def counts(lane: Lane) -> dict[str, int]:
@@ -239,7 +239,7 @@ def by_hand(lane: Lane, cut: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", range(cases(12, least=3)))
 def test_nothing_that_can_be_asked_for_changes(database: Database, case: int) -> None:
     random = random_for(case)
-    lane = Lane.made(database, segments=random.randint(1, 3))
+    lane = Lane.made(database, segments=random.randint(1, 3), retention="consumed")
     groups = [Group.made(lane, on_gap="skip", subscriber=i < 2) for i in range(3)]
     pruned = 0
     for _ in range(25):
@@ -286,7 +286,7 @@ def test_nothing_that_can_be_asked_for_changes(database: Database, case: int) ->
 def test_a_stream_that_can_not_be_pruned_stops_nothing_else(
     lane: Lane, test_database: TestDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fine = Lane.made(lane.database)
+    fine = Lane.made(lane.database, retention="consumed")
     for one in (lane, fine):
         group = Group.made(one)
         one.append({"0.0": 3})
@@ -324,7 +324,7 @@ def test_recorded_cuts_that_the_head_has_passed_are_forgotten_and_no_others(
     database: Database, case: int
 ) -> None:
     random = random_for(case)
-    lane = Lane.made(database, segments=3)
+    lane = Lane.made(database, segments=3, retention="consumed")
     capture(database)
     for _ in range(random.randint(0, 12)):
         lane.append({random.choice(lane.active()): random.randint(1, 3)})

@@ -37,7 +37,7 @@ def warehouse(database: Database, settings: Settings, monkeypatch: pytest.Monkey
 
 def filled(database: Database, warehouse: Path) -> Lane:
     """A stream with a file in each of two segments, on disk too."""
-    lane = Lane.made(database)
+    lane = Lane.made(database, retention="consumed")
     lane.append({"0.0": 3, "1.0": 4})
     for file in lane.files():
         (warehouse / file.path).parent.mkdir(parents=True)

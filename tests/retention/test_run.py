@@ -106,12 +106,12 @@ def test_a_group_behind_the_head_does_not_hold_it_back_any_further(lane: Lane) -
     assert lane.head() == {"0.0": 4, "1.0": 0}
 
 
-def test_a_stream_without_the_switch_keeps_everything(database: Database) -> None:
-    lane = Lane.made(database, retain_by_consumption=False)
+def test_a_stream_keeps_everything_by_default(database: Database) -> None:
+    lane = Lane.made(database)
     group = Group.made(lane)
     lane.append({"0.0": 3})
     consume(group)
-    assert decide(lane)["rule"] == "no_rule"
+    assert decide(lane)["rule"] == "keep"
     assert lane.head() == {"0.0": 0, "1.0": 0}
 
 

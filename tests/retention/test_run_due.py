@@ -42,7 +42,7 @@ def test_a_stream_of_which_nothing_has_changed_is_not_looked_at(lane: Lane) -> N
 
 
 def test_a_stream_is_looked_at_again_when_a_record_comes_of_age(database: Database) -> None:
-    lane = Lane.made(database, retain_min_age=600)
+    lane = Lane.made(database, retention="age", retain_min_age=600, retain_max_age=600)
     lane.append({"0.0": 3})
     capture(database)
     assert [r["rule"] for r in retain(database)] == ["too_little"]
@@ -52,12 +52,12 @@ def test_a_stream_is_looked_at_again_when_a_record_comes_of_age(database: Databa
     for table, column in (("stream_cut", "recorded_at"), ("retention_queue", "due_at")):
         run(database, f"UPDATE {table} SET {column} = {column} - interval '601 seconds'")
     [report] = retain(database)
-    assert (report["rule"], report["cut"]) == ("min_age", {"0.0": 3, "1.0": 0})
+    assert (report["rule"], report["cut"]) == ("max_age", {"0.0": 3, "1.0": 0})
     assert rows(database, "SELECT * FROM stream_cut") == []
 
 
 def test_retention_is_not_decided_more_often_than_the_stream_wants(database: Database) -> None:
-    lane = Lane.made(database, retention_every=600)
+    lane = Lane.made(database, retention_every=600, retention="consumed")
     group = Group.made(lane)
     retain(database)
     lane.append({"0.0": 3})

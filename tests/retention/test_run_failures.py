@@ -36,7 +36,10 @@ def be_hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_stream_that_fails_does_not_stop_the_others(lane: Lane) -> None:
-    broken, other = Lane.made(lane.database), Lane.made(lane.database)
+    broken, other = (
+        Lane.made(lane.database, retention="consumed"),
+        Lane.made(lane.database, retention="consumed"),
+    )
     groups = [Group.made(one) for one in (lane, broken, other)]
     for one, group in zip((lane, broken, other), groups, strict=True):
         one.append({"0.0": 3})
@@ -54,7 +57,7 @@ def test_one_stream_that_fails_does_not_stop_the_others(lane: Lane) -> None:
 
 
 def test_a_stream_that_cannot_be_decided_does_not_stop_the_others(lane: Lane) -> None:
-    broken = Lane.made(lane.database)
+    broken = Lane.made(lane.database, retention="consumed")
     run(
         lane.database,
         "UPDATE stream SET retain_min_age = 10000000000000 WHERE stream_id = :s",
@@ -71,7 +74,7 @@ def test_what_is_kept_locked_is_waited_for_once(
     lane: Lane, test_database: TestDatabase, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """Each for the whole patience would take longer than a periodic task may."""
-    group = Group.made(lane, *[Lane.made(lane.database) for _ in range(5)])
+    group = Group.made(lane, *[Lane.made(lane.database, retention="consumed") for _ in range(5)])
     for _ in range(6):
         lane.opened(lease=0.0)
     be_hasty(monkeypatch)
@@ -97,7 +100,7 @@ def test_what_is_kept_locked_is_waited_for_once(
 def test_a_stream_that_somebody_keeps_locked_does_not_stop_the_others(
     lane: Lane, test_database: TestDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = Lane.made(lane.database)
+    other = Lane.made(lane.database, retention="consumed")
     groups = [Group.made(one) for one in (lane, other)]
     for one, group in zip((lane, other), groups, strict=True):
         one.append({"0.0": 3})
@@ -147,7 +150,7 @@ def test_a_stream_that_somebody_keeps_locked_does_not_stop_the_others(
 
 
 def test_a_stream_that_is_named_and_can_not_be_decided_says_why(lane: Lane) -> None:
-    nobody, sealed = stream_name("no/such"), Lane.made(lane.database)
+    nobody, sealed = stream_name("no/such"), Lane.made(lane.database, retention="consumed")
     seal_stream(lane.database, sealed.name, request_id="seal")
     reports = retain(lane.database, [nobody, sealed.name, lane.name], dry_run=True)
     errors = [report.get("error", "") for report in reports]

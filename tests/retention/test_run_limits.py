@@ -14,7 +14,7 @@ from weir.retention.run import retain
 def test_a_maximum_age_takes_nothing_that_is_younger_though_little_is_recorded(
     database: Database,
 ) -> None:
-    lane = Lane.made(database, retain_max_age=10 * 86400)
+    lane = Lane.made(database, retain_max_age=10 * 86400, retention="consumed")
     slow = Group.made(lane)
     for days in (7, 3):
         lane.append({"0.0": 1})
@@ -32,7 +32,7 @@ def test_a_maximum_age_takes_nothing_that_is_younger_though_little_is_recorded(
 def test_a_maximum_age_takes_nothing_that_is_younger_though_nothing_was_captured_for_a_while(
     database: Database,
 ) -> None:
-    lane = Lane.made(database, retain_max_age=10 * 86400)
+    lane = Lane.made(database, retain_max_age=10 * 86400, retention="consumed")
     slow = Group.made(lane)
     lane.append({"0.0": 1})
     capture(database)
@@ -49,7 +49,7 @@ def test_a_maximum_age_takes_nothing_that_is_younger_though_nothing_was_captured
 
 
 def test_a_stream_as_large_as_its_maximum_keeps_all_of_it(database: Database) -> None:
-    lane = Lane.made(database, retain_max_bytes=120)
+    lane = Lane.made(database, retain_max_bytes=120, retention="consumed")
     Group.made(lane)
     capture(lane.database)
     for events in (4, 8):
@@ -66,7 +66,7 @@ def test_a_stream_as_large_as_its_maximum_keeps_all_of_it(database: Database) ->
 def test_a_laggard_that_the_maximum_overtakes_is_recorded_with_what_it_lost(
     database: Database,
 ) -> None:
-    lane = Lane.made(database, retain_max_bytes=50)
+    lane = Lane.made(database, retain_max_bytes=50, retention="consumed")
     slow, fast, other = Group.made(lane), Group.made(lane), Group.made(lane, subscriber=False)
     lane.append({"0.0": [1, 1, 1, 1], "1.0": [1, 1]})
     reader = slow.reader()
@@ -90,7 +90,7 @@ def test_a_laggard_that_the_maximum_overtakes_is_recorded_with_what_it_lost(
 def test_a_subscriber_with_one_event_unread_keeps_it_where_the_limits_are_equal_or_close(
     database: Database, most: int
 ) -> None:
-    lane = Lane.made(database, retain_min_bytes=100, retain_max_bytes=most)
+    lane = Lane.made(database, retain_min_bytes=100, retain_max_bytes=most, retention="consumed")
     group = Group.made(lane)
     lane.append({"0.0": 5, "1.0": 9})
     reader = group.reader()

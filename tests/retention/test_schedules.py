@@ -14,7 +14,7 @@ import pytest
 from tests.chance import cases, random_for
 from tests.controller.support import Lane, database_for_many
 from tests.retention.model import Event, Events, Member, events_in
-from tests.retention.schedule import Schedule
+from tests.retention.schedule import LIMITS, Schedule
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.local.embedded_postgres import EmbeddedPostgres
@@ -23,9 +23,6 @@ from weir.retention.run import retain
 from weir.warehouse.marker import Marker, write_marker
 
 ROUNDS = 8
-NO_LIMITS: dict[str, Any] = dict.fromkeys(
-    ["retain_min_age", "retain_max_age", "retain_min_bytes", "retain_max_bytes"]
-)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +84,7 @@ class Judged(Schedule):
     def released_by_all(self, report: dict[str, Any]) -> set[Event]:
         """Nothing without subscribers. Who has finished leaves the rest to the others; if all have,
         what any of them has released may go."""
-        if not self.policy["retain_by_consumption"]:
+        if self.policy["retention"] != "consumed":
             return set()
         subscribers = self.subscribers(report)
         holders = [m.released or set() for m in subscribers if not m.has_finished()]
@@ -122,7 +119,7 @@ class Judged(Schedule):
             if member.wants(new):
                 lost[name] = len(member.wants(new))
             allowed = report["rule"].startswith("max") or name in report["timed_out"]
-            if not allowed and self.policy["retain_by_consumption"] and name not in finished:
+            if not allowed and self.policy["retention"] == "consumed" and name not in finished:
                 assert new <= member.released, report
         assert report["lost"] == lost
         if report["cut"]:
@@ -215,7 +212,7 @@ class Judged(Schedule):
             cut = member.group.cut()
             assert self.events.before(cut) == member.given, cut
         self.sweep()
-        self.set_policy({**NO_LIMITS, "retain_by_consumption": True})
+        self.set_policy({**dict.fromkeys(LIMITS), "retention": "consumed"})
         if all(m.released is None or m.end is not None for m in self.members.values()):
             self.subscribe(subscriber=True)
         for member in self.members.values():
@@ -240,7 +237,7 @@ class Judged(Schedule):
 
 def play(database: Database, warehouse: Path, case: int) -> None:
     random = random_for(case)
-    lane = Lane.made(database, segments=random.randint(1, 3))
+    lane = Lane.made(database, segments=random.randint(1, 3), retention="consumed")
     Judged(lane, warehouse, random, Events(lane)).run()
 
 

@@ -96,7 +96,7 @@ def test_a_group_that_becomes_automatic_releases_at_its_next_checkpoint(lane: La
 def test_who_is_deleted_or_leaves_a_stream_or_is_no_subscriber_any_more_holds_nothing(
     lane: Lane,
 ) -> None:
-    other = Lane.made(lane.database)
+    other = Lane.made(lane.database, retention="consumed")
     fast, gone = Group.made(lane), Group.made(lane)
     left, none = Group.made(lane, other), Group.made(lane)
     lane.append({"0.0": 5})
@@ -167,7 +167,7 @@ def test_a_checkpoint_that_waits_releases_nothing_after_a_reset(lane: Lane) -> N
 
 
 def test_a_checkpoint_asks_for_a_decision_only_where_it_releases_something(alone: Lane) -> None:
-    idle = Lane.made(alone.database)
+    idle = Lane.made(alone.database, retention="consumed")
     group = Group.made(alone, idle)
     while retain(alone.database):
         pass

@@ -113,7 +113,7 @@ def test_a_stream_that_a_group_begins_to_read_is_held_for_the_whole_time_out(
     alone: Lane,
 ) -> None:
     active, _ = two_groups(alone)
-    other = Lane.made(alone.database)
+    other = Lane.made(alone.database, retention="consumed")
     other.append({"0.0": 5})
     Group.made(other, release="manual")
     for lane in (alone, other):

@@ -37,7 +37,7 @@ def cost(connection: Connection, question: str, before: int = 9, **given: Any) -
 def long_and_short(test_database: TestDatabase) -> tuple[Lane, Lane]:
     """A stream that was scaled thousands of times among many that never were."""
     database = test_database.open()
-    lanes = [Lane.made(database) for _ in range(60)]
+    lanes = [Lane.made(database, retention="consumed") for _ in range(60)]
     Group.made(*lanes)
     scaled_again_and_again(lanes[0], EPOCHS)
     analyze(test_database)
@@ -155,7 +155,7 @@ def test_the_files_of_a_batch_are_found_without_reading_the_history_before(
     database = test_database.open()
 
     def of_the_last(commits: int) -> int:
-        lane = with_appends(Lane.made(database), commits)
+        lane = with_appends(Lane.made(database, retention="consumed"), commits)
         analyze(test_database, "VACUUM ANALYZE")
         past = commits // 2
         last = [{"segment": 0, "first": past, "past": past + 1}]
@@ -176,10 +176,10 @@ def test_an_append_begins_without_reading_what_its_writer_has_appended_before(
     def of_the_next(commits: int, how: str) -> int:
         database = test_database.open()
         # Its session has planned it already, when there was nothing yet.
-        other = Lane.made(database)
+        other = Lane.made(database, retention="consumed")
         first = {"scope": other.name.scope, "name": other.name.name, "batch": "b"}
         database.transaction(lambda c: cost(c, begin, **first))
-        lane = with_appends(Lane.made(database), commits)
+        lane = with_appends(Lane.made(database, retention="consumed"), commits)
         analyze(test_database, how)
         given = {"scope": lane.name.scope, "name": lane.name.name, "batch": "the next"}
         run(database, "UPDATE stream SET next_transaction_number = :n WHERE stream_id = :s",
@@ -194,7 +194,7 @@ def test_why_files_are_kept_costs_per_file_the_same_however_many_there_are(
     database: Database,
 ) -> None:
     def of(segments: int) -> int:
-        lane = Lane.made(database, segments=segments)
+        lane = Lane.made(database, segments=segments, retention="consumed")
         Group.made(lane)
         lane.append({f"{i}.0": 1 for i in range(segments)})
         return database.transaction(
@@ -208,7 +208,7 @@ def test_the_disorder_of_a_group_that_has_read_all_is_measured_without_a_look_at
     test_database: TestDatabase,
 ) -> None:
     database = test_database.open()
-    lane = Lane.made(database, segments=200)
+    lane = Lane.made(database, segments=200, retention="consumed")
     group = Group.made(lane)
     lane.append({f"{i}.0": 1 for i in range(200)})
     reader = group.reader()
@@ -232,7 +232,7 @@ def test_decisions_of_scaling_are_recorded_at_the_same_cost_per_stream_however_m
     test_database: TestDatabase,
 ) -> None:
     database = test_database.open()
-    streams = [Lane.made(database).stream_id for _ in range(300)]
+    streams = [Lane.made(database, retention="consumed").stream_id for _ in range(300)]
     loads = json.dumps([{"segment": f"{n}.0", "rates": [1 / 3] * 5, "age": n} for n in range(10)])
 
     def of(ids: list[int]) -> int:
@@ -255,7 +255,7 @@ def test_a_stream_of_which_the_statistics_know_nothing_is_asked_as_cheaply(
         # In a new session, which plans each statement for what is asked.
         return costs(replace(lane, database=test_database.open()), epoch, before=0)
 
-    grown = Lane.made(long_and_short[0].database)
+    grown = Lane.made(long_and_short[0].database, retention="consumed")
     before = for_the_first_time(grown, 0)
     scaled_again_and_again(grown, EPOCHS)
     # Some pages more, of the catalogue, where there is something to look for now.
@@ -329,7 +329,7 @@ def test_a_view_of_many_groups_reads_as_much_per_group_as_one_of_few(
     test_database: TestDatabase,
 ) -> None:
     database = test_database.open()
-    lane = Lane.made(database, segments=8)
+    lane = Lane.made(database, segments=8, retention="consumed")
     for _ in range(5):
         lane.append(dict.fromkeys(lane.active(), 10))
     group = Group.made(lane)

@@ -189,7 +189,7 @@ def test_the_configuration_is_what_was_asked_for_last(histories: Database) -> No
     assert (first["routing_key"], first["scaling"], first["min_segments"]) == ("key", "fixed", 1)
     assert (first["target_rate"], first["scale_factor"]) == (None, None)
     assert (first["on_missing_key"], first["on_bad_rows"]) == ("spread", "fail")
-    assert (first["tags"], first["retain_by_consumption"]) == (["daily"], True)
+    assert (first["tags"], first["retention"]) == (["daily"], "keep")
     assert (first["schema_version"], first["schema"]) == (0, None)
     lane.append({"0.0": 1})
     changes = {"scaling": "event_rate", "target_rate": 500, "tags": ("daily", "big")}

@@ -168,14 +168,14 @@ def lives(test_database: TestDatabase) -> tuple[tuple[Lane, Group], tuple[Lane, 
     database = test_database.open()
     made = []
     for epochs in (EPOCHS, FEW):
-        lane = Lane.made(database, event_time="at")
+        lane = Lane.made(database, event_time="at", retention="consumed")
         group = Group.made(lane)
         scaled_again_and_again(lane, epochs)
         lived_through(lane, group, epochs)
         checkpoint(database, group.name, name="c", request_id=unique("c"))
         made.append((lane, group))
     for _ in range(60):
-        Group.made(Lane.made(database))
+        Group.made(Lane.made(database, retention="consumed"))
     analyze(test_database)
     return made[0], made[1]
 

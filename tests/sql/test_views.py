@@ -22,14 +22,14 @@ def told(
     tmp_path: Path,
 ) -> dict[str, list[dict[str, Any]]]:
     """What each view says after a day in the life of a stream."""
-    lane = Lane.made(database, name="nyc/flights")
+    lane = Lane.made(database, name="nyc/flights", retention="consumed")
     late = lane.opened("late", source="dag/run/late")
     lane.append({"0.0": [3, 4], "1.0": 5}, batch="jan", inputs=["jan.csv"], source="dag/run/jan")
     group, audit = Group.made(lane), Group.made(lane, subscriber=False)
     lane.scale("0.0", request_id="dag/run/scale")
     lane.commit(late, {"0.0": 6})
     reader = group.reader("task")
-    out = Lane.made(database, name="nyc/delays", segments=1)
+    out = Lane.made(database, name="nyc/delays", segments=1, retention="consumed")
     batch = reader.must_open()
     output = {"kind": "parquet", "output": "delays", "root": str(tmp_path), "path": "d/attempt=1/"}
     reader.commit(batch, [staged(out.opened(), {"0.0": 2})], outputs=[output])

@@ -5,7 +5,7 @@ the ones that most people fill in.
 """
 
 _RETENTION = (
-    "retain_by_consumption", "retain_min_age", "retain_max_age", "retain_min_bytes",
+    "retention", "retain_min_age", "retain_max_age", "retain_min_bytes",
     "retain_max_bytes", "cuts_every", "retention_every",
 )  # fmt: skip
 _SUBSCRIBER = ("subscriber", "release", "time_out")

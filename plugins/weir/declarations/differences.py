@@ -147,8 +147,10 @@ def _loses_events(changes: dict[str, tuple[Any, Any]]) -> list[str]:
             loses.append(f"{name} truncates events that were kept")
         if name.startswith("retain_min_") and (old is None or new is None or new < old):
             loses.append(f"{name} keeps less than before")
-        if name == "retain_by_consumption" and new:
+        if name == "retention" and new == "consumed":
             loses.append("retention truncates events that all subscribers have released")
+        if name == "retention" and old == "consumed" and new != "keep":
+            loses.append("subscribers no longer hold events back")
     return loses
 
 

@@ -166,23 +166,18 @@ def _nothing(s: Situation, choice: _Choice, held_by: tuple[str, ...]) -> _Choice
 
 
 def _without_bound(s: Situation) -> _Choice:
-    """Choose without subscribers: the minimum alone decides, or without one the maximum."""
-    if not s.policy.by_consumption:
-        who = "consumption is off"
-    elif s.timed_out:
+    """Choose where no subscriber releases anything: only a maximum truncates."""
+    if s.policy.retention == "keep":
+        return _Choice(None, "keep", "retention is keep, so the stream keeps everything")
+    if s.policy.has_maximum:
+        return _below_maximum(s, s.head, _Choice(s.head, "head", ""))
+    if s.timed_out:
         who = f"every subscriber has timed out ({', '.join(sorted(s.timed_out))})"
     else:
         who = "no subscriber reads the stream"
-    if s.policy.has_minimum:
-        minimum, rule = _minimum_record(s)
-        if minimum is None:
-            return _Choice(None, "too_little", _within(s.policy, rule))
-        return _Choice(minimum.cut, rule, f"{who}, and it is {_over(s.policy, rule)}")
-    if s.policy.has_maximum:
-        return _below_maximum(s, s.head, _Choice(s.head, "head", ""))
-    if s.policy.by_consumption:
-        who += ", so nothing counts as consumed"
-    return _Choice(None, "no_rule", f"{who}, and there is no limit")
+    return _Choice(
+        None, "no_rule", f"{who}, so nothing counts as consumed, and there is no maximum"
+    )
 
 
 def _between_limits(s: Situation, cut: StreamCut, reason: str) -> _Choice:

@@ -5,20 +5,35 @@ from dataclasses import dataclass
 from weir.errors import InvalidInput
 from weir.model.amounts import LARGEST, LONGEST, say_age, say_size
 
+RETENTION = ("keep", "age", "size", "consumed")
+# What `consumed` keeps at least, unless its owner says otherwise: time to find out that a function
+# was wrong, and to add a reader.
+CONSUMED_MIN_AGE = 7 * 86_400
+_LIMITS = ("min_age", "max_age", "min_bytes", "max_bytes")
+_NEEDS = {"age": "max_age", "size": "max_bytes"}
+
 
 @dataclass(frozen=True)
 class Policy:
-    """The switch and the limits of a stream, in seconds and bytes; None: no such limit.
+    """What retention may truncate of a stream (semantics 11.1), in seconds and bytes; None: no such
+    limit.
 
-    With limits in both units, Weir truncates only what both minimums allow, and everything that
-    exceeds either maximum. A maximum never undercuts a minimum (semantics 11.6).
+    `retention`: `keep` truncates nothing; `age` and `size` what exceeds a maximum; `consumed` also
+    what all subscribers have released. With limits in both units, Weir truncates only what both
+    minimums allow, and everything that exceeds either maximum. A maximum never undercuts a minimum
+    (semantics 11.6).
     """
 
-    by_consumption: bool = True
+    retention: str = "keep"
     min_age: int | None = None
     max_age: int | None = None
     min_bytes: int | None = None
     max_bytes: int | None = None
+
+    @property
+    def by_consumption(self) -> bool:
+        """Whether subscribers hold events back, and release them."""
+        return self.retention == "consumed"
 
     @property
     def has_minimum(self) -> bool:
@@ -31,7 +46,26 @@ class Policy:
         return self.max_age is not None or self.max_bytes is not None
 
     def check(self) -> None:
-        """Check the limits. Raises InvalidInput naming the limit and its value."""
+        """Check the retention and its limits. Raises InvalidInput naming what is wrong."""
+        if self.retention not in RETENTION:
+            raise InvalidInput(
+                "argument_invalid",
+                f"retention is {self.retention!r}; it must be one of {RETENTION}.",
+            )
+        limits = [name for name in _LIMITS if getattr(self, name) is not None]
+        if self.retention == "keep" and limits:
+            raise InvalidInput(
+                "arguments_conflict",
+                f"retention is keep, which deletes nothing, and retain_{limits[0]} is given; set "
+                "retention to age, size or consumed, or leave the limit out.",
+            )
+        needed = _NEEDS.get(self.retention)
+        if needed is not None and needed not in limits:
+            raise InvalidInput(
+                "arguments_conflict",
+                f"retention is {self.retention}, which needs retain_{needed}; say beyond which "
+                f"{self.retention} events are truncated.",
+            )
         for unit, low, high, say, most in (
             ("age", self.min_age, self.max_age, say_age, LONGEST),
             ("bytes", self.min_bytes, self.max_bytes, say_size, LARGEST),

@@ -7,12 +7,13 @@ from typing import Any
 from weir.errors import InvalidInput
 from weir.model.changed_settings import with_settings
 from weir.model.names import TAG, TAG_PATTERN, shortened
-from weir.model.retention_policy import Policy, check_every
+from weir.model.retention_policy import CONSUMED_MIN_AGE, Policy, check_every
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, ScalingPolicy
 
 LONGEST_EXPRESSION = 1_000  # characters: Spark's parser is slow with more
 ON_MISSING_KEY = ("fail", "quarantine", "spread")
 ON_BAD_ROWS = ("fail", "quarantine")
+_LIMITS = ("retain_min_age", "retain_max_age", "retain_min_bytes", "retain_max_bytes")
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,16 @@ class Configuration:
     `tags`: words by which people find the stream.
 
     `target_rate` to `scale_cooldown`: see `scaling_policy`; an update of `min_segments` in a stream
-    with fixed scaling makes exactly that many segments (semantics 5.2). `retain_...`:
-    see `retention`. `event_time`: an expression, when an event happened; None: the stream has no
-    event time. `cuts_every`, `retention_every`: the fewest seconds between two cuts of the
-    retention set, and between two decisions; None: every run of the periodic DAG.
+    with fixed scaling makes exactly that many segments (semantics 5.2). `retention` and
+    `retain_...`: see `retention_policy`. `event_time`: an expression, when an event happened; None:
+    the stream has no event time. `cuts_every`, `retention_every`: the fewest seconds between two
+    cuts of the retention set, and between two decisions; None: every run of the periodic DAG.
     """
 
     routing_key: str
     on_missing_key: str = "fail"
     on_bad_rows: str = "fail"
-    retain_by_consumption: bool = True
+    retention: str = "keep"
     retain_min_age: int | None = None
     retain_max_age: int | None = None
     retain_min_bytes: int | None = None
@@ -52,10 +53,10 @@ class Configuration:
     tags: tuple[str, ...] = ()
 
     @property
-    def retention(self) -> Policy:
+    def retention_policy(self) -> Policy:
         """The retention policy that these settings make."""
         return Policy(
-            self.retain_by_consumption,
+            self.retention,
             self.retain_min_age,
             self.retain_max_age,
             self.retain_min_bytes,
@@ -76,7 +77,7 @@ class Configuration:
 
     def check(self) -> None:
         """Check all settings. Raises InvalidInput naming the setting and what it may be."""
-        self.retention.check()
+        self.retention_policy.check()
         check_every("cuts_every", self.cuts_every)
         check_every("retention_every", self.retention_every)
         if self.event_time is not None and not self.event_time.strip():
@@ -96,6 +97,9 @@ class Configuration:
     def changed(self, changes: dict[str, Any]) -> "Configuration":
         """Return the configuration with other settings.
 
+        A stream that becomes `consumed` gets a minimum age unless one is given, if only None
+        (semantics 11.1); one that becomes `keep` loses the limits that are not given.
+
         Raises InvalidInput for a setting that cannot change, is unknown, or has a wrong value.
         """
         if changes.get("routing_key", self.routing_key) != self.routing_key:
@@ -108,6 +112,11 @@ class Configuration:
             changes = {"target_rate": None, "scale_factor": None, "max_segments": None, **changes}
         elif "scaling" in changes and self.scale_factor is None:
             changes = {"scale_factor": 2, **changes}
+        if (chosen := changes.get("retention", self.retention)) != self.retention:
+            if chosen == "keep":
+                changes = {**dict.fromkeys(_LIMITS), **changes}
+            elif chosen == "consumed" and self.retain_min_age is None:
+                changes = {"retain_min_age": CONSUMED_MIN_AGE, **changes}
         return with_settings(self, changes, "a stream")
 
 

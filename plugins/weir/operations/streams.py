@@ -5,6 +5,7 @@ from typing import Any
 
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, say_age
 from weir.model.names import READABLE_STREAM_PATTERN
+from weir.model.retention_policy import CONSUMED_MIN_AGE, RETENTION
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, MOST_SEGMENTS, SCALING, ScalingPolicy
 from weir.model.stream_configuration import (
     LONGEST_EXPRESSION,
@@ -53,17 +54,18 @@ SETTINGS: dict[str, Setting] = {
         "fail: refuse the append; quarantine: put them into <stream>.rejected.",
         "fail", schema={"enum": list(ON_BAD_ROWS)},
     ),
-    "retain_by_consumption": Setting(
-        "Truncate what is consumed",
-        "Truncate events that all subscribers have released. Without a subscriber and without a "
-        "limit, nothing is truncated.",
-        True,
+    "retention": Setting(
+        "Retention",
+        "keep: nothing is deleted; age, size: delete what exceeds the maximum; consumed: delete "
+        "what all subscribers have released, and what exceeds a maximum.",
+        "keep", schema={"enum": list(RETENTION)},
     ),
     "retain_min_age": _age(
         "Minimum age",
         "Keep events younger than this, even if all subscribers have released them, such as 7 d "
-        "(s, min, h, d). Without subscribers, retention truncates older events.",
-        "no minimum",
+        "(s, min, h, d).",
+        f"no minimum; {say_age(CONSUMED_MIN_AGE)} where retention becomes consumed, if it is not "
+        "none",
     ),
     "retain_max_age": _age(
         "Maximum age",
@@ -74,7 +76,7 @@ SETTINGS: dict[str, Setting] = {
     "retain_min_bytes": _size(
         "Minimum size",
         "Keep this much of the newest events, even if all subscribers have released them, such as "
-        "500 MB (B, kB, MB, GB, TB). Without subscribers, retention truncates the rest.",
+        "500 MB (B, kB, MB, GB, TB).",
         "no minimum",
     ),
     "retain_max_bytes": _size(
@@ -152,7 +154,7 @@ class CreateStream:
     )  # fmt: skip
     on_missing_key: str = _created("on_missing_key")
     on_bad_rows: str = _created("on_bad_rows")
-    retain_by_consumption: bool = _created("retain_by_consumption")
+    retention: str = _created("retention")
     retain_min_age: str = _created("retain_min_age")
     retain_max_age: str = _created("retain_max_age")
     retain_min_bytes: str = _created("retain_min_bytes")
@@ -229,7 +231,7 @@ class UpdateStream:
     scale_factor: int = _changed("scale_factor")
     max_segments: str = _changed("max_segments")
     scale_cooldown: str = _changed("scale_cooldown")
-    retain_by_consumption: str = _changed("retain_by_consumption")
+    retention: str = _changed("retention")
     retain_min_age: str = _changed("retain_min_age")
     retain_max_age: str = _changed("retain_max_age")
     retain_min_bytes: str = _changed("retain_min_bytes")

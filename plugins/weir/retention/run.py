@@ -141,7 +141,7 @@ def _inputs(connection: Connection, stream: LockedStream) -> _Inputs:
         )
 
     situation = Situation(
-        stream.configuration.retention,
+        stream.configuration.retention_policy,
         head,
         Size(row.tail_events, row.tail_bytes),
         subscribers[False],

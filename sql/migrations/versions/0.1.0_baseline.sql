@@ -39,7 +39,7 @@ CREATE TABLE weir_internal.stream (
     scaling_policy text NOT NULL GENERATED ALWAYS AS (
         scaling || ' ' || coalesce(target_rate::text, '-') || ' ' || coalesce(scale_factor::text, '-') || ' '
         || min_segments::text || ' ' || coalesce(max_segments::text, '-') || ' ' || scale_cooldown::text) STORED,
-    retain_by_consumption boolean NOT NULL,
+    retention text NOT NULL CHECK (retention IN ('keep', 'age', 'size', 'consumed')),
     retain_min_age bigint CHECK (retain_min_age > 0),
     retain_max_age bigint,
     retain_min_bytes bigint CHECK (retain_min_bytes > 0),
@@ -63,6 +63,10 @@ CREATE TABLE weir_internal.stream (
     CONSTRAINT stream_segments_in_order
         CHECK (max_segments IS NULL OR (scaling <> 'fixed' AND max_segments >= min_segments)),
     CONSTRAINT stream_sealed_has_clock CHECK (state = 'active' OR sealed_clock IS NOT NULL),
+    CONSTRAINT stream_retention_has_limits CHECK (CASE retention
+        WHEN 'keep' THEN num_nonnulls(retain_min_age, retain_max_age, retain_min_bytes, retain_max_bytes) = 0
+        WHEN 'age' THEN retain_max_age IS NOT NULL
+        WHEN 'size' THEN retain_max_bytes IS NOT NULL ELSE true END),
     CONSTRAINT stream_ages_in_order CHECK (retain_max_age >= coalesce(retain_min_age, 1)),
     CONSTRAINT stream_sizes_in_order CHECK (retain_max_bytes >= coalesce(retain_min_bytes, 1))
 );

@@ -132,6 +132,33 @@ ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check1 TO stream_targe
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check2 TO stream_sealed_has_clock;
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check3 TO stream_ages_in_order;
 ALTER TABLE weir_internal.stream RENAME CONSTRAINT stream_check4 TO stream_sizes_in_order;
+-- Retention by consumption was a switch. Without it a minimum alone was what retention left, so it becomes the maximum
+-- too. The views of the switch say what it would be until they are replaced, so that those of others stay.
+ALTER TABLE weir_internal.stream ADD COLUMN retention text
+    CHECK (retention IN ('keep', 'age', 'size', 'consumed'));
+UPDATE weir_internal.stream SET
+    retention = CASE WHEN retain_by_consumption THEN 'consumed'
+                     WHEN retain_min_age IS NOT NULL THEN 'age' WHEN retain_min_bytes IS NOT NULL THEN 'size'
+                     WHEN retain_max_age IS NOT NULL THEN 'age' WHEN retain_max_bytes IS NOT NULL THEN 'size'
+                     ELSE 'keep' END,
+    retain_max_age = CASE WHEN NOT retain_by_consumption AND num_nonnulls(retain_min_age, retain_min_bytes) > 0
+                          THEN retain_min_age ELSE retain_max_age END,
+    retain_max_bytes = CASE WHEN NOT retain_by_consumption AND num_nonnulls(retain_min_age, retain_min_bytes) > 0
+                            THEN retain_min_bytes ELSE retain_max_bytes END;
+DO $$
+DECLARE
+    replaced text;
+BEGIN
+    FOREACH replaced IN ARRAY ARRAY['weir.streams', 'weir.stream_configuration'] LOOP
+        EXECUTE 'CREATE OR REPLACE VIEW ' || replaced || ' AS ' || replace(pg_get_viewdef(replaced::regclass),
+            's.retain_by_consumption', $view$s.retention = 'consumed' AS retain_by_consumption$view$);
+    END LOOP;
+END $$;
+ALTER TABLE weir_internal.stream ALTER COLUMN retention SET NOT NULL, DROP COLUMN retain_by_consumption,
+    ADD CONSTRAINT stream_retention_has_limits CHECK (CASE retention
+        WHEN 'keep' THEN num_nonnulls(retain_min_age, retain_max_age, retain_min_bytes, retain_max_bytes) = 0
+        WHEN 'age' THEN retain_max_age IS NOT NULL
+        WHEN 'size' THEN retain_max_bytes IS NOT NULL ELSE true END);
 ALTER TABLE weir_internal.epoch RENAME CONSTRAINT epoch_check TO epoch_refers_back;
 ALTER TABLE weir_internal.segment RENAME CONSTRAINT segment_check TO segment_has_keys;
 ALTER TABLE weir_internal.segment RENAME CONSTRAINT segment_check1 TO segment_sealed_after_creation;
