@@ -16,19 +16,19 @@ def run(job: Job, arguments: Adjunct) -> dict[str, Any]:
     wanted = arguments.adjunct_stores
     for name in wanted:
         job.database.transaction(lambda c, n=name: read_store(c, n))  # type: ignore[misc]  # the loop's own
+    expired = expire_versions(job.database)  # first, because a build may kill this process
     names, built_with = job.database.transaction(lambda c: stores_to_build(c, wanted or None))
     built = []
     if names or built_with:
         from weir.spark.adjunct_build import build_stores, with_other_code
         from weir.spark.append import Appender
 
-        names += with_other_code(job.database, job.settings, built_with)
+        names = with_other_code(job.database, job.settings, built_with) + names
 
         def appender() -> Appender:
             return Appender(job.spark, job.database, job.settings, job.request_id, job.say)
 
         built = build_stores(job.database, job.settings, job.request_id, appender, names)
-    expired = expire_versions(job.database)
     return complete({"built": built, "expired": expired}, [*built, *expired])
 
 

@@ -12,11 +12,13 @@ from weir.operations.runner import Job, main
 def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
     """Check the routing key and the event time with Spark's own parser, then create the stream."""
     from weir.spark.event_time import check_event_time
-    from weir.spark.expressions import check_expression, parse_columns
+    from weir.spark.expressions import check_expression, check_key, parse_columns
 
     name, wanted = stream_name(arguments.stream, reserved=False), arguments.configuration
     used = check_expression(wanted.routing_key, "routing key").columns
     fields = parse_columns(job.spark, arguments.schema, used) if arguments.schema.strip() else None
+    if fields is not None:
+        check_key(job.spark, wanted.routing_key, fields)
     if wanted.event_time:
         check_event_time(name, wanted.event_time, fields, lambda: job.spark)
     return create_stream(

@@ -32,7 +32,7 @@ ROOMS = {
         time_index transaction transaction_input stream_writer capture_queue retention_queue""",
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
         reader reader_batch batch_input adjunct_pin checkpoint parquet_output""",
-    "scaling": "scale_decision scale_evaluation hot_key",
+    "scaling": "scale_decision scale_evaluation scale_measurement hot_key",
     "adjunct": """adjunct_store adjunct_definition adjunct_version adjunct_file
         adjunct_version_file""",
     "retention": "stream_cut retention_decision",

@@ -37,6 +37,15 @@ COMMENT ON COLUMN weir_internal.scale_evaluation.clock IS 'The last clock of the
 COMMENT ON COLUMN weir_internal.scale_evaluation.policy IS 'The policy at that time.';
 COMMENT ON COLUMN weir_internal.scale_evaluation.next_at IS 'From when on the passing of time alone may change the decision; null: never.';
 
+CREATE TABLE weir_internal.scale_measurement (
+    stream_id bigint PRIMARY KEY REFERENCES weir_internal.stream,
+    silent_attempts integer NOT NULL,
+    begun_at timestamptz NOT NULL
+);
+COMMENT ON TABLE weir_internal.scale_measurement IS 'The streams whose hot segments are being measured, or whose last measurement ended without a word. They are measured last, alone, and rest in between.';
+COMMENT ON COLUMN weir_internal.scale_measurement.silent_attempts IS 'How many measurements there were since the last one that said how it ended, with the present one.';
+COMMENT ON COLUMN weir_internal.scale_measurement.begun_at IS 'When the last one began.';
+
 CREATE TABLE weir_internal.hot_key (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
     key_position double precision NOT NULL,

@@ -23,6 +23,7 @@ ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_name SET STATIS
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_evaluation ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.scale_measurement ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.hot_key ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.capture_queue ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_queue ALTER COLUMN stream_id SET STATISTICS 0;

@@ -79,6 +79,7 @@ CREATE TABLE weir_internal.adjunct_version (
     lost_events bigint NOT NULL DEFAULT 0,
     builder text NOT NULL,
     attempt integer NOT NULL DEFAULT 1,
+    silent_attempts integer NOT NULL DEFAULT 1,
     lease_until timestamptz,
     started_at timestamptz NOT NULL,
     published_at timestamptz,
@@ -124,6 +125,7 @@ COMMENT ON COLUMN weir_internal.adjunct_version.history_from IS 'Its history fil
 COMMENT ON COLUMN weir_internal.adjunct_version.lost_events IS 'Events that were truncated before it was rebuilt because of that.';
 COMMENT ON COLUMN weir_internal.adjunct_version.builder IS 'Who builds it, or has built it: a DAG run and task, or the name of a program.';
 COMMENT ON COLUMN weir_internal.adjunct_version.attempt IS '1, and one more for each builder that began anew; part of the names of its folders.';
+COMMENT ON COLUMN weir_internal.adjunct_version.silent_attempts IS 'How many attempts there were since the last one that said why it failed, with the present one. What has such attempts is built last, and rests in between.';
 COMMENT ON COLUMN weir_internal.adjunct_version.lease_until IS 'From then on another builder may build it; null unless it is being built.';
 COMMENT ON COLUMN weir_internal.adjunct_version.started_at IS 'When its cut was fixed. While it is built, a sweep keeps the files of its stream that became garbage after that.';
 COMMENT ON COLUMN weir_internal.adjunct_version.published_at IS 'When it was published.';

@@ -83,12 +83,13 @@ class Store:
     def history(self, version: AdjunctVersion, clock: int) -> History:
         return self.database.transaction(lambda c: history_since(c, version, clock))
 
-    def lapse(self) -> None:
-        """Let the lease of the builder run out, as if it had died."""
+    def lapse(self, ago: float = 0.0) -> None:
+        """Let the lease of the builder run out, some seconds ago, as if it had died."""
         run(
             self.database,
-            "UPDATE adjunct_version SET lease_until = now() WHERE store_id = :a AND state = :b",
-            a=self.row.store_id, b="building",
+            "UPDATE adjunct_version SET lease_until = now() - :ago * interval '1 second' "
+            "WHERE store_id = :a AND state = :b",
+            a=self.row.store_id, b="building", ago=ago,
         )  # fmt: skip
 
     def rows(self, sql: str, **parameters: Any) -> list[Any]:

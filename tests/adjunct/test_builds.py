@@ -6,7 +6,7 @@ from tests.adjunct.support import LEASE, Store
 from tests.controller.support import Lane, at_once, rows, unique
 from tests.raises import raises
 from tests.watching import count_statements
-from weir.adjunct.builds import Build, Running, stores_to_build
+from weir.adjunct.builds import REST, Build, Running, stores_to_build
 from weir.adjunct.publication import fail_build, renew_build
 from weir.adjunct.stores import delete_store
 from weir.adjunct.versions import AdjunctVersion
@@ -300,3 +300,51 @@ def test_a_cut_below_the_head_means_the_head(lane: Lane) -> None:
     assert store.publish(build, files=[]).rows == 0
     [event] = lane.rows("SELECT min(clock) FROM time_index WHERE stream_id = :s")
     assert build.clock < event[0] + 1
+
+
+def test_what_may_have_killed_its_builder_is_built_last_and_rests_longer_each_time(
+    database: Database,
+) -> None:
+    lane = Lane.made(database, segments=2)
+    lane.append({"0.0": 5})
+    stores = {Store.made(lane).name: number for number in range(3)}
+    hostile, killed, harmless = (Store(database, name, lane) for name in stores)
+
+    def order() -> list[int]:
+        return [stores[one] for one in database.transaction(stores_to_build)[0]]
+
+    assert order() == [0, 1, 2]
+    hostile.begun("a")
+    assert order() == [1, 2, 0], "its builder may be dead"
+    hostile.lapse()
+    assert order() == [1, 2, 0]
+    killed.begun("a")
+    killed.lapse()
+    hostile.begun("b")
+    hostile.lapse()
+    assert order() == [2, 1], "it has died twice"
+    assert (
+        "a ended without a word while it built version 1 (1 times"
+        in hostile.rows("SELECT error FROM adjunct_store WHERE store_id = :a")[0][0]
+    )
+    with_name = database.transaction(lambda c: stores_to_build(c, list(stores)))[0]
+    assert [stores[one] for one in with_name] == [2, 1, 0], "somebody asks for it"
+    hostile.lapse(REST)
+    assert order() == [2, 1, 0]
+    hostile.begun("c")
+    hostile.lapse(REST)
+    assert order() == [2, 1], "the pause grows"
+    hostile.lapse(2 * REST)
+    assert order() == [2, 1, 0]
+    build = hostile.begun("d")
+    fail_build(database, hostile.name, build, "a sentence")
+    assert order() == [0, 2, 1], "it can say how it ends"
+    harmless.build()
+    assert order() == [0, 1]
+    hostile.begun("e")
+    hostile.lapse()
+    hostile.begun("f")
+    hostile.lapse()
+    assert order() == [1]
+    hostile.update(value="k")
+    assert order() == [1, 0], "with another definition it may be harmless"

@@ -1,5 +1,6 @@
 """Runs of scaling by load: what they change, what they record, and what they leave alone."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -386,4 +387,51 @@ def test_a_run_takes_as_many_statements_for_many_streams_as_for_few(database: Da
     counted = count_statements(database)
     scale_by_load(database, equal_ranges, request_id=unique("run"))
     assert len(hot.active()) == 15
-    assert len(counted) <= 9, counted
+    assert len(counted) <= 11, counted
+
+
+def test_what_may_have_killed_its_run_is_measured_last_alone_and_rests_longer_each_time(
+    database: Database,
+) -> None:
+    lanes = [made(database) for _ in range(3)]
+    for lane in lanes:
+        write(lane, {"0.0": 100})
+    number = {lane.stream_id: n for n, lane in enumerate(lanes)}
+    asked: list[list[int]] = []
+
+    def dies(hot: Sequence[HotSegment]) -> Found:
+        """Find points, unless the first stream is among those asked for."""
+        asked.append([number[one.stream_id] for one in hot])
+        if 0 in asked[-1]:
+            raise RuntimeError("the process dies here")
+        return equal_ranges(hot)
+
+    def scale(**how: Any) -> list[list[int]]:
+        asked.clear()
+        with contextlib.suppress(RuntimeError):
+            scale_by_load(database, dies, request_id=unique("scale"), **how)
+        return list(asked)
+
+    def times() -> list[int]:
+        return [epochs(lane).count("policy") for lane in lanes]
+
+    assert scale() == [[0, 1, 2]]
+    assert times() == [0, 0, 0]
+    assert scale() == [[0]], "each alone"
+    write(lanes[1], {"0.0": 100})
+    assert scale() == [[1], [2]], "the first rests, and the others are scaled"
+    assert times() == [0, 1, 1]
+    assert scale() == []
+    rest = "UPDATE scale_measurement SET begun_at = begun_at - interval '301 seconds'"
+    run(database, rest)
+    write(lanes[1], dict.fromkeys(lanes[1].active(), 100))
+    assert scale()[-1] == [0], "it comes after those that killed nobody"
+    run(database, rest)
+    assert [0] not in scale(), "the pause grows"
+    run(database, rest)
+    assert [0] in scale()
+    assert scale(names=[lanes[0].name]) == [[0]], "somebody asks for it"
+    assert scale(names=[lanes[0].name], dry_run=True) == [[0]]
+    scale_by_load(database, equal_ranges, names=[lanes[0].name], request_id=unique("scale"))
+    assert times()[0] == 1
+    assert rows(database, "SELECT FROM scale_measurement") == []

@@ -36,6 +36,20 @@ FAILING = Way(
 )  # fmt: skip
 
 
+def test_a_row_that_fails_is_left_out_also_if_two_expressions_fail_alike(
+    weir: Installation,
+) -> None:
+    world = World.made(weir, segments=1)
+    twice = AdjunctDefinition(
+        value="named_struct('n', cast(op as int), 'm', cast(op as int) + 1)",
+        delete_when="cast(op as int) = 7",
+    )
+    way = Way(twice, lambda e: e.k, lambda e: (int(e.op), int(e.op) + 1))
+    store = world.store(way, on_error="skip")
+    world.append([("a", 2, "x"), ("c", 2, "3")])
+    assert (store.build().rows, weir.value("SELECT failed_rows FROM adjunct_version")) == (1, 1)
+
+
 @pytest.mark.parametrize("grown", [False, True])
 def test_a_row_that_fails_stops_the_build_or_is_left_out(weir: Installation, grown: bool) -> None:
     world = World.made(weir, segments=1)

@@ -70,7 +70,7 @@ def test_a_store_lives_by_its_jobs(weir: Installation) -> None:
     stores = weir.query("SELECT adjunct_store FROM adjunct_stores")
     assert [one.adjunct_store for one in stores] == ["nyc/numbers"]
     wrong = job(weir, define_adjunct_store, 2, adjunct_store="nyc/x", stream=str(stream), key="no")
-    assert "can't be computed" in wrong["error"]
+    assert "[expression_not_computable]" in wrong["error"]
 
 
 def test_a_run_with_nothing_to_read_starts_no_session(

@@ -12,7 +12,7 @@ from tests.spark.random_expressions import COLUMNS, Expressions
 from weir.errors import WeirError
 from weir.spark.expression_growth import KNOWN, MOST_BYTES, MOST_TIMES, check_growth
 from weir.spark.expressions import FUNCTIONS, Expression, check_expression, with_outcome
-from weir.spark.session import private_session
+from weir.spark.session import FAILING_ALONE, private_session
 
 GROWS = {
     "hex(" * 40 + "a" + ")" * 40: "hex() 128 100",
@@ -131,7 +131,7 @@ def check_many(spark: SparkSession, seed: int, count: int) -> int:
     """Draw expressions; compute those that are accepted twice, and compare what they give with each
     other and with their bounds. Returns how many were computed."""
     drawn = Expressions(seed, FUNCTIONS)
-    session = private_session(spark)
+    session = private_session(spark, FAILING_ALONE)
     rows = drawn.rows(12)
     frame = session.createDataFrame(rows, COLUMNS)
     expressions = [one for _ in range(count) if (one := accepted(spark, frame, drawn))]

@@ -7,11 +7,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.raises import raises
+from weir.errors import InvalidInput
+from weir.spark.adjunct_changes import parse_types
 from weir.spark.expressions import (
     FUNCTIONS,
     check_expression,
     parse_columns,
     with_expression,
+    with_outcome,
+    with_value,
 )
 from weir.spark.session import private_session
 
@@ -215,3 +219,82 @@ def test_columns_that_cannot_be_parsed_are_refused_in_one_sentence(
     with raises(says) as refused:
         parse_columns(spark, columns, ["k"])
     assert "\n" not in str(refused.value)
+
+
+NO_COLUMNS = ["user", "session_user", "current_date", "current_time", "localtimestamp", "USER",
+              "current_catalog", "current_schema", "current_database", "grouping__id"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_COLUMNS)
+def test_a_name_must_be_a_column_wherever_an_expression_is_computed(
+    spark: SparkSession, name: str
+) -> None:
+    resolving = private_session(spark)
+    frame = spark.createDataFrame([("x",)], "a string")
+    for text in (f"concat(a, {name})", f"a = {name}", f"if(a = 'x', {name}, a)"):
+        for compute in (with_expression, with_value, with_outcome):
+            with pytest.raises(InvalidInput) as refused:
+                compute(frame, check_expression(text, "key", resolving), "v", "key", resolving)
+            assert refused.value.code in (
+                "expression_not_computable", "expression_not_deterministic",
+            )  # fmt: skip
+
+
+def test_a_column_may_have_the_name_of_a_function(spark: SparkSession) -> None:
+    resolving = private_session(spark)
+    frame = spark.createDataFrame([("x",)], "User string")
+    checked = check_expression("upper(user)", "key", resolving)
+    (row,) = with_expression(frame, checked, "value", "key", resolving).collect()
+    assert row.value == "X"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["STRING COLLATE UNICODE_CI", "STRING COLLATE UTF8_LCASE", "CHAR(3)", "VARCHAR(3)", "INTERVAL",
+     "INTERVAL DAY TO SECOND", "INTERVAL YEAR TO MONTH", "VOID", "GEOMETRY(4326)",
+     "GEOGRAPHY(4326)",
+     "ARRAY<CHAR(3)>", "MAP<STRING COLLATE UNICODE_CI, INT>", "STRUCT<a: STRUCT<b: VOID>>",
+     "TIME(6)"],
+)  # fmt: skip
+def test_types_that_files_do_not_have_are_refused_at_creation(
+    spark: SparkSession, kind: str
+) -> None:
+    with raises("column_type_unsupported 'v'") as refused:
+        parse_columns(spark, f"k STRING, v {kind}", ["k"])
+    assert "\n" not in str(refused.value)
+    with raises("column_type_unsupported 'v'"):
+        parse_types(f"v {kind}", "value_columns")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["cast(a AS STRING COLLATE UNICODE_CI)", "a COLLATE UNICODE_CI", "cast(a AS INTERVAL DAY)",
+     "cast(a AS ARRAY<STRING COLLATE UTF8_LCASE>)", "cast(a AS VOID)", "collate(a, 'UNICODE_CI')"],
+)  # fmt: skip
+def test_no_expression_changes_how_texts_compare(spark: SparkSession, text: str) -> None:
+    with raises("expression_not_allowed"):
+        check_expression(text, "key")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["d", "cast(d AS string)", "concat(a, d)", "to_json(struct(d))", "cast(array AS string)",
+     "upper(f)", "d * 2", "if(a = '', a, d)", "concat_ws('-', a, f)"],
+)  # fmt: skip
+def test_a_new_routing_key_makes_no_text_of_floating_point_numbers(
+    spark: SparkSession, text: str
+) -> None:
+    resolving = private_session(spark)
+    frame = spark.createDataFrame([], "a string, d double, f float, array array<double>")
+    checked = check_expression(text, "key", resolving)
+    with raises("expression_not_deterministic"):
+        with_expression(frame, checked, "value", "key", resolving, new=True)
+    with_expression(frame, checked, "value", "key", resolving)  # a stream that has it goes on
+
+
+def test_floating_point_numbers_may_be_in_a_key_as_exact_numbers(spark: SparkSession) -> None:
+    resolving = private_session(spark)
+    frame = spark.createDataFrame([], "a string, d double")
+    for text in ("cast(d AS decimal(18, 2))", "bigint(d)", "if(d > 1, a, 'x')", "hex(bigint(d))"):
+        checked = check_expression(text, "key", resolving)
+        with_expression(frame, checked, "value", "key", resolving, new=True)

@@ -23,6 +23,8 @@ from weir.reader_groups.positions import place_at
 from weir.reader_groups.starting_points import lost_below
 from weir.warehouse.paths import adjunct_attempt_folder
 
+# Seconds for which a store rests after its builder died for the second time, doubled each time.
+REST, LONGEST_REST = 300.0, 86_400.0
 REBUILT, CONVERTED, EXTENDED = "rebuilt", "converted", "extended"
 
 
@@ -286,7 +288,16 @@ def _again(
     _discard(connection, store, build.version)
     connection.execute(
         text(
-            """UPDATE adjunct_version SET attempt = attempt + 1, builder = :builder,
+            """WITH dead AS (
+                UPDATE adjunct_store s SET failed_at = clock_timestamp(),
+                    error = format('%s ended without a word while it built version %s (%s times '
+                        || 'in a row by now); was it killed, or its memory used up?',
+                        v.builder, v.version, v.silent_attempts)
+                FROM adjunct_version v WHERE s.store_id = :a AND v.store_id = :a AND v.version = :v
+                    AND v.silent_attempts > 0
+            )
+            UPDATE adjunct_version SET attempt = attempt + 1, builder = :builder,
+                silent_attempts = silent_attempts + 1,
                 lease_until = clock_timestamp() + :lease * interval '1 second'
             WHERE store_id = :a AND version = :v"""
         ),
@@ -332,21 +343,25 @@ def stores_to_build(
     moved, the definition has changed, or a build was begun), and, for the others with functions,
     the hash of the code that built the newest version.
 
-    `names`: only of these stores; None: of all.
+    What may have killed its builder comes last, because whoever builds it may die and build none
+    after it. `names`: only of these stores, now; None: of all that do not rest after several
+    attempts of which none said how it ended.
     """
     rows = connection.execute(
         text(
             """SELECT a.name, n.code, w.moved FROM adjunct_store a JOIN stream s USING (stream_id)
             LEFT JOIN adjunct_version n ON n.store_id = a.store_id
                 AND n.state = 'published' AND n.superseded_at IS NULL
+            LEFT JOIN adjunct_version b ON b.store_id = a.store_id AND b.state = 'building'
             CROSS JOIN LATERAL (SELECT n.clock IS NULL OR n.clock < s.last_clock
-                OR n.definition <> a.definition
-                OR EXISTS (SELECT FROM adjunct_version b
-                           WHERE b.store_id = a.store_id AND b.state = 'building') AS moved) w
-            WHERE s.state <> 'deleted' AND (CAST(:names AS text[]) IS NULL OR a.name = ANY(:names))
-              AND (w.moved OR n.code IS NOT NULL)
-            ORDER BY a.store_id"""
+                OR n.definition <> a.definition OR b.store_id IS NOT NULL AS moved) w
+            WHERE s.state <> 'deleted' AND (w.moved OR n.code IS NOT NULL)
+              AND CASE WHEN CAST(:names AS text[]) IS NOT NULL THEN a.name = ANY(:names)
+                  ELSE coalesce(b.silent_attempts, 0) < 2 OR b.definition <> a.definition
+                      OR b.lease_until + least(:longest, :rest * 2.0 ^ (b.silent_attempts - 2))
+                         * interval '1 second' < clock_timestamp() END
+            ORDER BY coalesce(b.silent_attempts, 0), a.store_id"""
         ),
-        {"names": None if names is None else list(names)},
+        {"names": None if names is None else list(names), "rest": REST, "longest": LONGEST_REST},
     ).all()
     return [r.name for r in rows if r.moved], {r.name: r.code for r in rows if not r.moved}

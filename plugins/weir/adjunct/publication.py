@@ -166,7 +166,8 @@ def fail_build(database: Database, name: str, build: Build | None, sentence: str
         if build is not None:
             connection.execute(
                 text(
-                    """UPDATE adjunct_version SET lease_until = clock_timestamp()
+                    """UPDATE adjunct_version SET lease_until = clock_timestamp(),
+                        silent_attempts = 0
                     WHERE store_id = :a AND version = :v AND attempt = :attempt
                       AND state = 'building'"""
                 ),

@@ -98,6 +98,7 @@ def _delete(connection: Connection, stream_id: int) -> int:
             decision AS (DELETE FROM retention_decision WHERE stream_id = :s),
             scaling AS (DELETE FROM scale_decision WHERE stream_id = :s),
             evaluation AS (DELETE FROM scale_evaluation WHERE stream_id = :s),
+            measurement AS (DELETE FROM scale_measurement WHERE stream_id = :s),
             hot AS (DELETE FROM hot_key WHERE stream_id = :s),
             columns AS (DELETE FROM stream_schema WHERE stream_id = :s),
             ended AS (

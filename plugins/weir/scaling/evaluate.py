@@ -27,9 +27,13 @@ _ALL = "s.scaling <> 'fixed'"
 _READ = """WITH due AS MATERIALIZED (
         SELECT s.stream_id, s.stream_name, s.scaling, s.target_rate, s.scale_factor,
                s.min_segments, s.max_segments, s.scale_cooldown, s.current_epoch, s.last_clock,
-               s.scaling_policy AS policy, n.now
+               s.scaling_policy AS policy, n.now, coalesce(m.silent_attempts, 0) AS silent_attempts,
+               m.silent_attempts > 1 AND clock_timestamp() < m.begun_at
+                   + least(:longest, :rest * 2.0 ^ (m.silent_attempts - 2)) * interval '1 second'
+                   AS rests
         FROM stream s CROSS JOIN (SELECT now_clock() AS now) n
         LEFT JOIN scale_evaluation e USING (stream_id)
+        LEFT JOIN scale_measurement m USING (stream_id)
         WHERE s.state = 'active' AND {chosen}
     )
     SELECT d.*, l.*, r.rule AS last_rule, r.reason AS last_reason
@@ -73,6 +77,8 @@ RECORD = text(
         WHERE l.action = 'none' AND l.rule = g.rule AND l.reason = g.reason)
     ORDER BY g.stream_id"""
 )
+# Seconds for which a stream rests after its second silent measurement, doubled each time.
+REST, LONGEST_REST = 300.0, 86_400.0
 _MOST_LOADS = 10  # of a decision to do nothing
 
 
@@ -81,7 +87,9 @@ class Evaluated:
     """A stream as it was read: its policy, its epoch, and the loads of its segments.
 
     `clock`: the last clock of the stream. `interval`: its own between commits; None if it had fewer
-    than two commits. `last_commit`, `until`, `now`: clocks; see `segment_rates`.
+    than two commits. `last_commit`, `until`, `now`: clocks; see `segment_rates`. `silent_attempts`:
+    how many measurements since the last one that said how it ended; `rests`: whether the next one
+    has to wait.
     """
 
     stream_id: int
@@ -96,6 +104,8 @@ class Evaluated:
     now: int
     loads: tuple[SegmentLoad, ...]
     last: tuple[str, str] | None
+    silent_attempts: int
+    rests: bool
 
     @property
     def measured_from(self) -> int:
@@ -148,7 +158,9 @@ def read_loads(
     for all that scale by load; else these streams.
     """
     chosen = _NAMED if names else _ALL if everything else _DUE
-    given = {"names": [str(name) for name in names]} if names else {}
+    given: dict[str, Any] = {"rest": REST, "longest": LONGEST_REST}
+    if names:
+        given["names"] = [str(name) for name in names]
     rows = connection.execute(text(_READ.format(chosen=chosen)), given)  # - constants
     return [_evaluated(list(group)) for _, group in groupby(rows, lambda row: row.stream_id)]
 
@@ -172,6 +184,7 @@ def _evaluated(rows: Sequence[Any]) -> Evaluated:
         one.stream_id, one.stream_name, policy, one.policy, one.current_epoch, one.last_clock,
         one.commit_interval, one.last_commit, one.measured_until, one.now, loads,
         None if one.last_rule is None else (one.last_rule, one.last_reason),
+        one.silent_attempts, bool(one.rests),
     )  # fmt: skip
 
 

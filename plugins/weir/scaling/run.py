@@ -26,6 +26,7 @@ from weir.model.scale_decision import Change, ScaleDecision, decide
 from weir.model.segment import Segment
 from weir.model.split_points import Found, HotKey, HotSegment, SplitPoints
 from weir.scaling.evaluate import Evaluated, read_loads, record_nothing, recorded
+from weir.scaling.measurements import measuring
 
 FindPoints = Callable[[Sequence[HotSegment]], Found]
 
@@ -106,7 +107,8 @@ def scale_by_load(
     `stream`, `action`, `rule`, `reason`; unless the rule is `void`, also `epoch`, `changes` and
     `hot_keys`; and of one that was scaled `created` (name, low and high key of each new segment).
     Of a stream that failed it returns `stream` and `error`, and continues with the others; a stream
-    in `names` that does not exist or is sealed counts as failed.
+    in `names` that does not exist or is sealed counts as failed. Streams whose last measurement
+    may have killed its run come last, one by one; without `names` they rest between two of them.
     """
     streams = database.transaction(
         partial(read_loads, names=names or None, everything=names is not None)
@@ -115,11 +117,41 @@ def scale_by_load(
     known = {stream.name for stream in streams}
     if others := [name for name in names or () if str(name) not in known]:
         reports = database.transaction(partial(why_not_active, names=others))
+    suspects = [one for one in streams
+                if one.silent_attempts and not (one.rests and names is None)]  # fmt: skip
+    suspects.sort(key=lambda one: one.silent_attempts)
+    rounds = [[one for one in streams if not one.silent_attempts], *([one] for one in suspects)]
+
+    def find(hot: Sequence[HotSegment]) -> Found:
+        if dry_run:
+            return find_points(hot)
+        with measuring(database, sorted({one.stream_id for one in hot})):
+            return find_points(hot)
+
+    for some in rounds:
+        reports += _scale(
+            database, some, find, everything=names is not None, dry_run=dry_run,
+            request_id=request_id,
+        )  # fmt: skip
+    return reports
+
+
+def _scale(
+    database: Database,
+    streams: Sequence[Evaluated],
+    find_points: FindPoints,
+    *,
+    everything: bool,
+    dry_run: bool,
+    request_id: str,
+) -> list[dict[str, Any]]:
+    """Decide about streams, scale them, and report it."""
     plans, failed = _plan(streams, find_points)
+    reports: list[dict[str, Any]] = []
     reports += [{"stream": name, "error": error} for name, error in failed.items()]
     changing = [plan for plan in plans if plan.decision.action != "none"]
     nothing = [plan for plan in plans if plan.decision.action == "none"]
-    reported = [p for p in nothing if names is not None or not p.stream.repeats(p.decision)]
+    reported = [p for p in nothing if everything or not p.stream.repeats(p.decision)]
     reports += [plan.report() for plan in reported]
     if dry_run:
         return reports + [plan.report() for plan in changing]

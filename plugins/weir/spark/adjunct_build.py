@@ -21,6 +21,7 @@ from weir.spark.adjunct_changes import code_of
 from weir.spark.adjunct_writer import Writer
 from weir.spark.append import Appender
 from weir.spark.failures import sentence
+from weir.spark.unreadable import jvm_has_ended
 from weir.warehouse.marker import check_unused
 
 log = logging.getLogger("weir.adjunct")
@@ -96,6 +97,8 @@ def _recording(database: Database, name: str, build: Build | None, work: Any) ->
     except (Fenced, Unavailable):
         raise
     except Exception as error:
+        if jvm_has_ended(error):  # perhaps because of this store: so it is built last from now on
+            raise
         try:
             fail_build(database, name, build, sentence(error))
         except Exception as another:  # the first one matters
@@ -152,6 +155,7 @@ def build_stores(
 
     Returns for each `adjunct_store`, and `version`, `keys`, `bytes` and `files` of the version, or
     `error`: a store that fails does not stop the others. A store that was deleted is left out.
+    Raises what ended the JVM, because no store can be built without it.
     """
     reports: list[dict[str, Any]] = []
     for name in names:
@@ -180,6 +184,8 @@ def _with_weir_errors(work: Callable[[], AdjunctVersion], store: str) -> Adjunct
     except (WeirError, DBAPIError):
         raise
     except Exception as error:
+        if jvm_has_ended(error):
+            raise
         raise BuildFailed(
             "adjunct_build_failed",
             f"Spark could not build a version of adjunct store {store} ({sentence(error)}); "

@@ -39,6 +39,7 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import check_user_columns
 from weir.model.schema import SEQ, Field, without_metadata
 from weir.settings import Settings
+from weir.spark.declared_types import check_types
 from weir.spark.exact import quoted
 from weir.spark.expressions import check_expression, with_outcome
 from weir.spark.failures import caused_by_events
@@ -132,7 +133,9 @@ def changes_of(
         _check_condition(rows.schema[_DELETE_OUTCOME].dataType, definition.delete_when, what)
     rows = _with_functions(rows, columns, definition, session, settings, with_key=key is None)
     key_type = rows.schema[_KEY_OUTCOME].dataType["value"].dataType  # type: ignore[index]  # a struct
-    if not isinstance(key_type, _KEY_TYPES):
+    if isinstance(key_type, _KEY_TYPES):
+        check_types(StructType([StructField("key", key_type)]), f" {what}")
+    else:
         raise InvalidInput(
             "adjunct_key_type",
             f"the key {what}, {definition.key or routing_key!r}, is of type "
@@ -226,6 +229,7 @@ def _value(
                 f"column {field.name!r} of the value {what}, {definition.value!r}, is always null; "
                 "give it a type, for example with cast(null as string).",
             )
+    check_types(StructType(values), f" of the value {what}")
     return value, values
 
 
@@ -258,6 +262,7 @@ def parse_types(ddl: str, what: str) -> StructType:
             f"{what} {ddl!r} can't be read as columns; write, for example, model STRING, seats "
             "INT.",
         )
+    check_types(found, f" of {what}")
     return found
 
 

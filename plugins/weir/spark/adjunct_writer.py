@@ -49,7 +49,7 @@ from weir.spark.adjunct_rejected import quarantine
 from weir.spark.append import Appender
 from weir.spark.native_read import frame_of
 from weir.spark.progress import watched
-from weir.spark.session import WRITING, moved, private_session
+from weir.spark.session import FAILING_ALONE, WRITING, moved, private_session
 
 ROWS_PER_FILE = 250_000
 MOST_BROADCAST_KEYS = 2_000_000  # with more changed keys, both sides are shuffled
@@ -59,6 +59,7 @@ MOST_SMALL_FILES = 16  # beyond twice as many files as the rows need, before all
 _ADAPTIVE = "org.apache.spark.sql.execution.adaptive"
 _SESSION = {
     **WRITING,
+    **FAILING_ALONE,
     "spark.sql.unionOutputPartitioning": "false",  # files of either side stay files of their own
     # Else a plan that turns out to write no rows forgets what it has counted (Observation).
     "spark.sql.adaptive.optimizer.excludedRules": f"{_ADAPTIVE}.AQEPropagateEmptyRelation",

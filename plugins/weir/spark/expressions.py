@@ -21,8 +21,9 @@ from pyspark.sql.types import StructType
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
 from weir.model.stream_configuration import LONGEST_EXPRESSION
+from weir.spark.declared_types import check_type, check_types
 from weir.spark.expression_growth import check_growth
-from weir.spark.session import active, moved
+from weir.spark.session import active, moved, private_session
 
 DEEPEST = 50  # parentheses within each other; hundreds may exceed the stack of Spark's parser
 
@@ -137,15 +138,26 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
 
 
 def with_expression(
-    frame: DataFrame, expression: Expression, name: str, what: str, session: SparkSession
+    frame: DataFrame,
+    expression: Expression,
+    name: str,
+    what: str,
+    session: SparkSession,
+    *,
+    new: bool = False,
 ) -> DataFrame:
     """Return the rows, in `session`, with the value of the expression as text in a column `name`.
 
     Raises InvalidInput if it cannot be computed from these rows, or if it depends on the current
-    time.
+    time; if it is `new`, also if it makes text of floating-point numbers, which each version of
+    Java writes in its own way.
     """
     tree = expression.tree
-    return _with(moved(frame, session), expression, name, what, tree, lambda c: c.cast("string"))
+    rows = _with(moved(frame, session), expression, name, what, tree, lambda c: c.cast("string"))
+    if new:
+        resolved = rows._jdf.queryExecution().analyzed().expressions().last()
+        _check_floats(resolved, expression, what)
+    return rows
 
 
 def with_value(
@@ -187,6 +199,16 @@ def _with(
     form: Callable[[Column], Column],
 ) -> DataFrame:
     """Return the rows with the value of a tree in a column `name`, in some form."""
+    # Spark takes some names that are no columns for functions: user, current_date, localtimestamp.
+    known = {column.lower() for column in rows.columns}
+    for used in expression.columns:
+        if used.lower() not in known:
+            shown = ", ".join([one for one in rows.columns if not one.startswith("_")][:8])
+            raise InvalidInput(
+                "expression_not_computable",
+                f"the {what} {expression.text!r} uses {used!r}, which is no column of the rows "
+                f"(they have {shown}); name a column, or write a text in quotes.",
+            )
     jvm: Any = SparkContext._jvm
     column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
     try:
@@ -229,6 +251,24 @@ def _check_moments(node: Any, expression: Expression, what: str) -> None:
         _check_moments(child, expression, what)
 
 
+def _check_floats(node: Any, expression: Expression, what: str) -> None:
+    """Refuse a resolved tree in which a floating-point number becomes text (semantics 1.6)."""
+    children = _each(node.children())
+    kind = node.getClass().getSimpleName()
+    as_text = kind == "Cast" and str(node.dataType()).startswith("StringType")
+    if as_text or kind == "StructsToJson":
+        given = str(children[0].dataType())
+        if "DoubleType" in given or "FloatType" in given:
+            raise InvalidInput(
+                "expression_not_deterministic",
+                f"the {what} {expression.text!r} makes text of floating-point numbers "
+                f"({children[0].sql()}), which versions of Java write differently, so that a key "
+                "would change its segment; cast them to DECIMAL or BIGINT first.",
+            )
+    for child in children:
+        _check_floats(child, expression, what)
+
+
 def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
     kind = node.getClass().getSimpleName()
     if kind == "Alias":
@@ -259,6 +299,8 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
             "date.",
         )
     to_time = kind == "Cast" and str(node.dataType()) in _TIMES
+    if kind == "Cast":
+        check_type(node.dataType(), f"the {what} {text!r}")
     if kind == "UnresolvedFunction":
         name = ".".join(_each(node.nameParts())).lower()
         if name not in FUNCTIONS:
@@ -281,6 +323,17 @@ def _walk(node: Any, text: str, what: str, columns: list[str]) -> None:
 
 def _each(sequence: Any) -> list[Any]:
     return [sequence.apply(i) for i in range(sequence.length())]
+
+
+def check_key(spark: SparkSession, text: str, fields: list[dict[str, Any]]) -> None:
+    """Check the routing key that a new stream with these columns is to have. Raises InvalidInput as
+    `with_expression` does."""
+    session = private_session(spark)
+    struct = StructType.fromJson({"type": "struct", "fields": fields})
+    key = check_expression(text, "routing key", session)
+    with_expression(
+        session.createDataFrame([], struct), key, "_weir_key", "routing key", session, new=True
+    )
 
 
 def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[str, Any]]:
@@ -308,6 +361,7 @@ def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[s
             f"the columns {ddl!r} can't be read ({first}); write, for example, id BIGINT, name "
             "STRING.",
         ) from None
+    check_types(struct, "")
     for field in struct.fields:
         if not field.nullable:
             raise InvalidInput(

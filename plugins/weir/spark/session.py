@@ -35,6 +35,9 @@ COMPUTING = {
     "spark.sql.jsonGenerator.ignoreNullFields": "true",  # to_json
     "spark.sql.legacy.castComplexTypesToString.enabled": "false",  # a struct as text
 }
+# Lets an expression fail alone where its failure is caught (TryEval): Spark computes what two
+# expressions have in common before both, where nothing catches it.
+FAILING_ALONE = {"spark.sql.subexpressionElimination.enabled": "false"}
 # Settings that change the content of a data file.
 WRITING = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 ends in 2262 for pyarrow

@@ -44,7 +44,14 @@ from weir.spark.routing import (
     routing_steps,
     segment_ordinal,
 )
-from weir.spark.session import COMPLETE, check_classic, moved, private_session, writing_session
+from weir.spark.session import (
+    COMPLETE,
+    FAILING_ALONE,
+    check_classic,
+    moved,
+    private_session,
+    writing_session,
+)
 from weir.warehouse.file_deletion import delete_here
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import check_unused
@@ -103,7 +110,11 @@ def stage(
     timing = timing_of(attempt, given, resolving)
     check_unused(warehouse, attempt.folder)
     writing, frame = writing_session(frame, say)
-    keyed = with_expression(frame, key, KEY, _what(attempt), resolving)
+    new = attempt.fields is None  # later it is too late to refuse a key
+    keyed = with_expression(frame, key, KEY, _what(attempt), resolving, new=new)
+    if timing is not None and timing.written:
+        for name, value in FAILING_ALONE.items():
+            writing.conf.set(name, value)
     routed = _route(attempt, keyed if timing is None else timing.added(keyed, resolving))
     rows, late = _write(moved(routed, writing), warehouse, attempt, timing, say)
     files = read_footers(warehouse, attempt.folder, None if timing is None else timing.column)

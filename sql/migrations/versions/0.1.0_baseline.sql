@@ -515,6 +515,12 @@ CREATE TABLE weir_internal.scale_evaluation (
     next_at timestamptz
 );
 
+CREATE TABLE weir_internal.scale_measurement (
+    stream_id bigint PRIMARY KEY REFERENCES weir_internal.stream,
+    silent_attempts integer NOT NULL,
+    begun_at timestamptz NOT NULL
+);
+
 CREATE TABLE weir_internal.hot_key (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
     key_position double precision NOT NULL,
@@ -547,6 +553,7 @@ ALTER TABLE weir_internal.retention_decision ALTER COLUMN stream_name SET STATIS
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_evaluation ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.scale_measurement ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.hot_key ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.capture_queue ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.retention_queue ALTER COLUMN stream_id SET STATISTICS 0;
@@ -610,6 +617,7 @@ CREATE TABLE weir_internal.adjunct_version (
     lost_events bigint NOT NULL DEFAULT 0,
     builder text NOT NULL,
     attempt integer NOT NULL DEFAULT 1,
+    silent_attempts integer NOT NULL DEFAULT 1,
     lease_until timestamptz,
     started_at timestamptz NOT NULL,
     published_at timestamptz,

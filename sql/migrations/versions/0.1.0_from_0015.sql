@@ -264,6 +264,12 @@ CREATE TABLE weir_internal.scale_evaluation (
     next_at timestamptz
 );
 
+CREATE TABLE weir_internal.scale_measurement (
+    stream_id bigint PRIMARY KEY REFERENCES weir_internal.stream,
+    silent_attempts integer NOT NULL,
+    begun_at timestamptz NOT NULL
+);
+
 CREATE TABLE weir_internal.hot_key (
     stream_id bigint NOT NULL REFERENCES weir_internal.stream,
     key_position double precision NOT NULL,
@@ -284,6 +290,7 @@ ALTER TABLE weir_internal.reader_batch ADD COLUMN read_order text NOT NULL DEFAU
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_decision ALTER COLUMN stream_name SET STATISTICS 0;
 ALTER TABLE weir_internal.scale_evaluation ALTER COLUMN stream_id SET STATISTICS 0;
+ALTER TABLE weir_internal.scale_measurement ALTER COLUMN stream_id SET STATISTICS 0;
 ALTER TABLE weir_internal.hot_key ALTER COLUMN stream_id SET STATISTICS 0;
 
 -- Adjunct stores.
@@ -340,6 +347,7 @@ CREATE TABLE weir_internal.adjunct_version (
     lost_events bigint NOT NULL DEFAULT 0,
     builder text NOT NULL,
     attempt integer NOT NULL DEFAULT 1,
+    silent_attempts integer NOT NULL DEFAULT 1,
     lease_until timestamptz,
     started_at timestamptz NOT NULL,
     published_at timestamptz,
