@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.raises import raises
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
-from weir.model.schema import Field, combine, merge, same_type, show
+from weir.model.schema import Field, combine, fitted, merge, same_type, show, wider
 
 
 def column(name: str, kind: Any = "string", nullable: bool = True) -> Field:
@@ -140,3 +140,76 @@ def test_ten_thousand_columns_are_checked_at_once() -> None:
     first = merge("s/s", None, fields)
     assert merge("s/s", first, fields) is first
     assert time.process_time() - begun < 5
+
+
+def decimal(precision: int, scale: int) -> str:
+    return f"decimal({precision},{scale})"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "both"),
+    [
+        ("byte", "long", "long"),
+        ("integer", "short", "integer"),
+        ("float", "double", "double"),
+        ("void", "string", "string"),
+        (decimal(5, 2), decimal(20, 3), decimal(20, 3)),
+        (decimal(20, 0), decimal(20, 18), decimal(38, 18)),
+        (decimal(38, 0), decimal(38, 18), None),
+        ("long", "double", None),
+        ("integer", "string", None),
+        ("timestamp", "timestamp_ntz", None),
+        (array("void"), array(array("date")), array(array("date"))),
+        (array("integer"), "integer", None),
+        (struct(column("x", "void")), struct(column("x", "date")), struct(column("x", "date"))),
+        (struct(column("x")), struct(column("y")), None),
+        (struct(column("x")), struct(column("x"), column("y")), None),
+    ],
+)
+def test_the_wider_of_two_types_holds_all_values_of_both(a: Any, b: Any, both: Any) -> None:
+    for found in (wider(a, b), wider(b, a)):
+        assert found == both if both is None else same_type(found, both)
+
+
+def test_a_column_without_a_type_is_left_open_until_one_comes() -> None:
+    first = fitted("s/s", None, [column("k"), column("x", "void"), column("y", array("void"))])
+    assert first == [column("k")]
+    then = fitted("s/s", first, [column("k"), column("x", "date"), column("y", array("long"))])
+    assert then == [column("k"), column("x", "date"), column("y", array("long"))]
+    assert fitted("s/s", then, [column("x", "void"), column("y", array("void"))]) is then
+    with raises("no_columns s/s"):
+        fitted("s/s", None, [column("x", "void")])
+
+
+def test_rows_of_a_narrower_type_fit_and_those_of_a_wider_one_are_refused() -> None:
+    current = [column("n", "integer")]
+    assert fitted("s/s", current, [column("n", "short")]) is current
+    with raises("column_type_differs 'n' long integer"):
+        fitted("s/s", current, [column("n", "long")])
+    with raises("schema_changed"):  # what was written has the type that was planned
+        combine("s/s", current, [column("n", "short")])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["void", "char(3)", "varchar(3)", "time(6)", "interval", "interval day to second",
+     "geometry(4326)", {"type": "udt", "pyClass": "os.X", "sqlType": "long"}],
+)  # fmt: skip
+def test_types_that_streams_do_not_have_are_refused_at_any_depth(kind: Any) -> None:
+    map_ = {"type": "map", "keyType": "string", "valueType": kind, "valueContainsNull": True}
+    for whole in (kind, array(kind), struct(column("a", kind)), map_):
+        with raises("column_type_unsupported 'x' cast"):
+            merge("s/s", None, [column("x", whole)])
+
+
+def test_names_within_a_column_may_not_differ_in_case_only() -> None:
+    twins = struct(column("a"), column("A"))
+    for whole in (twins, array(twins), struct(column("b", twins))):
+        with raises("column_named_twice 'x'"):
+            merge("s/s", None, [column("x", whole)])
+
+
+def test_texts_with_a_collation_are_refused() -> None:
+    collated = {**column("x"), "metadata": {"__COLLATIONS": {"x": "icu.UNICODE_CI"}}}
+    with raises("column_type_unsupported 'x' collate"):
+        merge("s/s", None, [collated])

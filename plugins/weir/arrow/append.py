@@ -27,7 +27,7 @@ from weir.arrow.event_time import (
     range_of,
     times_of,
 )
-from weir.arrow.schema import from_arrow, to_arrow
+from weir.arrow.schema import UUID, from_arrow, to_arrow
 from weir.controller.attempts import writing
 from weir.controller.commit import commit
 from weir.controller.staged import Staged, StagedFile
@@ -37,7 +37,7 @@ from weir.errors import BadRows, InvalidInput
 from weir.model.event_time import UNITS, EventTimes
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.names import stream_name
-from weir.model.schema import SEQ, Field, merge
+from weir.model.schema import SEQ, Field, fitted, show
 from weir.model.segment import Segment
 from weir.settings import Settings, load
 from weir.warehouse.filesystem import filesystem
@@ -98,7 +98,9 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
             f"the rows are a {type(table).__name__}, not a pyarrow Table; convert them, for "
             "example with pa.Table.from_pandas or pa.Table.from_batches.",
         )
-    fields = merge(str(attempt.stream), attempt.fields, from_arrow(table.schema))
+    columns = from_arrow(table.schema)
+    fields = fitted(str(attempt.stream), attempt.fields, columns)
+    _check_open(table, columns, fields)
     given = to_arrow([f for f in fields if f["name"] in table.schema.names])
     table = pa.table([_cast(table[field.name], field) for field in given], schema=given)
     ordinals = _ordinals(attempt, table)
@@ -171,7 +173,25 @@ def _plain(expression: str) -> str | None:
     return match and (match[1] or match[2])
 
 
+def _check_open(table: pa.Table, columns: list[Field], fields: list[Field]) -> None:
+    """Raise BadRows for a value, such as an empty list, in a column whose type is left open."""
+    known = {field["name"] for field in fields}
+    for i, field in enumerate(columns):
+        column = table.column(i)
+        if field["name"] not in known and column.null_count < len(column):
+            raise BadRows(
+                "bad_rows",
+                f"column {field['name']!r} is {show(field['type'])}, in which the type of a part "
+                "is not known, so its values can't be kept; cast it, or append rows with values "
+                "of the part first.",
+            )
+
+
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if column.type == UUID:
+        return pa.chunked_array(
+            [[value and str(value) for value in column.to_pylist()]], pa.string()
+        )
     try:
         return column.cast(field.type)
     except pa.ArrowInvalid as error:

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from weir.errors import InvalidInput
-from weir.model.schema import Field
+from weir.model.schema import VOID, Field
 
 _SIMPLE: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -26,7 +26,15 @@ _BY_ARROW = {kind: name for name, kind in _SIMPLE.items()} | {
     pa.large_string(): "string",
     pa.string_view(): "string",
     pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+    pa.null(): VOID,
+    pa.uint8(): "short",
+    pa.uint16(): "integer",
+    pa.uint32(): "long",
+    pa.uint64(): "decimal(20,0)",
+    pa.date64(): "date",
 }
+UUID = pa.uuid()  # kept as text; pyarrow casts it to text that is no UUID
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
@@ -42,7 +50,7 @@ def from_arrow(schema: pa.Schema) -> list[Field]:
     found = []
     for field in schema:
         try:
-            kind = _from_arrow(field.type)
+            kind = "string" if field.type == UUID else _from_arrow(field.type)
         except InvalidInput as error:
             raise InvalidInput(
                 "column_type_unsupported", f"column {field.name!r} {error.sentence}"
@@ -82,11 +90,14 @@ def _from_arrow(kind: pa.DataType) -> Any:
         return _BY_ARROW[kind]
     if pa.types.is_timestamp(kind):
         return "timestamp" if kind.tz else "timestamp_ntz"
-    if pa.types.is_decimal128(kind):
+    if pa.types.is_decimal(kind) and kind.precision <= 38 and kind.scale >= 0:
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_dictionary(kind):
         return _from_arrow(kind.value_type)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if isinstance(kind, pa.BaseExtensionType) and kind != UUID:
+        return _from_arrow(kind.storage_type)
+    # Not views of lists, whose values pyarrow drops when it casts them.
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return {
             "type": "array",
             "elementType": _from_arrow(kind.value_type),

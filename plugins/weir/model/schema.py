@@ -1,5 +1,7 @@
 """The schema of a stream, in Spark's JSON form of a struct's fields. It may only gain columns."""
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +12,16 @@ Field = dict[str, Any]
 SEQ = "_weir_seq"  # the column of data files with the rank of each event in its append
 MOST_COLUMNS = 10_000
 DEEPEST = 40  # fields within fields; readers of Parquet fail at 100, and a list takes two levels
-# How the types begin, with a comma behind them, that Spark can't write to Parquet.
-_NOT_IN_PARQUET = ("time(", "interval,")
+VOID = "void"  # the type of a column in which nobody has seen a value
+# The types of columns, besides lists, maps and structs. Others are refused, because Parquet, Arrow
+# or SQL lacks them, or (char, collations) because they change what is equal.
+_TYPES = frozenset(
+    "string boolean byte short integer long float double binary date timestamp timestamp_ntz "
+    "variant".split()
+)
+_DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
+# Types that hold all values of those before them.
+_WIDENING = (("byte", "short", "integer", "long"), ("float", "double"))
 
 
 def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[Field]:
@@ -66,6 +76,85 @@ def merge(stream: str, current: list[Field] | None, given: list[Field]) -> list[
     return [*current, *added] if added else current
 
 
+def fitted(stream: str, current: list[Field] | None, given: list[Field]) -> list[Field]:
+    """Return the schema after appending rows with these columns, of which some need a conversion.
+
+    A column of a narrower type than the stream's is widened. A column in which the type is not
+    known (`VOID`, also within it) gets the stream's type; if there is none, it is left open, and
+    left out. Raises like `merge`.
+    """
+    known = {field["name"]: field["type"] for field in current or []}
+    closed = []
+    for field in given:
+        kind, wanted = field["type"], known.get(field["name"])
+        if wanted is not None and (wide := wider(kind, wanted)) and same_type(wide, wanted):
+            kind = wanted
+        if not is_open(kind):
+            closed.append({**field, "type": kind})
+    if given and not closed and current is None:
+        raise InvalidInput(
+            "no_columns",
+            f"no column of the rows for stream {stream} has a value, so no type is known; append "
+            "rows with values first, or give Columns when the stream is created.",
+        )
+    return merge(stream, current, closed) if closed or not current else current
+
+
+def is_open(kind: Any) -> bool:
+    """Return whether the type, or a part of it, is not known."""
+    return VOID in simple_types(kind)
+
+
+def simple_types(kind: Any) -> set[str]:
+    """Return the types in a type that have no others in them."""
+    if isinstance(kind, str):
+        return {kind}
+    if kind["type"] == "struct":
+        return set().union(*(simple_types(part["type"]) for part in kind["fields"]))
+    inner = [kind[key] for key in ("elementType", "keyType", "valueType") if key in kind]
+    return set().union(*(simple_types(one) for one in inner))
+
+
+def wider(a: Any, b: Any) -> Any:
+    """Return the type that holds all values of both types unchanged, or None. An unknown type
+    (`VOID`) is no restriction."""
+    if same_type(a, b) or a == VOID:
+        return b
+    if b == VOID:
+        return a
+    if isinstance(a, str) and isinstance(b, str):
+        for family in _WIDENING:
+            if a in family and b in family:
+                return max(a, b, key=family.index)
+        return _wider_decimal(a, b)
+    if isinstance(a, str) or isinstance(b, str) or a["type"] != b["type"]:
+        return None
+    if a["type"] == "struct":
+        names = [[part["name"] for part in one["fields"]] for one in (a, b)]
+        kinds = [
+            wider(x["type"], y["type"]) for x, y in zip(a["fields"], b["fields"], strict=False)
+        ]
+        if names[0] != names[1] or None in kinds:
+            return None
+        return {
+            **b, "fields": [{**part, "type": kind}
+                            for part, kind in zip(b["fields"], kinds, strict=True)],
+        }  # fmt: skip
+    inner = {key: wider(a[key], b[key]) for key in ("elementType", "keyType", "valueType")
+             if key in a and key in b}  # fmt: skip
+    return {**b, **inner} if inner and None not in inner.values() else None
+
+
+def _wider_decimal(a: str, b: str) -> str | None:
+    both = [_DECIMAL.fullmatch(a), _DECIMAL.fullmatch(b)]
+    if None in both:
+        return None
+    digits = [(int(one[1]), int(one[2])) for one in both if one]
+    scale = max(scale for _, scale in digits)
+    precision = scale + max(precision - scale for precision, scale in digits)
+    return f"decimal({precision},{scale})" if precision <= 38 else None
+
+
 def combine(stream: str, current: list[Field] | None, planned: list[Field]) -> list[Field]:
     """Return the columns of both schemas, for two appends that added columns at the same time.
 
@@ -84,8 +173,8 @@ def plain(fields: list[Field]) -> list[Field]:
 
     Other metadata is removed because Spark evaluates some of it (EXISTS_DEFAULT), and whoever wrote
     the file chose it. Raises InvalidInput for names that are reserved, occur twice or cannot be
-    stored, for too many columns, for types that Spark can't write to Parquet, and for columns that
-    are nested too deeply to be read.
+    stored, at any depth, for too many columns, for types that streams do not have, and for columns
+    that are nested too deeply to be read.
     """
     check_user_columns([field["name"] for field in fields])
     if len(fields) > MOST_COLUMNS:
@@ -120,14 +209,37 @@ def _check_field(field: Field, above: tuple[str, ...] = ()) -> Field:
             f"column {path[0]!r} is nested more than {DEEPEST} levels deep, which Parquet readers "
             "refuse; append its inner part as text.",
         )
-    if isinstance(field["type"], str) and f"{field['type']},".startswith(_NOT_IN_PARQUET):
+    _check_type(path, field["type"])
+    if "__COLLATIONS" in (field.get("metadata") or {}):  # of its strings; Spark's name for them
         raise InvalidInput(
             "column_type_unsupported",
-            f"column {path[0]!r} has the type {field['type']}, which Spark can't write to Parquet; "
-            "cast it to a string or a timestamp.",
+            f"column {path[0]!r} has the type string collate, which streams do not have, because "
+            "it changes which keys are equal; cast it to a string with the collation utf8_binary.",
         )
     _each(field["type"], lambda part: _check_field(part, path))
     return field
+
+
+def _check_type(path: tuple[str, ...], kind: Any) -> None:
+    if isinstance(kind, dict) and kind.get("type") in ("array", "map"):
+        return
+    if isinstance(kind, dict) and kind.get("type") == "struct":
+        names = [part["name"] for part in kind["fields"]]
+        counted = Counter(name.lower() for name in names)
+        if twice := [name for name in names if counted[name.lower()] > 1]:
+            raise InvalidInput(
+                "column_named_twice",
+                f"column {path[0]!r} has the field {'.'.join((*path, twice[0]))!r} twice (upper "
+                "and lower case count as the same); rename one of them.",
+            )
+        if names:
+            return
+    if not isinstance(kind, str) or not (kind in _TYPES or _DECIMAL.fullmatch(kind)):
+        raise InvalidInput(
+            "column_type_unsupported",
+            f"column {path[0]!r} has the type {show(kind)}, which streams do not have, because "
+            "Parquet, Arrow or SQL lacks it; cast it to a string, a number or a timestamp.",
+        )
 
 
 def _each(kind: Any, change: Callable[[Field], Field]) -> Any:

@@ -16,8 +16,7 @@ from weir.errors import InvalidInput
 from weir.model.names import check_user_columns, shortened
 from weir.model.schema import SEQ, Field, plain, without_metadata
 from weir.spark.exact import exact, quoted
-from weir.spark.nanoseconds import as_long, in_microseconds
-from weir.spark.parquet_columns import parquet_columns
+from weir.spark.parquet_columns import ParquetColumns, parquet_columns
 from weir.spark.session import COMPLETE
 from weir.spark.text_files import (
     LONGEST_LINE,
@@ -54,23 +53,18 @@ _SHOWN = 40  # the most columns whose inferred types are logged
 class Columns:
     """What to read from the files, and how to make rows of it."""
 
-    schema: StructType  # the columns of the rows; for text formats with MALFORMED
+    schema: StructType  # the columns that Spark reads; for text formats with MALFORMED
     several_lines: frozenset[int] = frozenset()  # the csv files with newlines inside rows
     json: dict[str, str] | None = None  # the options for json files, which are read line by line
     # Columns to parse again in other types, a pattern of the lines to parse, and a test that says
     # whether the row is malformed.
     tests: list[tuple[StructType, str, Column]] = field(default_factory=list)
-    nanoseconds: frozenset[str] = frozenset()  # the columns with times that Spark reads as long
-
-    @property
-    def scanned(self) -> StructType:
-        """Return the types in which Spark reads the files."""
-        return as_long(self.schema, self.nanoseconds)
+    parquet: ParquetColumns | None = None
 
     def parsed(self, frame: DataFrame) -> DataFrame:
         """Return the rows of a frame that was scanned."""
-        if self.nanoseconds:
-            return in_microseconds(frame, self.schema, self.nanoseconds, MALFORMED)
+        if self.parquet is not None:
+            return self.parquet.parsed(frame, MALFORMED)
         if self.json is None:
             return frame
         value = F.col("value")
@@ -104,11 +98,11 @@ def columns_of(
 
     Raises InvalidInput that names what cannot be read, or not unchanged.
     """
+    if inputs.format == "parquet":
+        found = parquet_columns(inputs)
+        return Columns(found.scanned, parquet=found)
     reader = spark.read.options(**{**READING, **inputs.options})
     paths = [exact(spark_path(inputs.root, file.path)) for file in inputs.files]
-    if inputs.format == "parquet":
-        fields, nanoseconds = parquet_columns(reader, inputs, paths)
-        return Columns(_struct(fields), nanoseconds=nanoseconds)
     if inputs.format == "csv":
         return _csv(spark, reader, inputs, paths, known, say)
     return _json(spark, reader, inputs, paths, known, quarantine, say)

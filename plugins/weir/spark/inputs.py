@@ -254,6 +254,8 @@ def read_inputs(
     read unchanged.
     """
     columns = columns_of(spark, inputs, known, quarantine, say)
+    if columns.parquet is not None and columns.parquet.by_row:
+        spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")  # a private session
     weights = [file.bytes + _OPENING for file in inputs.files]
     target = max(_LEAST, min(_MOST, sum(weights) // spark.sparkContext.defaultParallelism))
     groups: list[list[int]] = []
@@ -298,7 +300,7 @@ def _scan(
 ) -> DataFrame:
     if inputs.format == "json":
         return spark.read.text(paths)
-    reader = spark.read.schema(columns.scanned).options(**{**READING, **inputs.options})
+    reader = spark.read.schema(columns.schema).options(**{**READING, **inputs.options})
     if inputs.format == "csv":
         reader = reader.option("header", True).option("enforceSchema", True)
         reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED)

@@ -1,10 +1,9 @@
 """Times in nanoseconds, which Spark's times can't hold: read as long, kept in microseconds."""
 
-from collections.abc import Set
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructField, StructType
 
 from weir.spark.exact import as_json, quoted
 
@@ -13,35 +12,38 @@ AS_LONG = {"spark.sql.legacy.parquet.nanosAsLong": "true"}
 _SECOND = 1_000_000_000
 
 
-def as_long(schema: StructType, names: Set[str]) -> StructType:
-    """Return the types in which Spark reads columns, of which these are in nanoseconds."""
-    return StructType(
-        [StructField(f.name, LongType()) if f.name in names else f for f in schema.fields]
-    )
+def in_nanoseconds(kind: str) -> str:
+    """Return how the type of a time is called if it is in nanoseconds."""
+    return f"{kind} in nanoseconds"
+
+
+# The types of times in nanoseconds, with those in which they are kept.
+NANOSECONDS = {in_nanoseconds(kind): kind for kind in ("timestamp", "timestamp_ntz")}
 
 
 def in_microseconds(
-    frame: DataFrame, schema: StructType, names: Set[str], malformed: str
+    frame: DataFrame, names: Sequence[str], times: Mapping[str, str], malformed: str
 ) -> DataFrame:
-    """Return rows whose columns `names` are in nanoseconds with the types of `schema`, in
-    microseconds.
+    """Return rows of the columns `names`, of which `times` are longs of nanoseconds, with those in
+    microseconds and in the types given.
 
     Column `malformed` is added: the row as text if a value of it has more than microseconds, else
     null.
     """
     kept, shown = [], []
     finer: Column = F.lit(False)
-    for (column,), field in ((quoted([f.name]), f) for f in schema.fields):
-        if field.name not in names:
+    for column, name in zip(quoted(names), names, strict=True):
+        kind = times.get(name)
+        if kind is None:
             kept.append(column)
             shown.append(column)
             continue
         rest = F.coalesce(F.pmod(column, F.lit(1000)), F.lit(0))
         finer = finer | (rest != 0)
         whole = F.timestamp_micros(_quotient(column, 1000))
-        kept.append(whole.cast(field.dataType).alias(field.name))
-        shown.append(_text(column, field.dataType.simpleString()).alias(field.name))
-    more = [name for name in frame.columns if name not in set(schema.fieldNames())]
+        kept.append(whole.cast(kind).alias(name))
+        shown.append(_text(column, kind).alias(name))
+    more = [name for name in frame.columns if name not in set(names)]
     row = F.when(finer, as_json(F.struct(*shown))).alias(malformed)
     return frame.select(*kept, row, *quoted(more))
 

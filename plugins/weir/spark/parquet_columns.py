@@ -1,19 +1,21 @@
-"""The columns of Parquet input files, from their footers and as Spark reads them."""
+"""The columns of Parquet input files, from their footers as data (docs/decisions/0050)."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow
-import pyarrow.parquet as pq
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrameReader
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
-from weir.model.schema import Field, same_type, show
-from weir.spark.unreadable import first_cause, one_line
+from weir.model.schema import VOID, Field, is_open, same_type, show, simple_types, wider
+from weir.spark.conversion import UUID, converted, each_type
+from weir.spark.exact import quoted
+from weir.spark.nanoseconds import NANOSECONDS, in_microseconds
+from weir.spark.parquet_footer import CODECS, Encrypted, WrongFooter, read_footer
+from weir.spark.parquet_types import columns_of_elements
+from weir.spark.unreadable import one_line
 from weir.warehouse.filesystem import filesystem
 
 if TYPE_CHECKING:
@@ -21,105 +23,142 @@ if TYPE_CHECKING:
 
 # The codecs that come with Spark.
 _CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"}
+# The encodings that Spark's vectorized reader knows, by the numbers of parquet.thrift. It lacks
+# BYTE_STREAM_SPLIT, which its other reader has.
+_VECTORIZED = frozenset({0, 2, 3, 4, 5, 6, 7, 8})
 
 
-def parquet_columns(
-    reader: DataFrameReader, inputs: "Inputs", paths: list[str]
-) -> tuple[list[Field], frozenset[str]]:
-    """Return the columns of all files, and the names of those that have times in nanoseconds. A
-    column is null in files that lack it.
+@dataclass(frozen=True)
+class ParquetColumns:
+    """The columns of some Parquet files: what Spark reads, and what they become."""
 
-    `reader` reads nanoseconds as long (`weir.spark.nanoseconds`); the fields have the type of a
-    time. Raises InvalidInput for a file that is not a Parquet file or that Spark can't read, and
-    for a column that has several types.
+    fields: list[Field]  # in the types of the files: also VOID, UUID and NANOSECONDS
+    by_row: bool  # whether only Spark's row-based reader can read all the files
+
+    @property
+    def scanned(self) -> StructType:
+        """Return the types in which Spark reads the files. Columns without a value are not read."""
+        given = [one for one in self.fields if one["type"] != VOID]
+        fields = [{**one, "type": each_type(one["type"], _scanned)} for one in given]
+        return StructType.fromJson({"type": "struct", "fields": fields})
+
+    def parsed(self, frame: DataFrame, malformed: str) -> DataFrame:
+        """Return the rows of a frame that was scanned, in Spark's types. If there are times in
+        nanoseconds, rows that would lose digits of them are marked in a column `malformed`."""
+        names = [field["name"] for field in self.fields]
+        kinds = [field["type"] for field in self.fields]
+        if all(same_type(kind, each_type(kind, _scanned)) for kind in kinds):
+            return frame
+        columns = [
+            converted(column, kind, each_type(kind, _kept)).alias(name)
+            for column, kind, name in zip(quoted(names), kinds, names, strict=True)
+        ]
+        more = quoted([name for name in frame.columns if name not in set(names)])
+        frame = frame.select(*columns, *more)
+        times = {
+            name: NANOSECONDS[kind]
+            for name, kind in zip(names, kinds, strict=True)
+            if isinstance(kind, str) and kind in NANOSECONDS
+        }
+        return in_microseconds(frame, names, times, malformed) if times else frame
+
+
+def parquet_columns(inputs: "Inputs") -> ParquetColumns:
+    """Return the columns of all files. A column is null in files that lack it.
+
+    Raises InvalidInput for a file that is not a Parquet file, that is encrypted or that Spark can't
+    read, and for a column whose types in several files have no type that holds both.
     """
     system, base = filesystem(inputs.root)
 
-    def footer(path: str) -> tuple[pyarrow.Schema, dict[str, str]]:
+    def columns(path: str) -> tuple[list[Field], bool]:
         try:
             with system.open_input_file(f"{base}/{path}") as source:
-                file = pq.ParquetFile(source)
-                found = file.schema_arrow.remove_metadata()
-                times = _times_of(file.schema)
-                groups = file.metadata.num_row_groups
-                first = file.metadata.row_group(0) if groups else None
-        except (pyarrow.ArrowException, OSError) as error:
+                footer = read_footer(source)
+            found = columns_of_elements(path, footer.elements)
+        except Encrypted as error:
+            raise InvalidInput(
+                "file_encrypted",
+                f"the input file {path!r} can't be read, because {error}; write it without "
+                "encryption.",
+            ) from None
+        except (WrongFooter, OSError) as error:
             raise InvalidInput(
                 "file_format_wrong",
                 f"the input file {path!r} is not a Parquet file ({one_line(str(error))}); choose "
                 "its real format.",
             ) from None
-        for column, kind in times.items():
-            if kind == "time":
-                raise InvalidInput(
-                    "column_type_unsupported",
-                    f"column {column!r} of the input file {path!r} has times without a date, which "
-                    "Spark can't read; write it as a string or a timestamp.",
-                )
-            if "." in column:
-                raise InvalidInput(
-                    "column_type_unsupported",
-                    f"column {column!r} of the input file {path!r} is in nanoseconds, which Weir "
-                    "reads only outside of structs, lists and maps; write it in microseconds (in "
-                    "pandas: to_parquet with coerce_timestamps='us').",
-                )
-        codecs = {first.column(i).compression for i in range(first.num_columns)} if first else set()
-        if unknown := codecs - _CODECS:
+        names = {CODECS[i] if 0 <= i < len(CODECS) else f"codec {i}" for i in footer.codecs}
+        if unknown := names - _CODECS:
             raise InvalidInput(
                 "compression_unsupported",
                 f"the input file {path!r} is compressed with {min(unknown)}, which Spark can't "
                 "read; compress it with snappy, zstd or gzip.",
             )
-        return found, times
+        check_user_columns([one["name"] for one in found])
+        for one in found:
+            _check_inner(path, one)
+        return found, not footer.encodings <= _VECTORIZED
 
     with ThreadPoolExecutor(16) as pool:
-        footers = list(pool.map(footer, [file.path for file in inputs.files]))
-    fields: dict[str, tuple[Field, str, bool]] = {}  # with the first file, and if in nanoseconds
-    seen: list[pyarrow.Schema] = []
-    for i, (schema, times) in enumerate(footers):
-        if any(schema.equals(other) for other in seen):
+        files = list(pool.map(columns, [file.path for file in inputs.files]))
+    by_row = any(row for _, row in files)
+    fields: dict[str, tuple[Field, str]] = {}  # with the first file that has the column
+    seen: list[list[Field]] = []
+    for (found, _), file in zip(files, inputs.files, strict=True):
+        if found in seen:
             continue
-        seen.append(schema)
-        check_user_columns(schema.names)
-        try:
-            found = reader.parquet(paths[i]).schema.jsonValue()["fields"]
-        except (PySparkException, Py4JJavaError) as error:
-            message = str(error) if isinstance(error, AnalysisException) else first_cause(error)
-            raise InvalidInput(
-                "file_invalid",
-                f"Spark can't read the input file {inputs.files[i].path!r}: {one_line(message)}.",
-            ) from None
+        seen.append(found)
         for one in found:
-            name, exact = one["name"], one["name"] in times
-            one = {**one, "type": times.get(name, one["type"])}
-            before, origin, same = fields.setdefault(name, (one, inputs.files[i].path, exact))
-            if not same_type(before["type"], one["type"]) or exact != same:
+            before, origin = fields.setdefault(one["name"], (one, file.path))
+            kind = wider(before["type"], one["type"])
+            if kind is None:
                 raise InvalidInput(
                     "column_type_differs",
-                    f"column {name!r} is {_show(one, exact)} in {inputs.files[i].path!r}, but "
-                    f"{_show(before, same)} in {origin!r}; cast one of them, so that all files "
+                    f"column {one['name']!r} is {show(one['type'])} in {file.path!r}, but "
+                    f"{show(before['type'])} in {origin!r}; cast one of them, so that all files "
                     "have the same type.",
                 )
-    return (
-        [one for one, _, _ in fields.values()],
-        frozenset(name for name, (_, _, exact) in fields.items() if exact),
+            fields[one["name"]] = ({**before, "type": kind}, origin)
+    return ParquetColumns(
+        [one for one, _ in fields.values()],
+        by_row or any(_mixed(one, fields[one["name"]][0]) for found in seen for one in found),
     )
 
 
-def _show(field: Field, nanoseconds: bool) -> str:
-    return show(field["type"]) + (" in nanoseconds" if nanoseconds else "")
+def _mixed(one: Field, whole: Field) -> bool:
+    """Return whether a file has a column in another type than it is read in. Spark's row-based
+    reader does not mind where there is no value."""
+    kind = one["type"]
+    return (is_open(kind) and kind != VOID) or not same_type(kind, whole["type"])
 
 
-def _times_of(schema: pq.ParquetSchema) -> dict[str, str]:
-    """Return the columns that Spark reads in no type of their own: times of day ("time"), and times
-    in nanoseconds with their type in Spark (INT96, which Spark reads, has no unit)."""
-    found = {}
-    for i in range(len(schema)):
-        column = schema.column(i)
-        kind = json.loads(column.logical_type.to_json())
-        if kind["Type"] == "Time":
-            found[str(column.path)] = "time"
-        elif kind["Type"] == "Timestamp" and kind["timeUnit"] == "nanoseconds":
-            utc = kind["isAdjustedToUTC"]
-            found[str(column.path)] = "timestamp" if utc else "timestamp_ntz"
-    return found
+def _check_inner(path: str, field: Field) -> None:
+    """Raise InvalidInput for a type within another that is read only outside of it."""
+    if isinstance(field["type"], str):
+        return
+    inner = simple_types(field["type"])
+    if UUID in inner:
+        raise InvalidInput(
+            "column_type_unsupported",
+            f"column {field['name']!r} of the input file {path!r} has UUIDs, which Weir reads only "
+            "outside of structs, lists and maps; write them as strings.",
+        )
+    if NANOSECONDS.keys() & inner:
+        raise InvalidInput(
+            "column_type_unsupported",
+            f"column {field['name']!r} of the input file {path!r} is in nanoseconds, which Weir "
+            "reads only outside of structs, lists and maps; write it in microseconds (in pandas: "
+            "to_parquet with coerce_timestamps='us').",
+        )
+
+
+def _scanned(kind: str) -> str:
+    """Return the type in which Spark reads a type of a file."""
+    if kind in NANOSECONDS:
+        return "long"
+    return {UUID: "binary", VOID: "integer"}.get(kind, kind)
+
+
+def _kept(kind: str) -> str:
+    return "string" if kind == UUID else kind

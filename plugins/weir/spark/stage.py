@@ -28,8 +28,9 @@ from weir.errors import InvalidInput, InvariantViolation
 from weir.model import key_space
 from weir.model.event_time import EventTimes
 from weir.model.names import check_user_columns
-from weir.model.schema import SEQ, Field, merge
+from weir.model.schema import SEQ, Field, fitted
 from weir.model.segment import segment_name
+from weir.spark.conversion import fit
 from weir.spark.event_time import Timing, timing_of
 from weir.spark.exact import exact
 from weir.spark.expressions import Expression, check_expression, with_expression
@@ -104,7 +105,11 @@ def stage(
     """
     columns: list[Field] = frame.schema.jsonValue()["fields"]
     given = [field for field in columns if field["name"] not in (SEQ, MALFORMED)]
-    fields = merge(str(attempt.stream), attempt.fields, given)
+    fields = fitted(str(attempt.stream), attempt.fields, given)
+    frame = fit(frame, given, fields, MALFORMED)
+    known = {field["name"]: field for field in fields}
+    left_open = [field["name"] for field in given if field["name"] not in known]
+    given = [known.get(field["name"], field) for field in given]
     resolving = private_session(spark)
     key = _checked_key(attempt, [field["name"] for field in given], resolving)
     timing = timing_of(attempt, given, resolving)
@@ -116,6 +121,7 @@ def stage(
         for name, value in FAILING_ALONE.items():
             writing.conf.set(name, value)
     routed = _route(attempt, keyed if timing is None else timing.added(keyed, resolving))
+    routed = routed.drop(*left_open)
     rows, late = _write(moved(routed, writing), warehouse, attempt, timing, say)
     files = read_footers(warehouse, attempt.folder, None if timing is None else timing.column)
     found = sum(file.events for file in files)

@@ -1,0 +1,242 @@
+"""The footer of a Parquet file as data: its columns' elements, codecs and encodings.
+
+The footer of a file that somebody hands in is read here and by nothing else before it is checked:
+native readers abort the process at some footers, and Spark loads the modules and classes that a
+footer names. What is kept is only what Parquet itself defines; other metadata is skipped.
+"""
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyarrow import NativeFile
+
+MAGIC = b"PAR1"
+_ENCRYPTED = b"PARE"
+_LONGEST = 64 << 20  # bytes of a footer; parsing more takes minutes
+_MOST_ELEMENTS = 100_000  # columns and groups of a schema
+_DEEPEST = 64  # structs within structs of the footer itself
+_TAIL = 64 << 10  # bytes that are read at once, as most footers are shorter
+# Thrift's compact protocol (https://github.com/apache/thrift, doc/specs).
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = (
+    *(1, 2, 3, 7, 8, 9, 10, 11, 12, 13),
+)
+_NUMBERS = (4, 5, 6)
+# The fields that are kept, by the numbers of parquet.thrift, and their types; of a field that is a
+# struct, those of it. All others are skipped.
+_UNIT: dict[int, Any] = {1: {}, 2: {}, 3: {}}
+_LOGICAL: dict[int, Any] = {number: {} for number in range(1, 19)}
+_LOGICAL |= {5: {1: int, 2: int}, 7: {1: bool, 2: _UNIT}, 8: {1: bool, 2: _UNIT}}
+_LOGICAL |= {10: {1: int, 2: bool}}
+_ELEMENT = {**dict.fromkeys((1, 2, 3, 5, 6, 7, 8), int), 4: str, 10: _LOGICAL}
+_CHUNK = {1: str, 3: {2: list, 4: int}, 8: {}, 9: bytes}
+CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+
+
+class WrongFooter(Exception):
+    """The file is not a Parquet file, or not one that may be read; the text says why."""
+
+
+class Encrypted(WrongFooter):
+    """The file, or a column of it, is encrypted."""
+
+
+@dataclass
+class Footer:
+    """What a footer says about the columns of a file."""
+
+    elements: list[dict[int, Any]] = field(default_factory=list)  # in depth-first order
+    codecs: set[int] = field(default_factory=set)
+    encodings: set[int] = field(default_factory=set)
+
+
+def read_footer(source: NativeFile) -> Footer:
+    """Read the footer of a Parquet file. Raises WrongFooter; OSError if the storage fails."""
+    size = source.size()
+    source.seek(max(0, size - _TAIL))
+    tail = source.read(_TAIL)
+    if size < 12:
+        raise WrongFooter(f"it has only {size} bytes")
+    if tail[-4:] == _ENCRYPTED:
+        raise Encrypted("its footer is encrypted")
+    if tail[-4:] != MAGIC:
+        raise WrongFooter("it does not end in PAR1")
+    length = int.from_bytes(tail[-8:-4], "little")
+    if length > size - 12:
+        raise WrongFooter(f"its footer is to have {length:,} bytes, but the file has {size:,}")
+    if length > _LONGEST:
+        raise WrongFooter(f"its footer has {length:,} bytes, but at most {_LONGEST:,} are read")
+    if length + 8 > len(tail):
+        source.seek(size - 8 - length)
+        tail = source.read(length + 8)
+    source.seek(0)
+    if source.read(4) != MAGIC:
+        raise WrongFooter("it does not begin with PAR1")
+    try:
+        return _Parser(tail[-8 - length : -8]).footer()
+    except (IndexError, struct.error):
+        raise WrongFooter("its footer is cut off") from None
+    except UnicodeDecodeError as error:
+        raise WrongFooter(f"its footer has the name {error.object!r}, which is not UTF-8") from None
+
+
+class _Parser:
+    """Reads the bytes of a footer once, from front to back. Every length is checked against the
+    bytes that are left, so that no reader after this one meets a hostile one."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def footer(self) -> Footer:
+        found = Footer()
+        for number, kind in self._fields():
+            if (number, kind) == (2, _LIST):
+                count = self._struct_list()
+                if count > _MOST_ELEMENTS:
+                    raise WrongFooter(f"it has {count:,} columns and groups")
+                found.elements = [self._struct(_ELEMENT, 0) for _ in range(count)]
+            elif (number, kind) == (4, _LIST):
+                for _ in range(self._struct_list()):
+                    self._row_group(found)
+            elif number == 8:
+                raise Encrypted("its columns are encrypted")
+            else:
+                self._skip(kind, 0)
+        return found
+
+    def _row_group(self, found: Footer) -> None:
+        for number, kind in self._fields():
+            if (number, kind) != (1, _LIST):
+                self._skip(kind, 0)
+                continue
+            for _ in range(self._struct_list()):
+                chunk = self._struct(_CHUNK, 0)
+                if 8 in chunk or 9 in chunk:
+                    raise Encrypted("some of its columns are encrypted")
+                if 1 in chunk:
+                    raise WrongFooter("its columns lie in other files")
+                about = chunk.get(3, {})
+                if 4 in about:
+                    found.codecs.add(about[4])
+                found.encodings.update(about.get(2, ()))
+
+    def _fields(self) -> Any:
+        number = 0
+        while head := self._byte():
+            kind, step = head & 15, head >> 4
+            number = number + step if step else self._signed()
+            yield number, kind
+        return
+
+    def _struct(self, wanted: dict[int, Any], depth: int) -> dict[int, Any]:
+        found: dict[int, Any] = {}
+        for number, kind in self._fields():
+            if number not in wanted:
+                self._skip(kind, depth)
+            else:
+                found[number] = self._value(kind, wanted[number], depth)
+        return found
+
+    def _value(self, kind: int, wanted: Any, depth: int) -> Any:
+        if isinstance(wanted, dict) and kind == _STRUCT:
+            return self._struct(wanted, depth + 1)
+        if wanted is bool and kind in (_TRUE, _FALSE):
+            return kind == _TRUE
+        if wanted is int and kind == _BYTE:
+            return self._byte()
+        if wanted is int and kind in _NUMBERS:
+            return self._signed()
+        if wanted in (str, bytes) and kind == _BINARY:
+            value = self._take(self._unsigned())
+            return value.decode() if wanted is str else value
+        if wanted is list and kind == _LIST:
+            count, inner = self._list()
+            if inner in _NUMBERS:
+                return [self._signed() for _ in range(count)]
+        raise WrongFooter(f"its footer has a value of type {kind} where none belongs")
+
+    def _struct_list(self) -> int:
+        count, kind = self._list()
+        if kind != _STRUCT and count:
+            raise WrongFooter(f"its footer has a list of type {kind} where none belongs")
+        return count
+
+    def _list(self) -> tuple[int, int]:
+        head = self._byte()
+        count = head >> 4
+        return self._bounded(self._unsigned() if count == 15 else count), head & 15
+
+    def _skip(self, kind: int, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise WrongFooter("its footer is nested too deeply")
+        if kind in (_TRUE, _FALSE):
+            return
+        if kind == _BYTE:
+            self._take(1)
+        elif kind in _NUMBERS:
+            self._unsigned()
+        elif kind == _DOUBLE:
+            self._take(8)
+        elif kind == _BINARY:
+            self._take(self._unsigned())
+        elif kind in (_LIST, _SET):
+            count, inner = self._list()
+            for _ in range(count):
+                self._skip_element(inner, depth + 1)
+        elif kind == _MAP:
+            if count := self._bounded(self._unsigned()):
+                kinds = self._byte()
+                for _ in range(count):
+                    self._skip_element(kinds >> 4, depth + 1)
+                    self._skip_element(kinds & 15, depth + 1)
+        elif kind == _STRUCT:
+            for _, inner in self._fields():
+                self._skip(inner, depth + 1)
+        elif kind == _UUID:
+            self._take(16)
+        else:
+            raise WrongFooter(f"its footer has a value of the unknown type {kind}")
+
+    def _skip_element(self, kind: int, depth: int) -> None:
+        # In lists and maps, unlike in structs, a boolean takes a byte.
+        self._skip(_BYTE if kind in (_TRUE, _FALSE) else kind, depth)
+
+    def _byte(self) -> int:
+        value = self.data[self.at]
+        self.at += 1
+        return value
+
+    def _take(self, length: int) -> bytes:
+        begin = self.at
+        self.at += self._bounded(length)
+        return self.data[begin : self.at]
+
+    def _bounded(self, count: int) -> int:
+        """Return a number of bytes, or of values that take at least one each."""
+        if count > len(self.data) - self.at:
+            raise WrongFooter("its footer is cut off")
+        return count
+
+    def _unsigned(self) -> int:
+        data, at = self.data, self.at
+        value = data[at]
+        at += 1
+        if value >= 128:
+            value &= 127
+            shift = 7
+            while True:
+                byte = data[at]
+                at += 1
+                value |= (byte & 127) << shift
+                if byte < 128:
+                    break
+                shift += 7
+                if shift > 63:
+                    raise WrongFooter("its footer has a number of more than 64 bits")
+        self.at = at
+        return value
+
+    def _signed(self) -> int:
+        value = self._unsigned()
+        return (value >> 1) ^ -(value & 1)
