@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from tests.chance import random_for
 from tests.controller.support import Lane
 from tests.raises import raises
 from tests.terminal.conftest import Done
+from weir.arrow.values import rows_of
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.model.segment import segment_name
@@ -268,3 +270,65 @@ def test_reading_stops_quietly_when_nobody_listens_any_more(
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(60) == 0
+
+
+def test_whatever_value_an_event_has_is_shown(weir: Weir, lane: Lane, settings: Settings) -> None:
+    us = pa.timestamp("us")
+    broken = pa.array([b"caf\xe9", None], pa.binary()).view(pa.string())
+    rows = pa.table(
+        {
+            "key": ["a", "b"],
+            "day": pa.array([10_000_000, -800_000], pa.int32()).cast(pa.date32()),
+            "at": pa.array([2**62, -(2**62)], pa.int64()).cast(pa.timestamp("us", "UTC")),
+            "local": pa.array([2**62, 0], pa.int64()).cast(us),
+            "text": broken,
+            "number": [float("nan"), float("-inf")],
+            "bytes": [b"\x00\xff", b""],
+            "amount": pa.array([None, "1.50"]).cast(pa.decimal128(38, 2)),
+            "list": pa.array([[2**62], [None]], pa.list_(pa.int64())).cast(pa.list_(us)),
+            "map": pa.array([[("x", float("inf"))], []], pa.map_(pa.string(), pa.float64())),
+            "by_number": pa.array([[(1, "x")], None], pa.map_(pa.int32(), pa.string())),
+            "by_day": pa.MapArray.from_arrays(
+                [0, 1, 1], pa.array([10_000_000], pa.int32()).cast(pa.date32()), pa.array([None])
+                .cast(pa.string()),
+            ),
+            "record": pa.StructArray.from_arrays([broken, pa.array([1, 2])], ["text", "n"]),
+        }
+    )  # fmt: skip
+    library.append("shop/orders", rows, writer_id="w", batch_id="odd", settings=settings)
+    expected = [
+        {
+            "key": "a", "day": "+29349-01-26", "at": "+148108-07-06T14:00:27.387904+00:00",
+            "local": "+148108-07-06T14:00:27.387904", "text": r"caf\xe9", "number": "NaN",
+            "bytes": "AP8=", "amount": None, "list": ["+148108-07-06T14:00:27.387904"],
+            "map": {"x": "Infinity"}, "by_number": [[1, "x"]], "by_day": [["+29349-01-26", None]],
+            "record": {"text": r"caf\xe9", "n": 1},
+        },
+        {
+            "key": "b", "day": "-0221-09-04", "at": "-144169-06-28T09:59:32.612096+00:00",
+            "local": "1970-01-01T00:00:00", "text": None, "number": "-Infinity", "bytes": "",
+            "amount": "1.50", "list": [None], "map": {}, "by_number": None, "by_day": [],
+            "record": {"text": None, "n": 2},
+        },
+    ]  # fmt: skip
+    for words in ("tail", "read"):
+        shown = weir(words, "shop/orders")
+        assert shown.status == 0, shown.err
+        assert r"caf\xe9" in shown.out
+        strict = [json.loads(line, parse_constant=pytest.fail)
+                  for line in weir(words, "shop/orders", "--json").out.splitlines()]  # fmt: skip
+        found = [{k: v for k, v in row.items() if k[0] != "_"} for row in strict]
+        assert sorted(found, key=lambda row: row["key"]) == expected
+
+
+def test_days_beyond_pythons_are_those_of_the_calendar() -> None:
+    for ordinal in (1, 365, 366, 146_097, 146_098, 3_652_059):
+        day = date.fromordinal(ordinal)
+        for eras in (-3, -1, 25, 26):
+            days = ordinal - date(1970, 1, 1).toordinal() + eras * 146_097
+            [[shown]] = [list(r.values()) for r in rows_of(pa.table([pa.array([days], pa.int32())
+                         .cast(pa.date32())], ["day"]))]  # fmt: skip
+            year = day.year + 400 * eras
+            if not 1 <= year <= 9999:
+                assert shown.endswith(f"{day:-%m-%d}")
+                assert int(shown[: -len("-01-01")]) == year

@@ -1,9 +1,10 @@
 """The commands that look and change nothing. None of them starts a JVM, but `read --where`."""
 
 import argparse
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from sqlalchemy import text
 from weir.arrow.read import check_columns, read_slice
 from weir.arrow.schema import to_arrow
 from weir.arrow.tail import tail_of
+from weir.arrow.values import rows_of
 from weir.controller.locks import read_stream
 from weir.controller.read_plan import FileSlice, plan
 from weir.controller.times import close_span, parse_span
@@ -197,13 +199,15 @@ def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, An
 
 
 def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the events that fulfil a SQL condition, which only Spark understands."""
+    """Yield the events that fulfil a SQL condition, which only Spark understands. Spark says where
+    they are, and pyarrow reads them: Spark's rows can't hold every value in Python."""
     from pyspark.sql import functions as F
 
     from weir.spark.native_read import frame_of
     from weir.spark.session import session
 
     slices, fields = _plan(terminal, given)
+    wanted = check_columns(given.stream, to_arrow(fields), _columns(given.columns))
     stream_id = terminal.database.snapshot(
         lambda c: read_stream(c, stream_name(given.stream)).stream_id
     )
@@ -211,14 +215,18 @@ def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[st
         session("weir read"), terminal.settings.warehouse, stream_id, slices, fields,
         order="segment",
     ).where(F.expr(given.where))  # fmt: skip
-    if (columns := _columns(given.columns)) is not None:
-        frame = frame.select(*columns, "_segment", "_offset", "_clock")
-    for row in frame.toLocalIterator(prefetchPartitions=True):
-        yield _placed(row.asDict())
+    places = frame.select("_segment", "_offset").toLocalIterator(prefetchPartitions=True)
+    starts = [(part.segment_id, part.start_offset) for part in slices]
+    for file, found in groupby(places, lambda row: bisect_right(starts, tuple(row)) - 1):
+        whole = slices[file]
+        while rows := [row[1] - whole.start_offset for row in islice(found, _BATCH)]:
+            part = whole._replace(first_row=rows[0], end_row=rows[-1] + 1)
+            read = read_slice(terminal.settings.warehouse, part, fields, wanted)
+            yield from _rows(read.take([row - rows[0] for row in rows]))
 
 
 def _rows(found: pa.Table) -> list[dict[str, Any]]:
-    return [_placed(row) for row in found.to_pylist()]
+    return [_placed(row) for row in rows_of(found)]
 
 
 def _placed(row: dict[str, Any]) -> dict[str, Any]:

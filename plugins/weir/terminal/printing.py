@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +23,32 @@ def visible(text: str) -> str:
 
 def print_json(value: Any) -> None:
     """Print one value as JSON on a line of its own. Times are ISO 8601 in UTC, durations are
-    seconds, bytes are base64."""
-    print(json.dumps(value, default=_as_json, ensure_ascii=False), flush=True)
+    seconds, bytes are base64, and numbers that JSON does not have are the texts NaN, Infinity and
+    -Infinity."""
+    print(_json(value, ascii_only=not _holds_all()), flush=True)
+
+
+def _holds_all() -> bool:
+    """Return whether the standard output can hold every character."""
+    return (sys.stdout.encoding or "utf-8").lower().replace("_", "-").startswith("utf")
+
+
+def _json(value: Any, *, ascii_only: bool = False) -> str:
+    try:
+        return json.dumps(value, default=_as_json, ensure_ascii=ascii_only, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), default=_as_json, ensure_ascii=ascii_only)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with texts in place of numbers that JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return value
 
 
 def table(rows: Sequence[Mapping[str, Any]], widest: int = _WIDEST) -> str:
@@ -96,7 +121,7 @@ def _text(value: Any) -> str:
     if isinstance(value, timedelta):
         return duration(value)
     if isinstance(value, (dict, list)):
-        return visible(json.dumps(value, default=_as_json, ensure_ascii=False))
+        return visible(_json(value))
     return visible(str(value))
 
 

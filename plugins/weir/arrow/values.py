@@ -1,0 +1,102 @@
+"""Rows of a table as Python values, whatever the events hold.
+
+pyarrow's own conversion stops at the first value that Python's types can't hold: a date or a time
+before the year 1 or after 9999, or a text that is not UTF-8. Here such a value becomes a text:
+`+10000-01-01`, `-0043-03-15` (44 BC; the years of ISO 8601, which have a year 0), and `\\xff` for a
+byte that is not UTF-8.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+_DAY = 86_400_000_000  # microseconds
+_ERA = 146_097  # days of 400 years
+_FIRST, _LAST = date.min.toordinal(), date.max.toordinal()
+_EPOCH = date(1970, 1, 1).toordinal()
+_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows of a table, by column.
+
+    A map is a dict if its keys are texts that differ, and otherwise a list of pairs. A value that
+    Python's types can't hold is a text (see above).
+    """
+    names = table.column_names
+    columns = [_column(table.column(i)) for i in range(table.num_columns)]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _column(column: pa.ChunkedArray) -> list[Any]:
+    if not _is_nested(column.type):
+        try:
+            return list(column.to_pylist())
+        except (ValueError, OverflowError, pa.ArrowException):
+            pass  # one value of the column is not Python's; each is converted by itself
+    convert = _converter(column.type)
+    return [convert(value) if value.is_valid else None for value in column]
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(kind))
+
+
+def _converter(kind: pa.DataType) -> Callable[[Any], Any]:
+    """Return what converts a scalar of a type that is not null."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return lambda s: s.as_buffer().to_pybytes().decode(errors="backslashreplace")
+    if pa.types.is_date32(kind):
+        return lambda s: _date(s.value)
+    if pa.types.is_timestamp(kind) and kind.unit in _US:
+        return lambda s: _moment(s.value * _US[kind.unit], aware=kind.tz is not None)
+    if pa.types.is_map(kind):
+        return _of_map(kind)
+    if pa.types.is_struct(kind):
+        parts = [(i, kind.field(i).name, _or_none(kind.field(i).type))
+                 for i in range(kind.num_fields)]  # fmt: skip
+        return lambda s: {name: part(s[i]) for i, name, part in parts}
+    if _is_nested(kind):
+        element = _or_none(kind.value_type)
+        return lambda s: [element(one) for one in s.values]
+    return lambda s: s.as_py()
+
+
+def _or_none(kind: pa.DataType) -> Callable[[Any], Any]:
+    convert = _converter(kind)
+    return lambda s: convert(s) if s.is_valid else None
+
+
+def _of_map(kind: pa.MapType) -> Callable[[Any], Any]:
+    key, item = _or_none(kind.key_type), _or_none(kind.item_type)
+    texts = pa.types.is_string(kind.key_type)
+
+    def convert(scalar: Any) -> Any:
+        pairs = [(key(pair[0]), item(pair[1])) for pair in scalar.values]
+        found = dict(pairs) if texts else {}
+        return found if len(found) == len(pairs) and texts else [list(pair) for pair in pairs]
+
+    return convert
+
+
+def _date(days: int) -> date | str:
+    ordinal = days + _EPOCH
+    if _FIRST <= ordinal <= _LAST:
+        return date.fromordinal(ordinal)
+    # The calendar repeats after an era; each has 400 years.
+    eras, within = divmod(ordinal - 1, _ERA)
+    there = date.fromordinal(within + 1)
+    year = there.year + 400 * eras
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}-{there:%m-%d}"
+
+
+def _moment(clock: int, *, aware: bool) -> datetime | str:
+    days, rest = divmod(clock, _DAY)
+    day, time = _date(days), timedelta(microseconds=rest)
+    if isinstance(day, date):
+        return datetime(day.year, day.month, day.day, tzinfo=UTC if aware else None) + time
+    shown = (datetime.min + time).time().isoformat()
+    return f"{day}T{shown}{'+00:00' if aware else ''}"
