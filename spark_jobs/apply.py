@@ -1,13 +1,14 @@
 """Make streams, adjunct stores, reader groups and consumers what a file declares."""
 
+import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from weir.declarations.apply import Checks, apply, compare
+from weir.declarations.apply import Checks, Planned, apply, compare
 from weir.declarations.declared import Declared, is_declaring, read_object, read_text
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, WeirError
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName
 from weir.model.schema import Field
@@ -44,25 +45,28 @@ def run(job: Job, arguments: Apply) -> dict[str, Any]:
 def _checks(job: Job) -> Checks:
     """Return checks by Spark's parser, which is loaded when one of them first needs it."""
 
-    def key(text: str) -> Sequence[str]:
-        from weir.spark.expressions import check_expression
+    def columns(text: str, key: str | None) -> list[Field] | None:
+        from weir.spark.expressions import check_expression, check_key, parse_columns
 
-        return check_expression(text, "routing key").columns
-
-    def columns(text: str, used: Sequence[str]) -> list[Field]:
-        from weir.spark.expressions import parse_columns
-
-        return parse_columns(job.spark, text, list(used))
+        used = [] if key is None else check_expression(key, "routing key").columns
+        if not text:
+            return None
+        fields = parse_columns(job.spark, text, used)
+        if key is not None:
+            check_key(job.spark, key, fields)
+        return fields
 
     def event_time(name: StreamName, text: str, fields: list[Field] | None) -> None:
         from weir.spark.event_time import check_event_time
 
         check_event_time(name, text, fields, lambda: job.spark)
 
-    def definition(name: str, stream: StreamName, wanted: AdjunctDefinition) -> None:
+    def definition(
+        name: str, stream: StreamName, wanted: AdjunctDefinition, planned: Planned | None
+    ) -> None:
         from weir.spark.adjunct_check import check_definition
 
-        check_definition(job.spark, job.database, job.settings, name, stream, wanted)
+        check_definition(job.spark, job.database, job.settings, name, stream, wanted, planned)
 
     def consumer(
         group: str, declared: Mapping[str, Any], keys: Mapping[str, str], made: Collection[str]
@@ -71,7 +75,7 @@ def _checks(job: Job) -> Checks:
 
         check_consumer(job.database, job.settings, group, declared, keys, made)
 
-    return Checks(key, columns, event_time, definition, consumer)
+    return Checks(columns, event_time, definition, consumer)
 
 
 def _declaring(job: Job, name: str) -> Callable[[], Any]:
@@ -97,7 +101,7 @@ def _read(job: Job, arguments: Apply) -> Declared:
     if arguments.text:
         return read_text(arguments.text)
     if re.fullmatch(FUNCTION_PATTERN, arguments.file):
-        return read_object(_declaring(job, arguments.file)())
+        return read_object(_called(_declaring(job, arguments.file), arguments.file))
     root, path = below_root(arguments.file, job.settings.input_roots, "file")
     system, base = filesystem(root)
     try:
@@ -114,6 +118,35 @@ def _read(job: Job, arguments: Apply) -> Declared:
             "declarations_invalid",
             f"file {arguments.file!r} can't be read ({error}); check its path.",
         ) from None
+
+
+def _called(function: Callable[..., Any], name: str) -> Any:
+    """Return what a function declares. Raises InvalidInput if it takes arguments, or fails."""
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        raise InvalidInput(
+            "declarations_invalid",
+            f"function {name} takes arguments, so it declares nothing; name one without arguments, "
+            "which returns the declarations as a dictionary.",
+        ) from None
+    except ValueError:  # some callables written in C do not say what they take
+        pass
+    try:
+        return function()
+    except WeirError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InvalidInput(
+            "declarations_invalid",
+            f"function {name} fails ({type(error).__name__}: {_first_line(str(error))}), so "
+            "nothing is declared; correct it.",
+        ) from error
+
+
+def _first_line(message: str) -> str:
+    """Return the first line of a message."""
+    return (message.strip().splitlines() or [""])[0][:300]
 
 
 if __name__ == "__main__":

@@ -99,9 +99,12 @@ class Incomplete(WeirError):
 
     retryable = True
 
-    def __init__(self, code: str, sentence: str, *, report: dict[str, Any]) -> None:
+    def __init__(
+        self, code: str, sentence: str, *, report: dict[str, Any], retryable: bool = True
+    ) -> None:
         super().__init__(code, sentence)
         self.report = report
+        self.retryable = retryable
 
 
 class InvariantViolation(WeirError):

@@ -1,7 +1,8 @@
 """A file declares streams, groups and consumers: what differs is changed, and nothing else."""
 
-from collections.abc import Sequence
+import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,9 +15,10 @@ from tests.watching import count_statements
 from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
-from weir.declarations.apply import Checks, apply, compare
+from weir.declarations.apply import Checks, Planned, apply, compare
 from weir.declarations.declared import Declared, read_text
 from weir.declarations.differences import Difference
+from weir.errors import InvalidInput, WeirError
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field
@@ -58,15 +60,17 @@ def database(test_database: TestDatabase) -> Database:
     return test_database.open()
 
 
-def columns(text: str, used: Sequence[str]) -> list[Field]:
+def columns(text: str, key: str | None) -> list[Field] | None:
     """What Spark makes of columns of two words."""
+    if not text:
+        return None
     kinds = {"STRING": "string", "BIGINT": "long", "INT": "integer"}
     named = [one.split() for one in text.split(",")]
     return [{"name": n, "type": kinds[t], "nullable": True, "metadata": {}} for n, t in named]
 
 
 CHECKS = Checks(
-    lambda key: [key], columns, lambda *event_time: None, lambda *definition: None,
+    columns, lambda *event_time: None, lambda *definition: None,
     lambda *consumer: None,
 )  # fmt: skip
 
@@ -249,7 +253,7 @@ def test_a_text_that_grows_beyond_measure_is_refused_at_once() -> None:
     nested = [f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]" for i in range(9)]
     with raises("declarations_invalid aliases repeat"):
         read_text("\n".join(["a0: &a0 [1]", *nested]))
-    with raises("declarations_invalid digits"):
+    with raises("declarations_invalid number 400"):
         read_text(f"streams: {{shop/x: {{segments: {'1' * 5000}}}}}")
 
 
@@ -257,15 +261,11 @@ def test_a_definition_is_checked_with_the_columns_that_its_stream_gets(database:
     run(database, SHOP)
     checked = []
 
-    def check(name: str, stream: StreamName, wanted: AdjunctDefinition) -> None:
-        [(fields,)] = rows(
-            database,
-            """SELECT c.fields FROM stream s JOIN stream_schema c
-                ON c.stream_id = s.stream_id AND c.version = s.schema_version
-            WHERE s.stream_name = :name""",
-            name=str(stream),
-        )
-        assert wanted.value in {one["name"] for one in fields}
+    def check(
+        name: str, stream: StreamName, wanted: AdjunctDefinition, planned: Planned | None
+    ) -> None:
+        assert planned is not None
+        assert wanted.value in {one["name"] for one in planned[1]}
         checked.append(name)
 
     def applied(text: str) -> list[str]:
@@ -399,3 +399,109 @@ def test_the_outputs_of_a_consumer_are_checked_before_anything_is_changed(
     alone = {"consumers": {"late": {"function": "shop:f", "outputs": ["stream:shop/orders"]}}}
     with raises("declarations_invalid consumers late reads shop/orders"):
         compare(database, read_text(yaml.safe_dump(alone)), checks)
+
+
+HALF_WRONG: dict[str, tuple[str, str]] = {
+    "a routing key": (edited("streams", "shop/late", "routing_key", value="wrong"), "wrong key"),
+    "columns": (edited("streams", "shop/late", "schema", value="customer NUMBERS"), "NUMBERS"),
+    "an event time": (edited("streams", "shop/late", "event_time", value="wrong"), "wrong time"),
+    "a store of a new stream": (edited("adjunct_stores", "shop/newest", "value", value="wrong"),
+                                "wrong value"),
+    "a consumer": (edited("consumers", "late", "function", value="shop.wrong:late"), "wrong"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HALF_WRONG)
+def test_a_file_of_which_a_part_is_wrong_changes_nothing(database: Database, what: str) -> None:
+    def checked_columns(text: str, key: str | None) -> list[Field] | None:
+        if key == "wrong":
+            raise InvalidInput("expression_invalid", "wrong key")
+        try:
+            return columns(text, key)
+        except KeyError as error:
+            raise InvalidInput("columns_invalid", str(error)) from None
+
+    def event_time(name: StreamName, text: str, fields: list[Field] | None) -> None:
+        raise InvalidInput("expression_invalid", "wrong time")
+
+    def definition(
+        name: str, stream: StreamName, wanted: AdjunctDefinition, planned: Planned | None
+    ) -> None:
+        assert planned is not None
+        assert planned[0] == "customer"
+        assert [one["name"] for one in planned[1]] == ["customer", "amount"]
+        if wanted.value == "wrong":
+            raise InvalidInput("expression_not_computable", "wrong value")
+
+    def consumer(group: str, declared: Any, *_: Any) -> None:
+        if "wrong" in declared["function"]:
+            raise InvalidInput("function_not_allowed", "wrong")
+
+    checks = Checks(checked_columns, event_time, definition, consumer)
+    before = everything(database)
+    text, says = HALF_WRONG[what]
+    for dry_run in (True, False):
+        how = compare if dry_run else partial(apply, request_id="wrong")
+        with pytest.raises(InvalidInput, match=says):
+            how(database, read_text(text), checks=checks)  # type: ignore[operator]
+    assert everything(database) == before
+
+
+def test_a_group_that_can_not_begin_where_it_is_declared_changes_nothing(
+    database: Database,
+) -> None:
+    run(database, "streams: {shop/a: {routing_key: k}}")
+    text = """
+streams: {shop/a: {routing_key: k, tags: [changed]}, shop/b: {routing_key: k}}
+reader_groups: {g: {streams: [shop/a], start: checkpoint none}}
+"""
+    before = everything(database)
+    with raises("position_needs_group"):
+        run(database, text)
+    assert everything(database) == before
+
+
+def test_a_column_that_is_declared_with_another_type_changes_nothing(database: Database) -> None:
+    run(database, "streams: {shop/a: {routing_key: k, schema: 'k STRING'}}")
+    before = everything(database)
+    with raises("column_type_differs 'k' integer string shop/a"):
+        run(database, "streams: {shop/b: {routing_key: k}, "
+                      "shop/a: {routing_key: k, schema: 'k INT'}}")  # fmt: skip
+    assert everything(database) == before
+
+
+HOSTILE_YAML = {
+    "a control character": "streams: {a\x07b: 1}",
+    "many lists": "[" * 5_000,
+    "many mappings": "{a: " * 5_000,
+    "many lists below each other": "\n".join(" " * n + "- " for n in range(200)),
+    "many flows in a block": "a: " + "[{a: " * 2_000,
+    "a long number": "a: " + "1" * 5_000,
+    "a long number in base 60": "a: 1" + ":01" * 5_000,
+    "a long number in hexadecimal": "a: 0x" + "f" * 500_000,
+    "aliases of aliases": "a: &a [x,x,x,x,x,x,x,x,x]\n" + "\n".join(
+        f"{chr(98 + n)}: &{chr(98 + n)} [" + ",".join([f"*{chr(97 + n)}"] * 9) + "]"
+        for n in range(9)
+    ),
+    "merges of merges": "a: &a {x: 1}\n" + "\n".join(
+        f"{chr(98 + n)}: &{chr(98 + n)} {{<<: [" + ",".join([f"*{chr(97 + n)}"] * 9) + "]}"
+        for n in range(9)
+    ),
+    "itself": "a: &a [*a]",
+    "a tag": "a: !!python/object/apply:os.system ['true']",
+    "a half of a character": "a: \"\\uD800\"",
+    "an unknown alias": "a: *b",
+    "a tab": "a:\n\t- b",
+    "two documents": "a: 1\n---\nb: 2",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HOSTILE_YAML)
+def test_hostile_yaml_is_refused_in_one_line_and_soon(what: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(WeirError) as refused:
+        read_text(HOSTILE_YAML[what])
+    assert len(str(refused.value).splitlines()) == 1
+    assert str(refused.value).endswith(f"[{refused.value.code}]")
+    assert len(str(refused.value)) < 1_000
+    assert time.monotonic() - begun < 5

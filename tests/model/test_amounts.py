@@ -1,11 +1,13 @@
 """Ages and sizes: what people write, and what is said back."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.raises import raises
-from weir.model.amounts import parse_age, parse_size, say_age, say_size
+from weir.model.amounts import AGE_PATTERN, SIZE_PATTERN, parse_age, parse_size, say_age, say_size
 
 
 @pytest.mark.parametrize(
@@ -42,3 +44,11 @@ def test_less_than_a_unit_is_refused_as_it_was_written() -> None:
 def test_what_is_said_is_read_as_the_same(amount: int) -> None:
     assert parse_age(say_age(amount).replace(",", "")) == amount
     assert parse_size(say_size(amount).replace(",", "")) == amount
+
+
+@pytest.mark.parametrize("text", ["٧ d", "७ d", "７ d", "𝟕 d", "1٠ min", "1.٥ h", "² d"])
+def test_amounts_have_the_digits_0_to_9_as_forms_take_them(text: str) -> None:
+    for parse, pattern in ((parse_age, AGE_PATTERN), (parse_size, SIZE_PATTERN)):
+        with raises("amount_invalid"):
+            parse(text)
+        assert re.fullmatch(pattern, text) is None

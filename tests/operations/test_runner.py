@@ -5,6 +5,7 @@ import subprocess
 import sys
 import unittest
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -213,18 +214,20 @@ def test_a_later_try_says_of_those_before_it_that_they_were_killed(database: Dat
 
 
 def test_a_process_that_is_told_to_end_says_so_and_leaves_nothing_open(
-    database: Database, capsys: pytest.CaptureFixture[str]
+    database: Database, tmp_path: Path
 ) -> None:
     lane = Lane.made(database)
     program = (
         "import sys, time\nfrom weir.operations.runner import main\n"
         "from weir.controller.attempts import writing\n"
         "from weir.controller.transactions import begin\n"
-        "from weir.settings import load\nfrom weir.model.names import stream_name\n"
+        "from dataclasses import replace\nfrom weir.model.names import stream_name\n"
         "def work(job, arguments):\n"
         f"    opened = [begin(job.database, stream_name('{lane.name}'), writer_id='w',\n"
         "        batch_id='b', fingerprint='f', lease=60.0, source='s')]\n"
-        "    with writing(job.database, job.settings, opened):\n"
+        f"    settings = replace(job.settings, warehouse={str(tmp_path)!r})\n"
+        "    with writing(job.database, settings, opened):\n"
+        "        print('writing', flush=True)\n"
         "        time.sleep(600)\n"
         "sys.argv += ['--arguments', '{}']\nsys.exit(main('upkeep', work))"
     )
@@ -234,7 +237,9 @@ def test_a_process_that_is_told_to_end_says_so_and_leaves_nothing_open(
         found = "SELECT state FROM weir_internal.transaction"
         return list(database.transaction(lambda c: c.execute(text(found)).scalars()))
 
-    wait_for("the append to begin", lambda: states() == ["open"])
+    assert running.stdout is not None
+    assert any(b"writing" in line for line in iter(running.stdout.readline, b""))
+    assert states() == ["open"]
     running.terminate()
     printed, _ = running.communicate(timeout=60)
     assert running.returncode == 1

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from tests.raises import raises
 from tests.spark.installation import Installation
+from weir.errors import InvalidInput
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName
 from weir.spark.adjunct_check import check_definition
@@ -26,6 +29,19 @@ def test_mistakes_of_a_definition_are_named(weir: Installation) -> None:
         {"key": "concat(k, n)", "value": "if(n > 0, k, null)"},
     ):  # fmt: skip
         check(weir, stream, **good)
+    for key_type in ("string, b int", "double", "string collate unicode_ci", "array<int>", "void",
+                     "char(3)", "string string"):  # fmt: skip
+        with pytest.raises(InvalidInput) as refused:
+            check(weir, stream, key="tests.nowhere:f", key_type=key_type)
+        assert refused.value.code in ("columns_invalid", "column_type_unsupported"), key_type
+    for name in ("user", "current_user", "current_date", "localtimestamp", "session_user"):
+        for wrong in ({"key": name}, {"value": f"struct(n, {name})"}, {"value": name},
+                      {"delete_when": f"{name} = 'root'"}):  # fmt: skip
+            with pytest.raises(InvalidInput) as refused:
+                check(weir, stream, **wrong)
+            assert refused.value.code.startswith("expression_not"), wrong
+    with raises("expression_grows hex()"):
+        check(weir, stream, value="hex(" * 40 + "k" + ")" * 40)
     for code, wrong in {
         "expression_not_computable": {"key": "missing"},
         "expression_invalid": {"value": "n +"},

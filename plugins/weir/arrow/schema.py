@@ -35,7 +35,7 @@ _BY_ARROW = {kind: name for name, kind in _SIMPLE.items()} | {
     pa.date64(): "date",
 }
 UUID = pa.uuid()  # kept as text; pyarrow casts it to text that is no UUID
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 
 
 def to_arrow(fields: list[Field]) -> pa.Schema:

@@ -147,5 +147,5 @@ def why_not_active(connection: Connection, names: Sequence[StreamName]) -> list[
             error = str(not_active(name, read_stream(connection, name).state))
         except NotFound as not_found:
             error = str(not_found)
-        found.append({"stream": str(name), "error": error})
+        found.append({"stream": str(name), "error": error, "retryable": False})
     return found

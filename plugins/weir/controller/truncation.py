@@ -29,7 +29,7 @@ def parse_cut(connection: Connection, stream: LockedStream, given: str) -> Strea
     """Return the cut that a person typed. Raises InvalidInput naming a segment that does
     not exist.
     """
-    names = re.findall(r"\d+\.\d+", given)
+    names = re.findall(r"[0-9]+\.[0-9]+", given)
     return StreamCut.parse(given, segments_named(connection, stream.stream_id, names))
 
 

@@ -1,56 +1,87 @@
-"""Change what differs from a declaration: each stream, store, group and consumer in a transaction
-of its own."""
+"""Change what differs from a declaration. Everything is checked before anything is changed; then
+each stream, store, group and consumer is changed in a transaction of its own."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from sqlalchemy import Connection
+
 from weir.adjunct.stores import define_store, update_store
+from weir.controller.locks import lock_streams
 from weir.controller.streams import create_stream
 from weir.controller.update import update_stream
 from weir.database.connection import Database
-from weir.declarations.declared import Declared
+from weir.declarations.declared import Declared, DeclaredGroup
 from weir.declarations.differences import Columns, Difference, differences
 from weir.declarations.state import read_known
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, stream_name
-from weir.model.schema import Field
+from weir.model.schema import Field, same_type, show
 from weir.reader_groups.consumers import declare_consumer
 from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.starting_points import find_cuts
 from weir.reader_groups.update import update_reader_group
+
+Planned = tuple[str, list[Field]]  # the routing key and the columns that a stream is to have
 
 
 @dataclass(frozen=True)
 class Checks:
-    """What only Spark can check. `key`: checks a routing key, and returns its columns.
-    `event_time`: checks an event time of a stream with these columns, if they are known.
-    `definition`: checks what the adjunct store of a name makes of the events of a stream.
+    """What only Spark can check. `columns`: returns declared columns, and checks the routing key of
+    a new stream; with an empty text, only that. `event_time`: checks an event time of a stream with
+    these columns, if they are known.
+    `definition`: checks what the adjunct store of a name makes of the events of a stream, as it is
+    or as it is planned.
     `consumer`: checks the arguments of the consumer of a group, given the routing keys of the
     streams that it reads, and the streams that need not exist yet."""
 
-    key: Callable[[str], Sequence[str]]
     columns: Columns
     event_time: Callable[[StreamName, str, list[Field] | None], object]
-    definition: Callable[[str, StreamName, AdjunctDefinition], object]
+    definition: Callable[[str, StreamName, AdjunctDefinition, Planned | None], object]
     consumer: Callable[[str, Mapping[str, Any], Mapping[str, str], Collection[str]], object]
 
 
 def compare(database: Database, declared: Declared, checks: Checks) -> list[Difference]:
     """Return what `apply` would change. Changes nothing. Raises as `differences`, and InvalidInput
-    naming the store whose definition is wrong, or the consumer whose function or outputs are."""
+    naming the stream or store whose expressions are wrong, or the consumer whose function or
+    outputs are."""
+    return _compare(database, declared, checks)[0]
+
+
+def _compare(
+    database: Database, declared: Declared, checks: Checks
+) -> tuple[list[Difference], dict[str, list[Field] | None]]:
+    """Return what differs, and by stream the columns that are declared and not there. Everything
+    that can be checked before it is done is checked here."""
     known = database.snapshot(lambda c: read_known(c, declared))
     found = differences(declared, known, checks.columns)
     both = [{name: one.configuration.routing_key for name, one in some.items()}
             for some in (known.streams, declared.streams)]  # fmt: skip
     keys = both[0] | both[1]
-    with_columns = {one.name for one in found if one.kind == "stream" and "columns" in one.changes}
-    ready = known.streams.keys() - with_columns
+    columns: dict[str, list[Field] | None] = {}
+    planned: dict[str, Planned] = {}
     for one in found:
+        if one.kind == "stream":
+            stream = declared.streams[one.name].configuration
+            written = declared.streams[one.name].columns if "columns" in one.changes else ""
+            more = None
+            if one.new or written:
+                more = checks.columns(written, stream.routing_key if one.new else None)
+            columns[one.name] = more
+            whole = _with_more(one.name, one.columns, more or [])
+            if one.new or more:
+                planned[one.name] = (stream.routing_key, whole)
+            if stream.event_time and "event_time" in one.changes:
+                checks.event_time(stream_name(one.name), stream.event_time, whole or None)
+        if one.kind == "reader group" and "start" in one.changes:
+            _check_start(database, declared.groups[one.name], known.streams.keys())
         if one.kind == "adjunct store" and (one.new or _redefined(one)):
             store = declared.stores[one.name]
-            if str(store.stream) in ready:  # else it is checked once the stream has its columns
-                checks.definition(one.name, store.stream, store.definition)
+            checks.definition(
+                one.name, store.stream, store.definition, planned.get(str(store.stream))
+            )
         if one.kind == "consumer":
             group = declared.groups.get(one.name) or known.groups[one.name]
             read = {name: keys[name] for name in group.streams if name in keys}
@@ -60,7 +91,37 @@ def compare(database: Database, declared: Declared, checks: Checks) -> list[Diff
                 raise InvalidInput(
                     "declarations_invalid", f"in consumers, {one.name}: {error.sentence}"
                 ) from None
-    return found
+    return found, columns
+
+
+def _with_more(stream: str, there: list[Field], more: list[Field]) -> list[Field]:
+    """Return the columns of a stream with those that are declared. Raises InvalidInput for one that
+    has another type."""
+    types = {field["name"]: field["type"] for field in there}
+    for field in more:
+        name = field["name"]
+        if name in types and not same_type(types[name], field["type"]):
+            raise InvalidInput(
+                "column_type_differs",
+                f"column {name!r} is declared as {show(field['type'])}, but it is "
+                f"{show(types[name])} in stream {stream}; correct the file (a column's type can't "
+                "change).",
+            )
+    return [*there, *(field for field in more if field["name"] not in types)]
+
+
+def _check_start(database: Database, group: DeclaredGroup, existing: Collection[str]) -> None:
+    """Check where a new group begins and ends in the streams that exist. Changes nothing."""
+
+    def check(connection: Connection) -> None:
+        names = [stream_name(name) for name in group.streams if name in existing]
+        if names and len(names) == len(group.streams):
+            for point in filter(None, (group.start, group.end)):
+                with connection.begin_nested() as tried:  # a time is closed, which is undone
+                    find_cuts(connection, lock_streams(connection, names=names), point)
+                    tried.rollback()
+
+    database.transaction(check)
 
 
 def apply(
@@ -74,12 +135,12 @@ def apply(
 ) -> list[Difference]:
     """Make streams, stores, groups and consumers what is declared; return what differed.
 
-    If nothing differs, nothing is written. After a failure, apply again: what was done does not
-    differ any more.
+    If nothing differs, nothing is written, and nothing is changed by a file of which a part is
+    wrong. After an outage or a kill, apply again: what was done does not differ any more.
 
     Raises Conflict for changes that may lose data, unless `allow_loss`; then nothing is changed.
     """
-    found = compare(database, declared, checks)
+    found, columns = _compare(database, declared, checks)
     if not allow_loss and (losing := [one for one in found if one.loses]):
         first = losing[0]
         raise Conflict(
@@ -90,18 +151,21 @@ def apply(
         )
     for one in found:
         say(str(one))
-        _CHANGE[one.kind](database, declared, one, checks, request_id)
+        if one.kind == "stream":
+            _stream(database, declared, one, columns[one.name], request_id)
+        else:
+            _CHANGE[one.kind](database, declared, one, request_id)
     return found
 
 
 def _stream(
-    database: Database, declared: Declared, one: Difference, checks: Checks, request_id: str
+    database: Database,
+    declared: Declared,
+    one: Difference,
+    fields: list[Field] | None,
+    request_id: str,
 ) -> None:
     wanted, name = declared.streams[one.name], stream_name(one.name)
-    used = checks.key(wanted.configuration.routing_key) if one.new else []
-    fields = checks.columns(wanted.columns, used) if "columns" in one.changes else None
-    if (event_time := wanted.configuration.event_time) and "event_time" in one.changes:
-        checks.event_time(name, event_time, [*one.columns, *(fields or [])] or None)
     if one.new:
         settings = wanted.configuration.__dict__
         create_stream(
@@ -113,13 +177,9 @@ def _stream(
     update_stream(database, name, changes, fields=fields, keep_segments=True, request_id=request_id)
 
 
-def _store(
-    database: Database, declared: Declared, one: Difference, checks: Checks, request_id: str
-) -> None:
+def _store(database: Database, declared: Declared, one: Difference, request_id: str) -> None:
     wanted, redefined = declared.stores[one.name], _redefined(one)
     changes = {name: new for name, (_, new) in one.changes.items() if name not in redefined}
-    if one.new or redefined:  # also if `compare` has done so: the stream may have changed since
-        checks.definition(one.name, wanted.stream, wanted.definition)
     if one.new:
         define_store(
             database, one.name, wanted.stream, wanted.configuration, wanted.definition,
@@ -140,9 +200,7 @@ def _redefined(one: Difference) -> dict[str, Any]:
     return {name: one.changes[name][1] for name in names if name in one.changes}
 
 
-def _group(
-    database: Database, declared: Declared, one: Difference, _checks: Checks, request_id: str
-) -> None:
+def _group(database: Database, declared: Declared, one: Difference, request_id: str) -> None:
     wanted = declared.groups[one.name]
     streams = [stream_name(name) for name in wanted.streams]
     if one.new:
@@ -163,12 +221,8 @@ def _group(
     update_reader_group(database, one.name, **changes, request_id=request_id)
 
 
-def _consumer(
-    database: Database, declared: Declared, one: Difference, _checks: Checks, request_id: str
-) -> None:
+def _consumer(database: Database, declared: Declared, one: Difference, request_id: str) -> None:
     declare_consumer(database, one.name, declared.consumers[one.name], request_id=request_id)
 
 
-_CHANGE = {
-    "stream": _stream, "adjunct store": _store, "reader group": _group, "consumer": _consumer,
-}  # fmt: skip
+_CHANGE = {"adjunct store": _store, "reader group": _group, "consumer": _consumer}

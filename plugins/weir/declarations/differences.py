@@ -1,7 +1,7 @@
 """Compare what is declared with what exists: what is to be changed, and what that may lose."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -12,8 +12,8 @@ from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.schema import Field
 
-# Reads the columns that a text declares, with Spark; those of the routing key must be among them.
-Columns = Callable[[str, Sequence[str]], list[Field]]
+# Reads the columns that a text declares, with Spark; those of a routing key must be among them.
+Columns = Callable[[str, str | None], list[Field] | None]
 # Simple types as Spark's JSON names them, by the names that people write.
 _TYPES = {
     "bigint": "long", "long": "long", "int": "integer", "integer": "integer", "smallint": "short",
@@ -136,7 +136,8 @@ def _more_columns(text: str, fields: list[Field], columns: Columns) -> list[str]
         for match in simple
     ):
         return []
-    return [one["name"] for one in columns(text, []) if there.get(one["name"]) != one["type"]]
+    found = columns(text, None) or []
+    return [one["name"] for one in found if there.get(one["name"]) != one["type"]]
 
 
 def _loses_events(changes: dict[str, tuple[Any, Any]]) -> list[str]:

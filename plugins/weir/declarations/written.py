@@ -7,6 +7,8 @@ import yaml
 from weir.errors import InvalidInput
 
 LARGEST = 1_000_000  # values of a text, with those that it repeats by aliases
+DEEPEST = 30  # lists and mappings within each other; the forms have four
+LONGEST_NUMBER = 400  # characters; how long one takes to read grows with their square
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
@@ -16,6 +18,25 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
         first: [(tag, form) for tag, form in known if tag != "tag:yaml.org,2002:timestamp"]
         for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Read a node as far as it is not nested too deeply, and no number is too long."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"more than {DEEPEST} lists and mappings are within each other",
+                problem_mark=self.peek_event().start_mark,
+            )
+        node = super().compose_node(parent, index)
+        number = isinstance(node, yaml.ScalarNode) and node.tag.endswith((":int", ":float"))
+        if number and len(node.value) > LONGEST_NUMBER:
+            raise yaml.MarkedYAMLError(
+                problem=f"a number has more than {LONGEST_NUMBER} characters",
+                problem_mark=node.start_mark,
+            )
+        self.depth -= 1
+        return node
 
 
 def read_yaml(text: str) -> Any:
@@ -68,7 +89,13 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
 
 def _first(error: Exception) -> str:
     """Return an error of the parser as a part of one line."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"character {error.character!r} at position {error.position:,} is not allowed"
     mark = getattr(error, "problem_mark", None)
     where = f" in line {mark.line + 1}" if mark is not None else ""
-    reason = getattr(error, "problem", None) or str(error).partition(";")[0] or type(error).__name__
+    reason = (
+        getattr(error, "problem", None)
+        or str(error).partition(";")[0].partition("\n")[0]
+        or type(error).__name__
+    )
     return f"{reason}{where}"

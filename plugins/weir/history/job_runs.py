@@ -40,7 +40,7 @@ class RunId:
         """Return the run id of which `str` made this name, without the try; None for any other
         name.
         """
-        found = re.fullmatch(r"([^/]+)/([^/]+)/([^/]+?)(?:/(\d+))?", name)
+        found = re.fullmatch(r"([^/]+)/([^/]+)/([^/]+?)(?:/([0-9]+))?", name)
         if found is None:
             return None
         dag_id, run_id, task_id, map_index = found.groups()

@@ -12,8 +12,8 @@ _SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 # What an age and a size must be, for the sentences of errors.
 AGE = f"an age such as 30 min, 12 h or 7 d, or none; the units are {', '.join(_AGES)}"
 SIZE = f"a size such as 500 MB or 2 GB, or none; the units are {', '.join(_SIZES)}"
-AGE_PATTERN = rf"^(|none|\d{{1,12}}(\.\d{{1,6}})? ?({'|'.join(_AGES)}))$"
-SIZE_PATTERN = rf"^(|none|\d{{1,12}}(\.\d{{1,6}})? ?({'|'.join(_SIZES)}))$"
+AGE_PATTERN = rf"^(|none|[0-9]{{1,12}}(\.[0-9]{{1,6}})? ?({'|'.join(_AGES)}))$"
+SIZE_PATTERN = rf"^(|none|[0-9]{{1,12}}(\.[0-9]{{1,6}})? ?({'|'.join(_SIZES)}))$"
 
 
 def parse_age(text: str) -> int | None:
@@ -55,7 +55,7 @@ def check_lease(seconds: float) -> None:
 def _parse(text: str, units: dict[str, int], what: str) -> int | None:
     if text.strip() in ("", NONE):
         return None
-    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?) ?([A-Za-z]+)", text.strip())
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?) ?([A-Za-z]+)", text.strip())
     if match is None or match[2] not in units:
         raise InvalidInput("amount_invalid", f"{text!r} is not {what}.")
     amount = round(float(match[1]) * units[match[2]])

@@ -24,13 +24,13 @@ from weir.model.names import (
 )
 
 A = TypeVar("A")
-SEGMENT_PATTERN = r"^\d+\.\d+$"
+SEGMENT_PATTERN = r"^[0-9]+\.[0-9]+$"
 STARTING_POINT = (
     "head, tail, a time such as 2013-06-01 09:00 (UTC), or a cut such as 0.0=12, 1.0=7 (for "
     'several streams {"nyc/flights": {"0.0": 12}})'
 )
 OUTPUT_PATTERN = r"^(stream|parquet|table):\S+( +[a-z_]+=\S+)*$"
-NUMBER_PATTERN = r"0?\.\d*[1-9]\d*"  # between 0 and 1, as a line of a list
+NUMBER_PATTERN = r"0?\.[0-9]*[1-9][0-9]*"  # between 0 and 1, as a line of a list
 MOST_PATTERN = "^(|none|[1-9][0-9]{0,4})$"
 CHECKPOINT_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._:-]{0,199}$"
 TEXT_PATTERN = r"^[^\x00]*$"

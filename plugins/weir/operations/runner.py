@@ -102,8 +102,10 @@ def complete(
     """Return the report of a job that tried many things, if none of them failed.
 
     `tried`: what the report says of each; one that failed has an `error`. `done`, `failed`: how
-    many others were done, and why others failed. Raises Incomplete with the report.
+    many others were done, and why others failed. Raises Incomplete with the report; it is final if
+    all that failed are (`retryable` is false).
     """
+    final = [one for one in tried if one.get("retryable") is False]
     errors = [one["error"] for one in tried if "error" in one]
     count, errors = len(tried) + done + len(failed), [*errors, *failed]
     if errors:
@@ -111,6 +113,7 @@ def complete(
             "some_failed",
             f"{len(errors)} of {count} failed; the first failure is: {errors[0]}",
             report=report,
+            retryable=len(final) < len(errors),
         )
     return report
 

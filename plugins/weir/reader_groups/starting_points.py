@@ -23,7 +23,7 @@ from weir.errors import InvalidInput, NotFound, Truncated
 from weir.model.stream_cut import StreamCut, first_behind
 
 Cuts = dict[int, StreamCut]  # by stream id
-_BEGINS_AS_A_TIME = re.compile(r"\d{4}-\d{2}")  # no cut does
+_BEGINS_AS_A_TIME = re.compile(r"[0-9]{4}-[0-9]{2}")  # no cut does
 
 
 def find_cuts(

@@ -30,8 +30,8 @@ from weir.warehouse.paths import ADJUNCT
 
 UNKNOWN_FILES = ("report", "keep", "delete")
 _EXAMPLES = 20
-_TRANSACTION = re.compile(r"(?:.*/)?_weir_tx=(\d+)/(?:.*/)?")
-_SEGMENT = re.compile(r".*/_weir_segment=(\d+)/")
+_TRANSACTION = re.compile(r"(?:.*/)?_weir_tx=([0-9]+)/(?:.*/)?")
+_SEGMENT = re.compile(r".*/_weir_segment=([0-9]+)/")
 
 
 @dataclass
@@ -116,7 +116,7 @@ def _list(warehouse: str) -> dict[int | None, _Found]:
             continue  # Hadoop's checksums of local files go with their files
         if path.startswith(ADJUNCT):
             streams.setdefault(None, _Found()).files[path] = entry.size or 0
-        if not folder.isdigit():
+        if not (folder.isascii() and folder.isdigit()):
             continue
         found = streams.setdefault(int(folder), _Found())
         found.files[path] = entry.size or 0

@@ -266,6 +266,18 @@ def parse_types(ddl: str, what: str) -> StructType:
     return found
 
 
+def parse_type(ddl: str) -> DataType:
+    """Return the declared type of a key. Raises InvalidInput if it can't be read as one type."""
+    found = parse_types(f"value {ddl}", "key_type")
+    if len(found.fields) != 1 or not isinstance(found.fields[0].dataType, _KEY_TYPES):
+        raise InvalidInput(
+            "columns_invalid",
+            f"key_type {ddl!r} is not the type of a key; write one type: STRING, a whole number, "
+            "DECIMAL, DATE, TIMESTAMP or BOOLEAN.",
+        )
+    return found.fields[0].dataType
+
+
 def _with_functions(
     rows: DataFrame,
     columns: Sequence[str],
@@ -278,8 +290,7 @@ def _with_functions(
     """Return the rows with the outcomes of the store's functions, computed over Arrow batches."""
     wanted: list[tuple[str, str, DataType]] = []
     if definition.key_type and with_key:
-        (key,) = parse_types(f"value {definition.key_type}", "key_type").fields
-        wanted.append((_KEY_OUTCOME, definition.key, key.dataType))
+        wanted.append((_KEY_OUTCOME, definition.key, parse_type(definition.key_type)))
     if definition.value_columns:
         declared = parse_types(definition.value_columns, "value_columns")
         wanted.append((_VALUE_OUTCOME, definition.value, declared))

@@ -12,9 +12,9 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, adjunct_store_name
-from weir.model.schema import without_metadata
+from weir.model.schema import Field, without_metadata
 from weir.settings import Settings
-from weir.spark.adjunct_changes import called, changes_of_nothing, parse_types
+from weir.spark.adjunct_changes import called, changes_of_nothing, parse_type, parse_types
 from weir.spark.expressions import check_expression
 from weir.spark.failures import sentence
 from weir.spark.session import private_session
@@ -28,22 +28,30 @@ def check_definition(
     name: str,
     stream: StreamName,
     definition: AdjunctDefinition,
+    planned: tuple[str, list[Field]] | None = None,
 ) -> None:
     """Check what a store makes of the events of a stream; only whether its expressions are allowed,
-    as long as the stream has no columns.
+    as long as the stream has no columns. `planned`: the routing key and the columns that the stream
+    is to have; None: as it is.
 
     Raises NotFound for the stream, and InvalidInput with what is wrong.
     """
     adjunct_store_name(name)
     definition.check()
-    locked = database.transaction(lambda c: read_stream(c, stream))
-    fields = database.transaction(lambda c: schema_by_id(c, locked.stream_id))
+    if planned is None:
+        locked = database.transaction(lambda c: read_stream(c, stream))
+        fields = database.transaction(lambda c: schema_by_id(c, locked.stream_id))
+        routing_key = locked.configuration.routing_key
+    else:
+        routing_key, fields = planned
     session = private_session(spark)
     for what, function, declared in (
         ("key", definition.key, definition.key_type and f"value {definition.key_type}"),
         ("value", definition.value, definition.value_columns),
     ):
         if declared:
+            if what == "key":
+                parse_type(definition.key_type)
             kind = parse_types(declared, "key_type" if what == "key" else "value_columns")
             _check_function(function, settings, fields, kind, is_key=what == "key")
     if not fields:
@@ -52,9 +60,7 @@ def check_definition(
             if text and text not in definition.functions:
                 check_expression(text, f"{what} of adjunct store {name},", session)
         return
-    changes_of_nothing(
-        session, fields, definition, locked.configuration.routing_key, name, settings
-    )
+    changes_of_nothing(session, fields, definition, routing_key, name, settings)
 
 
 def _check_function(

@@ -21,8 +21,8 @@ from weir.warehouse.paths import spark_path, stream_folder
 TRANSACTION, ATTEMPT = "_weir_tx", "_weir_attempt"
 ADDED = (SEQ, TRANSACTION, ATTEMPT, SEGMENT, TASK)  # the columns that a scan adds
 # In a file's name: the number of the file among those of one task and segment.
-_PIECE = r"\.c(\d+)\."
-_FOLDERS = re.compile(rf"{TRANSACTION}=(\d+)/.*{TASK}=(\d+)/[^/]*{_PIECE}")
+_PIECE = r"\.c([0-9]+)\."
+_FOLDERS = re.compile(rf"{TRANSACTION}=([0-9]+)/.*{TASK}=([0-9]+)/[^/]*{_PIECE}")
 _FEW, _SLOTS_EACH = 1000, 8  # the largest array by transaction, in total and for each transaction
 _MOST_RUNS = 256
 

@@ -81,8 +81,8 @@ _ROW_BITS = 33
 _UNKNOWN = 1 << 60  # Spark's estimate of the size, in bytes, if it knows nothing
 # The number of files, and of rows of each, whose keys are checked after writing.
 _SAMPLED, _SAMPLED_ROWS = 4, 16
-_PART = re.compile(r"/part-[^/]*(\.c\d+\.)[^/]*$")
-_FILE = re.compile(rf"{SEGMENT}=(-?\d+)/{TASK}=\d+/[^/]+\.parquet$")
+_PART = re.compile(r"/part-[^/]*(\.c[0-9]+\.)[^/]*$")
+_FILE = re.compile(rf"{SEGMENT}=(-?[0-9]+)/{TASK}=[0-9]+/[^/]+\.parquet$")
 
 
 def ranked(frame: DataFrame) -> DataFrame:

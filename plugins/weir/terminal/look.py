@@ -242,7 +242,7 @@ def _number(given: str | None, option: str, *, least: int) -> int:
     """Return the number that was given for an option; 0 for none. Raises InvalidInput."""
     if given is None:
         return 0
-    if not given.isdecimal() or len(given) > _DIGITS or int(given) < least:
+    if not (given.isascii() and given.isdecimal()) or len(given) > _DIGITS or int(given) < least:
         raise InvalidInput(
             "argument_invalid",
             f"{option} is {given!r}; it must be a whole number of at least {least} and at most "

@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import difflib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, NoReturn
@@ -37,6 +38,9 @@ class Parser(argparse.ArgumentParser):
         while counts and counts[-1] == 0 and "A" in arg_strings_pattern[sum(counts) :]:
             counts.pop()
         return counts
+
+
+_REAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
 
 
 def add_arguments(
@@ -92,11 +96,10 @@ def _typed(value: Any, schema: dict[str, Any]) -> Any:
     """Return a text as the number or JSON object that it is; other texts are left to the job's
     check."""
     if schema["type"] in ("integer", "number") and isinstance(value, str):
-        for kind in (int, float):
-            try:
+        # Python also reads the digits of other scripts, and 1_000.
+        for form, kind in ((r"[+-]?[0-9]{1,30}", int), (_REAL, float)):
+            if re.fullmatch(form, value):
                 return kind(value)
-            except ValueError:
-                continue
     if schema["type"] == "object" and isinstance(value, str):
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(value)
