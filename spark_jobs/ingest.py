@@ -1,7 +1,7 @@
 """Append files to a stream, as one transaction."""
 
 import sys
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any
 
 from weir.model.names import stream_name
@@ -13,12 +13,13 @@ def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     """Find the files and append them."""
     from weir.spark.append import Appender
     from weir.spark.inputs import find_inputs
+    from weir.spark.text_options import TextOptions
 
     name = stream_name(arguments.stream, reserved=False)
-    inputs = find_inputs(arguments.files, job.settings.input_roots, arguments.format, {})
-    if inputs.format == "csv":
-        options = {"sep": arguments.separator, "nullValue": arguments.null_value}
-        inputs = replace(inputs, options={**options, **inputs.options}, infer=arguments.infer)
+    how = TextOptions(**{one.name: getattr(arguments, one.name) for one in fields(TextOptions)})
+    inputs = find_inputs(
+        arguments.files, job.settings.input_roots, arguments.format, how, arguments.infer
+    )
     size = sum(file.bytes for file in inputs.files)
     job.say(f"{len(inputs.files)} {inputs.format} files, {size:,} bytes, for {name}")
     appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)

@@ -29,6 +29,7 @@ from weir.spark.consume import Consumer
 from weir.spark.inputs import find_inputs
 from weir.spark.native_read import read_stream_frame
 from weir.spark.outputs import Output
+from weir.spark.text_options import TextOptions
 from weir.warehouse.filesystem import filesystem
 
 _ids = itertools.count()
@@ -102,10 +103,12 @@ class Installation:
         paths: Sequence[str],
         format_: str = "parquet",
         again: str = "",
-        **options: str,
+        infer: str = "types",
+        **options: Any,
     ) -> Committed:
-        """Append files, as the job does."""
-        inputs = find_inputs(paths, self.settings.input_roots, format_, options)
+        """Append files, as the job does. `options` are those of text files."""
+        how = TextOptions(**options)
+        inputs = find_inputs(paths, self.settings.input_roots, format_, how, infer)
         return self.appender.append_files(stream, inputs, again=again)
 
     def append(

@@ -282,7 +282,7 @@ def test_csv_is_read_as_it_is_commonly_written(weir: Installation) -> None:
     text(weir, "plain.csv", content)
     with gzip.open(Path(weir.input) / "packed.csv.gz", "wt", newline="") as file:
         file.write(content)
-    weir.ingest(stream, ["plain.csv", "packed.csv.gz"], "csv", sep=";", nullValue="NA")
+    weir.ingest(stream, ["plain.csv", "packed.csv.gz"], "csv", separator=";", null_value="NA")
     at = dt.datetime(2024, 3, 1, 10)
     hour = dt.timedelta(hours=1)
     once = [("a", 1, at, 'say "hi"; all'), ("b", None, at + hour, "back\\slash"),
@@ -294,8 +294,8 @@ def test_csv_may_be_separated_by_tabs_and_have_columns_without_a_name(weir: Inst
     stream = weir.create()
     text(weir, "one.tsv", "\tk\tn\n0\ta\t1\n")
     for again in ("1", "2"):
-        weir.ingest(stream, ["one.tsv"], "csv", again, sep="\\t")
-    weir.ingest(stream, ["one.tsv"], "auto", "its name shows the tabs", sep=",")
+        weir.ingest(stream, ["one.tsv"], "csv", again, separator="\\t")
+    weir.ingest(stream, ["one.tsv"], "auto", "its name shows the tabs", separator=",")
     assert weir.frame(stream).columns == ["_c0", "k", "n", *PLACE]
     assert events(weir, stream) == [(0, "a", 1)] * 3
 

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.raises import raises
 from weir.errors import InvalidInput
 from weir.spark import inputs
 from weir.spark.inputs import Inputs, find_inputs
+from weir.spark.text_options import TextOptions
 
 
 @pytest.fixture
@@ -23,9 +25,9 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def find(root: Path, *paths: str, format_: str = "csv", **options: str) -> Inputs:
+def find(root: Path, *paths: str, format_: str = "csv", **options: Any) -> Inputs:
     """With one root."""
-    return find_inputs(paths, [str(root)], format_, options)
+    return find_inputs(paths, [str(root)], format_, TextOptions(**options))
 
 
 def names(inputs: Inputs) -> list[str]:
@@ -91,13 +93,13 @@ def test_second_root_is_found_by_its_whole_path(root: Path, tmp_path: Path) -> N
     (tmp_path / "other").mkdir()
     (tmp_path / "other/a.csv").write_text("k\nx\n")
     roots = [str(root), str(tmp_path / "other")]
-    one = find_inputs(["a.csv"], roots, "csv", {})
-    other = find_inputs([str(tmp_path / "other/a.csv")], roots, "csv", {})
+    one = find_inputs(["a.csv"], roots, "csv")
+    other = find_inputs([str(tmp_path / "other/a.csv")], roots, "csv")
     assert one.batch_id != other.batch_id, "they are different files"
     assert [file.path for file in one.named] == ["a.csv"]
     assert [file.path for file in other.named] == [str(tmp_path / "other/a.csv")]
     with raises("input_roots_differ"):
-        find_inputs(["a.csv", str(tmp_path / "other/a.csv")], roots, "csv", {})
+        find_inputs(["a.csv", str(tmp_path / "other/a.csv")], roots, "csv")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_identity_is_the_ordered_paths_and_the_fingerprint_what_is_in_them(root:
     assert first.fingerprint == find(root, "a.csv", "b.csv").fingerprint
     assert first.batch_id != find(root, "b.csv", "a.csv").batch_id, "another order is another input"
     assert first.batch_id != find(root, "a.csv").batch_id
-    assert first.fingerprint != find(root, "a.csv", "b.csv", sep=";").fingerprint
+    assert first.fingerprint != find(root, "a.csv", "b.csv", separator=";").fingerprint
     assert first.fingerprint != find(root, "a.csv", "b.csv", format_="json").fingerprint
 
     status = (root / "a.csv").stat()

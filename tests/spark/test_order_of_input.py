@@ -15,6 +15,7 @@ from tests.raises import raises
 from tests.spark.installation import Installation, setting
 from weir.controller.transactions import Attempt, InputFile
 from weir.spark.inputs import BLOCK_BITS, Inputs, find_inputs, read_inputs
+from weir.spark.text_options import TextOptions
 
 KEYS = 40
 # In the order given: neither that of the names nor that of the sizes.
@@ -59,7 +60,7 @@ def test_files_of_very_different_size_are_read_in_the_order_given(
     stream = weir.create(segments=3)
     root = Path(weir.input)
     paths = [write(root, name, i, rows, format_) for i, (name, rows) in enumerate(SIZES.items())]
-    inputs = find_inputs(paths, weir.settings.input_roots, format_, {})
+    inputs = find_inputs(paths, weir.settings.input_roots, format_)
     with setting(weir.spark, {"spark.sql.files.maxPartitionBytes": split}):
         tasks = read_inputs(weir.spark, inputs, None).rdd.getNumPartitions()
         assert tasks > len(SIZES), "the large file was not split: nothing would be tested"
@@ -142,7 +143,7 @@ def test_files_whose_ranks_interleave_are_refused_and_nothing_is_committed(
 
 @pytest.mark.parametrize("size", [1, 4 << 20, (64 << 30) - 1, 64 << 30, 100 << 30, 5 << 40])
 def test_blocks_of_a_text_file_of_any_size_have_numbers_of_their_own(size: int) -> None:
-    inputs = Inputs("", (InputFile("small", 7), InputFile("large", size)), "csv", {}, ())
+    inputs = Inputs("", (InputFile("small", 7), InputFile("large", size)), "csv", TextOptions(), ())
     last_block = (size - 1) >> inputs.block_shift
     assert last_block < 1 << BLOCK_BITS
     assert inputs.block_shift >= 22

@@ -69,7 +69,7 @@ def test_quarantine_keeps_the_row_its_source_its_place_and_the_reason(weir: Inst
 def test_malformed_csv_rows_follow_their_own_policy(weir: Installation) -> None:
     text = "k,n\na,1\nb,two\n,3\nc,4,5\nd,6\n"
     Path(weir.input, "rows.csv").write_text(text)
-    options = {"sep": ",", "nullValue": ""}
+    options = {"separator": ",", "null_value": ""}
     columns = [
         {"name": "k", "type": "string", "nullable": True, "metadata": {}},
         {"name": "n", "type": "long", "nullable": True, "metadata": {}},

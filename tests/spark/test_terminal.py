@@ -32,7 +32,7 @@ def test_a_csv_becomes_a_stream_and_reaches_a_consumer(
     first = weir("ingest", "orders.csv", "--stream", "shop/orders", "--key", "customer")
     assert first.status == 0, first.err
     assert "shop/orders: 3 events appended (transaction 1)" in first.out
-    assert "columns: order_id integer, customer string, amount double" in first.out
+    assert "columns: order_id long, customer string, amount double" in first.out
     assert "created stream shop/orders" in first.err
     again = weir("ingest", str(orders), "--stream", "shop/orders", "--json").json
     assert (again["repeated"], again["created"], again["events"]) == (True, False, 3)

@@ -73,6 +73,21 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "ingest": {
         "Kind of files": ("format", "separator", "null_value", "infer"),
+        "How csv files are written": (
+            "header",
+            "skip_lines",
+            "comment",
+            "quote",
+            "escape",
+            "encoding",
+        ),
+        "How numbers and times are written": (
+            "decimal",
+            "thousands",
+            "date_format",
+            "timestamp_format",
+            "time_zone",
+        ),
         "More": ("allow_repeated_files",),
     },
     "process": {
@@ -99,6 +114,15 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "at": ("position", "checkpoint NAME", *_STARTING_POINTS),
     "cut": ("tail", "time 2026-01-01T00:00:00Z", "position", "checkpoint NAME", "0.0=12, 1.0=7"),
     "separator": (",", ";", "|", r"\t"),
+    "quote": ('"', "'", "none"),
+    "escape": ("\\",),
+    "comment": ("#",),
+    "encoding": ("utf-8", "windows-1252", "iso-8859-15", "utf-16"),
+    "decimal": (".", ","),
+    "thousands": (",", ".", "'", " "),
+    "date_format": ("dd.MM.yyyy", "MM/dd/yyyy", "yyyyMMdd"),
+    "timestamp_format": ("dd.MM.yyyy HH:mm", "MM/dd/yyyy HH:mm:ss", "yyyyMMddHHmmss"),
+    "time_zone": ("UTC", "Europe/Berlin", "America/New_York"),
 }
 # Texts of several lines, which other fields would make one of.
 MULTILINE = {("apply", "text")}

@@ -9,6 +9,9 @@ from weir.errors import Conflict, InvalidInput
 from weir.model.names import check_text, check_user_columns
 
 Field = dict[str, Any]
+# In the metadata of a column: its type was guessed from texts, so a text must come back from its
+# value in later files, too (semantics 12.3).
+GUESSED = "guessed"
 SEQ = "_weir_seq"  # the column of data files with the rank of each event in its append
 MOST_COLUMNS = 10_000
 DEEPEST = 40  # fields within fields; readers of Parquet fail at 100, and a list takes two levels
@@ -195,7 +198,9 @@ def without_metadata(fields: list[Field]) -> list[Field]:
 
 def _without_metadata(field: Field) -> Field:
     comment = (field.get("metadata") or {}).get("comment")
-    kept = {"comment": comment} if isinstance(comment, str) else {}
+    kept: dict[str, Any] = {"comment": comment} if isinstance(comment, str) else {}
+    if (field.get("metadata") or {}).get(GUESSED) is True:
+        kept[GUESSED] = True
     return {**field, "type": _each(field["type"], _without_metadata), "metadata": kept}
 
 

@@ -50,9 +50,55 @@ class Ingest:
     )
     infer: str = argument(
         "Types (csv)",
-        "The columns of csv files in a stream without columns. types: guessed from all values "
-        "(numbers with leading zeros, such as 00501, are text); strings: all are text.",
+        "The columns of csv files that the stream does not have. types: a type is taken if each "
+        "text comes back from its value (00501, 12D and 3.10 stay text); strings: all are text.",
         "types", enum=["types", "strings"],
+    )  # fmt: skip
+    header: bool = argument(
+        "Header (csv)", "Whether the first line names the columns; else they are those of the "
+        "stream, in their order, or _c0, _c1 ...", True,
+    )  # fmt: skip
+    skip_lines: int = argument(
+        "Lines to skip (csv)", "How many lines at the beginning of each file are none of its data.",
+        0, minimum=0, maximum=10_000,
+    )  # fmt: skip
+    comment: str = argument(
+        "Comment (csv)", "The character with which lines begin that are no rows. Empty: none.", "",
+        maxLength=10,
+    )  # fmt: skip
+    quote: str = argument(
+        "Quote (csv)", "The character around values that contain the separator; none: no value is "
+        "quoted.", '"', maxLength=10,
+    )  # fmt: skip
+    escape: str = argument(
+        "Escape (csv)", r"The character before a quote within quotes, such as \. Empty: a quote is "
+        "doubled.", "", maxLength=10,
+    )  # fmt: skip
+    encoding: str = argument(
+        "Encoding (csv)", "The encoding of the files, such as windows-1252, latin-1 or utf-16.",
+        "utf-8", maxLength=40,
+    )  # fmt: skip
+    decimal: str = argument(
+        "Decimal mark (csv)",
+        "What stands before the decimals of a number: a full stop or a comma.",
+        ".", maxLength=10,
+    )  # fmt: skip
+    thousands: str = argument(
+        "Thousands (csv)",
+        "What stands between groups of three digits of a number. Empty: nothing.",
+        "", maxLength=10,
+    )  # fmt: skip
+    date_format: str = argument(
+        "Dates (csv, json)", "The format of dates, such as dd.MM.yyyy (Spark's patterns). Empty: "
+        "2026-02-28.", "", maxLength=100,
+    )  # fmt: skip
+    timestamp_format: str = argument(
+        "Times (csv, json)", "The format of times, such as dd.MM.yyyy HH:mm (Spark's patterns). "
+        "Empty: 2026-02-28 23:59:59, also with a T, fractions, Z or an offset.", "", maxLength=100,
+    )  # fmt: skip
+    time_zone: str = argument(
+        "Time zone (csv, json)", "What times without a zone mean, such as Europe/Berlin.", "UTC",
+        maxLength=100,
     )  # fmt: skip
     complete_until: str = argument(
         "Complete until",

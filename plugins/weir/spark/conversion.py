@@ -9,6 +9,7 @@ from pyspark.sql.types import DataType, StructType
 
 from weir.model.schema import VOID, Field, is_open, same_type
 from weir.spark.exact import as_json, quoted
+from weir.spark.malformed import malformed as why_malformed
 
 UUID = "uuid"  # the type of 16 bytes that are kept as text
 _PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))  # of the text of a UUID: begin and length
@@ -90,6 +91,6 @@ def fit(frame: DataFrame, given: list[Field], fields: list[Field], malformed: st
         has_value = F.lit(False)
         for column in lost:
             has_value = has_value | column.isNotNull()
-        row = F.when(has_value, as_json(F.struct(*quoted(names))))
+        row = F.when(has_value, why_malformed(as_json(F.struct(*quoted(names)))))
         marked = [F.coalesce(*marked, row).alias(malformed)]
     return frame.select(*kept, *marked, *quoted(more))

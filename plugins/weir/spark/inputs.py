@@ -11,7 +11,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyarrow import fs
@@ -22,21 +22,13 @@ from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
 from weir.model.names import check_text, shortened
 from weir.model.schema import SEQ, Field
-from weir.spark.exact import exact
 from weir.spark.file_formats import AUTO, FORMATS, TABS, format_of
-from weir.spark.input_columns import (
-    MALFORMED as MALFORMED,
-)
-from weir.spark.input_columns import (
-    READING,
-    Columns,
-    columns_of,
-    file_names,
-    one_slash,
-)
+from weir.spark.input_columns import ROW, Columns, columns_of
+from weir.spark.input_places import BLOCK, FILE, file_names, one_slash
 from weir.spark.nanoseconds import AS_LONG
 from weir.spark.ordered_frames import one_after_another
 from weir.spark.session import private_session
+from weir.spark.text_options import TextOptions
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import below_root, spark_path
 
@@ -45,11 +37,8 @@ FILE_BITS, BLOCK_BITS, ROW_BITS = 16, 14, 33
 ROW_MASK = (1 << ROW_BITS) - 1
 _LEAST, _MOST = 4 << 20, 128 << 20  # about so many bytes are read by one task
 _OPENING = 8 << 10  # the cost of opening a file, in bytes
-# The columns from which the rank is computed if one task reads several files.
-_ON_THE_WAY = (
-    *("_weir_file_path", "_weir_path", "_weir_file"),
-    *("_weir_row", "_weir_block", "_weir_id"),
-)
+# The columns from which the rank is computed.
+_ON_THE_WAY = (FILE, BLOCK, ROW, "_weir_path", "_weir_file", "_weir_id")
 log = logging.getLogger("weir.inputs")
 
 
@@ -60,7 +49,7 @@ class Inputs:
     root: str
     files: tuple[InputFile, ...]
     format: str
-    options: dict[str, str]
+    how: TextOptions  # of csv files; the zone and the formats of times hold for json, too
     modified: tuple[str, ...]
     infer: str = "types"  # for csv files of a stream without columns; or "strings"
     prefix: str = ""  # of the recorded paths, for files below a root that is not the first
@@ -79,26 +68,14 @@ class Inputs:
     @property
     def fingerprint(self) -> str:
         """Return a hash of sizes and modification times. Changed files are another input."""
-        seen = [[f.bytes for f in self.files], self.modified, self.format, self.options]
+        how = {**self.how.changed, **({} if self.infer == "types" else {"infer": self.infer})}
+        seen = [[f.bytes for f in self.files], self.modified, self.format, how]
         return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
 
     @property
     def guesses_types(self) -> bool:
         """Return whether the types of new columns come from the values in the files."""
         return self.format == "json" or (self.format == "csv" and self.infer == "types")
-
-    @property
-    def separator(self) -> str:
-        """Return the character between the columns of csv files. Raises InvalidInput for any other
-        text."""
-        given = self.options.get("sep", self.options.get("delimiter", ","))
-        separator = "\t" if given == r"\t" else given
-        if len(separator) != 1 or separator in '"\r\n':
-            raise InvalidInput(
-                "argument_invalid",
-                f"the separator is {given!r}; it must be one character, or \\t for a tab.",
-            )
-        return separator
 
     @property
     def block_shift(self) -> int:
@@ -113,7 +90,11 @@ class Inputs:
 
 
 def find_inputs(
-    paths: Sequence[str], roots: Sequence[str], format_: str, options: dict[str, str]
+    paths: Sequence[str],
+    roots: Sequence[str],
+    format_: str = AUTO,
+    how: TextOptions | None = None,
+    infer: str = "types",
 ) -> Inputs:
     """Return the files that the paths name, checked. A folder stands for all files in it, by name.
     The format `auto` is derived from the names' endings; .tsv is csv with tabs, whatever the
@@ -153,13 +134,14 @@ def find_inputs(
     if format_ == AUTO:
         format_ = format_of([path for path, _, _ in found])
     if format_ == TABS:
-        format_, options = "csv", {**options, "sep": "\t"}
+        format_, how = "csv", replace(how or TextOptions(), separator="\t")
     return Inputs(
         root,
         tuple(InputFile(path, size) for path, size, _ in found),
         format_,
-        options,
+        how or TextOptions(),
         tuple(modified for _, _, modified in found),
+        infer=infer,
         prefix="" if root in (roots[0].rstrip("/"), os.path.realpath(roots[0])) else root + "/",
     )
 
@@ -227,9 +209,12 @@ def reading_session(spark: SparkSession, inputs: Inputs) -> SparkSession:
     is read. Blocks of a split text file must not be smaller than the rank can tell apart."""
     conf: Any = spark._jsparkSession.sessionState().conf()
     least = 1 << inputs.block_shift
+    zone = {"spark.sql.session.timeZone": inputs.how.time_zone}
     return private_session(
         spark,
         {
+            **(zone if inputs.format in ("csv", "json") else {}),
+            "spark.sql.legacy.javaCharsets": "true",  # all encodings of `text_options`
             "spark.sql.files.maxPartitionBytes": str(max(least, conf.filesMaxPartitionBytes())),
             "spark.sql.files.openCostInBytes": str(max(least, conf.filesOpenCostInBytes())),
             **AS_LONG,
@@ -254,14 +239,12 @@ def read_inputs(
     read unchanged.
     """
     columns = columns_of(spark, inputs, known, quarantine, say)
-    if columns.parquet is not None and columns.parquet.by_row:
-        spark.conf.set("spark.sql.parquet.enableVectorizedReader", "false")  # a private session
     weights = [file.bytes + _OPENING for file in inputs.files]
     target = max(_LEAST, min(_MOST, sum(weights) // spark.sparkContext.defaultParallelism))
     groups: list[list[int]] = []
     size = 0
     for i, weight in enumerate(weights):
-        if not groups or size + weight > target or weight >= target:
+        if not groups or columns.apart or size + weight > target or weight >= target:
             groups.append([])
             size = 0
         groups[-1].append(i)
@@ -274,69 +257,30 @@ def _read_group(
     spark: SparkSession, inputs: Inputs, group: list[int], columns: Columns
 ) -> DataFrame:
     paths = [spark_path(inputs.root, inputs.files[i].path) for i in group]
-    frame = _scan(spark, inputs, [exact(path) for path in paths], columns, group)
+    frame = columns.rows(columns.scan(spark, group))
+    # A row of a text file has its number in its part of the file. An object of a json file has one
+    # of its own, also if it is not alone on its line.
+    number = "_weir_id"
+    frame = frame.withColumn(number, F.monotonically_increasing_id())
     if len(group) == 1:
-        return columns.parsed(frame.select("*", _rank(inputs, F.lit(group[0])).alias(SEQ)))
+        return frame.select("*", _rank(F.lit(group[0]), inputs).alias(SEQ)).drop(*_ON_THE_WAY)
     # One task reads them all, in any order; sorting by rank restores the order given.
     index = spark.createDataFrame(
         list(zip(file_names(spark, inputs.root, paths), group, strict=True)),
         "_weir_path string, _weir_file long",
     )
-    origin = [F.col("_metadata.file_path").alias("_weir_file_path"), *_origin_columns(inputs)]
-    frame = frame.select("*", *origin)
-    joined = frame.join(
-        F.broadcast(index), one_slash(F.col("_weir_file_path")) == F.col("_weir_path"), "left"
-    )
+    joined = frame.join(F.broadcast(index), one_slash(F.col(FILE)) == F.col("_weir_path"), "left")
     file = F.coalesce(
-        F.col("_weir_file"),
-        F.raise_error(F.concat(F.lit("unknown input file "), "_weir_file_path")),
+        F.col("_weir_file"), F.raise_error(F.concat(F.lit("unknown input file "), FILE))
     ).cast("long")
-    ranked = joined.select("*", _rank_of(file, inputs).alias(SEQ)).drop(*_ON_THE_WAY)
-    return columns.parsed(ranked.coalesce(1).sortWithinPartitions(SEQ))
+    ranked = joined.select("*", _rank(file, inputs).alias(SEQ)).drop(*_ON_THE_WAY)
+    return ranked.coalesce(1).sortWithinPartitions(SEQ)
 
 
-def _scan(
-    spark: SparkSession, inputs: Inputs, paths: list[str], columns: Columns, group: list[int]
-) -> DataFrame:
-    if inputs.format == "json":
-        return spark.read.text(paths)
-    reader = spark.read.schema(columns.schema).options(**{**READING, **inputs.options})
-    if inputs.format == "csv":
-        reader = reader.option("header", True).option("enforceSchema", True)
-        reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", MALFORMED)
-        if columns.several_lines.intersection(group):
-            reader = reader.option("multiLine", True)
-    return reader.format(inputs.format).load(paths)
-
-
-def _origin_columns(inputs: Inputs) -> list[Column]:
+def _rank(file: Column, inputs: Inputs) -> Column:
     if inputs.format == "parquet":
-        return [F.col("_metadata.row_index").alias("_weir_row")]
-    return [
-        F.col("_metadata.file_block_start").alias("_weir_block"),
-        F.monotonically_increasing_id().alias("_weir_id"),
-    ]
-
-
-def _rank_of(file: Column, inputs: Inputs) -> Column:
-    if inputs.format == "parquet":
-        row = F.col("_weir_row")
-    else:
-        row = _text_row(inputs, F.col("_weir_block"), F.col("_weir_id"))
-    return F.shiftleft(file, BLOCK_BITS + ROW_BITS) + row
-
-
-def _rank(inputs: Inputs, file: Column) -> Column:
-    if inputs.format == "parquet":
-        row = F.col("_metadata.row_index")
-    else:
-        row = _text_row(
-            inputs, F.col("_metadata.file_block_start"), F.monotonically_increasing_id()
-        )
+        row = F.col(ROW)
+    else:  # the number in a task increases within each block; see `reading_session` for the blocks
+        block = F.shiftleft(F.shiftright(F.col(BLOCK), inputs.block_shift), ROW_BITS)
+        row = block + F.col("_weir_id").bitwiseAND(F.lit(ROW_MASK))
     return F.shiftleft(file.cast("long"), BLOCK_BITS + ROW_BITS) + row
-
-
-def _text_row(inputs: Inputs, block_start: Column, running_id: Column) -> Column:
-    # The number of a row in a task increases within each block; see `reading` for the blocks.
-    block = F.shiftleft(F.shiftright(block_start, inputs.block_shift), ROW_BITS)
-    return block + running_id.bitwiseAND(F.lit(ROW_MASK))

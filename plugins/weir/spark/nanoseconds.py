@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from weir.spark.exact import as_json, quoted
+from weir.spark.malformed import malformed as marked
 
 # The setting with which Spark reads times in nanoseconds as long. Without it, it refuses the file.
 AS_LONG = {"spark.sql.legacy.parquet.nanosAsLong": "true"}
@@ -44,7 +45,7 @@ def in_microseconds(
         kept.append(whole.cast(kind).alias(name))
         shown.append(_text(column, kind).alias(name))
     more = [name for name in frame.columns if name not in set(names)]
-    row = F.when(finer, as_json(F.struct(*shown))).alias(malformed)
+    row = F.when(finer, marked(as_json(F.struct(*shown)))).alias(malformed)
     return frame.select(*kept, row, *quoted(more))
 
 

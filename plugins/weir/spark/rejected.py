@@ -15,14 +15,16 @@ from weir.controller.streams import create_in
 from weir.controller.transactions import Attempt, begin, check_attempt
 from weir.database.connection import Database
 from weir.errors import BadRows, Conflict
-from weir.model.names import StreamName, stream_name
+from weir.model.names import StreamName, shortened, stream_name
 from weir.model.schema import SEQ
 from weir.model.stream_configuration import Configuration
 from weir.settings import Settings
 from weir.spark.exact import as_json, exact, quoted
-from weir.spark.inputs import BLOCK_BITS, MALFORMED, ROW_BITS, ROW_MASK
+from weir.spark.inputs import BLOCK_BITS, ROW_BITS, ROW_MASK
+from weir.spark.malformed import COLUMN, MALFORMED, ROW, TEXT, TYPE
 from weir.spark.native_read import PLACES
 from weir.spark.stage import stage
+from weir.spark.text_hints import hint
 from weir.warehouse.paths import spark_path
 
 if TYPE_CHECKING:
@@ -31,8 +33,9 @@ if TYPE_CHECKING:
 FIELDS = [
     {"name": name, "type": kind, "nullable": True, "metadata": {}}
     for name, kind in [("row", "string"), ("source", "string"), ("place", "long"),
-                       ("reason", "string")]
+                       ("reason", "string"), (COLUMN, "string"), (TEXT, "string"), (TYPE, "string")]
 ]  # fmt: skip
+_FAULT = (COLUMN, TEXT, TYPE)
 _REJECTED = Configuration("source", on_missing_key="spread")
 MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"
 Origin = Callable[[int], tuple[str, int]]
@@ -53,14 +56,18 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, orig
             assert example is not None  # its rows were just counted
             source, number = origin(example[SEQ])
             # Spark's tasks number the rows of text files, and a task may read several files.
-            about = "about row" if example["text"] else "row"
+            about = "about row" if example["about"] else "row"
             where = f"{source!r}, {about} {number + 1}" if source else f"row {number + 1}"
             what = "have no routing key" if bad == MISSING_KEY else "do not fit the schema"
-            row = str(example["row"])[:200]
+            row, found = str(example["row"])[:200], ""
+            if example[COLUMN] is not None:
+                text = shortened(example[TEXT], 60)
+                found = f"column {example[COLUMN]!r} has {text}, which is not kept as "
+                found += example[TYPE] + hint(example[TEXT], example[TYPE]) + "; the row is "
             raise BadRows(
                 "bad_rows",
-                f"{count} of the rows {what} for stream {attempt.stream} ({where}: {row}), so "
-                f"nothing was appended; correct them, or set {option} to quarantine with "
+                f"{count} of the rows {what} for stream {attempt.stream} ({where}: {found}{row}), "
+                f"so nothing was appended; correct them, or set {option} to quarantine with "
                 "weir_update_stream.",
             )
 
@@ -89,7 +96,7 @@ def stage_rejected(
         source = F.lit(appender.source)
     rows = rows.select(
         "row", source.alias("source"),
-        F.col(SEQ).bitwiseAND(F.lit(ROW_MASK)).alias("place"), "reason", SEQ,
+        F.col(SEQ).bitwiseAND(F.lit(ROW_MASK)).alias("place"), "reason", COLUMN, TEXT, TYPE, SEQ,
     )  # fmt: skip
     return stage(appender.spark, appender.settings.warehouse, attempt, rows, appender.say)
 
@@ -131,12 +138,12 @@ def _read(spark: SparkSession, settings: Settings, staged: Staged) -> DataFrame:
     frame = spark.read.parquet(*paths)
     user = quoted([name for name in frame.columns if name not in (SEQ, TIME, MALFORMED)])
     row = as_json(F.struct(*user))
+    reason, fault = F.lit(MISSING_KEY), [F.lit(None).cast("string").alias(n) for n in _FAULT]
     if MALFORMED in frame.columns:
-        malformed = F.col(MALFORMED).isNotNull()
-        row = F.when(malformed, F.col(MALFORMED)).otherwise(row)
-        reason = F.when(malformed, F.lit(BAD_ROW)).otherwise(F.lit(MISSING_KEY))
-    else:
-        reason = F.lit(MISSING_KEY)
-    text = F.lit(MALFORMED in frame.columns)
-    found = frame.select(row.alias("row"), reason.alias("reason"), SEQ, text.alias("text"))
+        why = F.col(MALFORMED)
+        row = F.when(why.isNotNull(), why.getField(ROW)).otherwise(row)
+        reason = F.when(why.isNotNull(), F.lit(BAD_ROW)).otherwise(reason)
+        fault = [why.getField(name).alias(name) for name in _FAULT]
+    about = F.lit(MALFORMED in frame.columns).alias("about")
+    found = frame.select(row.alias("row"), reason.alias("reason"), *fault, SEQ, about)
     return found.coalesce(1).orderBy(SEQ)

@@ -34,7 +34,7 @@ from weir.spark.conversion import fit
 from weir.spark.event_time import Timing, timing_of
 from weir.spark.exact import exact
 from weir.spark.expressions import Expression, check_expression, with_expression
-from weir.spark.inputs import MALFORMED
+from weir.spark.malformed import MALFORMED
 from weir.spark.ordered_frames import in_order_of, one_after_another
 from weir.spark.progress import watched
 from weir.spark.routing import (
@@ -48,6 +48,7 @@ from weir.spark.routing import (
 from weir.spark.session import (
     COMPLETE,
     FAILING_ALONE,
+    active,
     check_classic,
     moved,
     private_session,
@@ -122,7 +123,8 @@ def stage(
             writing.conf.set(name, value)
     routed = _route(attempt, keyed if timing is None else timing.added(keyed, resolving))
     routed = routed.drop(*left_open)
-    rows, late = _write(moved(routed, writing), warehouse, attempt, timing, say)
+    with active(writing):  # its settings say how csv files are read
+        rows, late = _write(moved(routed, writing), warehouse, attempt, timing, say)
     files = read_footers(warehouse, attempt.folder, None if timing is None else timing.column)
     found = sum(file.events for file in files)
     if found != rows:

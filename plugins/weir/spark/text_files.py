@@ -5,10 +5,11 @@ row. It rounds numbers of json files that a double cannot represent, and drops f
 that the stream's column does not have.
 """
 
+import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -17,7 +18,7 @@ from pyspark.sql import functions as F
 
 from weir.errors import InvalidInput
 from weir.model.names import shortened, unstorable
-from weir.model.schema import Field, show
+from weir.spark.text_options import ENCODINGS, TextOptions
 from weir.warehouse.filesystem import filesystem
 
 LONGEST_LINE = 16 << 20  # bytes
@@ -34,18 +35,21 @@ class Finding:
     example: str
 
 
-def look(lines: DataFrame, separator: str | None) -> dict[str, Finding]:
+def look(lines: DataFrame, how: TextOptions | None) -> dict[str, Finding]:
     """Return what is wrong with lines (columns `file` and `value`), by file. Most files have no
     entry.
 
-    `separator`: that of csv files, in which a line may end inside quotes.
+    `how`: the options of csv files, in which a line may end inside quotes.
     """
     value = F.col("value")
-    not_utf8 = ~F.is_valid_utf8(value)
+    utf8 = how is None or how.encoding == "utf-8"  # of other encodings, all bytes were looked at
+    not_utf8 = ~F.is_valid_utf8(value) if utf8 else F.lit(False)
     nul = F.contains(value, F.lit("\0"))
     quoted = F.lit(False)
-    if separator is not None:
-        quoted = F.contains(value, F.lit('"')) & ~value.rlike(_whole_line(separator))
+    if how is not None and how.quote:
+        quoted = F.contains(value, F.lit(how.quote)) & ~value.rlike(rf"\A{_fields(how)}\z")
+        if how.comment:
+            quoted = quoted & ~value.startswith(how.comment)
     found = (
         lines.select("file", value, not_utf8.alias("a"), nul.alias("b"), quoted.alias("c"))
         .where("a or b or c")
@@ -60,41 +64,84 @@ def look(lines: DataFrame, separator: str | None) -> dict[str, Finding]:
     return {file: Finding(a, b, example or "") for file, a, b, example in found}
 
 
-def _whole_line(separator: str) -> str:
-    """Return a regular expression that matches lines that begin and end outside quotes.
+def _field(how: TextOptions) -> str:
+    """Return a regular expression that matches a field of a csv file, from its first character on.
 
-    It follows Spark's parser: quotes count only at the beginning of a field, a quote inside quotes
-    is doubled, and text after the closing quote belongs to the field.
+    It follows Spark's parser: quotes count only at the beginning of a field, and text after the
+    closing quote belongs to the field.
     """
-    sep = re.escape(separator)
-    field = rf'(?:"[^"]*+(?:""[^"]*+)*+"[^{sep}]*+|[^"{sep}][^{sep}]*+|)'
-    return rf"\A{field}(?:{sep}{field})*+\z"
+    sep, q = re.escape(how.separator), re.escape(how.quote)
+    return rf"(?:{q}{_inside(how)}{q}[^{sep}]*+|[^{q}{sep}][^{sep}]*+|)"
 
 
-def unclosed_quote(root: str, path: str, separator: str) -> int:
+def _inside(how: TextOptions) -> str:
+    """Return a regular expression for what stands between quotes, where a quote is doubled or has
+    the escape before it."""
+    q, e = re.escape(how.quote), re.escape(how.escape or how.quote)
+    if e == q:
+        return rf"[^{q}]*+(?:{q}{q}[^{q}]*+)*+"
+    return rf"[^{q}{e}]*+(?:{e}.[^{q}{e}]*+)*+"
+
+
+def _fields(how: TextOptions) -> str:
+    """Return a regular expression that matches lines that begin and end outside quotes."""
+    return rf"{_field(how)}(?:{re.escape(how.separator)}{_field(how)})*+"
+
+
+def unclosed_quote(root: str, path: str, how: TextOptions) -> int:
     """Return the line of a csv file with a quote that is never closed; 0 if there is none."""
-    sep = re.escape(separator.encode())
-    field = rb'(?:"[^"]*+(?:""[^"]*+)*+"[^%s]*+|[^"%s][^%s]*+|)' % (sep, sep, sep)
-    whole = re.compile(rb"%s(?:%s%s)*+" % (field, sep, field))
-    ends = re.compile(rb'[^"]*+(?:""[^"]*+)*+"[^%s]*+(?:%s%s)*+' % (sep, sep, field))
+    sep, q = re.escape(how.separator), re.escape(how.quote)
+    whole = re.compile(_fields(how))
+    ends = re.compile(rf"{_inside(how)}{q}[^{sep}]*+(?:{sep}{_field(how)})*+")
     began = 0
     system, base = filesystem(root)
     with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
-        for number, line in enumerate(io.BufferedReader(source, 1 << 20), 1):
+        lines = io.TextIOWrapper(io.BufferedReader(source, 1 << 20), "latin-1", newline="\n")
+        for number, line in enumerate(lines, 1):
+            if how.quote not in line or (how.comment and line.startswith(how.comment)):
+                continue
             if began == 0:
-                if b'"' in line and whole.fullmatch(line.rstrip(b"\r\n")) is None:
+                if whole.fullmatch(line.rstrip("\r\n")) is None:
                     began = number
-            elif b'"' in line and ends.fullmatch(line.rstrip(b"\r\n")) is not None:
+            elif ends.fullmatch(line.rstrip("\r\n")) is not None:
                 began = 0
     return began
 
 
-def header(source: IO[bytes], path: str, separator: str) -> list[str]:
-    """Return the columns that the first record of a csv file names. The record may have newlines in
-    quotes. Raises InvalidInput if it is too long, cannot be read, or is not UTF-8."""
+@dataclass(frozen=True)
+class Header:
+    """The columns that the first record of a csv file names, or the values that it has, and how
+    many rows Spark finds in what comes before it."""
+
+    names: list[str]
+    before: int
+
+
+def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
+    """Return the first record of a csv file after the lines to skip. It may have newlines in
+    quotes. Raises InvalidInput if it is too long, cannot be read, or is not in its encoding."""
     start = source.read(LONGEST_HEADER)
-    text = start.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
-    records = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    decoder = codecs.getincrementaldecoder(how.encoding)(
+        "surrogateescape" if how.encoding == "utf-8" else "strict"
+    )
+    try:
+        text = decoder.decode(start, final=False).removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        raise InvalidInput(
+            "encoding_wrong",
+            f"the first lines of {path!r} are not {ENCODINGS[how.encoding]} text; give the "
+            "encoding of the file.",
+        ) from None
+    lines = io.StringIO(text, newline="").readlines()
+    skipped, kept = lines[: how.skip_lines], lines[how.skip_lines :]
+    before = sum(_is_row(line, how) for line in skipped)
+    while kept and not _is_row(kept[0], how):
+        kept.pop(0)
+    escape = how.escape if how.escape not in ("", how.quote) else None
+    records = csv.reader(
+        kept, delimiter=how.separator, quotechar=how.quote or None, escapechar=escape,
+        quoting=csv.QUOTE_MINIMAL if how.quote else csv.QUOTE_NONE, strict=True,
+    )  # fmt: skip
     try:
         found = next(records, [])
     except csv.Error as error:
@@ -107,14 +154,20 @@ def header(source: IO[bytes], path: str, separator: str) -> list[str]:
             f"the header line of {path!r} is longer than {LONGEST_HEADER:,} bytes; check that it "
             "is a csv file with a header line.",
         )
-    for name in found:
+    for name in found if how.header else ():
         if unstorable(name):
             raise InvalidInput(
                 "encoding_wrong",
-                f"the header line of {path!r} is not UTF-8 text (it has {shortened(name, 60)}); "
-                "convert the file, for example with iconv -f UTF-16 -t UTF-8.",
+                f"the header line of {path!r} is not {ENCODINGS[how.encoding]} text (it has "
+                f"{shortened(name, 60)}); give the encoding of the file, such as windows-1252 or "
+                "utf-16.",
             )
-    return found
+    return Header(found, before)
+
+
+def _is_row(line: str, how: TextOptions) -> bool:
+    """Return whether Spark takes a line for a row: it passes over blank lines and comments."""
+    return bool(line.strip()) and not (how.comment and line.startswith(how.comment))
 
 
 def _ends(text: str) -> bool:
@@ -127,14 +180,15 @@ def check_text_of(path: str, found: Finding) -> None:
         raise InvalidInput(
             "encoding_wrong",
             f"{found.not_utf8:,} lines of {path!r} are not UTF-8 (the first one is "
-            f"{shortened(found.example)}); convert the file, for example with iconv -f latin1 -t "
-            "UTF-8.",
+            f"{shortened(found.example)}); give the encoding of a csv file, such as windows-1252, "
+            "or convert the file, for example with iconv -f windows-1252 -t UTF-8.",
         )
     if found.nul:
         raise InvalidInput(
             "nul_characters",
             f"{found.nul:,} lines of {path!r} have NUL characters (\\x00; the first one is "
-            f"{shortened(found.example)}); remove them, or convert the file from UTF-16 to UTF-8.",
+            f"{shortened(found.example)}); remove them, or give the encoding of a csv file, such "
+            "as utf-16.",
         )
 
 
@@ -204,22 +258,6 @@ def numbers_as_text(kind: Any) -> Any | None:
     return None if text is None else {**kind, name: text}
 
 
-def is_rounded(value: Column, kind: Any) -> Column | None:
-    """Return whether a value of a type from `numbers_as_text` has a whole number that no double
-    represents exactly."""
-    if kind == "string":
-        digits = value.rlike("^-?[0-9]{16,}$")
-        exact = value.try_cast("decimal(38,0)")
-        as_double = value.try_cast("double").try_cast("decimal(38,0)")
-        return digits & ~F.coalesce(exact == as_double, F.lit(False))
-    if kind["type"] == "struct":
-        parts = [(field["name"], field["type"]) for field in kind["fields"]]
-        return either([is_rounded(value.getField(name), part) for name, part in parts])
-    if kind["type"] == "array":
-        return _any_of(value, lambda element: is_rounded(element, kind["elementType"]))
-    return _any_of(F.map_values(value), lambda one: is_rounded(one, kind["valueType"]))
-
-
 def either(tests: Iterable[Column | None]) -> Column | None:
     """Return whether any of the tests is true. Null counts as false."""
     whole: Column | None = None
@@ -234,14 +272,3 @@ def _any_of(values: Column, test: Any) -> Column | None:
     if test(F.lit(None)) is None:
         return None
     return F.exists(values, test)
-
-
-def columns_with(fields: Sequence[Field], kinds: Sequence[Any | None]) -> list[Field]:
-    """Return the columns that have a type in `kinds`, with that type."""
-    pairs = zip(fields, kinds, strict=True)
-    return [{**field, "type": kind} for field, kind in pairs if kind is not None]
-
-
-def shows(fields: Sequence[Field]) -> str:
-    """Return columns and types as a person reads them."""
-    return ", ".join(f"{field['name']} {show(field['type'])}" for field in fields)

@@ -249,7 +249,7 @@ def _check_files(wanted: Ingest, settings: Settings) -> None:
     from weir.spark.inputs import find_inputs
 
     try:
-        find_inputs(wanted.files, settings.input_roots, wanted.format, {})
+        find_inputs(wanted.files, settings.input_roots, wanted.format)
     except InvalidInput as error:
         if error.code != "file_not_found":
             raise

@@ -1,0 +1,365 @@
+"""What was in a text file is in the stream: each value exactly, or malformed with its column, its
+text and the type that it lacks."""
+
+import datetime as dt
+import json
+import math
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.raises import raises
+from tests.spark.installation import PLACE, Installation
+from weir.model.names import StreamName
+
+# Columns of a csv file: the type that is taken, and the texts. Each must come back.
+GUESSED = {
+    "seat": ("string", ["12D", "3F", "1"]),
+    "version": ("string", ["3.10", "3.9", "3.8"]),
+    "clock": ("string", ["08:15", "23:59", "00:00"]),
+    "code": ("string", ["00501", "10001", "2134"]),
+    "phone": ("string", ["+4915", "4916", "4917"]),
+    "spaced": ("string", [" 5", "6", "7"]),
+    "grouped": ("string", ["1_000", "2", "3"]),
+    "hexadecimal": ("string", ["0x1F", "2", "3"]),
+    "exponent": ("string", ["1e5", "12e3", "4"]),
+    "minus_zero": ("string", ["-0", "1", "2"]),
+    "two_ways": ("string", ["3", "3.0", "4.5"]),
+    "shouted": ("string", ["TRUE", "FALSE", "TRUE"]),
+    "said": ("string", ["yes", "no", "yes"]),
+    "none": ("string", ["NA", "1", "2"]),
+    "null": ("string", ["null", "1", "2"]),
+    "digits": ("string", ["9007199254740993.5", "0.1", "2"]),
+    "no_day": ("string", ["2026-02-30", "2026-02-28", "2026-03-01"]),
+    "far_day": ("string", ["10000-01-01", "2026-01-01", "2026-01-02"]),
+    "other_day": ("string", ["02.01.2026", "03.01.2026", "04.01.2026"]),
+    "offset": ("string", ["2026-01-01T00:00:00+02:00"] * 3),
+    "nanoseconds": ("string", ["2026-01-01T00:00:00.123456789Z"] * 3),
+    "leap": ("string", ["2016-12-31 23:59:60", "2016-12-31 23:59:59", "2017-01-01 00:00:00"]),
+    "ways": ("string", ["2026-01-01 00:00:00", "2026-01-01T00:00:01", "2026-01-01 00:00:02"]),
+    "fractions": ("string", ["2026-01-01 00:00:00.10", "2026-01-01 00:00:01.1",
+        "2026-01-01 00:00:02"]),
+    "suffix": ("string", ["1.5f", "2d", "3L"]),
+    "whole": ("long", ["1", "-20", "9223372036854775807"]),
+    "longer": ("decimal(38,0)", ["12345678901234567890", "1", "-5"]),
+    "price": ("decimal(18,2)", ["1.50", "-0.05", "1000.00"]),
+    "fine": ("decimal(38,20)", ["0.12345678901234567890", "1.00000000000000000000",
+        "2.00000000000000000001"]),
+    "measure": ("double", ["1.5", "0.1", "-2.25"]),
+    "counted": ("double", ["1", "0.5", "-2"]),
+    "python": ("double", ["0.30000000000000004", "1e-05", "1.5e+300"]),
+    "java": ("double", ["1.0E-5", "0.1", "NaN"]),
+    "flag": ("boolean", ["true", "false", "true"]),
+    "day": ("date", ["2026-02-28", "0001-01-01", "9999-12-31"]),
+    "at": ("timestamp", ["2026-01-01 00:00:00", "2026-03-29 02:30:00", "1899-01-01 12:00:00"]),
+    "utc": ("timestamp", ["2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.120Z",
+        "2026-01-01T00:00:00.123Z"]),
+    "minutes": ("timestamp", ["2026-01-01 08:15", "2026-01-01 08:16", "2026-01-02 00:00"]),
+}  # fmt: skip
+
+
+def put(weir: Installation, name: str, content: str | bytes) -> str:
+    """Write a file below the input root."""
+    data = content if isinstance(content, bytes) else content.encode()
+    (Path(weir.input) / name).write_bytes(data)
+    return name
+
+
+def events(weir: Installation, stream: StreamName) -> list[tuple[Any, ...]]:
+    """Return the events in write order, without their places."""
+    return [tuple(row) for row in weir.frame(stream, "stream").drop(*PLACE).collect()]
+
+
+def rejected(weir: Installation, stream: StreamName) -> list[tuple[Any, ...]]:
+    """Return the rejected rows: column, text, type and row."""
+    frame = weir.read(stream.rejected).sort_values("place")
+    return [
+        tuple(None if pd.isna(one) else one for one in row)
+        for row in frame[["column", "text", "type", "row"]].itertuples(index=False)
+    ]
+
+
+def test_a_type_is_taken_if_each_text_comes_back_from_its_value(weir: Installation) -> None:
+    names = list(GUESSED)
+    lines = [",".join(["k", *names])]
+    lines += [",".join(["a", *[GUESSED[name][1][i] for name in names]]) for i in range(3)]
+    stream = weir.create(segments=1)
+    weir.ingest(stream, [put(weir, "many.csv", "\n".join(lines) + "\n")], "csv")
+    kinds = dict(weir.frame(stream).dtypes)
+    wanted = {name: kind.replace("long", "bigint") for name, (kind, _) in GUESSED.items()}
+    assert {name: kinds[name] for name in names} == wanted
+    found = weir.frame(stream, "stream").collect()
+    for name, (kind, texts) in GUESSED.items():
+        values = [row[name] for row in found]
+        if kind == "string":
+            assert values == texts, name
+        elif kind == "double":
+            assert [repr(v) for v in values] == [repr(float(t)) for t in texts], name
+        elif kind == "long":
+            assert values == [int(t) for t in texts], name
+        elif kind.startswith("decimal"):
+            assert [format(v, "f") for v in values] == texts, name
+        elif kind == "date":
+            assert [v.isoformat() for v in values] == texts, name
+        elif kind == "timestamp":
+            parsed = [dt.datetime.fromisoformat(t.removesuffix("Z")) for t in texts]
+            assert values == parsed, name
+    said = {line.strip().split(":")[0]: line for line in weir.said if line.startswith("  ")}
+    assert set(names) < set(said)
+    assert "3.10 would become 3.1 as a number" in said["version"]
+    assert "12D would become 12 as a number" in said["seat"]
+    assert "without a zone, read as UTC" in said["at"]
+    assert "a time without a day" in said["clock"]
+
+
+def test_later_rows_than_the_first_decide_too_and_an_open_column_gets_its_type_when_one_comes(
+    weir: Installation,
+) -> None:
+    rows = [f"a,{i},{i}.5,," for i in range(2_500)] + ["b,x,3.10,,", "c,,,,"]
+    stream = weir.create(segments=1)
+    weir.ingest(stream, [put(weir, "1.csv", "k,n,v,later,never\n" + "\n".join(rows) + "\n")], "csv")
+    assert weir.frame(stream).dtypes[:3] == [("k", "string"), ("n", "string"), ("v", "string")]
+    assert "later" not in weir.frame(stream).columns
+    assert any("later: left open" in line for line in weir.said)
+    weir.ingest(stream, [put(weir, "2.csv", "k,n,v,later,never\nd,1,2,7,\n")], "csv")
+    assert dict(weir.frame(stream).dtypes)["later"] == "bigint"
+    assert events(weir, stream)[-2:] == [("c", None, None, None), ("d", "1", "2", 7)]
+    weir.ingest(stream, [put(weir, "3.json", '{"k":"e","later":null,"never":null}\n')], "json")
+    assert events(weir, stream)[-1] == ("e", None, None, None)
+
+
+def test_values_of_later_files_are_kept_or_named_with_column_text_and_type(
+    weir: Installation,
+) -> None:
+    first = "k,n,v,p,at,flag\na,90210,3.9,1.50,2026-01-01 00:00:00,true\n"
+    stream = weir.create(segments=1, on_bad_rows="quarantine")
+    weir.ingest(stream, [put(weir, "first.csv", first)], "csv")
+    wrong = [("n", "00501", "long"), ("n", "+5", "long"), ("n", " 5", "long"), ("n", "-0", "long"),
+             ("n", "1e3", "long"), ("v", "3.10", "double"), ("v", "12D", "double"),
+             ("v", "9007199254740993", "double"), ("v", "1e400", "double"),
+             ("p", "1.5", "decimal(18,2)"), ("p", "1.005", "decimal(18,2)"),
+             ("at", "08:15", "timestamp"), ("at", "2026-02-30 00:00:00", "timestamp"),
+             ("at", "2026-01-01 00:00:00.1234567", "timestamp"),
+             ("flag", "TRUE", "boolean")]  # fmt: skip
+    good = {"k": "x", "n": "1", "v": "0.5", "p": "2.00", "at": "2026-01-02 00:00:00", "flag": ""}
+    rows = [{**good, column: text} for column, text, _ in wrong]
+    lines = [",".join(row.values()) for row in [good, *rows]]
+    header = "k,n,v,p,at,flag\n"
+    done = weir.ingest(stream, [put(weir, "2.csv", header + "\n".join(lines) + "\n")], "csv")
+    assert (done.events, done.rejected) == (1, len(wrong))
+    assert [row[:3] for row in rejected(weir, stream)] == wrong
+    assert [row[3] for row in rejected(weir, stream)] == lines[1:]
+
+    strict = weir.create("s/strict", segments=1)
+    weir.ingest(strict, ["first.csv"], "csv", again="strict")
+    with raises("bad_rows 15 '2.csv' 2 column 'n' '00501' long leading zeros on_bad_rows"):
+        weir.ingest(strict, ["2.csv"], "csv", again="strict")
+
+
+DECLARED = [
+    {"name": name, "type": kind, "nullable": True, "metadata": {}}
+    for name, kind in [("k", "string"), ("v", "double"), ("f", "float"), ("p", "decimal(10,2)"),
+                       ("at", "timestamp"), ("here", "timestamp_ntz"), ("day", "date"),
+                       ("flag", "boolean"), ("i", "integer")]
+]  # fmt: skip
+
+
+def test_a_declared_type_keeps_each_number_that_says_the_same(weir: Installation) -> None:
+    stream = weir.create(segments=1, on_bad_rows="quarantine", fields=DECLARED)
+    good = ["a", "1.50", "0.1", "1.5", "2026-01-01T00:00:00+02:00", "2026-01-01 00:00:00",
+            "2026-01-01", "TRUE", "7"]  # fmt: skip
+    wrong = {
+        "v": ["9007199254740993", "0.1234567890123456789", "1e400", "1d", "1,5"],
+        "f": ["16777217", "0.123456789"],
+        "p": ["1.005", "123456789.00", "01.5", "1.234,50"],
+        "at": ["08:15", "2026-01-01T00:00:00.1234567Z", "2016-12-31 23:59:60", "01.02.2026"],
+        "here": ["2026-01-01T00:00:00Z", "2026-01-01 00:00:00.0000001"],
+        "day": ["2026-01-01 00:00:00", "2026-1-1", "2026-02-30", "02/01/2026"],
+        "flag": ["yes", "1"],
+        "i": ["2147483648", "1.0"],
+    }
+    names = [one["name"] for one in DECLARED]
+    lines = [",".join(names), ";".join(good)]
+    cells = [(name, text) for name, texts in wrong.items() for text in texts]
+    for name, text in cells:
+        lines.append(";".join(text if n == name else g for n, g in zip(names, good, strict=True)))
+    lines[0] = ";".join(names)
+    put(weir, "declared.csv", "\n".join(lines) + "\n")
+    done = weir.ingest(stream, ["declared.csv"], "csv", separator=";")
+    assert [row[:2] for row in rejected(weir, stream)] == cells
+    assert (done.events, done.rejected) == (1, len(cells))
+    at = dt.datetime(2025, 12, 31, 22)
+    assert events(weir, stream) == [
+        ("a", 1.5, pytest.approx(0.1), Decimal("1.50"), at, dt.datetime(2026, 1, 1),
+         dt.date(2026, 1, 1), True, 7)
+    ]  # fmt: skip
+
+
+def test_null_and_an_empty_text_in_quotes_are_two_values(weir: Installation) -> None:
+    stream = weir.create(segments=1)
+    put(weir, "empty.csv", 'k,s,n\na,"",1\nb,,""\nc,x,\n')
+    weir.ingest(stream, ["empty.csv"], "csv")
+    assert events(weir, stream) == [("a", "", 1), ("b", None, None), ("c", "x", None)]
+
+
+def test_csv_is_read_as_its_options_say(weir: Installation) -> None:
+    written = (
+        "Auszug vom 1.1.2026\n\n# erzeugt\n"
+        "'Kunde'|Betrag|Menge|Tag|Zeit|Notiz\n"
+        "a|1.234,50|1.000|31.12.2025|31.12.2025 23:30|'10 € \\'bar\\''\n"
+        "# Mitte\n"
+        "b|-0,05|7|01.01.2026|29.03.2026 02:30|'größer'\n"
+    )
+    options = {
+        "separator": "|", "quote": "'", "escape": "\\", "comment": "#", "skip_lines": 2,
+        "encoding": "windows-1252", "decimal": ",", "thousands": ".", "date_format": "dd.MM.yyyy",
+        "timestamp_format": "dd.MM.yyyy HH:mm", "time_zone": "Europe/Berlin",
+    }  # fmt: skip
+    put(weir, "german.csv", written.encode("cp1252"))
+    stream = weir.create(key="Kunde", segments=1)
+    weir.ingest(stream, ["german.csv"], "csv", **options)
+    kinds = dict(weir.frame(stream).dtypes)
+    # At 02:30 the clocks of Berlin were moved to 03:30, so the time does not come back.
+    assert [kinds[n] for n in ("Betrag", "Menge", "Tag", "Zeit")] == [
+        "decimal(18,2)", "bigint", "date", "string",
+    ]  # fmt: skip
+    one, other = events(weir, stream)
+    assert one == ("a", Decimal("1234.50"), 1000, dt.date(2025, 12, 31), "31.12.2025 23:30",
+                   "10 € 'bar'")  # fmt: skip
+    assert other[1:4] == (Decimal("-0.05"), 7, dt.date(2026, 1, 1))
+    with raises("encoding_wrong 'german.csv' UTF-8 windows-1252"):
+        weir.ingest(weir.create("s/utf", key="Kunde"), ["german.csv"], "csv", separator="|",
+                    skip_lines=2, comment="#")  # fmt: skip
+    put(weir, "winter.csv", "k,at\na,2025-12-31 23:30:00\nb,2025-07-01 12:00:00\n")
+    berlin = weir.create("s/berlin", segments=1)
+    weir.ingest(berlin, ["winter.csv"], "csv", time_zone="Europe/Berlin")
+    assert [at for _, at in events(weir, berlin)] == [
+        dt.datetime(2025, 12, 31, 22, 30), dt.datetime(2025, 7, 1, 10)
+    ]  # fmt: skip
+
+
+def test_files_without_a_header_and_in_utf_16_have_their_rows(weir: Installation) -> None:
+    stream = weir.create(key="_c0", segments=1)
+    put(weir, "bare.csv", "a,1\nb,2\n")
+    weir.ingest(stream, ["bare.csv"], "csv", header=False)
+    put(weir, "more.csv", "title\nc,3\n")
+    weir.ingest(stream, ["more.csv"], "csv", header=False, skip_lines=1)
+    assert events(weir, stream) == [("a", 1), ("b", 2), ("c", 3)]
+    put(weir, "three.csv", "d,4,5\n")
+    with raises("columns_unknown 'three.csv' 3 2"):
+        weir.ingest(stream, ["three.csv"], "csv", header=False)
+    wide = weir.create("s/wide", segments=1)
+    put(weir, "wide.csv", 'k\tn\n日本\t1\n"x\ny"\t2\n'.encode("utf-16"))
+    weir.ingest(wide, ["wide.csv"], "csv", separator="\\t", encoding="utf-16")
+    assert events(weir, wide) == [("日本", 1), ("x\ny", 2)]
+
+
+LINES = {
+    '{"k":"a","n":1}{"k":"b","n":2}': [("a", 1), ("b", 2)],
+    '{"k":"a} {","n":1} \t {"k":"]["}': [("a} {", 1), ("][", None)],
+    '{"k":"a\\\\"}{"k":"\\"}{"}': [("a\\", None), ('"}{', None)],
+    '[{"k":"a","n":1},{"k":"b"}]': [("a", 1), ("b", None)],
+    '[{"k":"a"}][{"k":"b"}] {"k":"c"}': [("a", None), ("b", None), ("c", None)],
+    '{"k":"a"},{"k":"b"}': [("a", None), ("b", None)],
+    '\ufeff{"k":"a","n":3}': [("a", 3)],
+    '{"k":"a","n":null}': [("a", None)],
+    "": [],
+    "[]": [],
+}
+MALFORMED = [
+    '{"k":"a"} x', '{"k":"a"}}', '{"k":"a"}],"v":[{"k":"b"}', '{"k":"a"} 5', '{"k":"a"},',
+    '{"k":"a","n":1', "5", '"text"', "null", '[{"k":"a"},null]', '[{"k":"a"},5]', "{", "[",
+    '{"k":"a","k":"b"}', '{"k":"a","o":{"x":1,"x":2}}', '{"k":"\\ud800"}', "{'k':'a'}",
+    '{"k":"a","v":9007199254740993}', '{"k":"a","v":12345678.12345678901}', '{"k":"a","v":1e400}',
+    '{"k":"a","n":1.5}', '{"k":"a","n":9223372036854775808}', '{"k":"a","n":"1"}',
+    '[{"k":"a"},{"k":"b","n":true}]',
+]  # fmt: skip
+
+
+def test_all_objects_of_a_json_line_are_events_or_the_line_is_malformed(weir: Installation) -> None:
+    columns = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in [("k", "string"), ("n", "long"), ("v", "double"),
+                           ("o", {"type": "struct", "fields": [{"name": "x", "type": "long",
+                            "nullable": True, "metadata": {}}]})]
+    ]  # fmt: skip
+    stream = weir.create(segments=1, on_bad_rows="quarantine", fields=columns)
+    many = "".join(json.dumps({"k": f"k{i}", "n": i}) for i in range(1_000))
+    lines = [*LINES, *MALFORMED, many, '{"k":"ok","v":0.30000000000000004}']
+    put(weir, "lines.json", "\n".join(lines) + "\n")
+    done = weir.ingest(stream, ["lines.json"], "json")
+    wanted = [event for some in LINES.values() for event in some]
+    wanted += [(f"k{i}", i) for i in range(1_000)]
+    assert [row[3] for row in rejected(weir, stream)] == MALFORMED
+    found = events(weir, stream)
+    assert [row[:2] for row in found] == [*wanted, ("ok", None)]
+    assert found[-1][2] == 0.1 + 0.2
+    assert (done.events, done.rejected) == (len(wanted) + 1, len(MALFORMED))
+    named = {row[3]: row[:3] for row in rejected(weir, stream)}
+    assert named['{"k":"a","v":1e400}'] == ("v", "1e400", "double")
+    assert named['{"k":"a","n":"1"}'] == ("n", "1", "long")
+    assert named['{"k":"a","n":1.5}'] == ("n", "1.5", "long")
+    weir.check(stream)
+
+
+def test_json_values_are_kept_as_they_are_written(weir: Installation) -> None:
+    stream = weir.create(segments=1)
+    lines = [
+        '{"k":"a","mixed":1.10,"long":12345678.12345678901,"x":[1.5,2],"o":{"d":0.1},"e":null}',
+        '{"k":"b","mixed":"1.10","long":1,"x":[],"o":{"d":1e-7},"e":null}',
+        '{"k":"c","mixed":12345678.5,"long":0.5,"x":null,"o":null}',
+        '{"k":"d","mixed":true,"y":NaN}', '{"k":"e","mixed":{"z":1.10},"y":1}',
+    ]  # fmt: skip
+    weir.ingest(stream, [put(weir, "kept.json", "\n".join(lines))], "json")
+    frame = weir.frame(stream, "stream")
+    assert "e" not in frame.columns
+    rows = frame.collect()
+    assert [row.mixed for row in rows] == ["1.10", "1.10", "12345678.5", "true", '{"z":1.10}']
+    assert [row.long for row in rows[:3]] == ["12345678.12345678901", "1", "0.5"]
+    assert [row.x for row in rows[:3]] == [[1.5, 2.0], [], None]
+    assert [row.o and row.o.d for row in rows[:3]] == [0.1, 1e-7, None]
+    assert math.isnan(rows[3].y)
+    assert any("digits than a double keeps" in line for line in weir.said)
+
+
+def test_json_texts_are_no_other_day_and_lose_no_digit(weir: Installation) -> None:
+    stream = weir.create(segments=1, on_bad_rows="quarantine", fields=DECLARED)
+    cells = [
+        ("at", "08:15"), ("at", "2026-01-01T00:00:00.1234567Z"), ("at", 1700000000),
+        ("day", "2026-02-30"), ("p", 1.005), ("p", "1.5"), ("f", 16777217), ("flag", "true"),
+        ("here", "2026-01-01T00:00:00+01:00"), ("v", "1.5"), ("i", 2147483648),
+    ]  # fmt: skip
+    lines = [json.dumps({"k": "x", name: value}) for name, value in cells]
+    lines.append('{"k":"a","at":"2026-01-01T00:00:00+02:00","p":1.5,"day":"2026-01-01","v":1.50}')
+    put(weir, "declared.json", "\n".join(lines))
+    done = weir.ingest(stream, ["declared.json"], "json")
+    assert [row[:2] for row in rejected(weir, stream)] == [(n, str(v)) for n, v in cells]
+    assert done.events == 1
+    [event] = events(weir, stream)
+    assert event[1] == 1.5
+    assert event[3:5] == (Decimal("1.50"), dt.datetime(2025, 12, 31, 22))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"encoding": "utf-7"}, "argument_invalid encoding 'utf-7' windows-1252"),
+        ({"decimal": ";"}, "argument_invalid decimal ';'"),
+        ({"decimal": ",", "thousands": ","}, "argument_invalid decimal thousands ','"),
+        ({"separator": "#", "comment": "#"}, "argument_invalid separator comment '#'"),
+        ({"quote": "''"}, "argument_invalid quote"),
+        ({"time_zone": "Berlin"}, "argument_invalid 'Berlin' Europe/Berlin"),
+        ({"date_format": "DD.MM.YYYY"}, "argument_invalid 'DD.MM.YYYY'"),
+        ({"timestamp_format": "nonsense"}, "argument_invalid 'nonsense'"),
+    ],
+)
+def test_wrong_options_are_refused_in_a_sentence(
+    weir: Installation, options: dict[str, str], says: str
+) -> None:
+    stream = weir.create()
+    put(weir, "x.csv", "k,n\na,1\n")
+    with raises(says):
+        weir.ingest(stream, ["x.csv"], "csv", **options)
