@@ -32,6 +32,7 @@ from benchmarks import (
     split_points,
     takeover,
     terminal,
+    text_files,
 )
 from benchmarks.setting import bench_setting
 
@@ -52,6 +53,7 @@ def main() -> int:
     ):
         for area in (
             data_path,
+            text_files,
             event_time,
             ordered_reads,
             split_points,

@@ -15,6 +15,8 @@ from tests.raises import raises
 from tests.spark.installation import PLACE, Installation
 from weir.model.names import StreamName
 
+pytestmark = pytest.mark.drawn(3)
+
 # Columns of a csv file: the type that is taken, and the texts. Each must come back.
 GUESSED = {
     "seat": ("string", ["12D", "3F", "1"]),
