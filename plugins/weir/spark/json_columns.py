@@ -191,6 +191,12 @@ def _found(spark: SparkSession, inputs: "Inputs", lines: DataFrame, guard: str) 
     names = [one["name"] for one in found]
     if len(set(names)) < len(names):  # within one object: such a line is malformed
         found = infer(lines.where(texts.unique(F.col(_PIECE))))
+        if not found:
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidInput(
+                "column_named_twice",
+                f"an object in the files has the name {twice!r} twice; rename one of them.",
+            )
     seen: dict[str, str] = {}
     for one in found:
         name = one["name"]
