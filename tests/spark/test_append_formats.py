@@ -15,6 +15,7 @@ from tests.raises import raises
 from tests.spark.installation import PLACE, Installation
 from weir.controller.transactions import Committed
 from weir.model.names import StreamName
+from weir.spark.inputs import find_inputs
 from weir.spark.unreadable import naming_files
 
 pytestmark = pytest.mark.drawn(2)
@@ -370,3 +371,17 @@ def test_routing_key_that_spark_cannot_compute_is_refused_in_one_sentence(
     with raises("expression_not_computable s/events 'n.part'") as refused:
         weir.append(stream, [("a", 1)])
     assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_still_being_written_is_appended_once_it_is_whole(
+    weir: Installation,
+) -> None:
+    stream, file = weir.create(), Path(weir.input) / "growing.csv"
+    file.write_text("k,n\na,1\n")
+    inputs = find_inputs(["growing.csv"], weir.settings.input_roots, "csv", {})
+    with file.open("a") as more:
+        more.write("b,2\n")
+    with raises("input_changed growing.csv"):
+        weir.appender.append_files(stream, inputs)
+    assert weir.query("SELECT state FROM transaction") == [("aborted",)]
+    assert weir.ingest(stream, ["growing.csv"], "csv").events == 2

@@ -11,6 +11,7 @@ from weir.errors import InvalidInput
 from weir.spark import inputs
 from weir.spark.inputs import Inputs, find_inputs
 from weir.spark.text_options import TextOptions
+from weir.spark.unchanged_inputs import check_unchanged
 
 
 @pytest.fixture
@@ -153,3 +154,37 @@ def test_row_is_found_again_by_its_rank(root: Path) -> None:
     inputs = find(root, "b.csv", "a.csv")
     assert inputs.origin(0) == ("b.csv", 0)
     assert inputs.origin((1 << 47) + 12) == ("a.csv", 12)
+
+
+CHANGES = {
+    "grows": lambda root: (root / "days/1.csv").open("a").write("more\n"),
+    "shrinks": lambda root: (root / "days/1.csv").write_text("k\n"),
+    "is written again in the same size": lambda root: os.utime(root / "days/1.csv", ns=(1, 1)),
+    "is gone": lambda root: (root / "days/1.csv").unlink(),
+    "is new": lambda root: (root / "days/3.csv").write_text("k\nnew\n"),
+    "is replaced by another": lambda root: (root / "days/3.csv").rename(root / "days/1.csv"),
+    "has another name": lambda root: (root / "days/1.csv").rename(root / "days/0.csv"),
+    "grows beside the folder": lambda root: (root / "a.csv").open("a").write("more\n"),
+    "is gone beside the folder": lambda root: (root / "a.csv").unlink(),
+    "the folder is gone": lambda root: (root / "days").rename(root / "others"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_files_that_change_while_they_are_read_are_not_appended(root: Path, what: str) -> None:
+    if "replaced" in what:
+        (root / "days/3.csv").write_text("k\n3\n")
+    found = find(root, "days", "a.csv")
+    check_unchanged(found)
+    (root / "days/.hidden").touch()
+    (root / "other.csv").touch()
+    check_unchanged(found)
+    CHANGES[what](root)
+    with raises("input_changed csv"):
+        check_unchanged(found)
+
+
+def test_a_file_that_is_named_alone_may_have_new_neighbours(root: Path) -> None:
+    found = find(root, "days/1.csv")
+    (root / "days/3.csv").write_text("k\n")
+    check_unchanged(found)

@@ -23,6 +23,7 @@ from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading_session
 from weir.spark.rejected import check_rejected, stage_rejected
 from weir.spark.session import check_session
 from weir.spark.stage import Say, ranked, stage
+from weir.spark.unchanged_inputs import check_unchanged
 from weir.spark.unreadable import naming_files
 
 log = logging.getLogger("weir.append")
@@ -63,8 +64,8 @@ class Appender:
 
         Raises Conflict for a file that another transaction has appended, or that changed since it
         was appended, and if the stream is sealed; BadRows with the number of bad rows and an
-        example; InvalidInput for columns that do not fit; NotFound; Fenced if another try took
-        over.
+        example; InvalidInput for columns that do not fit; UnreadableFile for a file that changed
+        while it was read; NotFound; Fenced if another try took over.
         """
         opened = begin(
             self.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id + again,
@@ -91,6 +92,7 @@ class Appender:
             if inputs.guesses_types and not any(one.files for one in staged):
                 self.say("the files have no rows, so no types of columns are fixed")
                 staged = [replace(one, fields=one.attempt.fields) for one in staged]
+            check_unchanged(inputs)
             return self.commit(staged)
 
     def append_frame(

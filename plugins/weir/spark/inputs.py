@@ -53,6 +53,7 @@ class Inputs:
     modified: tuple[str, ...]
     infer: str = "types"  # for csv files of a stream without columns; or "strings"
     prefix: str = ""  # of the recorded paths, for files below a root that is not the first
+    folders: tuple[str, ...] = ()  # that were named, below the root
 
     @property
     def named(self) -> list[InputFile]:
@@ -111,6 +112,7 @@ def find_inputs(
     if not paths:
         raise InvalidInput("no_input", "no input file is named; give at least one path.")
     found: list[tuple[str, int, str]] = []
+    folders: list[str] = []
     root = ""
     for given in paths:
         check_text("the path", given)
@@ -122,7 +124,10 @@ def find_inputs(
                 "each root separately.",
             )
         root = this_root
-        found += _look(root, relative, roots)
+        there = _look(root, relative, roots)
+        if [path for path, _, _ in there] != [relative]:
+            folders.append(relative)
+        found += there
     if len({path for path, _, _ in found}) < len(found):
         raise InvalidInput("file_named_twice", "an input file is named twice; name each file once.")
     if len(found) > 1 << FILE_BITS:
@@ -143,6 +148,7 @@ def find_inputs(
         tuple(modified for _, _, modified in found),
         infer=infer,
         prefix="" if root in (roots[0].rstrip("/"), os.path.realpath(roots[0])) else root + "/",
+        folders=tuple(folders),
     )
 
 
