@@ -16,6 +16,7 @@ from tests.spark.installation import PLACE, Installation
 from weir.controller.transactions import Committed
 from weir.model.names import StreamName
 from weir.spark.inputs import find_inputs
+from weir.spark.text_options import TextOptions
 from weir.spark.unreadable import naming_files
 
 pytestmark = pytest.mark.drawn(2)
@@ -378,7 +379,7 @@ def test_a_file_that_is_still_being_written_is_appended_once_it_is_whole(
 ) -> None:
     stream, file = weir.create(), Path(weir.input) / "growing.csv"
     file.write_text("k,n\na,1\n")
-    inputs = find_inputs(["growing.csv"], weir.settings.input_roots, "csv", {})
+    inputs = find_inputs(["growing.csv"], weir.settings.input_roots, "csv", TextOptions())
     with file.open("a") as more:
         more.write("b,2\n")
     with raises("input_changed growing.csv"):

@@ -36,7 +36,7 @@ GROWS = {
     f"concat_ws('{'-' * 100}', split(a, ''))": "concat_ws() 101",
     "concat(" + ", ".join(["a"] * 101) + ")": "concat() 101",
     " || ".join(["a"] * 101): "Concat 101",
-    "struct(" + ", ".join(["a"] * 101) + ")": "struct() 101",
+    "struct(" + ", ".join(["a"] * 101) + ")": "CreateNamedStruct 101",
     "round(d, 2000000000)": "round() 2000000000 400",
     "round(d, -2000000000)": "round() -2000000000 400",
     "floor(d, 2000000000)": "floor() 2000000000 400",
