@@ -11,15 +11,18 @@ from weir.reader_groups.groups import create_reader_group
 
 def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
     """Create one group."""
-    return create_reader_group(
+    made = create_reader_group(
         job.database,
         arguments.reader_group,
         [stream_name(stream) for stream in arguments.streams],
         start=arguments.start,
         end=arguments.end,
+        allow_loss=arguments.allow_loss,
         request_id=job.request_id,
         **arguments.configuration.__dict__,
     )
+    job.say_all(made["deletes"])
+    return made
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
         check_key(job.spark, wanted.routing_key, fields)
     if wanted.event_time:
         check_event_time(name, wanted.event_time, fields, lambda: job.spark)
-    return create_stream(
+    made = create_stream(
         job.database,
         name,
         segments=arguments.segments,
@@ -29,6 +29,8 @@ def run(job: Job, arguments: CreateStream) -> dict[str, Any]:
         request_id=job.request_id,
         **wanted.__dict__,
     )
+    job.say_all(made["deletes"])
+    return made
 
 
 if __name__ == "__main__":

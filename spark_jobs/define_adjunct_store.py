@@ -19,10 +19,12 @@ def run(job: Job, arguments: DefineAdjunctStore) -> dict[str, Any]:
     check_definition(
         job.spark, job.database, job.settings, arguments.adjunct_store, stream, definition
     )
-    return define_store(
+    made = define_store(
         job.database, arguments.adjunct_store, stream, configuration, definition,
         time_out=parse_age(arguments.time_out), request_id=job.request_id,
     )  # fmt: skip
+    job.say_all(made["deletes"])
+    return made
 
 
 if __name__ == "__main__":

@@ -10,14 +10,17 @@ from weir.reader_groups.groups import fork_reader_group
 
 def run(job: Job, arguments: ForkReaderGroup) -> dict[str, Any]:
     """Fork one group."""
-    return fork_reader_group(
+    made = fork_reader_group(
         job.database,
         arguments.reader_group,
         arguments.new_reader_group,
         at=arguments.at,
         subscriber=arguments.subscriber,
+        allow_loss=arguments.allow_loss,
         request_id=job.request_id,
     )
+    job.say_all(made["deletes"])
+    return made
 
 
 if __name__ == "__main__":

@@ -12,13 +12,16 @@ from weir.reader_groups.reset import reset_reader_group
 def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:
     """Reset one group."""
     check_warehouse_ownership(job.database, job.settings.warehouse)
-    return reset_reader_group(
+    done = reset_reader_group(
         job.database,
         arguments.reader_group,
         arguments.to,
         allow_repeat=arguments.allow_repeat,
+        allow_loss=arguments.allow_loss,
         request_id=job.request_id,
     )
+    job.say_all(done["deletes"])
+    return done
 
 
 if __name__ == "__main__":

@@ -16,9 +16,12 @@ def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
         raise InvalidInput("nothing_to_change", "no setting is given; give at least one.")
     if arguments.generation >= 0:
         changes["generation"] = arguments.generation
-    return update_reader_group(
-        job.database, arguments.reader_group, **changes, request_id=job.request_id
-    )
+    done = update_reader_group(
+        job.database, arguments.reader_group, **changes, allow_loss=arguments.allow_loss,
+        request_id=job.request_id,
+    )  # fmt: skip
+    job.say_all(done["deletes"])
+    return done
 
 
 if __name__ == "__main__":

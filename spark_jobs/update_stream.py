@@ -10,6 +10,7 @@ from weir.errors import InvalidInput
 from weir.model.names import stream_name
 from weir.operations import UpdateStream
 from weir.operations.runner import Job, main
+from weir.retention.choose import choosing
 
 
 def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
@@ -28,13 +29,16 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
         known = job.database.transaction(lambda c: schema_of(c, read_stream(c, name)))
         all_fields = [*(known or []), *(fields or [])] or None
         check_event_time(name, event_time, all_fields, lambda: job.spark)
-    return update_stream(
+    done = update_stream(
         job.database,
         name,
         changes,
         fields=fields,
+        choosing=choosing(arguments.allow_loss),
         request_id=job.request_id,
     )
+    job.say_all(done["deletes"])
+    return done
 
 
 if __name__ == "__main__":

@@ -297,6 +297,36 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.unread_events_lost(bigint, jsonb, boolean) IS 'Per subscriber (or per group that is not a subscriber), how many events it has not read between the head of a stream and the cut at which the stream is to be truncated.';
 
+-- Of locked streams. Without a bound nothing is released. The cut of a group that reads a stream no more is not passed.
+CREATE OR REPLACE FUNCTION weir_internal.released_by_all(in_stream_ids bigint[], in_group text)
+RETURNS TABLE (stream_id bigint, events bigint, lost jsonb, behind jsonb, passed bigint)
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 3
+AS $$
+    SELECT s.stream_id, coalesce(t.events - h.events, 0),
+           CASE WHEN b.cut IS NULL THEN '{}' ELSE weir_internal.unread_events_lost(s.stream_id, b.cut)
+                || weir_internal.unread_events_lost(s.stream_id, b.cut, false) END,
+           (SELECT coalesce(jsonb_object_agg(g.name, u.events), '{}')
+            FROM weir_internal.reader_group_stream gs JOIN weir_internal.reader_group g USING (group_id)
+            CROSS JOIN LATERAL weir_internal.unread_from(
+                s.stream_id, weir_internal.group_cut(gs.group_id, s.stream_id), s.head, gs.end_cut) u
+            WHERE gs.stream_id = s.stream_id AND NOT g.subscriber AND u.events > 0),
+           (SELECT z.events - h.events
+            FROM weir_internal.reader_group_stream gs JOIN weir_internal.reader_group g USING (group_id)
+            CROSS JOIN LATERAL weir_internal.size_till(
+                s.stream_id, weir_internal.join_cuts(s.stream_id, gs.released_cut, s.head)) z
+            WHERE gs.stream_id = s.stream_id AND g.subscriber AND g.name = in_group)
+    FROM weir_internal.stream s
+    CROSS JOIN LATERAL (
+        SELECT weir_internal.meet_cuts(s.stream_id,
+                   array_agg(DISTINCT weir_internal.join_cuts(s.stream_id, u.cut, s.head))) AS cut
+        FROM weir_internal.subscribers_to_ask(s.stream_id) u
+        WHERE s.retention = 'consumed' AND coalesce(u.times_out_at > clock_timestamp(), true)) b
+    CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, s.head) h
+    LEFT JOIN LATERAL weir_internal.size_till(s.stream_id, b.cut) t ON b.cut IS NOT NULL
+    WHERE s.stream_id = ANY (in_stream_ids)
+$$;
+COMMENT ON FUNCTION weir_internal.released_by_all(bigint[], text) IS 'Per stream how many events all subscribers have released, how many of these each group has not read (lost), how many events each group has not read that is no subscriber (behind), and how many a group has released (passed; null if it is no subscriber).';
+
 -- Each recorded cut is at or after those before it, so the last one at or before a cut can be found by bisection.
 -- Usually it is the newest whose size is not larger. If one segment is far behind, testing each record would take
 -- seconds while locks are held.

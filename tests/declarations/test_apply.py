@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from tests.conftest import TestDatabase
-from tests.controller.support import rows
+from tests.controller.support import Lane, rows
 from tests.raises import raises
+from tests.reader_groups.support import Group
 from tests.watching import count_statements
 from weir.controller.seal import seal_stream
 from weir.controller.update import update_stream
@@ -505,3 +506,24 @@ def test_hostile_yaml_is_refused_in_one_line_and_soon(what: str) -> None:
     assert str(refused.value).endswith(f"[{refused.value.code}]")
     assert len(str(refused.value)) < 1_000
     assert time.monotonic() - begun < 5
+
+
+def test_a_group_by_which_others_would_lose_events_is_refused_before_anything_is_changed(
+    database: Database,
+) -> None:
+    lane = Lane.made(database, name="shop/orders", retention="consumed")
+    lane.append({"0.0": 3})
+    Group.made(lane, subscriber=False)
+    text = """
+streams: {shop/other: {routing_key: a}}
+reader_groups: {late: {streams: [shop/orders], start: tail}}
+"""
+    before = everything(database)
+    [_, shown] = compare(database, read_text(text), CHECKS)
+    assert "would release 3 events of shop/orders" in shown.loses[0]
+    with raises("would_lose_data 1 2 late"):
+        run(database, text)
+    assert everything(database) == before
+    run(database, text, allow_loss=True)
+    with raises("declarations_invalid allow_loss"):
+        read_text("reader_groups: {late: {streams: [shop/orders], allow_loss: true}}")

@@ -154,12 +154,12 @@ def define_store(
     """Define a store over a stream. From this transaction on it is a subscriber of the stream,
     from the head on. An identical store that exists already is left as it is.
 
-    `time_out`: how many seconds it may be inactive before retention stops waiting for it. The
-    expressions are checked by `weir.spark.adjunct_check`, before.
+    `time_out`: how many seconds it may be inactive before retention stops waiting for it.
+    `weir.spark.adjunct_check` has checked the expressions.
 
-    Returns `adjunct_store` (the name) and `existed` (whether it was there already). Raises NotFound
-    for the stream, InvalidInput for a wrong setting, and Conflict if another store has the name or
-    the stream is sealed.
+    Returns `adjunct_store` (the name), `existed` (whether it was there already) and `deletes` (as
+    `create_reader_group`). Raises NotFound for the stream, InvalidInput for a wrong setting, and
+    Conflict if another store has the name or the stream is sealed.
     """
     adjunct_store_name(name)
     asked = StoreSettings(
@@ -175,24 +175,22 @@ def define_store(
         exists = connection.execute(
             text("SELECT FROM adjunct_store WHERE name = :name"), {"name": name}
         ).one_or_none()
+        done = {"adjunct_store": name, "existed": exists is not None, "deletes": []}
         if exists is not None:
             _check_identical(read_store(connection, name), locked, asked.by_name)
-            return request.done(connection, {"adjunct_store": name, "existed": True})
+            return request.done(connection, done)
         locked.must_be_active()
         _check_in_stream(connection, locked, configuration)
-        (head,) = load_cuts(connection, locked.stream_id, locked.head)
+        starts = {locked.stream_id: load_cuts(connection, locked.stream_id, locked.head)[0]}
         group = GroupConfiguration(time_out=time_out)
-        create_in(connection, name, [locked], {locked.stream_id: head}, {}, group)
+        made = create_in(connection, name, [locked], starts, {}, group)
         connection.execute(
             _INSERT,
-            {
-                "name": name,
-                "s": locked.stream_id,
-                **columns.parameters(configuration),
-                **columns.parameters(definition),
-            },
+            {"name": name, "s": locked.stream_id}
+            | columns.parameters(configuration)
+            | columns.parameters(definition),
         )
-        return request.done(connection, {"adjunct_store": name, "existed": False})
+        return request.done(connection, {**done, "deletes": made["deletes"]})
 
     return database.transaction(work)
 

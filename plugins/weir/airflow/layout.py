@@ -35,7 +35,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "scale_cooldown",
         ),
         "Columns, and rows that do not fit": ("more_columns", "on_missing_key", "on_bad_rows"),
-        "Retention": _RETENTION,
+        "Retention": (*_RETENTION, "allow_loss"),
         "Tags": ("tags",),
     },
     "scale_stream": {"More": ("boundaries", "reason")},
@@ -43,12 +43,12 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "More": ("scale_factor", "min_segments", "max_segments", "scale_cooldown", "read_files")
     },
     "create_reader_group": {
-        "Retention": _SUBSCRIBER,
+        "Retention": (*_SUBSCRIBER, "allow_loss"),
         "Order": ("aligned", "max_ahead"),
         "More": ("end", "on_gap", "max_outstanding"),
     },
     "update_reader_group": {
-        "Retention": _SUBSCRIBER,
+        "Retention": (*_SUBSCRIBER, "allow_loss"),
         "Streams": ("streams", "start"),
         "Reading": ("on_gap", "pins", "max_outstanding", "aligned", "max_ahead"),
         "More": ("generation",),

@@ -36,8 +36,9 @@ def create_stream(
     name that was used before continues with the segment numbers of the deleted stream (semantics
     1.2).
 
-    Returns `stream`, `stream_id`, `epoch` and `segments` (name, low and high key of each). Raises
-    Conflict if the stream exists, InvalidInput for wrong settings.
+    Returns `stream`, `stream_id`, `epoch`, `segments` (name, low and high key of each) and
+    `deletes` (a line that says what retention will delete). Raises Conflict if the stream exists,
+    InvalidInput for wrong settings.
     """
     wanted = Configuration(**configuration)
     request = Request(
@@ -55,7 +56,9 @@ def create_stream(
             if (before := request.result(connection)) is not None:
                 return before
             raise
-        return request.done(connection, _describe_segments(connection, name))
+        deletes = [wanted.retention_policy.said_of(str(name))]
+        described = _describe_segments(connection, name)
+        return request.done(connection, {**described, "deletes": deletes})
 
     return database.transaction(work)
 

@@ -1,5 +1,7 @@
 """Update a stream: its configuration, its columns, its number of segments (semantics 5.2)."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -18,6 +20,9 @@ from weir.model.names import StreamName
 from weir.model.schema import Field, merge
 from weir.model.stream_configuration import Configuration
 
+# What is done around a change of a locked stream's retention policy: it says what will be deleted.
+Choosing = Callable[[Connection, LockedStream, Configuration], AbstractContextManager[list[str]]]
+
 
 def update_stream(
     database: Database,
@@ -26,6 +31,7 @@ def update_stream(
     *,
     fields: list[Field] | None = None,
     keep_segments: bool = False,
+    choosing: Choosing | None = None,
     request_id: str,
 ) -> dict[str, Any]:
     """Change settings of a stream's `Configuration`, and add columns (nullable) to its schema.
@@ -33,9 +39,11 @@ def update_stream(
     If `changes` names `min_segments`, a stream with fixed scaling gets exactly that many equal
     segments in place of all its segments; another stream, and any with `keep_segments`, gets them
     only if it has fewer. If it names another `event_time`, the stream's completeness begins anew.
+    `choosing`: from `weir.retention.choose`, for a change that a person asks for.
 
-    Returns `stream`, all settings by name, and `created` (the new segments). Raises InvalidInput
-    for a wrong setting or column, Conflict for a sealed stream, NotFound.
+    Returns `stream`, all settings by name, `created` (the new segments), and `deletes` (lines that
+    say what retention will delete, if that changes). Raises InvalidInput for a wrong setting or
+    column, Conflict for a sealed stream, NotFound; and what `choosing` raises.
     """
     request = Request(request_id, "update_stream", str(name), {**changes, "fields": fields})
 
@@ -45,7 +53,11 @@ def update_stream(
             return before
         stream.must_be_active()
         configuration = stream.configuration.changed(changes)
-        _store(connection, stream.stream_id, configuration)
+        deletes: AbstractContextManager[list[str]] = nullcontext([])
+        if choosing and configuration.retention_policy != stream.configuration.retention_policy:
+            deletes = choosing(connection, stream, configuration)
+        with deletes as said:
+            _store(connection, stream.stream_id, configuration)
         if configuration.event_time != stream.configuration.event_time:
             _begin_event_time(connection, stream)
         mark_retention_due(connection, [stream.stream_id])
@@ -57,7 +69,8 @@ def update_stream(
         exact = configuration.scaling == "fixed" and not keep_segments
         created = _recreate(connection, stream, count, exact, request_id)
         return request.done(
-            connection, {"stream": str(name), **asdict(configuration), "created": created}
+            connection,
+            {"stream": str(name), **asdict(configuration), "created": created, "deletes": said},
         )
 
     return database.transaction(work)

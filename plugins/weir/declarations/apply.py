@@ -14,15 +14,16 @@ from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.declarations.declared import Declared, DeclaredGroup
 from weir.declarations.differences import Columns, Difference, differences
-from weir.declarations.state import read_known
+from weir.declarations.state import Known, read_known
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field, same_type, show
 from weir.reader_groups.consumers import declare_consumer
-from weir.reader_groups.groups import create_reader_group
+from weir.reader_groups.groups import create_in, create_reader_group
 from weir.reader_groups.starting_points import find_cuts
 from weir.reader_groups.update import update_reader_group
+from weir.retention.choose import choosing
 
 Planned = tuple[str, list[Field]]  # the routing key and the columns that a stream is to have
 
@@ -76,7 +77,7 @@ def _compare(
             if stream.event_time and "event_time" in one.changes:
                 checks.event_time(stream_name(one.name), stream.event_time, whole or None)
         if one.kind == "reader group" and "start" in one.changes:
-            _check_start(database, declared.groups[one.name], known.streams.keys())
+            one.loses.extend(_try_group(database, one.name, declared.groups[one.name], known))
         if one.kind == "adjunct store" and (one.new or _redefined(one)):
             store = declared.stores[one.name]
             checks.definition(
@@ -110,18 +111,26 @@ def _with_more(stream: str, there: list[Field], more: list[Field]) -> list[Field
     return [*there, *(field for field in more if field["name"] not in types)]
 
 
-def _check_start(database: Database, group: DeclaredGroup, existing: Collection[str]) -> None:
-    """Check where a new group begins and ends in the streams that exist. Changes nothing."""
+def _try_group(database: Database, name: str, group: DeclaredGroup, known: Known) -> list[str]:
+    """Create a new group on streams that all exist, and undo that. Returns why others would lose
+    events by it. Raises what creating it would."""
 
-    def check(connection: Connection) -> None:
-        names = [stream_name(name) for name in group.streams if name in existing]
-        if names and len(names) == len(group.streams):
-            for point in filter(None, (group.start, group.end)):
-                with connection.begin_nested() as tried:  # a time is closed, which is undone
-                    find_cuts(connection, lock_streams(connection, names=names), point)
-                    tried.rollback()
+    def attempt(connection: Connection) -> list[str]:
+        with connection.begin_nested() as tried:  # a time is closed, which is undone too
+            streams = lock_streams(connection, names=[stream_name(one) for one in group.streams])
+            starts = find_cuts(connection, streams, group.start)
+            ends = find_cuts(connection, streams, group.end) if group.end else {}
+            try:
+                create_in(connection, name, streams, starts, ends, group.configuration)
+            except Conflict as error:
+                if error.code != "unread_would_be_lost":
+                    raise
+                return [error.sentence.rstrip(".")]
+            finally:
+                tried.rollback()
+        return []
 
-    database.transaction(check)
+    return database.transaction(attempt) if set(group.streams) <= known.streams.keys() else []
 
 
 def apply(
@@ -152,9 +161,11 @@ def apply(
     for one in found:
         say(str(one))
         if one.kind == "stream":
-            _stream(database, declared, one, columns[one.name], request_id)
+            lines = _stream(database, declared, one, columns[one.name], request_id, allow_loss)
         else:
-            _CHANGE[one.kind](database, declared, one, request_id)
+            lines = _CHANGE[one.kind](database, declared, one, request_id, allow_loss)
+        for line in lines:
+            say(line)
     return found
 
 
@@ -164,34 +175,42 @@ def _stream(
     one: Difference,
     fields: list[Field] | None,
     request_id: str,
-) -> None:
+    allow_loss: bool,
+) -> list[str]:
     wanted, name = declared.streams[one.name], stream_name(one.name)
     if one.new:
         settings = wanted.configuration.__dict__
-        create_stream(
+        made = create_stream(
             database, name, segments=wanted.segments, fields=fields, request_id=request_id,
             **settings,
         )  # fmt: skip
-        return
+        return list(made["deletes"])
     changes = {name: new for name, (_, new) in one.changes.items() if name != "columns"}
-    update_stream(database, name, changes, fields=fields, keep_segments=True, request_id=request_id)
+    done = update_stream(
+        database, name, changes, fields=fields, keep_segments=True,
+        choosing=choosing(allow_loss), request_id=request_id,
+    )  # fmt: skip
+    return list(done["deletes"])
 
 
-def _store(database: Database, declared: Declared, one: Difference, request_id: str) -> None:
+def _store(
+    database: Database, declared: Declared, one: Difference, request_id: str, _allow_loss: bool
+) -> list[str]:
     wanted, redefined = declared.stores[one.name], _redefined(one)
     changes = {name: new for name, (_, new) in one.changes.items() if name not in redefined}
     if one.new:
-        define_store(
+        made = define_store(
             database, one.name, wanted.stream, wanted.configuration, wanted.definition,
             time_out=wanted.time_out, request_id=request_id,
         )  # fmt: skip
-        return
+        return list(made["deletes"])
     change_time_out = "time_out" in changes
     changes.pop("time_out", None)
     update_store(
         database, one.name, changes, redefined, time_out=wanted.time_out,
         change_time_out=change_time_out, request_id=request_id,
     )  # fmt: skip
+    return []
 
 
 def _redefined(one: Difference) -> dict[str, Any]:
@@ -200,17 +219,19 @@ def _redefined(one: Difference) -> dict[str, Any]:
     return {name: one.changes[name][1] for name in names if name in one.changes}
 
 
-def _group(database: Database, declared: Declared, one: Difference, request_id: str) -> None:
+def _group(
+    database: Database, declared: Declared, one: Difference, request_id: str, allow_loss: bool
+) -> list[str]:
     wanted = declared.groups[one.name]
     streams = [stream_name(name) for name in wanted.streams]
     if one.new:
-        create_reader_group(
+        made = create_reader_group(
             database, one.name, streams, start=wanted.start, end=wanted.end,
-            request_id=request_id, **wanted.configuration.__dict__,
+            allow_loss=allow_loss, request_id=request_id, **wanted.configuration.__dict__,
         )  # fmt: skip
         if wanted.pins:
             update_reader_group(database, one.name, pins=wanted.pins, request_id=request_id)
-        return
+        return list(made["deletes"])
     changes: dict[str, Any] = {
         name: new for name, (_, new) in one.changes.items() if name not in ("streams", "pins")
     }
@@ -218,11 +239,17 @@ def _group(database: Database, declared: Declared, one: Difference, request_id: 
         changes |= {"streams": streams, "start": wanted.start}
     if "pins" in one.changes:
         changes["pins"] = wanted.pins
-    update_reader_group(database, one.name, **changes, request_id=request_id)
+    done = update_reader_group(
+        database, one.name, **changes, allow_loss=allow_loss, request_id=request_id
+    )
+    return list(done["deletes"])
 
 
-def _consumer(database: Database, declared: Declared, one: Difference, request_id: str) -> None:
+def _consumer(
+    database: Database, declared: Declared, one: Difference, request_id: str, _allow_loss: bool
+) -> list[str]:
     declare_consumer(database, one.name, declared.consumers[one.name], request_id=request_id)
+    return []
 
 
 _CHANGE = {"adjunct store": _store, "reader group": _group, "consumer": _consumer}

@@ -148,6 +148,10 @@ def _store(name: str, given: dict[str, Any]) -> StoreSettings:
 
 def _group(name: str, given: dict[str, Any]) -> DeclaredGroup:
     reader_group_name(name)
+    if "allow_loss" in given:
+        raise InvalidInput(
+            "argument_unknown", "allow_loss is for weir_apply as a whole; leave it out here."
+        )
     rest = {one: value for one, value in given.items() if one != "pins"}
     form = parse(CreateReaderGroup, {"reader_group": name, **rest})
     # A group is created without pins, so the form that changes one has them.

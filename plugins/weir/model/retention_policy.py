@@ -45,6 +45,28 @@ class Policy:
         """Whether something must not be kept even if it is not consumed."""
         return self.max_age is not None or self.max_bytes is not None
 
+    def said_of(self, stream: str) -> str:
+        """Return in one line what retention deletes of a stream, and when."""
+        if self.retention == "keep":
+            return f"stream {stream} keeps everything (its retention is keep)"
+        beyond = [f"older than {say_age(self.max_age)}"] if self.max_age is not None else []
+        beyond += [f"beyond {say_size(self.max_bytes)}"] if self.max_bytes is not None else []
+        least = (
+            "" if self.min_bytes is None else f"; the newest {say_size(self.min_bytes)} are kept"
+        )
+        if self.retention != "consumed":
+            if self.min_age is not None:
+                least += f"; what is younger than {say_age(self.min_age)} is kept"
+            return f"events of {stream} {' or '.join(beyond)} are truncated, read or not{least}"
+        when = "in the next run of weir_retention"
+        if self.min_age is not None:
+            when = f"{say_age(self.min_age)} after they were appended"
+        most = f"; what is {' or '.join(beyond)} is truncated, read or not" if beyond else ""
+        return (
+            f"events of {stream} that all subscribers have released are truncated {when}{most}"
+            f"{least}"
+        )
+
     def check(self) -> None:
         """Check the retention and its limits. Raises InvalidInput naming what is wrong."""
         if self.retention not in RETENTION:

@@ -84,6 +84,16 @@ def reader_group_argument(description: str = "The reader group's name.") -> Any:
     return argument("Reader group", description, pattern=READER_GROUP_PATTERN)
 
 
+def loss_argument() -> Any:
+    """Return the argument that allows a change by which groups lose unread events."""
+    return argument(
+        "Allow loss",
+        "Make the change even if reader groups lose unread events, because retention deletes what "
+        "it releases. Without it such a change is refused, with the numbers.",
+        False,
+    )
+
+
 def is_required(known: Field[Any]) -> bool:
     """Return whether an argument has no default."""
     return known.default is MISSING and known.default_factory is MISSING

@@ -11,6 +11,7 @@ from weir.operations.form import (
     LONGEST_CUT,
     STARTING_POINT,
     argument,
+    loss_argument,
     reader_group_argument,
 )
 from weir.operations.setting import REMOVED, Setting, settings_of
@@ -30,8 +31,7 @@ SETTINGS: dict[str, Setting] = {
     "subscriber": Setting(
         "Subscriber",
         "Whether retention keeps events until this group has released them, or until a maximum "
-        "truncates them. If a stream's Truncate what is consumed is off, retention keeps nothing "
-        "for groups.",
+        "truncates them. If a stream's retention is not consumed, its subscribers decide nothing.",
         True,
     ),
     "on_gap": Setting(
@@ -92,6 +92,7 @@ class CreateReaderGroup:
     max_outstanding: int = SETTINGS["max_outstanding"].created()
     aligned: bool = SETTINGS["aligned"].created()
     max_ahead: str = SETTINGS["max_ahead"].created()
+    allow_loss: bool = loss_argument()
 
     @property
     def configuration(self) -> GroupConfiguration:
@@ -131,6 +132,7 @@ class UpdateReaderGroup:
         "Generation", "Refuse the change if the group has another generation. -1: any.",
         -1, minimum=-1, maximum=2**31 - 1,
     )  # fmt: skip
+    allow_loss: bool = loss_argument()
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -159,6 +161,7 @@ class ResetReaderGroup:
     allow_repeat: bool = argument(
         "Repeat", "Go back even if the group reads committed events again.", False
     )
+    allow_loss: bool = loss_argument()
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,7 @@ class ForkReaderGroup:
         "", maxLength=LONGEST_CUT,
     )  # fmt: skip
     subscriber: bool = SETTINGS["subscriber"].created()
+    allow_loss: bool = loss_argument()
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,11 @@ class Job:
             self._recorded_at = time.monotonic()
             self.database.transaction(lambda c: record_progress(c, self.run, line))
 
+    def say_all(self, lines: Sequence[str]) -> None:
+        """Print lines as `say` does."""
+        for line in lines:
+            self.say(line)
+
 
 def complete(
     report: dict[str, Any],

@@ -19,6 +19,7 @@ from weir.operations.form import (
     SEGMENT_PATTERN,
     TAGS,
     argument,
+    loss_argument,
     stream_argument,
 )
 from weir.operations.setting import Setting, settings_of
@@ -247,6 +248,7 @@ class UpdateStream:
         "Columns to add, as SQL, such as: gate STRING. They are null in existing events.",
         "", maxLength=LONGEST_COLUMNS,
     )  # fmt: skip
+    allow_loss: bool = loss_argument()
 
     @property
     def changes(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from weir.model.stream_cut import first_behind, join
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing, positions_of
+from weir.reader_groups.releases import releasing
 from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_cuts
 
 
@@ -30,6 +31,7 @@ def create_reader_group(
     *,
     start: str = "head",
     end: str = "",
+    allow_loss: bool = False,
     request_id: str,
     **configuration: Any,
 ) -> dict[str, Any]:
@@ -39,9 +41,11 @@ def create_reader_group(
     `GroupConfiguration`. A subscriber holds retention back from this transaction on, from its start
     cut.
 
-    Returns `reader_group`, `subscriber` and `start` (by stream the cut). Raises NotFound for a
-    stream, Truncated for a start below the head, Conflict if the group exists, and InvalidInput for
-    wrong settings.
+    Returns `reader_group`, `subscriber`, `start` (by stream the cut) and `deletes` (lines that say
+    what retention deletes of the streams, and what this group releases by where it begins). Raises
+    NotFound for a stream, Truncated for a start below the head, InvalidInput for wrong settings;
+    and Conflict if the group exists, or if others would lose unread events by what it releases
+    (unless `allow_loss`).
     """
     reader_group_name(name)
     wanted = GroupConfiguration(**configuration)
@@ -55,7 +59,13 @@ def create_reader_group(
         request_id,
         "create_reader_group",
         name,
-        {"streams": sorted(map(str, streams)), "start": start, "end": end, **asdict(wanted)},
+        {
+            "streams": sorted(map(str, streams)),
+            "start": start,
+            "end": end,
+            "allow_loss": allow_loss,
+            **asdict(wanted),
+        },
     )
 
     def work(connection: Connection) -> dict[str, Any]:
@@ -64,7 +74,8 @@ def create_reader_group(
             return before
         starts = find_cuts(connection, locked, start)
         ends = find_cuts(connection, locked, end) if end.strip() else {}
-        return request.done(connection, create_in(connection, name, locked, starts, ends, wanted))
+        made = create_in(connection, name, locked, starts, ends, wanted, allow_loss)
+        return request.done(connection, made)
 
     return database.transaction(work)
 
@@ -76,6 +87,7 @@ def create_in(
     starts: Cuts,
     ends: Cuts,
     configuration: GroupConfiguration,
+    allow_loss: bool = False,
 ) -> dict[str, Any]:
     """Create a group at cuts of streams that are locked.
 
@@ -90,6 +102,19 @@ def create_in(
                 f"the end is before the start in segment {behind.name} of stream {stream.name}; "
                 "choose a later end.",
             )
+    with releasing(connection, streams, name, allow_loss) as deletes:
+        _enter(connection, name, starts, ends, configuration)
+    return {
+        "reader_group": name,
+        "subscriber": configuration.subscriber,
+        "start": {str(s.name): starts[s.stream_id].to_json() for s in streams},
+        "deletes": deletes,
+    }
+
+
+def _enter(
+    connection: Connection, name: str, starts: Cuts, ends: Cuts, configuration: GroupConfiguration
+) -> None:
     made = connection.execute(
         text(
             f"""INSERT INTO reader_group (name, {columns.names(GroupConfiguration)})
@@ -101,11 +126,6 @@ def create_in(
     if made is None:
         raise Conflict("group_exists", f"reader group {name} already exists; choose another name.")
     enter_streams(connection, made.group_id, configuration.subscriber, starts, ends)
-    return {
-        "reader_group": name,
-        "subscriber": configuration.subscriber,
-        "start": {str(s.name): starts[s.stream_id].to_json() for s in streams},
-    }
 
 
 def enter_streams(
@@ -149,6 +169,7 @@ def fork_reader_group(
     *,
     at: str = "",
     subscriber: bool = True,
+    allow_loss: bool = False,
     request_id: str,
 ) -> dict[str, Any]:
     """Create a group with the streams, the positions, the end and the settings of another one, to
@@ -161,7 +182,7 @@ def fork_reader_group(
     reader_group_name(new_name)
     request = Request(
         request_id, "fork_reader_group", new_name,
-        {"of": name, "at": at, "subscriber": subscriber},
+        {"of": name, "at": at, "subscriber": subscriber, "allow_loss": allow_loss},
     )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
@@ -180,7 +201,7 @@ def fork_reader_group(
         if not at.strip():  # a truncation may have moved the positions beyond the end
             ends = {stream_id: join(cuts[stream_id], end) for stream_id, end in ends.items()}
         settings = replace(group.configuration, subscriber=subscriber)
-        made = create_in(connection, new_name, locked, cuts, ends, settings)
+        made = create_in(connection, new_name, locked, cuts, ends, settings, allow_loss)
         return request.done(connection, made)
 
     return database.transaction(work)
@@ -190,7 +211,7 @@ def delete_reader_group(database: Database, name: str, *, request_id: str) -> di
     """Delete a group with its positions, batches and checkpoints; it holds nothing back afterwards.
 
     The outputs of its committed batches are kept, those of open ones become garbage. Returns
-    `reader_group`. Raises NotFound.
+    `reader_group`, and `deletes` (lines that say what is released by that). Raises NotFound.
     """
     request = Request(request_id, "delete_reader_group", name, {})
 
@@ -204,8 +225,9 @@ def delete_reader_group(database: Database, name: str, *, request_id: str) -> di
                 raise
             return before
         mark_retention_due(connection, [stream.stream_id for stream in locked])
-        delete_in(connection, group.group_id)
-        return request.done(connection, {"reader_group": name})
+        with releasing(connection, locked, name, allow_loss=True) as deletes:
+            delete_in(connection, group.group_id)
+        return request.done(connection, {"reader_group": name, "deletes": deletes})
 
     return database.transaction(work)
 

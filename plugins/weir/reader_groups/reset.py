@@ -15,23 +15,27 @@ from weir.reader_groups.groups import end_cuts
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing
+from weir.reader_groups.releases import releasing
 from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_cuts
 
 
 def reset_reader_group(
-    database: Database, name: str, to: str, *, allow_repeat: bool = False, request_id: str
-) -> dict[str, Any]:
+    database: Database, name: str, to: str, *, allow_repeat: bool = False,
+    allow_loss: bool = False, request_id: str,
+) -> dict[str, Any]:  # fmt: skip
     """Move the positions of a group in all its streams to a starting point, and abandon its open
     batches.
 
     `to`: `start` (where the group began) or one of `weir.reader_groups.starting_points`. Readers
-    must join again. Returns `reader_group`, `generation` (the new one) and `position` (by stream
-    the cut). Raises Truncated for a position below the head; and Conflict if events that are
-    committed would be read again (unless `allow_repeat`).
+    must join again. Returns `reader_group`, `generation` (the new one), `position` (by stream the
+    cut) and `deletes` (as `create_reader_group`). Raises Truncated for a position below the head;
+    and Conflict if events that are committed would be read again (unless `allow_repeat`), or if
+    other groups would lose unread events by what is released (unless `allow_loss`).
     """
     request = Request(
-        request_id, "reset_reader_group", name, {"to": to, "allow_repeat": allow_repeat}
-    )
+        request_id, "reset_reader_group", name,
+        {"to": to, "allow_repeat": allow_repeat, "allow_loss": allow_loss},
+    )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
         locked, group = lock_group_and_streams(connection, name)
@@ -63,7 +67,8 @@ def reset_reader_group(
                 f"reader group {name} has already read past this position in {', '.join(back)}, "
                 "so it would read committed events again; set allow_repeat if you want that.",
             )
-        _move(connection, group, cuts)
+        with releasing(connection, locked, name, allow_loss) as deletes:
+            _move(connection, group, cuts)
         mark_retention_due(connection, cuts)
         return request.done(
             connection,
@@ -71,6 +76,7 @@ def reset_reader_group(
                 "reader_group": name,
                 "generation": group.generation + 1,
                 "position": {str(s.name): cuts[s.stream_id].to_json() for s in locked},
+                "deletes": deletes,
             },
         )
 

@@ -23,6 +23,7 @@ from weir.reader_groups.groups import end_cuts, enter_streams
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
 from weir.reader_groups.positions import positions_of
+from weir.reader_groups.releases import releasing
 from weir.reader_groups.starting_points import check_not_below_the_head, find_cuts
 
 _STORE = text(
@@ -46,6 +47,7 @@ def update_reader_group(
     streams: Sequence[StreamName] | None = None,
     start: str = "head",
     pins: Sequence[Pin] | None = None,
+    allow_loss: bool = False,
     request_id: str,
     **changes: Any,
 ) -> dict[str, Any]:
@@ -54,15 +56,17 @@ def update_reader_group(
     `streams`: replaces the streams that the group reads; it reads new ones from `start`. `pins`:
     replaces the pins. A group that becomes a subscriber holds back what it has not read.
 
-    Returns `reader_group`, `generation` (the new one) and all settings by name. Raises NotFound;
-    Conflict for another `generation`, or if an open batch reads a stream that is to be removed; and
+    Returns `reader_group`, `generation` (the new one), all settings by name, and `deletes` (as
+    `create_reader_group`; no lines if neither the streams nor `subscriber` changed). Raises
+    NotFound; Conflict for another `generation`, if an open batch reads a stream that is to be
+    removed, or if groups would lose unread events by the change (unless `allow_loss`); and
     InvalidInput for a wrong setting, for pins that overlap, and for pins of a stream that the group
     does not read.
     """
     check_disjoint(pins or ())
     request = Request(
         request_id, "update_reader_group", name,
-        {**changes, "generation": generation, "start": start,
+        {**changes, "generation": generation, "start": start, "allow_loss": allow_loss,
          "streams": streams and sorted(map(str, streams)),
          "pins": pins and sorted(map(str, pins))},
     )  # fmt: skip
@@ -74,18 +78,25 @@ def update_reader_group(
             return before
         group.must_be_of(generation)
         old, new = group.configuration, group.configuration.changed(changes)
-        connection.execute(_STORE, {**columns.parameters(new), "g": group.group_id})
-        if streams is not None:
-            _change_streams(connection, group, locked, named, new.subscriber, start)
-        _protect(connection, group, locked, new.subscriber, anew=new.release != old.release)
+        with releasing(connection, locked, name, allow_loss) as deletes:
+            connection.execute(_STORE, {**columns.parameters(new), "g": group.group_id})
+            if streams is not None:
+                _change_streams(connection, group, locked, named, new.subscriber, start)
+            _protect(connection, group, locked, new.subscriber, anew=new.release != old.release)
+        if streams is None and new.subscriber == old.subscriber:
+            deletes.clear()
         mark_retention_due(connection, [stream.stream_id for stream in locked])
         if pins is not None:
             known = {s.stream_id for s in group_streams(connection, group.name)}
             here = {s.name: s.stream_id for s in locked if s.stream_id in known}
             replace_pins(connection, group, here, pins)
         return request.done(
-            connection, {"reader_group": name, "generation": group.generation + 1, **asdict(new)}
-        )
+            connection,
+            {
+                "reader_group": name, "generation": group.generation + 1, **asdict(new),
+                "deletes": deletes,
+            },
+        )  # fmt: skip
 
     return database.transaction(work)
 

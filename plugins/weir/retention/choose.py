@@ -1,0 +1,74 @@
+"""Say what a retention that is chosen for a stream will delete, and refuse it if reader groups
+would lose unread events by it (semantics 11.9)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from sqlalchemy import Connection, text
+
+from weir.controller.locks import LockedStream
+from weir.controller.update import Choosing
+from weir.model.stream_configuration import Configuration
+from weir.reader_groups.releases import (
+    Released,
+    more_lost,
+    released,
+    said_of_groups,
+    would_lose,
+)
+
+
+def choosing(allow_loss: bool) -> Choosing:
+    """Return what `update_stream` is to do around a change of the retention policy: it gets the
+    lines that say what will be deleted. It raises Conflict if groups would lose unread events by
+    the change, unless `allow_loss`."""
+
+    @contextmanager
+    def around(
+        connection: Connection, stream: LockedStream, configuration: Configuration
+    ) -> Iterator[list[str]]:
+        lines: list[str] = []
+        new = replace(stream, configuration=configuration)
+        before = _would_delete(connection, stream)
+        yield lines
+        after = _would_delete(connection, new)
+        name, lost = str(stream.name), more_lost(before, after)
+        if lost and not allow_loss:
+            raise would_lose(
+                f"the retention that is chosen for stream {name} would delete {after.events:,} "
+                "events that are there",
+                lost,
+                "let these read first, make them subscribers, or choose another retention",
+            )
+        lines.append(configuration.retention_policy.said_of(name))
+        if more := max(after.events - before.events, 0):
+            lines.append(f"that concerns {more:,} events of {name} that are there")
+        lines += said_of_groups(name, lost, after)
+
+    return around
+
+
+def _would_delete(connection: Connection, stream: LockedStream) -> Released:
+    """Return what retention may delete of a stream by its subscribers, or would by a maximum in its
+    next run."""
+    policy = stream.configuration.retention_policy
+    if not policy.by_consumption and not policy.has_maximum:
+        return Released()
+    one = released(connection, [stream])[stream.stream_id]
+    if not policy.has_maximum:
+        return one
+    row = connection.execute(
+        text(
+            """SELECT d.events, d.lost || unread_events_lost(:s, d.cut, false) AS lost
+            FROM retention_dry_run(:stream) d WHERE d.cut IS NOT NULL"""
+        ),
+        {"s": stream.stream_id, "stream": str(stream.name)},
+    ).one_or_none()
+    if row is None:
+        return one
+    lost = {
+        name: max((one.lost or {}).get(name, 0), row.lost.get(name, 0))
+        for name in {*(one.lost or {}), *row.lost}
+    }
+    return replace(one, events=max(one.events, row.events), lost=lost)
