@@ -1,6 +1,7 @@
 """Processes forked from the tests' own: real ones to stop and to kill, which start at once."""
 
 import contextlib
+import faulthandler
 import os
 import signal
 import traceback
@@ -44,7 +45,9 @@ class Child:
 
 
 def _live(work: Callable[[], str | None], seconds: int, writing: int) -> None:
-    """Do the work of the process and end it, without cleaning up anything of its parent's."""
+    """Do the work of the process and end it, without cleaning up anything of its parent's. Told by
+    SIGUSR1, it prints the stacks of all its threads."""
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(seconds)
     status = 1

@@ -15,7 +15,7 @@ import pytest
 from tests.chance import cases, random_for
 from tests.conftest import TestDatabase
 from tests.controller.operations import Operation
-from tests.controller.support import Lane
+from tests.controller.support import Lane, rows
 from tests.crash.fault_points import kill_at, moments_of
 from tests.crash.forks import Child, children
 from tests.crash.group_reader import (
@@ -130,13 +130,18 @@ class World:
         return self.group.cut() == self.lane.tail() and max(shares) - min(shares) <= 1
 
     def state(self) -> dict[str, object]:
-        """Return what tells why it is not done: who reads, up to where, and what is held."""
+        """Return what tells why it is not done: who reads, up to where, and what is held. Let the
+        readers print what they are doing."""
+        for child in self.readers.values():
+            child.signal(signal.SIGUSR1)
         return {
             "tail": self.lane.tail(),
             "positions": self.group.states(),
             "here": {name: child.alive() for name, child in self.readers.items()},
             "readers": self.group.rows("SELECT * FROM reader WHERE group_id = :g"),
             "open": [batch for batch in self.group.batches() if batch.state == "open"],
+            "sessions": rows(self.database, "SELECT * FROM pg_stat_activity"),
+            "locks": rows(self.database, "SELECT * FROM pg_locks"),
         }
 
     def finish(self) -> None:

@@ -4,9 +4,11 @@ import threading
 import time
 from collections.abc import Callable
 
-from sqlalchemy import Connection
+import pytest
+from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
+from weir.database.progress import Progress, sessions
 from weir.errors import Fenced
 
 EVERY = 0.05
@@ -53,3 +55,46 @@ def test_a_lease_that_is_lost_is_told_and_what_passes_is_borne(database: Databas
         until(lambda: at_work() == [])
     assert isinstance(alive.lost, Fenced)
     assert len(calls) == 3
+
+
+def test_a_lease_is_not_renewed_while_the_work_stands_still_and_the_log_says_where(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    renewed: list[int] = []
+    progress = Progress("the reader stands still", 4 * EVERY)
+
+    def renew(connection: Connection) -> None:
+        renewed.append(1)
+
+    with caplog.at_level("ERROR"), database.keep_alive(renew, EVERY, progress):
+        until(lambda: "the database meanwhile" in caplog.text)
+        assert 0 < len(renewed) <= 4
+        stood = len(renewed)
+        time.sleep(4 * EVERY)
+        assert len(renewed) == stood, "others may take over"
+        assert len(caplog.records) == 2, "said once"
+        progress.begins("it goes on", 0)
+        until(lambda: len(renewed) > stood + 8)
+    where, sessions = [record.getMessage() for record in caplog.records]
+    assert where.startswith("the reader stands still for more than 0.2 s: the lease is not renewed")
+    assert "thread MainThread" in where
+    assert "in until" in where
+    assert "test_a_lease_is_not_renewed_while_the_work_stands_still" in where
+    assert "connections of this process" in sessions
+
+
+def test_the_log_has_the_locks_of_other_sessions(database: Database) -> None:
+    with database.engine.begin() as holder:
+        pid = holder.execute(text("SELECT pg_backend_pid() FROM stream FOR UPDATE")).scalar()
+        pid = pid or holder.execute(text("SELECT pg_backend_pid()")).scalar()
+        [line] = [one for one in sessions(database).splitlines() if one.startswith(f"pid {pid},")]
+    assert "RowShareLock" in line
+    assert "idle in transaction" in line
+
+
+def test_a_frozen_process_or_an_outage_does_not_count_as_time_without_progress() -> None:
+    progress = Progress("reads", 10.0)
+    assert all(progress.goes_on(waited=4.0) for _ in range(2))  # however long ago that was
+    assert not progress.goes_on(waited=4.0)
+    progress.begins("reads on", 10.0)
+    assert [progress.goes_on(waited=4.0) for _ in range(4)] == [True, True, True, False]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
+from weir.database.progress import Progress, sessions, stacks
 from weir.errors import Fenced
 
 if TYPE_CHECKING:
@@ -45,16 +46,27 @@ def repeating(
 class KeepAlive:
     """Renews a lease from a thread while work goes on. `lost`: the Fenced that `renew` raised, if
     any.
+
+    If `progress` says that the work does not go on, the lease is not renewed until it does, so that
+    others may take over. The log then has the stacks of this process and the sessions of Postgres.
     """
 
     def __init__(
-        self, database: "Database", renew: Callable[[Connection], object], every: float
+        self,
+        database: "Database",
+        renew: Callable[[Connection], object],
+        every: float,
+        progress: Progress | None = None,
     ) -> None:
         self._database, self._renew, self._every = database, renew, every
+        self._progress = progress
+        self._stalled = False
         self._thread = repeating("lease", self._step, first=every)
         self.lost: Exception | None = None
 
     def _step(self) -> float | None:
+        if not self._goes_on():
+            return self._every
         try:
             self._database.transaction(self._renew)
         except Fenced as error:  # kept for the caller, because nobody would catch it here
@@ -64,6 +76,21 @@ class KeepAlive:
         except Exception as error:  # whatever it was, the next renewal may succeed
             log.warning("the lease could not be renewed: %s", error)
         return self._every
+
+    def _goes_on(self) -> bool:
+        """Return whether the work goes on. If it no longer does, log why, as far as one can see."""
+        progress = self._progress
+        if progress is None or progress.goes_on(self._every):
+            self._stalled = False
+            return True
+        if not self._stalled:
+            self._stalled = True
+            log.error(
+                "%s for more than %g s: the lease is not renewed, and others may take over.\n%s",
+                progress.doing, progress.longest, stacks(),
+            )  # fmt: skip
+            log.error("the database meanwhile:\n%s", sessions(self._database))
+        return False
 
     def __enter__(self) -> "KeepAlive":
         self._thread.__enter__()

@@ -25,6 +25,7 @@ from sqlalchemy.dialects import postgresql
 from weir.database import connection_string
 from weir.database.arrays import as_sent
 from weir.database.background import KeepAlive
+from weir.database.progress import Progress
 from weir.errors import Busy, InvalidInput, NotFound, Truncated, Unavailable, WeirError
 from weir.settings import Settings
 
@@ -310,9 +311,15 @@ class Database:
         self._alone.dispose()
         self._alone = self._alone.recreate()
 
-    def keep_alive(self, renew: Callable[[Connection], object], every: float) -> KeepAlive:
-        """Return a context that runs `renew` in a transaction of its own every so many seconds."""
-        return KeepAlive(self, renew, every)
+    def keep_alive(
+        self,
+        renew: Callable[[Connection], object],
+        every: float,
+        progress: Progress | None = None,
+    ) -> KeepAlive:
+        """Return a context that runs `renew` in a transaction of its own every so many seconds, as
+        long as there is progress."""
+        return KeepAlive(self, renew, every, progress)
 
 
 def wait_for_disk(connection: Connection) -> None:

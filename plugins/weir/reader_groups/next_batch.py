@@ -8,6 +8,7 @@ another one dies.
 import json
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -28,10 +29,11 @@ def next_batch(
     token: int,
     *,
     until: dict[int, dict[str, Any]],
+    looks: Callable[[], object] = lambda: None,
     **options: Any,
 ) -> Batch | None:
     """Return the reader's next batch, as `open_in` does; wait while other readers hold what is
-    left.
+    left. `looks` is called before each attempt to get one.
 
     A reader that stands at `until` reads on while another one waits for it because of `max_ahead`:
     otherwise each could wait for the other, if their runs began at different times.
@@ -52,6 +54,7 @@ def next_batch(
 
     waits = False
     while True:
+        looks()
         batch, others_have_the_rest = database.transaction(look)
         if not others_have_the_rest:
             return batch

@@ -268,6 +268,7 @@ class OpenBatch:
     def _end(self) -> None:
         self.ended = True
         self._reader.opened.clear()
+        self._reader.between_batches()
 
     def discard(self) -> None:
         """Discard what was written as far as possible now; the rest becomes garbage."""

@@ -9,7 +9,6 @@ import contextlib
 import logging
 import os
 import socket
-import time
 import uuid
 from collections.abc import Sequence
 from functools import partial
@@ -23,6 +22,7 @@ from weir.adjunct.pins import pass_over
 from weir.controller.ownership import check_warehouse_ownership
 from weir.controller.transactions import Attempt, ping_all
 from weir.database.background import KeepAlive
+from weir.database.progress import Progress
 from weir.errors import (
     Conflict,
     Fenced,
@@ -42,6 +42,10 @@ from weir.spark.session import check_session
 
 log = logging.getLogger("weir.reader")
 
+# Seconds that a reader may take from a commit to the request for the next batch, and for each
+# attempt to get one. Others wait for what it owns, and it reads nothing.
+BETWEEN_BATCHES = 300.0
+
 
 class Reader:
     """Join a group, and return batch after batch up to the tail at the start.
@@ -54,8 +58,9 @@ class Reader:
     The reader waits for batches of other readers, and takes them over if those readers die. A
     thread renews the lease. If the block ends without a commit, nothing is published, and the next
     reader gets the same batch: at once, or after a kill once the lease expires. A batch that takes
-    longer than the setting `max_batch_time` counts as hung: its lease is not renewed, so others may
-    take it over.
+    longer than the setting `max_batch_time` counts as hung, and so does a reader that does not ask
+    for its next batch within five minutes of a commit: its lease is not renewed, so others may take
+    over, and the log says what it was doing.
 
     `reader_id`: the same for all tries of a task, so that it gets its own batch back after a kill;
     different for each of several readers. `label`: the name by which pins of the group refer to the
@@ -108,7 +113,7 @@ class Reader:
         self._until: dict[int, dict[str, Any]] = {}
         self._closed: int | None = None
         self._alive: KeepAlive | None = None
-        self._since: float | None = None  # when the program got its batch; None while it waits
+        self._progress = Progress(f"reader {self.reader_id} joins", BETWEEN_BATCHES)
         self._batch: OpenBatch | None = None
 
     def __enter__(self) -> "Reader":
@@ -119,7 +124,9 @@ class Reader:
         passed = pass_over(database, self.group, list(self._binding.not_delivered))
         self._until, self._closed = database.transaction(lambda c: end_of_run(c, self.group))
         self._until |= passed
-        self._alive = database.keep_alive(self._renew, every=lease / 3).__enter__()
+        self._alive = database.keep_alive(
+            self._renew, every=lease / 3, progress=self._progress
+        ).__enter__()
         return self
 
     def __exit__(
@@ -163,30 +170,36 @@ class Reader:
                 f"{self._batch} is not committed; call commit() before the next batch, or leave "
                 "the Reader's with block so that the batch is read again.",
             )
-        self._since = None
         batch = next_batch(
             app.database, self.group, self.reader_id, self._token, until=self._until,
             lease=app.settings.reader_lease, budget=self._budget,
             expected_readers=self.expected_readers, order=self.order, closed=self._closed,
-            first=self._batch is None,
+            first=self._batch is None, looks=self._asks,
         )  # fmt: skip
         if batch is None:
             raise StopIteration
         assert self._binding is not None
         pins = self._binding.pins(app, batch)
         adjuncts = Adjuncts(app, pins, self._binding.manager)
-        self._batch, self._since = OpenBatch(self, batch, adjuncts), time.monotonic()
+        self._batch = OpenBatch(self, batch, adjuncts)
+        self._progress.begins(f"{self._batch} is being read", app.settings.max_batch_time)
         app.say(f"{self._batch}: {batch.events:,} events")
         return self._batch
 
+    def between_batches(self) -> None:
+        """Record that the batch is over, and that the program may ask for the next one."""
+        self._progress.begins(
+            f"reader {self.reader_id} of group {self.group} has no batch and asks for none",
+            BETWEEN_BATCHES,
+        )
+
+    def _asks(self) -> None:
+        self._progress.begins(
+            f"reader {self.reader_id} of group {self.group} asks for a batch", BETWEEN_BATCHES
+        )
+
     def _renew(self, connection: Connection) -> None:
         settings = self.appender.settings
-        longest, since = settings.max_batch_time, self._since
-        if longest and since is not None and time.monotonic() - since > longest:
-            # The batch may hang. Others may now take it over; until one does, it may still commit.
-            log.warning("%s takes longer than max_batch_time, %g s: the lease is not renewed, and "
-                        "others may take it over", self._batch, longest)  # fmt: skip
-            return
         renew(connection, self.group, self.reader_id, self._token, settings.reader_lease)
         ping_all(connection, self.opened, settings.transaction_lease, settings.transaction_max)
 
