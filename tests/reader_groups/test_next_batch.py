@@ -110,6 +110,24 @@ def test_a_run_ends_when_others_have_committed_all_that_it_saw(
     assert group.cut() == {"0.0": 10, "1.0": 10}, "what came later is left for the next run"
 
 
+def test_a_reader_that_waits_at_the_end_of_its_run_keeps_nothing_from_others(
+    lane: Lane, group: Group, pool: ThreadPoolExecutor
+) -> None:
+    slow, early = group.reader("slow"), group.reader("early")
+    held = slow.must_open(expected=2)
+    seen = group.tails()
+    early.commit(early.must_open(expected=2))
+    [mine] = group.owned("early")
+    lane.append({mine: 1476})
+    group.reader("late")  # which finds nothing that is its own
+    batch = pool.submit(turn, early, seen).result(timeout=10)
+    assert batch is not None, "it owns what is unread, reads nothing, and waits for the slow one"
+    assert batch.events == 1476
+    early.commit(batch)
+    slow.commit(held)
+    assert turn(early, seen) is None
+
+
 def test_a_reader_reads_what_another_left_unread_whenever_that_one_leaves(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:

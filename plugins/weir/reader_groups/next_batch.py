@@ -35,8 +35,9 @@ def next_batch(
     """Return the reader's next batch, as `open_in` does; wait while other readers hold what is
     left. `looks` is called before each attempt to get one.
 
-    A reader that stands at `until` reads on while another one waits for it because of `max_ahead`:
-    otherwise each could wait for the other, if their runs began at different times.
+    While it waits, a reader that stands at `until` reads what came later: otherwise it would keep
+    from others what it owns, for as long as it waits. An aligned group has nothing that others
+    could read meanwhile.
 
     Returns None if the group has committed everything up to `until`, or if no other reader is there
     that could. Raises as `open_in` does.
@@ -46,11 +47,12 @@ def next_batch(
         # In one transaction, with the group locked: between two, the reader that holds the rest
         # could commit a part of it and leave, and nobody would read the other part.
         batch = open_in(connection, group, reader_id, token, until=until, **options)
-        if batch is not None or not _others_have_the_rest(connection, group, reader_id, until):
+        if batch is not None:
             return batch, False
-        if _is_waited_for(connection, group, reader_id):
+        others_have_the_rest, aligned = _waits(connection, group, reader_id, until)
+        if others_have_the_rest and not aligned:
             batch = open_in(connection, group, reader_id, token, **options)
-        return batch, batch is None
+        return batch, others_have_the_rest and batch is None
 
     waits = False
     while True:
@@ -64,9 +66,11 @@ def next_batch(
         time.sleep(PAUSE)
 
 
-def _others_have_the_rest(
+def _waits(
     connection: Connection, group: str, reader_id: str, until: dict[int, dict[str, Any]]
-) -> bool:
+) -> tuple[bool, bool]:
+    """Return whether other readers have what is left up to `until`, and whether the group is
+    aligned."""
     found = connection.execute(
         text(
             """SELECT EXISTS (
@@ -78,7 +82,7 @@ def _others_have_the_rest(
                 JOIN stream s USING (stream_id)
                 CROSS JOIN LATERAL unread_from(
                     gs.stream_id, group_cut(gs.group_id, gs.stream_id), s.head, u.value) n
-                WHERE n.events > 0)
+                WHERE n.events > 0), g.aligned
             FROM reader_group g WHERE g.name = :group"""
         ),
         {
@@ -86,17 +90,5 @@ def _others_have_the_rest(
             "reader_id": reader_id,
             "until": json.dumps({str(stream_id): cut for stream_id, cut in until.items()}),
         },
-    ).scalar_one_or_none()
-    return bool(found)
-
-
-def _is_waited_for(connection: Connection, group: str, reader_id: str) -> bool:
-    found = connection.execute(
-        text(
-            """SELECT EXISTS (
-                SELECT FROM waiting_readers WHERE reader_group = :group AND waits_for = :reader_id
-                AND reason = 'max_ahead')"""
-        ),
-        {"group": group, "reader_id": reader_id},
-    ).scalar_one()
-    return bool(found)
+    ).one_or_none()
+    return (False, False) if found is None else (bool(found[0]), bool(found[1]))
