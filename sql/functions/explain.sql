@@ -165,7 +165,7 @@ RETURNS TABLE (reader_group text, alert text, at timestamptz, message text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
 AS $$
     WITH s AS MATERIALIZED (
-        SELECT o.stream_id, o.stream_name AS name, clock_timestamp() AS now
+        SELECT o.stream_id, o.stream_name AS name, clock_timestamp() AS now, o.retention
         FROM weir_internal.stream o WHERE o.stream_id = in_stream_id
     ), subscriber AS MATERIALIZED (
         SELECT g.name, weir_internal.times_out_at(g.group_id, s.stream_id) AS times_out_at,
@@ -176,7 +176,7 @@ AS $$
     SELECT u.name, 'timed out', u.times_out_at,
            'subscriber ' || u.name || ' of stream ' || s.name || ' has timed out and holds nothing back; '
            || 'let its readers run, or delete it'
-    FROM s CROSS JOIN subscriber u WHERE u.times_out_at <= s.now
+    FROM s CROSS JOIN subscriber u WHERE u.times_out_at <= s.now AND s.retention = 'consumed'
     UNION ALL
     SELECT u.name, 'soon lost', u.loses_after,
            'at the present rates retention will truncate events of stream ' || s.name

@@ -168,7 +168,8 @@ BEGIN
     FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, s.head) z
     WHERE s.stream_id = in_stream_id;
     SELECT coalesce(jsonb_agg(jsonb_build_object('name', h.name, 'cut', h.cut,
-               'timed_out', coalesce(h.times_out_at <= now, false)) ORDER BY h.name), '[]'),
+               'timed_out', coalesce(h.times_out_at <= now, false)) ORDER BY h.name) FILTER (WHERE
+               (SELECT s.retention = 'consumed' FROM weir_internal.stream s WHERE s.stream_id = in_stream_id)), '[]'),
            least(min(h.times_out_at) FILTER (WHERE h.times_out_at > now),
                  min(w.at) FILTER (WHERE w.at > now))
     INTO subscribers, next_at

@@ -93,7 +93,7 @@ class Operator:
 
         def asked() -> Any:
             return reset_reader_group(
-                self.database, group.group.name, point, allow_repeat=allow,
+                self.database, group.group.name, point, allow_repeat=allow, allow_loss=True,
                 request_id=unique("reset"),
             )  # fmt: skip
 
@@ -115,7 +115,7 @@ class Operator:
         def asked() -> Any:
             return fork_reader_group(
                 self.database, group.group.name, name, at=point, subscriber=subscriber,
-                request_id=unique("fork"),
+                allow_loss=True, request_id=unique("fork"),
             )  # fmt: skip
 
         if ask(group, self._refusal(cuts), asked) is REFUSED:
@@ -201,7 +201,11 @@ class Operator:
 
     def _updating(self, group: GroupDriver, **changes: Any) -> Callable[[], Any]:
         return lambda: update_reader_group(
-            self.database, group.group.name, request_id=unique("update"), **changes
+            self.database,
+            group.group.name,
+            allow_loss=True,
+            request_id=unique("update"),
+            **changes,
         )
 
     def change_streams(self, group: GroupDriver, random: Random) -> None:

@@ -174,7 +174,7 @@ class Schedule:
         if not options and self.random.random() < 0.3:
             how["end"], end = self.somewhere()
         try:
-            group = Group.made(self.lane, on_gap="skip", **how)
+            group = Group.made(self.lane, on_gap="skip", allow_loss=True, **how)
         except InvalidInput:
             assert end is not None
             return  # it lies before the start
@@ -297,7 +297,9 @@ class Schedule:
         if member.released is not None and self.random.random() < 0.4:
             how = {"release": "automatic" if member.manual else "manual"}
         try:
-            update_reader_group(self.database, member.name, **how, request_id=unique("update"))
+            update_reader_group(
+                self.database, member.name, **how, allow_loss=True, request_id=unique("update")
+            )
         except Truncated:
             assert member.released is None
             assert member.gap()
@@ -327,8 +329,9 @@ class Schedule:
             gap &= member.end
         try:
             reset_reader_group(
-                self.database, member.name, to, allow_repeat=True, request_id=unique("reset")
-            )
+                self.database, member.name, to, allow_repeat=True, allow_loss=True,
+                request_id=unique("reset"),
+            )  # fmt: skip
         except Truncated as error:
             refused = str(error)
             assert gap or "[metadata_pruned]" in refused
@@ -342,7 +345,7 @@ class Schedule:
         name = unique("fork")
         try:
             fork_reader_group(
-                self.database, member.name, name, subscriber=True, request_id=name
+                self.database, member.name, name, subscriber=True, allow_loss=True, request_id=name
             )  # fmt: skip
         except Truncated:
             assert member.gap()

@@ -142,11 +142,14 @@ def test_what_the_slowest_subscriber_has_not_released_stays(lane: Lane) -> None:
     assert lane.head() == {"0.0": 3, "1.0": 4}
 
 
-def test_a_group_that_is_no_subscriber_holds_nothing_back_and_sees_what_it_lost(lane: Lane) -> None:
+def test_a_group_that_is_no_subscriber_holds_nothing_back_and_sees_what_it_lost(
+    lane: Lane, caplog: pytest.LogCaptureFixture
+) -> None:
     subscriber, other = Group.made(lane), Group.made(lane, subscriber=False)
     lane.append({"0.0": 3, "1.0": 4})
     consume(subscriber)
     retain(lane.database)
+    assert f"{other.name}, which is no subscriber, loses 7 unread events" in caplog.text
     ((unread, lost),) = rows(
         lane.database,
         "SELECT unread_events, lost_events FROM lag WHERE reader_group = :g",

@@ -106,7 +106,9 @@ def test_who_is_deleted_or_leaves_a_stream_or_is_no_subscriber_any_more_holds_no
     update_reader_group(
         lane.database, left.name, streams=[other.name], request_id=unique("update")
     )  # fmt: skip
-    update_reader_group(lane.database, none.name, subscriber=False, request_id=unique("update"))
+    update_reader_group(
+        lane.database, none.name, subscriber=False, allow_loss=True, request_id=unique("update")
+    )
     assert decide(lane)["cut"] == {"0.0": 5, "1.0": 0}
 
 

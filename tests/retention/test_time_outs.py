@@ -198,7 +198,9 @@ def test_a_group_whose_readers_return_too_late_is_told_what_it_lost(alone: Lane)
 
 def test_who_becomes_a_subscriber_has_its_time_from_then_on(alone: Lane) -> None:
     _, other = two_groups(alone)
-    update_reader_group(alone.database, other.name, subscriber=False, request_id=unique("u"))
+    update_reader_group(
+        alone.database, other.name, subscriber=False, allow_loss=True, request_id=unique("u")
+    )
     pass_time(alone, 2 * DAY)
     update_reader_group(alone.database, other.name, subscriber=True, request_id=unique("u"))
     assert decide(alone)["timed_out"] == []

@@ -88,9 +88,10 @@ def _retain_one(
         return None  # another run has decided meanwhile
     inputs = _inputs(connection, stream)
     decision = decide(inputs.situation)
-    freed, lost = Freed(0, 0, 0), {}
+    freed, lost, others = Freed(0, 0, 0), {}, {}
     if decision.cut is not None:
         lost = unread_events_lost(connection, stream, decision.cut)
+        others = unread_events_lost(connection, stream, decision.cut, subscribers=False)
         if dry_run:
             freed = Freed(*decision.frees, files_below(connection, stream, decision.cut))
         else:
@@ -101,6 +102,9 @@ def _retain_one(
         log.warning("subscriber %s of stream %s has timed out and holds nothing back any more",
                     name, stream.name)  # fmt: skip
     warn_of_lost(stream, lost, decision.reason)
+    for name, events in others.items():
+        log.warning("reader group %s, which is no subscriber, loses %s unread events of stream %s",
+                    name, f"{events:,}", stream.name)  # fmt: skip
     return {
         "stream": str(stream.name),
         "rule": decision.rule,
