@@ -84,7 +84,8 @@ COMMENT ON FUNCTION weir_internal.oldest_unread(bigint) IS 'The clock of the old
 -- so events of one commit are never late. Called after the positions have moved.
 -- If nothing of a stream is unread, it takes the clock of the last commit as the newest one: whatever comes is later.
 -- Otherwise it looks into the time index once per position, and once more for a segment of the batch that it completed
--- or in which the next commit is unread. It looks at the entries of a batch only if there was a hole before it, because
+-- or in which the next commit is unread. Only a position in a sealed segment, or an end of the group, makes it look at
+-- what follows. It looks at the entries of a batch only if there was a hole before it, because
 -- otherwise nothing is late.
 CREATE OR REPLACE FUNCTION weir_internal.measure_disorder(in_group_id bigint, in_batch_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp
@@ -94,9 +95,19 @@ AS $$
         FROM weir_internal.reader_batch r CROSS JOIN LATERAL weir_internal.inputs_of(r.bounds) i
         WHERE r.group_id = in_group_id AND r.batch_id = in_batch_id
     ), behind AS MATERIALIZED (
-        SELECT DISTINCT p.stream_id FROM weir_internal.reader_group_segment p
+        SELECT p.stream_id, bool_or(p.next_offset IS NOT NULL AND t.tail_offset IS NULL) AS sealed
+        FROM weir_internal.reader_group_segment p
         LEFT JOIN weir_internal.segment_tail t USING (stream_id, segment_id)
         WHERE p.group_id = in_group_id AND p.next_offset IS DISTINCT FROM t.tail_offset
+        GROUP BY p.stream_id
+    ), beyond AS MATERIALIZED (
+        SELECT u.stream_id, weir_internal.clock_from(u.stream_id, array_agg(p.segment_id),
+                   array_agg(coalesce(p.next_offset, 0)), gs.end_cut) AS oldest
+        FROM behind u
+        JOIN weir_internal.reader_group_stream gs ON gs.group_id = in_group_id AND gs.stream_id = u.stream_id
+        JOIN weir_internal.reader_group_segment p ON p.group_id = in_group_id AND p.stream_id = u.stream_id
+        WHERE u.sealed OR gs.end_cut IS NOT NULL
+        GROUP BY u.stream_id, gs.end_cut
     ), progress AS MATERIALIZED (
         SELECT r.stream_id, NULL::bigint AS oldest, i.newest  -- all that there is has been read
         FROM (SELECT DISTINCT b.stream_id FROM bound b) r
@@ -104,7 +115,9 @@ AS $$
             SELECT max(i.clock) AS newest FROM weir_internal.time_index i WHERE i.stream_id = r.stream_id OFFSET 0) i
         WHERE r.stream_id NOT IN (SELECT u.stream_id FROM behind u)
         UNION ALL
-        SELECT e.stream_id, min(e.clock) FILTER (WHERE e.past > e.next_offset),
+        SELECT e.stream_id, CASE WHEN e.stream_id IN (SELECT o.stream_id FROM beyond o)
+                   THEN (SELECT o.oldest FROM beyond o WHERE o.stream_id = e.stream_id)
+                   ELSE min(e.clock) FILTER (WHERE e.past > e.next_offset) END,
                max(CASE WHEN e.next_offset = e.read_to AND e.start_offset < e.read_to THEN e.clock
                    WHEN e.read_to IS NOT NULL THEN (
                        SELECT i.clock FROM weir_internal.time_index i

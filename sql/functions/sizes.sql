@@ -74,8 +74,10 @@ $$;
 COMMENT ON FUNCTION weir.size_between(text, jsonb, jsonb) IS 'Events and bytes between two cuts; negative if the second cut is before the first.';
 
 -- Of a segment that is read to its end, it looks at the successors, which are unread unless they are given; of any
--- other, at the first unread commit, which is the oldest.
-CREATE OR REPLACE FUNCTION weir_internal.clock_from(in_stream_id bigint, in_segments bigint[], in_offsets bigint[])
+-- other, at the first unread commit, which is the oldest. Nothing follows a segment in which `in_end` lies, and what it
+-- calls "future" is not read either. (In JSON, "future" is less than any number.)
+CREATE OR REPLACE FUNCTION weir_internal.clock_from(
+    in_stream_id bigint, in_segments bigint[], in_offsets bigint[], in_end jsonb DEFAULT NULL)
 RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -90,7 +92,8 @@ BEGIN RETURN (
         CROSS JOIN LATERAL (  -- OFFSET 0: see cut_segments
             SELECT * FROM weir_internal.segment g
             WHERE g.stream_id = in_stream_id AND g.segment_id = f.segment_id
-              AND g.events <= f.next_offset OFFSET 0) s
+              AND g.events <= f.next_offset
+              AND in_end -> weir_internal.segment_name(f.segment_id) IS NULL OFFSET 0) s
         CROSS JOIN LATERAL (
             SELECT * FROM weir_internal.segment g WHERE g.stream_id = in_stream_id
             AND g.segment_id >= weir_internal.first_segment_id(s.sealed_epoch)
@@ -107,9 +110,10 @@ BEGIN RETURN (
               SELECT max(b.start_offset) FROM weir_internal.time_index b
               WHERE b.stream_id = in_stream_id AND b.segment_id = f.segment_id
                 AND b.start_offset <= f.next_offset), 0)
-        ORDER BY i.start_offset LIMIT 1) first);
+        ORDER BY i.start_offset LIMIT 1) first
+    WHERE coalesce(in_end -> weir_internal.segment_name(f.segment_id) > to_jsonb(f.next_offset), true));
 END $$;
-COMMENT ON FUNCTION weir_internal.clock_from(bigint, bigint[], bigint[]) IS 'The clock of the oldest event of a stream at or after offsets of segments, or in what follows those segments; null if there is none.';
+COMMENT ON FUNCTION weir_internal.clock_from(bigint, bigint[], bigint[], jsonb) IS 'The clock of the oldest event of a stream at or after offsets of segments, or in what follows those segments, and before a cut; null if there is none.';
 
 CREATE OR REPLACE FUNCTION weir_internal.clock_after(in_stream_id bigint, in_cut jsonb) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
