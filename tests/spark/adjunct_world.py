@@ -63,6 +63,12 @@ WAYS = {
         AdjunctDefinition(key="upper(k)", value="if(n % 3 = 0, null, n)"),
         lambda e: e.k and e.k.upper(), lambda e: None if e.n % 3 == 0 else (e.n,),
     ),
+    "tombstones": Way(  # whose value can't be computed, and need not be
+        AdjunctDefinition(
+            value="cast(if(op = 'd', '', cast(n as string)) as long)", delete_when="op = 'd'"
+        ),
+        lambda e: e.k, lambda e: None if e.op == "d" or e.n is None else (e.n,),
+    ),
     "number": Way(
         AdjunctDefinition(key="n % 11", value="k"), lambda e: e.n % 11,
         lambda e: None if e.k is None else (e.k,),

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PythonException
@@ -33,6 +34,10 @@ def values(events):
     n = pc.multiply(events.column("n"), FACTOR)
     return pa.StructArray.from_arrays([n], names=["n"], mask=pc.equal(events.column("op"), "d"))
 
+def seats(events):
+    made = pa.array([len(op) + 1 for op in events.column("op").to_pylist()], pa.int64())
+    return pa.StructArray.from_arrays([made], names=["seats"])
+
 def wrong(events):
     return pa.array(["x"])
 
@@ -57,6 +62,25 @@ def functions(weir: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "adjunct_functions", raising=False)
     return file
+
+
+def test_a_function_of_values_is_not_asked_about_events_that_delete(
+    weir: Installation, functions: Path
+) -> None:
+    definition = AdjunctDefinition(
+        value="adjunct_functions:seats", value_columns="seats BIGINT", delete_when="n < 0"
+    )
+    way = Way(definition, lambda e: e.k, lambda e: None if e.n < 0 else (len(e.op) + 1,))
+    world = World.made(weir, segments=1)
+    store = world.store(way)
+    world.append([("a", 1, "u"), ("b", 1, "uu"), ("c", 1, ""), ("d", 1, "uuu")])
+    assert store.found(store.build()) == store.expected()
+    deletes: list[Any] = [("a", -1, None), ("b", 1, "u"), ("c", -1, None), ("e", -1, None)]
+    world.append(deletes)
+    assert store.found(store.build()) == store.expected() == {"b": (2,), "d": (4,)}
+    only: list[Any] = [("d", -1, None)]
+    world.append(only)
+    assert store.found(store.build()) == store.expected() == {"b": (2,)}
 
 
 def test_functions_make_keys_and_values_and_other_code_makes_them_anew(

@@ -7,13 +7,12 @@ rows.
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.errors import ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -39,10 +38,10 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import check_user_columns
 from weir.model.schema import SEQ, Field, without_metadata
 from weir.settings import Settings
+from weir.spark.adjunct_functions import DELETE_OUTCOME, outcomes_of
 from weir.spark.declared_types import check_types
 from weir.spark.exact import quoted
 from weir.spark.expressions import check_expression, with_outcome
-from weir.spark.failures import caused_by_events
 from weir.spark.native_read import PLACES
 from weir.spark.routing import routing_steps
 from weir.spark.user_functions import load_function
@@ -51,7 +50,7 @@ KEY, HASH, CLOCK, VALUE, SOURCE = (
     "_weir_key", "_weir_hash", "_weir_clock", "_weir_value", "_weir_source",
 )  # fmt: skip
 FAILED, REASON, PLACE = "_weir_failed", "_weir_reason", "_weir_place"
-_KEY_OUTCOME, _VALUE_OUTCOME, _DELETE_OUTCOME = "_weir_k", "_weir_v", "_weir_d"
+_KEY_OUTCOME, _VALUE_OUTCOME = "_weir_k", "_weir_v"
 _KEY_TYPES = (
     StringType, BooleanType, IntegralType, DecimalType, DateType, TimestampType, TimestampNTZType,
 )  # fmt: skip
@@ -129,8 +128,8 @@ def changes_of(
         rows = with_outcome(rows, wanted, _VALUE_OUTCOME, f"value {what},", session)
     if definition.delete_when:
         wanted = check_expression(definition.delete_when, f"delete condition {what},", session)
-        rows = with_outcome(rows, wanted, _DELETE_OUTCOME, f"delete condition {what},", session)
-        _check_condition(rows.schema[_DELETE_OUTCOME].dataType, definition.delete_when, what)
+        rows = with_outcome(rows, wanted, DELETE_OUTCOME, f"delete condition {what},", session)
+        _check_condition(rows.schema[DELETE_OUTCOME].dataType, definition.delete_when, what)
     rows = _with_functions(rows, columns, definition, session, settings, with_key=key is None)
     key_type = rows.schema[_KEY_OUTCOME].dataType["value"].dataType  # type: ignore[index]  # a struct
     if isinstance(key_type, _KEY_TYPES):
@@ -146,7 +145,7 @@ def changes_of(
     outcomes = {
         _KEY_OUTCOME: f"the key {definition.key or routing_key!r}",
         _VALUE_OUTCOME: f"the value {definition.value!r}",
-        _DELETE_OUTCOME: f"the delete condition {definition.delete_when!r}",
+        DELETE_OUTCOME: f"the delete condition {definition.delete_when!r}",
     }
     return _assembled(
         rows, columns, value, values, key_type,
@@ -181,16 +180,17 @@ def _assembled(
     outcomes: dict[str, str],
 ) -> Changes:
     fails = [F.col(outcome).isNull() for outcome in outcomes]
-    failed = reduce(Column.__or__, fails)
-    reason = F.coalesce(
-        *[
-            F.when(fail, F.lit(f"{what} fails"))
-            for fail, what in zip(fails, outcomes.values(), strict=True)
+    deleted = F.lit(False)
+    if DELETE_OUTCOME in outcomes:
+        deleted = F.coalesce(F.col(f"{DELETE_OUTCOME}.value"), F.lit(False))
+        fails = [
+            fail & ~deleted if outcome == _VALUE_OUTCOME else fail
+            for outcome, fail in zip(outcomes, fails, strict=True)
         ]
-    )
-    if _DELETE_OUTCOME in outcomes:
-        deleted = F.coalesce(F.col(f"{_DELETE_OUTCOME}.value"), F.lit(False))
-        value = F.when(failed | ~deleted, value)
+    failed = reduce(Column.__or__, fails)
+    reasons = zip(fails, outcomes.values(), strict=True)
+    reason = F.coalesce(*[F.when(fail, F.lit(f"{what} fails")) for fail, what in reasons])
+    value = F.when(failed | ~deleted, value)
     places = all(name in rows.columns for name in ("_segment", "_offset"))
     frame = rows.select(
         F.when(~failed, F.col(f"{_KEY_OUTCOME}.value")).alias(KEY),
@@ -297,88 +297,16 @@ def _with_functions(
     if not wanted:
         return rows
     calls = [
-        (name, to_arrow_schema(StructType([StructField("value", kind)])).field(0).type)
-        for _, name, kind in wanted
+        (
+            outcome == _VALUE_OUTCOME,
+            name,
+            to_arrow_schema(StructType([StructField("value", kind)])).field(0).type,
+        )
+        for outcome, name, kind in wanted
     ]
     outcomes = [StructField(c, StructType([StructField("value", kind)])) for c, _, kind in wanted]
     work = partial(
-        _outcomes, columns=tuple(columns), calls=calls, packages=settings.function_packages,
+        outcomes_of, columns=tuple(columns), calls=calls, packages=settings.function_packages,
         path=settings.function_path,
     )  # fmt: skip
     return rows.mapInArrow(work, StructType([*rows.schema.fields, *outcomes]))
-
-
-def _outcomes(
-    batches: Iterator[pa.RecordBatch],
-    *,
-    columns: Sequence[str],
-    calls: Sequence[tuple[str, pa.DataType]],
-    packages: Sequence[str],
-    path: Sequence[str],
-) -> Iterator[pa.RecordBatch]:
-    """Add the outcomes of functions to each batch. Runs in Spark's Python workers."""
-    sys.path[:0] = [folder for folder in path if folder not in sys.path]
-    functions = [(load_function(name, packages, path), name, kind) for name, kind in calls]
-    for batch in batches:
-        given = batch.select(list(columns))
-        made = [_outcome(function, name, given, kind) for function, name, kind in functions]
-        names = [*batch.schema.names, *(f"_{i}" for i in range(len(made)))]
-        yield pa.RecordBatch.from_arrays([*batch.columns, *made], names=names)
-
-
-def _outcome(
-    function: Callable[..., Any], name: str, batch: pa.RecordBatch, kind: pa.DataType
-) -> pa.Array:
-    """Return one struct for each row, null where the function raises. If it raises for a batch, it
-    is called for each row.
-
-    What is not the events' fault is raised: an outage or a mistake of the function would fail for
-    all rows, and a store that skips failing rows would lose them.
-    """
-    outcome = pa.struct([pa.field("value", kind)])
-    if batch.num_rows == 0:
-        return pa.array([], outcome)
-    try:
-        values = called(function, name, batch, kind)
-    except Exception as error:
-        if not caused_by_events(error):
-            raise
-        if batch.num_rows == 1:
-            return pa.nulls(1, outcome)
-        rows = [_outcome(function, name, batch.slice(i, 1), kind) for i in range(batch.num_rows)]
-        return pa.concat_arrays(rows)
-    return pa.StructArray.from_arrays([values], names=["value"])
-
-
-def called(
-    function: Callable[..., Any], name: str, batch: pa.RecordBatch, kind: pa.DataType
-) -> pa.Array:
-    """Call a function with a batch of events, and return its values, one for each row.
-
-    It may return an array, a record batch or a table of as many rows. Raises InvalidInput if it
-    returns another number of rows, or another type.
-    """
-    found = function(batch)
-    if isinstance(found, pa.Table):
-        found = found.combine_chunks().to_struct_array()
-    if isinstance(found, pa.RecordBatch):
-        found = found.to_struct_array()
-    if isinstance(found, pa.ChunkedArray):
-        found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
-    if not isinstance(found, pa.Array) or len(found) != batch.num_rows:
-        shown = f"{len(found)} values" if isinstance(found, pa.Array) else type(found).__name__
-        raise InvalidInput(
-            "function_result_invalid",
-            f"function {name} returned {shown} for {batch.num_rows} events; return a pyarrow array "
-            "or record batch with one value for each event.",
-        )
-    if found.type == kind:
-        return found
-    try:
-        return found.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise InvalidInput(
-            "function_result_invalid",
-            f"function {name} returned {found.type}, but the store declares {kind} ({error}); "
-            "return what is declared, or declare what it returns.",
-        ) from None

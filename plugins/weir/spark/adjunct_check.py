@@ -14,7 +14,8 @@ from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, adjunct_store_name
 from weir.model.schema import Field, without_metadata
 from weir.settings import Settings
-from weir.spark.adjunct_changes import called, changes_of_nothing, parse_type, parse_types
+from weir.spark.adjunct_changes import changes_of_nothing, parse_type, parse_types
+from weir.spark.adjunct_functions import called
 from weir.spark.expressions import check_expression
 from weir.spark.failures import sentence
 from weir.spark.session import private_session
