@@ -12,6 +12,7 @@ from weir.errors import InvalidInput, WeirError
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName
 from weir.model.schema import Field
+from weir.model.stream_configuration import Configuration
 from weir.operations import FUNCTION_PATTERN, Apply
 from weir.operations.runner import Job, main
 from weir.warehouse.filesystem import filesystem
@@ -69,11 +70,14 @@ def _checks(job: Job) -> Checks:
         check_definition(job.spark, job.database, job.settings, name, stream, wanted, planned)
 
     def consumer(
-        group: str, declared: Mapping[str, Any], keys: Mapping[str, str], made: Collection[str]
+        group: str,
+        declared: Mapping[str, Any],
+        streams: Mapping[str, Configuration],
+        made: Collection[str],
     ) -> None:
         from weir.spark.declared_consumers import check_consumer
 
-        check_consumer(job.database, job.settings, group, declared, keys, made)
+        check_consumer(job.database, job.settings, group, declared, streams, made)
 
     return Checks(columns, event_time, definition, consumer)
 

@@ -3,6 +3,7 @@
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,37 @@ def test_an_upsert_whose_last_row_is_not_known_is_refused_before_anything_is_rea
     group = weir.group(weir.create())
     with raises(says) if says else contextlib.nullcontext():
         weir.consumer(group, large, output, order=order).run()
+
+
+def test_an_upsert_is_refused_where_events_of_one_key_have_no_common_order(
+    weir: Installation, test_database: TestDatabase, stream: StreamName
+) -> None:
+    execute(
+        test_database.owner_dsn,
+        "CREATE TABLE public.latest (k text PRIMARY KEY, n bigint NOT NULL);"
+        "GRANT SELECT, INSERT, UPDATE ON public.latest TO weir_publisher;"
+        "GRANT SELECT ON public.latest TO weir_jobs",
+    )
+    to = "table:public.latest mode=upsert key=k"
+
+    def union(events: dict[str, DataFrame]) -> DataFrame:
+        return reduce(DataFrame.union, (frame.select("k", "n") for frame in events.values()))
+
+    def lower(events: DataFrame) -> DataFrame:
+        return events.select(F.lower("k").alias("k"), "n")
+
+    other, spread = weir.create("s/other"), weir.create("s/spread", on_missing_key="spread")
+    both = weir.group(stream, other, name="both")
+    with raises(f"order_unknown 2 streams {stream} {other} newest"):
+        weir.consumer(both, union, to).run()
+    with raises(f"order_unknown {spread} spreads newest"):
+        weir.consumer(weir.group(spread, name="spread"), lower, to).run()
+    with raises(f"order_unknown 'k' {stream} newest"):
+        weir.consumer(weir.group(stream, name="lower"), lower, to).run()
+    assert weir.query("SELECT * FROM public.latest") == []
+    weir.append(other, [("key 1", 50)])
+    weir.consumer(both, union, f"{to} newest=n").run()
+    assert len(weir.query("SELECT * FROM public.latest")) == 7
 
 
 def test_a_partitioned_output_is_read_as_it_was_written_and_only_what_counts(

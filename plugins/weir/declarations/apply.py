@@ -19,6 +19,7 @@ from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field, same_type, show
+from weir.model.stream_configuration import Configuration
 from weir.reader_groups.consumers import declare_consumer
 from weir.reader_groups.groups import create_in, create_reader_group
 from weir.reader_groups.starting_points import find_cuts
@@ -35,13 +36,15 @@ class Checks:
     these columns, if they are known.
     `definition`: checks what the adjunct store of a name makes of the events of a stream, as it is
     or as it is planned.
-    `consumer`: checks the arguments of the consumer of a group, given the routing keys of the
+    `consumer`: checks the arguments of the consumer of a group, given the settings of the
     streams that it reads, and the streams that need not exist yet."""
 
     columns: Columns
     event_time: Callable[[StreamName, str, list[Field] | None], object]
     definition: Callable[[str, StreamName, AdjunctDefinition, Planned | None], object]
-    consumer: Callable[[str, Mapping[str, Any], Mapping[str, str], Collection[str]], object]
+    consumer: Callable[
+        [str, Mapping[str, Any], Mapping[str, Configuration], Collection[str]], object
+    ]
 
 
 def compare(database: Database, declared: Declared, checks: Checks) -> list[Difference]:
@@ -58,9 +61,9 @@ def _compare(
     that can be checked before it is done is checked here."""
     known = database.snapshot(lambda c: read_known(c, declared))
     found = differences(declared, known, checks.columns)
-    both = [{name: one.configuration.routing_key for name, one in some.items()}
+    both = [{name: one.configuration for name, one in some.items()}
             for some in (known.streams, declared.streams)]  # fmt: skip
-    keys = both[0] | both[1]
+    streams = both[0] | both[1]
     columns: dict[str, list[Field] | None] = {}
     planned: dict[str, Planned] = {}
     for one in found:
@@ -85,7 +88,7 @@ def _compare(
             )
         if one.kind == "consumer":
             group = declared.groups.get(one.name) or known.groups[one.name]
-            read = {name: keys[name] for name in group.streams if name in keys}
+            read = {name: streams[name] for name in group.streams if name in streams}
             try:
                 checks.consumer(one.name, declared.consumers[one.name], read, declared.streams)
             except (InvalidInput, NotFound) as error:

@@ -1,4 +1,4 @@
-"""Call the functions of an adjunct store with Arrow batches of events, in Spark's Python workers."""
+"""Call the functions of an adjunct store with batches of events, in Spark's Python workers."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -1,6 +1,7 @@
 """Write the outputs of a batch to streams, Parquet folders and tables, before its commit."""
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,7 +28,12 @@ from weir.reader_groups.table_outputs import (
 from weir.spark.append import Appender
 from weir.spark.outputs import Output
 from weir.spark.parquet_output import named_folders, partitions_of
-from weir.spark.places import check_last_row_known, with_order, without_places
+from weir.spark.places import (
+    check_key_kept,
+    check_last_row_known,
+    with_order,
+    without_places,
+)
 from weir.spark.progress import watched
 from weir.spark.session import check_classic, moved, writing_session
 from weir.spark.table_output import copy_rows, longest, matched
@@ -37,12 +43,13 @@ from weir.warehouse.paths import spark_path
 @dataclass
 class BatchOutputs:
     """What one attempt of a batch has written so far. `opened`: its appends, whose leases the
-    reader renews."""
+    reader renews. `frames`: the events that are delivered, by the names of their streams."""
 
     app: Appender
     batch: Batch
     opened: list[Attempt]
     order: str  # in which the reader reads
+    frames: Mapping[str, DataFrame]
     staged: list[Staged] = field(default_factory=list)
     tables: list[StagedTable] = field(default_factory=list)
     parquet: list[tuple[Output, dict[str, Any]]] = field(default_factory=list)
@@ -102,7 +109,8 @@ class BatchOutputs:
 
     def _copy(self, output: Output, frame: DataFrame) -> None:
         database, table, how = self.app.database, output.name, output.publication
-        known = database.transaction(lambda c: self._table(c, output))
+        known, kept = database.transaction(lambda c: self._table(c, output))
+        check_key_kept(output, kept, frame, self.frames)
         ordered = with_order(frame) if how.ordered else frame
         frame = without_places(ordered, {column.name for column in known})
         result = frame.drop(*ORDER)
@@ -114,10 +122,11 @@ class BatchOutputs:
             pieces, rows = copy_rows(frame, table, copy, self.app.settings, longest(columns))
         self.tables[-1] = StagedTable(table, staging, pieces, rows, how)
 
-    def _table(self, connection: Connection, output: Output) -> list[Column]:
+    def _table(self, connection: Connection, output: Output) -> tuple[list[Column], list[str]]:
+        kept: list[str] = []
         if output.publication.ordered:
-            check_last_row_known(connection, self.batch.group, self.order, output)
-        return read_table(connection, output.name, output.publication)
+            kept = check_last_row_known(connection, self.frames, self.order, output)
+        return read_table(connection, output.name, output.publication), kept
 
     def discard(self) -> None:
         """Discard what was written as far as possible now; the rest becomes garbage."""

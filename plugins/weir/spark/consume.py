@@ -130,8 +130,6 @@ class Consumer:
         one."""
         for output in self.outputs:
             output.check(connection)
-            if output.publication.ordered:
-                check_last_row_known(connection, self.group, self.order, output)
         binding = self.binding(connection)
         streams = [
             stream.name
@@ -140,6 +138,8 @@ class Consumer:
         ]
         for output in self.outputs:
             output.check_not_input(self.group, streams)
+            if output.publication.ordered:
+                check_last_row_known(connection, streams, self.order, output)
             if output.kind == "stream":
                 binding.check_output(self.group, output.name)
         if self.on_error == "quarantine":

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from weir.database.connection import Database
+from weir.model.stream_configuration import Configuration
 from weir.settings import Settings
 from weir.spark.outputs import Output, check_named_once
 from weir.spark.places import check_order_known
@@ -17,12 +18,12 @@ def check_consumer(
     settings: Settings,
     group: str,
     declared: Mapping[str, Any],
-    keys: Mapping[str, str],
+    streams: Mapping[str, Configuration],
     made: Collection[str],
 ) -> None:
     """Check the name of a consumer's function and its outputs, as its first run would.
 
-    `declared`: its arguments of `weir_process`. `keys`: the routing keys of the streams that its
+    `declared`: its arguments of `weir_process`. `streams`: the settings of those that its
     group reads. `made`: streams that need not exist yet. Raises InvalidInput, or NotFound for a
     stream or table that does not exist.
     """
@@ -30,7 +31,7 @@ def check_consumer(
     outputs = [Output.parse(one, settings.output_roots) for one in declared["outputs"]]
     check_named_once(outputs)
     # What a manager or a store keeps from being delivered is known when it runs.
-    delivered = keys if not {"adjuncts", "manager"} & set(declared) else {}
+    delivered = streams if not {"adjuncts", "manager"} & set(declared) else {}
     for one in outputs:
         one.check_not_input(group, delivered)
         if one.publication.ordered:

@@ -27,7 +27,7 @@ ORDERS = ("segment", "stream", "none")
 PLACES = ("_segment", "_offset", "_clock")  # columns that a read adds
 STREAM = "_stream"  # a column that a read of several streams adds
 _TASKS_PER_CORE = 4
-_TASK, _SORT = "_weir_reading_task", "_weir_sort"
+READING_TASK, _SORT = "_weir_reading_task", "_weir_sort"
 _NAME = "_weir_file_name"
 
 
@@ -164,7 +164,7 @@ def scan_of(
                 if part.stream == number:
                     for file, at in part.slices.items():
                         task_of[file], added[file] = i, at
-        columns[_TASK] = constants.sql(task_of)
+        columns[READING_TASK] = constants.sql(task_of)
         columns[_SORT] = f"{constants.sql(added)} + {in_file}"
         if not constants.by_folder(task_of):
             columns[_NAME] = "_metadata.file_name"
@@ -184,7 +184,7 @@ def in_tasks(scans: Sequence[Scan], tasks: Sequence[Sequence[Task]]) -> DataFram
 
     def part_of(i: int, part: Task) -> DataFrame:
         frame, names = scans[part.stream]
-        frame = frame.where(f"{_TASK} = {i}")
+        frame = frame.where(f"{READING_TASK} = {i}")
         if not names:
             return frame
         listed = ", ".join(f"'{names[file]}'" for file in part.slices)
@@ -194,4 +194,4 @@ def in_tasks(scans: Sequence[Scan], tasks: Sequence[Sequence[Task]]) -> DataFram
     for i, task in enumerate(tasks):
         parts = [part_of(i, part) for part in task]
         frames.append(reduce(DataFrame.union, parts).coalesce(1).sortWithinPartitions(_SORT))
-    return one_after_another(frames).selectExpr(f"* EXCEPT ({_TASK}, {_SORT})")
+    return one_after_another(frames).selectExpr(f"* EXCEPT ({READING_TASK}, {_SORT})")

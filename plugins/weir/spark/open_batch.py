@@ -65,7 +65,6 @@ class OpenBatch:
         self._reader, self._batch, self._app = reader, batch, reader.appender
         self.adjuncts = adjuncts
         self.ended = False  # committed, split, or discarded for another try
-        self._outputs = BatchOutputs(self._app, batch, reader.opened, reader.order)
         self._lost: dict[int, int] = {}
         self._planned: list[Slices] = []
         self.without_columns: list[str] = []  # streams without events and without declared columns
@@ -80,6 +79,9 @@ class OpenBatch:
         self.frames: dict[str, DataFrame] = {
             name: manager.delivered(name, frame) for name, frame in self._all_events.items()
         }
+        self._outputs = BatchOutputs(
+            self._app, batch, reader.opened, reader.order, self._all_events
+        )
 
     def __str__(self) -> str:
         """Return which batch it is and what it reads, for sentences."""
@@ -129,8 +131,9 @@ class OpenBatch:
     def complete_until(self) -> datetime | None:
         """The event time before which the group has read everything once this batch is committed,
         but for late events: the smallest that the writers of its streams state. None if they state
-        nothing. The same for every attempt."""
-        return as_datetime(self._batch.complete_until)
+        nothing, and if events of the batch were truncated. Events that the group has passed without
+        reading them hold it back for ever. The same for every attempt."""
+        return None if self._lost else as_datetime(self._batch.complete_until)
 
     def events(self, stream: str = "") -> DataFrame:
         """Return the events with `_segment`, `_offset` and `_clock`.
