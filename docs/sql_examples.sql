@@ -71,6 +71,10 @@ WHERE stream = 'nyc/flights' AND events > 0 ORDER BY events DESC, segment_id;
 SELECT batch_id, weir.stream_cut_at('nyc/flights', clock) AS cut
 FROM weir.transactions WHERE stream = 'nyc/flights' AND state = 'committed' ORDER BY clock;
 
+-- How much of that time was truncated, when, and why? Nothing of this stream was.
+
+SELECT events, truncated_at, reason FROM weir.truncated_between('nyc/flights', '2000-01-01');
+
 -- A commit that is in flight may still get an earlier clock than a time that has just gone by. To use a time as an
 -- address, close it: the answer stays the same, until truncation. A time is in the session's zone unless you write one,
 -- such as 2013-06-01 09:00 UTC.

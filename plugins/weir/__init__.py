@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from weir.arrow.read import read as read
     from weir.arrow.tail import tail as tail
     from weir.declarations.declared import declares as declares
+    from weir.errors import TruncatedWarning as TruncatedWarning
     from weir.history.lineage import lineage as lineage
     from weir.operations.programs import checkpoint as checkpoint
     from weir.operations.programs import create_reader_group as create_reader_group
@@ -46,4 +47,8 @@ def __getattr__(name: str) -> Any:
         from weir.arrow.tail import tail
 
         return tail
+    if name == "TruncatedWarning":
+        from weir.errors import TruncatedWarning
+
+        return TruncatedWarning
     raise AttributeError(f"module 'weir' has no attribute {name!r}")

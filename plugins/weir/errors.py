@@ -70,6 +70,11 @@ class Truncated(WeirError):
     """The position lies below the head: the events were truncated by retention or by hand."""
 
 
+class TruncatedWarning(UserWarning):
+    """An answer lacks events that were truncated. To have an error in its place:
+    `warnings.simplefilter("error", weir.TruncatedWarning)`."""
+
+
 class BatchFailed(WeirError):
     """A consumer failed on a batch, which stays open; the message says which, and the cause."""
 

@@ -68,7 +68,10 @@ BEGIN
     DELETE FROM weir_internal.retention_decision d WHERE d.stream_id = in_stream_id AND d.decided_at < old
       AND d.lost = '{}'
       AND d.decided_at < (SELECT max(n.decided_at) FROM weir_internal.retention_decision n
-                          WHERE n.stream_id = in_stream_id);
+                          WHERE n.stream_id = in_stream_id)
+      AND (d.cut IS NULL OR d.decided_at < (  -- the last one that truncated says where the events are
+          SELECT max(n.decided_at) FROM weir_internal.retention_decision n
+          WHERE n.stream_id = in_stream_id AND n.cut IS NOT NULL));
     GET DIAGNOSTICS decisions = ROW_COUNT;
     DELETE FROM weir_internal.scale_decision d WHERE d.stream_id = in_stream_id AND d.decided_at < old
       AND d.decided_at < (SELECT max(n.decided_at) FROM weir_internal.scale_decision n

@@ -58,6 +58,7 @@ AS $$
 DECLARE
     sid CONSTANT bigint := weir_internal.stream_id(stream);
     events bigint;
+    gone record;
 BEGIN
     IF since > until THEN
         RAISE EXCEPTION 'since, %, is after until, %; give the earlier time first.', since, until
@@ -74,6 +75,13 @@ BEGIN
     CROSS JOIN LATERAL weir_internal.size_till(
         sid, CASE WHEN until IS NULL THEN weir_internal.tail_cut(sid) ELSE weir.stream_cut_at(stream, until) END) b
     WHERE s.stream_id = sid;
+    IF since IS NOT NULL OR events = 0 THEN
+        SELECT * INTO gone FROM weir.truncated_between(stream, since, until);
+        IF gone.events > 0 THEN
+            RAISE WARNING '% events of stream % between these times were truncated, the last of them at % (%)',
+                gone.events, stream, gone.truncated_at, gone.reason;
+        END IF;
+    END IF;
     RETURN events;
 END $$;
-COMMENT ON FUNCTION weir.count_between(text, timestamptz, timestamptz) IS 'How many events of a stream were committed after a time (null: all from the head) and up to another (null: all up to the tail), and can still be read. It closes the later time, as weir.closed_cut_at does, so a second call gives the same.';
+COMMENT ON FUNCTION weir.count_between(text, timestamptz, timestamptz) IS 'How many events of a stream were committed after a time (null: all from the head) and up to another (null: all up to the tail), and can still be read. It closes the later time, as weir.closed_cut_at does, so a second call gives the same. A warning says how many were truncated (weir.truncated_between).';

@@ -111,6 +111,23 @@ COMMENT ON VIEW weir.retention_status IS 'Why each stream has its present length
 COMMENT ON COLUMN weir.retention_status.checked_at IS 'When retention last decided about it; a decision that repeats the one before is not recorded.';
 COMMENT ON COLUMN weir.retention_status.due_at IS 'When retention will decide about it again at the latest; null: only once something changes.';
 
+CREATE OR REPLACE VIEW weir.truncations AS
+SELECT d.stream_name AS stream, d.decided_at AS truncated_at, d.rule, d.reason, d.events, d.bytes, d.cut AS head,
+       d.lost, NULL::text AS request_id
+FROM weir_internal.retention_decision d WHERE d.cut IS NOT NULL
+UNION ALL
+SELECT s.stream_name, r.ended_at, 'by_hand', 'truncated by hand', (r.result ->> 'events')::bigint,
+       (r.result ->> 'bytes')::bigint, r.result -> 'head', (r.result -> 'lost') || (r.result -> 'lost_to_others'),
+       r.request_id
+FROM weir_internal.stream s JOIN weir_internal.request r ON r.object = s.stream_name AND r.ended_at >= s.created_at
+WHERE s.state <> 'deleted' AND r.operation = 'truncate';
+COMMENT ON VIEW weir.truncations IS 'What was truncated, when and why: by retention, or by hand. Old truncations by retention are pruned, but not the last one, and none by which a subscriber lost events.';
+COMMENT ON COLUMN weir.truncations.truncated_at IS 'When the head was moved.';
+COMMENT ON COLUMN weir.truncations.rule IS 'The rule of retention that truncated, or by_hand.';
+COMMENT ON COLUMN weir.truncations.head IS 'The cut at which the stream began afterwards.';
+COMMENT ON COLUMN weir.truncations.lost IS 'Per reader group that had not read all of it: how many events it lost. Retention counts subscribers only.';
+COMMENT ON COLUMN weir.truncations.request_id IS 'Who truncated by hand: the DAG run and task, or the run in a terminal. Null for retention.';
+
 CREATE OR REPLACE VIEW weir.garbage_files AS
 SELECT g.root, g.path, s.stream_name AS stream, g.reason, g.bytes, g.garbage_since
 FROM weir_internal.garbage g LEFT JOIN weir_internal.stream s USING (stream_id);

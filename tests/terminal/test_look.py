@@ -77,7 +77,7 @@ def test_what_there_is_is_shown_as_a_table_and_as_json(
     assert weir("lineage", "shop/orders", "--depth", "9999999999").status == 0
 
     why = weir("why", "shop/orders")
-    assert "no subscriber reads the stream" in why.out
+    assert "retention is keep" in why.out
     kept = weir("why", "shop/orders", "--json").json["kept"]
     assert sum(one["events"] for one in kept) == 20
     path = str(lane.value("SELECT min(path) FROM data_file WHERE stream_id = :s"))

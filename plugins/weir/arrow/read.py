@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from sqlalchemy import Connection
 
 from weir.arrow.schema import to_arrow
+from weir.controller.missing import Missing, missing_between
 from weir.controller.queries import Cut, count_between
 from weir.controller.read_plan import FileSlice, plan
 from weir.controller.times import Moment, close_span, parse_span
@@ -39,8 +41,10 @@ def read(
     are sorted by segment and offset, so the events of each routing key are in order; with "stream"
     they are in the order in which they were written.
 
-    Raises NotFound for a stream that does not exist, InvalidInput for a wrong cut, time, column or
-    order, Truncated if events after `start` were truncated.
+    Warns with `weir.TruncatedWarning` how many events after `since` were truncated; without a start
+    if there is no event left to return. Raises NotFound for a stream that does not exist,
+    InvalidInput for a wrong cut, time, column or order, Truncated if events after `start` were
+    truncated.
     """
     if order not in ORDERS:
         raise InvalidInput(
@@ -52,9 +56,17 @@ def read(
     name = stream_name(stream)
     with Database.of(settings) as database:
         close_span(database, [name], span)
-        slices, fields = database.snapshot(
-            lambda c: plan(c, name, span.since or start, span.until or end)
-        )
+
+        def found(connection: Connection) -> tuple[list[FileSlice], list[Field], Missing | None]:
+            planned = plan(connection, name, span.since or start, span.until or end)
+            lacks = None
+            if start is None and end is None:
+                lacks = missing_between(connection, name, *span, empty=not planned[0])
+            return *planned, lacks
+
+        slices, fields, lacks = database.snapshot(found)
+    if lacks:
+        lacks.warn()
     schema = to_arrow(fields)
     wanted = check_columns(stream, schema, columns)
     whole = concatenated([read_rows(settings.warehouse, s, schema, wanted) for s in slices],
@@ -96,11 +108,16 @@ def count(
 ) -> int:
     """Return how many events `read` returns for two times, without reading them.
 
-    Raises NotFound for a stream that does not exist, InvalidInput for a wrong time.
+    Warns as `read` does. Raises NotFound for a stream that does not exist, InvalidInput for a wrong
+    time.
     """
-    span = parse_span(since, until)
+    name, span = stream_name(stream), parse_span(since, until)
     with Database.of(settings or load()) as database:
-        return count_between(database, stream_name(stream), *span)
+        events = count_between(database, name, *span)
+        lacks = database.snapshot(lambda c: missing_between(c, name, *span, empty=events == 0))
+    if lacks:
+        lacks.warn()
+    return events
 
 
 def read_slice(

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from weir.arrow.read import check_columns, concatenated, read_rows
 from weir.arrow.schema import to_arrow
 from weir.controller.locks import read_stream
+from weir.controller.missing import missing_between
 from weir.controller.read_plan import FileSlice, newest_slices
 from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
@@ -29,8 +30,9 @@ def tail(
     """Return the last `count` events of a stream in write order, with `_segment`, `_offset` and
     `_clock`.
 
-    Reads the ends of the newest files, however many there are. Raises NotFound for a stream that
-    does not exist, InvalidInput for a wrong count or column.
+    Reads the ends of the newest files, however many there are. Warns with `weir.TruncatedWarning`
+    if there is none because all were truncated. Raises NotFound for a stream that does not exist,
+    InvalidInput for a wrong count or column.
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InvalidInput(
@@ -38,7 +40,14 @@ def tail(
         )
     settings = settings or load()
     with Database.of(settings) as database:
-        return tail_of(database, settings.warehouse, stream_name(stream), count, columns)
+        name = stream_name(stream)
+        found = tail_of(database, settings.warehouse, name, count, columns)
+        lacks = None
+        if not found.num_rows:
+            lacks = database.snapshot(lambda c: missing_between(c, name, None, None, empty=True))
+    if lacks:
+        lacks.warn()
+    return found
 
 
 def tail_of(

@@ -9,11 +9,13 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import StreamRow, read_stream
+from weir.controller.missing import missing_between
 from weir.controller.queries import Cut, segments_between, stream_cut_at
 from weir.controller.streams import schema_by_id
 from weir.errors import Truncated
 from weir.model.names import StreamName
 from weir.model.schema import Field
+from weir.model.stream_cut import first_behind
 
 
 class FileSlice(NamedTuple):
@@ -179,6 +181,8 @@ def plan(
         asked = _asked(connection, stream, start, end, on_gap)
     # A file may straddle the head. Its rows below the head are truncated like those of other files.
     first, last = readable(connection, stream.stream_id, start, end)
+    if start is None and last is not None:
+        _check_end(connection, stream, last)
     rows = segments_between(connection, name, first, last)
     bounds = [(r.segment_id, r.from_offset, r.to_offset) for r in rows]
     slices, fields = plan_of_bounds(connection, stream.stream_id, bounds)
@@ -190,6 +194,19 @@ def plan(
             f"start at the head, {json.dumps(stream.head)}, or later.",
         )
     return slices, fields
+
+
+def _check_end(connection: Connection, stream: StreamRow, end: Cut) -> None:
+    """Check that an end is not before the head. Raises Truncated with what was truncated."""
+    head, cut = load_cuts(connection, stream.stream_id, stream.head, end)
+    if first_behind(head, cut) is not None:
+        lacks = missing_between(connection, stream.name, None, None, empty=True)
+        gone = str(lacks) if lacks else f"the events of stream {stream.name} were truncated"
+        raise Truncated(
+            "events_truncated",
+            f"the end {json.dumps(end)} lies before the head, {json.dumps(stream.head)}: {gone}; "
+            "give a later end.",
+        )
 
 
 def _asked(

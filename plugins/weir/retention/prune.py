@@ -18,7 +18,8 @@ from weir.reader_groups.locks import lock_stream_and_groups
 
 # The streams that have something old below the head: the segment that was sealed first, the first
 # entry of the time index of a segment that the head lies in, or a decision of retention or scaling
-# that is not the newest of its kind and by which nobody lost an event.
+# that is not the newest of its kind, nor the newest that truncated, and by which nobody lost an
+# event.
 _CANDIDATES = text(
     """SELECT s.stream_id, s.stream_name AS stream FROM stream s
     CROSS JOIN (SELECT clock_timestamp() - :history * interval '1 second' AS old) h
@@ -42,7 +43,8 @@ _CANDIDATES = text(
             SELECT FROM retention_decision d
             WHERE d.stream_id = s.stream_id AND d.decided_at < h.old AND d.lost = '{}'
               AND d.decided_at < (SELECT max(n.decided_at) FROM retention_decision n
-                                  WHERE n.stream_id = s.stream_id))
+                                  WHERE n.stream_id = s.stream_id
+                                    AND (d.cut IS NULL OR n.cut IS NOT NULL)))
         OR EXISTS (
             SELECT FROM scale_decision d
             WHERE d.stream_id = s.stream_id AND d.decided_at < h.old

@@ -2,19 +2,20 @@
 
 import argparse
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from weir.arrow.read import check_columns, read_slice
 from weir.arrow.schema import to_arrow
 from weir.arrow.tail import tail_of
 from weir.arrow.values import rows_of
 from weir.controller.locks import read_stream
+from weir.controller.missing import Missing, missing_between
 from weir.controller.read_plan import FileSlice, plan
 from weir.controller.times import close_span, parse_span
 from weir.database.connection import Database
@@ -25,7 +26,7 @@ from weir.model.names import stream_name
 from weir.model.schema import Field
 from weir.model.segment import segment_name
 from weir.settings import Settings
-from weir.terminal.printing import note, print_json, print_lines, table
+from weir.terminal.printing import as_json, note, print_json, print_lines, table
 
 SHOWN = 100  # rows that `read` shows to people unless they ask for more
 _BATCH = 10_000
@@ -93,6 +94,9 @@ def tail(terminal: Terminal, given: argparse.Namespace) -> int:
         _number(given.number, "-n", least=1), _columns(given.columns),
     )  # fmt: skip
     rows = _rows(found)
+    if few := len(rows) < _number(given.number, "-n", least=1):
+        name = stream_name(given.stream)
+        _say(terminal, lambda c: missing_between(c, name, None, None, empty=few))
     if terminal.json:
         print_lines(rows)
         return 0
@@ -130,6 +134,11 @@ def why(terminal: Terminal, given: argparse.Namespace) -> int:
             WHERE stream = :stream AND decided_at IS NOT NULL""",
             stream=stream,
         ),
+        "truncated": terminal.rows(
+            """SELECT truncated_at, events, bytes, rule, reason, lost, request_id FROM truncations
+            WHERE stream = :stream ORDER BY truncated_at DESC LIMIT 3""",
+            stream=stream,
+        ),
         "next": terminal.rows(
             "SELECT rule, reason, events, bytes FROM retention_dry_run(:stream)", stream=stream
         ),
@@ -154,7 +163,8 @@ def why(terminal: Terminal, given: argparse.Namespace) -> int:
         print_json(sections)
         return 0
     titles = {
-        "retention": "What retention decided last", "next": "What its next run would do",
+        "retention": "What retention decided last", "truncated": "What truncated last",
+        "next": "What its next run would do",
         "kept": "Why files are there", "subscribers": "Who holds events", "alerts": "Alerts",
         "segments": "Why segments are not split or merged",
     }  # fmt: skip
@@ -185,7 +195,24 @@ def _plan(terminal: Terminal, given: argparse.Namespace) -> tuple[list[FileSlice
     """Return the slices to read, of the whole stream or between two times, and the schema."""
     name, span = stream_name(given.stream), parse_span(given.since, given.until)
     close_span(terminal.database, [name], span)
-    return terminal.database.snapshot(lambda c: plan(c, name, span.since, span.until))
+
+    def found(connection: Connection) -> tuple[list[FileSlice], list[Field], Missing | None]:
+        slices, fields = plan(connection, name, span.since, span.until)
+        lacks = missing_between(connection, name, *span, empty=not slices)
+        return slices, fields, lacks
+
+    slices, fields, lacks = terminal.database.snapshot(found)
+    _say(terminal, lambda _: lacks)
+    return slices, fields
+
+
+def _say(terminal: Terminal, question: Callable[[Connection], Missing | None]) -> None:
+    """Say beside the answer what it lacks: on the standard error output, as JSON if the answer
+    is."""
+    if (lacks := terminal.database.snapshot(question)) is None:
+        return
+    shown = lacks._asdict() | {"sentence": str(lacks)}
+    note(as_json({"truncated": shown}) if terminal.json else f"weir: {lacks}")
 
 
 def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:

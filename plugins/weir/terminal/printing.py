@@ -25,7 +25,7 @@ def print_json(value: Any) -> None:
     """Print one value as JSON on a line of its own. Times are ISO 8601 in UTC, durations are
     seconds, bytes are base64, and numbers that JSON does not have are the texts NaN, Infinity and
     -Infinity."""
-    print(_json(value, ascii_only=not _holds_all()), flush=True)
+    print(as_json(value, ascii_only=not _holds_all()), flush=True)
 
 
 def _holds_all() -> bool:
@@ -33,7 +33,8 @@ def _holds_all() -> bool:
     return (sys.stdout.encoding or "utf-8").lower().replace("_", "-").startswith("utf")
 
 
-def _json(value: Any, *, ascii_only: bool = False) -> str:
+def as_json(value: Any, *, ascii_only: bool = False) -> str:
+    """Return a value as JSON, in the form of `print_json`."""
     try:
         return json.dumps(value, default=_as_json, ensure_ascii=ascii_only, allow_nan=False)
     except ValueError:
@@ -121,7 +122,7 @@ def _text(value: Any) -> str:
     if isinstance(value, timedelta):
         return duration(value)
     if isinstance(value, (dict, list)):
-        return visible(_json(value))
+        return visible(as_json(value))
     return visible(str(value))
 
 

@@ -1,0 +1,164 @@
+"""What is gone is said, wherever somebody looks for it without a JVM."""
+
+import json
+import warnings
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import weir
+from tests.chance import random_for
+from tests.controller.support import Lane
+from tests.raises import raises
+from tests.terminal.conftest import Done
+from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
+from weir.controller.ownership import read_installation
+from weir.database.connection import Database
+from weir.retention.prune import prune
+from weir.settings import Settings
+from weir.warehouse.marker import Marker, write_marker
+
+
+@pytest.fixture
+def lane(database: Database, settings: Settings) -> Lane:
+    write_marker(settings.warehouse, Marker(read_installation(database).installation_id))
+    return Lane.made(database, name="iot/small")
+
+
+def now(lane: Lane) -> datetime:
+    at: datetime = lane.value("SELECT clock_timestamp()")
+    return at
+
+
+def fill(settings: Settings, batch: str, count: int = 20) -> None:
+    rows = pa.table({"key": [f"key {n}" for n in range(count)]})
+    weir.append("iot/small", rows, writer_id="w", batch_id=batch, settings=settings)
+
+
+def truncate_all(lane: Lane) -> None:
+    lane.truncate(", ".join(f"{name}={end}" for name, end in lane.tail().items()))
+
+
+def test_reads_of_a_time_before_the_head_say_how_many_events_are_missing(
+    lane: Lane, settings: Settings
+) -> None:
+    start = now(lane)
+    fill(settings, "one", 20)
+    middle = now(lane)
+    fill(settings, "two", 5)
+    lane.truncate(", ".join(f"{name}={end}" for name, end in lane.tail().items()))
+    fill(settings, "three", 7)
+    end = now(lane)
+    for span, gone, there in (
+        ({"since": start}, 25, 7),
+        ({"since": start, "until": middle}, 20, 0),
+        ({"since": middle, "until": end}, 5, 7),
+        ({"until": middle}, 20, 0),
+    ):
+        for ask in (weir.read, weir.count):
+            with pytest.warns(weir.TruncatedWarning, match=rf"^{gone} events .* by hand"):
+                found = ask("iot/small", **span, settings=settings)  # type: ignore[operator]
+            assert (found if isinstance(found, int) else found.num_rows) == there
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert weir.read("iot/small", settings=settings).num_rows == 7
+        assert weir.read("iot/small", since=end, settings=settings).num_rows == 0
+        assert weir.count("iot/small", until=start, settings=settings) == 0
+        assert weir.tail("iot/small", settings=settings).num_rows == 7
+    truncate_all(lane)
+    for ask in (weir.read, weir.tail, weir.count):
+        with pytest.warns(weir.TruncatedWarning, match="^32 events of stream iot/small"):
+            ask("iot/small", settings=settings)  # type: ignore[operator]
+
+
+def test_what_a_terminal_finds_no_more_it_says(
+    terminal: Callable[..., Done],  # noqa: F811
+    lane: Lane,
+    settings: Settings,
+) -> None:
+    start = now(lane).isoformat()
+    assert "truncated" not in terminal("tail", "iot/small").err
+    fill(settings, "one", 600)
+    truncate_all(lane)
+    until = now(lane).isoformat()
+    for words in (
+        ["tail", "iot/small"], ["read", "iot/small"],
+        ["read", "iot/small", "--since", start, "--until", until],
+    ):  # fmt: skip
+        shown = terminal(*words)
+        assert shown.status == 0
+        assert "600 events of stream iot/small were truncated, the last of them at" in shown.err
+        assert "truncated by hand" in shown.err
+        told = terminal(*words, "--json")
+        assert told.out == ""
+        assert json.loads(told.err)["truncated"]["events"] == 600
+    [why] = terminal("why", "iot/small", "--json").json["truncated"]
+    assert (why["events"], why["rule"]) == (600, "by_hand")
+    assert why["request_id"].startswith("truncate-")
+    assert "What truncated last" in terminal("why", "iot/small").out
+    assert "600 events" not in terminal("read", "iot/small", "--since", until).err
+
+
+def test_an_end_before_the_head_is_refused_and_not_called_out_of_order(
+    lane: Lane, settings: Settings
+) -> None:
+    fill(settings, "one", 20)
+    before: Any = dict.fromkeys(lane.tail(), 1)
+    truncate_all(lane)
+    with raises("events_truncated 20 events iot/small"):
+        weir.read("iot/small", end=before, settings=settings)
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_the_missing_events_are_counted_after_scales_and_pruning(
+    lane: Lane, settings: Settings, case: int
+) -> None:
+    random = random_for("missing", case)
+    times = [now(lane)]
+    for step in range(10):
+        fill(settings, f"{step}", random.choice([1, 3, 20]))
+        if random.random() < 0.3:
+            lane.scale(random.choice(lane.active()), parts=random.choice([1, 2]))
+        times.append(now(lane))
+    all_of_it = weir.read("iot/small", settings=settings)["_clock"].to_pylist()
+    cuts = [lane.value("SELECT stream_cut_at('iot/small', :t)", t=at) for at in times]
+    truncated = 0
+    for _ in range(3):
+        truncated = random.randrange(truncated, len(times))
+        lane.truncate(", ".join(f"{n}={end}" for n, end in cuts[truncated].items()))
+        if random.random() < 0.5:
+            prune(lane.database, 0)
+        first, last = sorted(random.choices(times, k=2))
+        left = set(weir.read("iot/small", settings=settings)["_clock"].to_pylist())
+        lower, upper = (round(at.timestamp() * 1_000_000) for at in (first, last))
+        gone = sum(lower < clock <= upper and clock not in left for clock in all_of_it)
+        row = lane.rows(
+            "SELECT * FROM truncated_between('iot/small', :a, :b)", a=first, b=last
+        )[0]  # fmt: skip
+        assert row.events == gone
+        assert (row.truncated_at is not None) == (gone > 0)
+        assert lane.value("SELECT events FROM truncated_between('iot/small')") == sum(
+            clock not in left for clock in all_of_it
+        )
+    for far in ("infinity", "-infinity", "0044-03-15 BC", "9999-12-31", "99999-01-01"):
+        assert lane.value(
+            "SELECT events >= 0 FROM truncated_between('iot/small', CAST(:f AS timestamptz))", f=far
+        )
+
+
+def test_of_several_truncations_the_one_that_took_the_last_missing_event_is_named(
+    lane: Lane, settings: Settings
+) -> None:
+    start = now(lane)
+    fill(settings, "one", 4)
+    middle = now(lane)
+    truncate_all(lane)
+    between = now(lane)
+    fill(settings, "two", 4)
+    truncate_all(lane)
+    asked = "SELECT truncated_at FROM truncated_between('iot/small', :a, CAST(:b AS timestamptz))"
+    assert middle < lane.value(asked, a=start, b=middle) < between
+    assert lane.value(asked, a=start, b=None) > between
