@@ -1,13 +1,16 @@
 """The operator submits a job in every deploy mode, and each try of a task submits its own.
 
-Airflow's operator and hook are the real ones. Only `spark-submit` is a program of this test: it
-ends as a cluster's would, and writes down how it was called.
+Airflow's operator and hook are the real ones. Only `spark-submit` and the standalone master, which
+says how a driver ended, are of this test: they answer as a cluster's would.
 """
 
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,10 +29,6 @@ import json, os, sys
 calls = "{calls}"
 with open(calls, "a") as file:
     file.write(json.dumps(sys.argv[1:]) + "\\n")
-if "--status" in sys.argv:
-    state = "FINISHED" if os.path.exists(calls + ".ends") else "FAILED"
-    print('"driverState" : "' + state + '"')
-    sys.exit()
 print("Submitted application application_1700000000000_0001")
 print("driver-20261125000000-0001 is submitted")
 sys.path.insert(0, "{plugins}")
@@ -45,8 +44,8 @@ elif "cluster" not in sys.argv:
 """
 MODES = {
     "local": ("local[2]", "client"),
-    "standalone client": ("spark://master:7077", "client"),
-    "standalone cluster": ("spark://master:7077", "cluster"),
+    "standalone client": ("spark://127.0.0.1:7077", "client"),
+    "standalone cluster": ("spark://127.0.0.1:7077", "cluster"),
     "yarn client": ("yarn", "client"),
     "yarn cluster": ("yarn", "cluster"),
 }
@@ -64,8 +63,8 @@ class Remembered(dict[str, Any]):
 @pytest.fixture
 def calls(
     database: Database, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
-    """Return where `spark-submit` writes down its calls; it succeeds if there is a file `.ends`."""
+) -> Iterator[Path]:
+    """Yield where `spark-submit` writes down its calls; it succeeds if there is a file `.ends`."""
     calls = tmp_path / "calls"
     plugins = Path(__file__).parents[2] / "plugins"
     submit = tmp_path / "spark-submit"
@@ -73,13 +72,31 @@ def calls(
     submit.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("WEIR_CONFIG", str(write_config(settings)))
-    return calls
+
+    class Master(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            state = "FINISHED" if calls.with_name("calls.ends").exists() else "FAILED"
+            lines = '{\n"submissionId" : "driver-1",\n"driverState" : "%s"\n}\n' % state
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(lines.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Master) as master:
+        monkeypatch.setenv("REST_PORT", str(master.server_port))
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        Thread(target=master.serve_forever, daemon=True).start()
+        yield calls
+        master.shutdown()
 
 
 def tries(mode: str, monkeypatch: pytest.MonkeyPatch, **given: Any) -> Try:
     """Return `try_(number)`, which executes a task of a DAG as Airflow does."""
     host, deploy_mode = MODES[mode]
-    connection = {"conn_type": "spark", "host": host, "extra": {"deploy-mode": deploy_mode}}
+    extra = {"deploy-mode": deploy_mode, "rest-port": os.environ["REST_PORT"]}
+    connection = {"conn_type": "spark", "host": host, "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
     remembered = Remembered()
 
@@ -109,8 +126,7 @@ def test_each_try_submits_a_job_of_its_own_in_every_deploy_mode(
     calls.with_name("calls.ends").touch()
     for number in (2, 3):
         assert try_(number) == {"done": 1}
-    submitted = [one for line in calls.read_text().splitlines()
-                 if "--status" not in (one := json.loads(line))]  # fmt: skip
+    submitted = [json.loads(line) for line in calls.read_text().splitlines()]
     runs = [json.loads(one[one.index("--run") + 1])["try_number"] for one in submitted]
     assert runs == [1, 2, 3]
 

@@ -124,7 +124,7 @@ class WeirJobOperator(SparkSubmitOperator):
                 meanwhile.enter_context(self._reader.watching(ti.get_task_states))
             try:
                 super().execute(context)
-            except AirflowException as error:
+            except Exception as error:  # of a driver in a cluster the provider raises others, too
                 failed = error
                 self._end_lease()
         report = self._outcome(run, failed)
