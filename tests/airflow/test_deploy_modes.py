@@ -76,7 +76,7 @@ def calls(
     class Master(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             state = "FINISHED" if calls.with_name("calls.ends").exists() else "FAILED"
-            lines = '{\n"submissionId" : "driver-1",\n"driverState" : "%s"\n}\n' % state
+            lines = f'"submissionId" : "driver-1",\n"driverState" : "{state}"\n'
             self.send_response(200)
             self.end_headers()
             self.wfile.write(lines.encode())

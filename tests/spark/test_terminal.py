@@ -50,7 +50,7 @@ def test_a_csv_becomes_a_stream_and_reaches_a_consumer(
     assert said == "totals: 3 events in 1 batch"
     rows = pq.read_table(place.partition(": ")[2]).to_pylist()
     assert sorted((row["customer"], row["orders"]) for row in rows) == [("ann", 2), ("bob", 1)]
-    assert weir("lag", "totals", "--json").json[0]["unread"] == 0
+    assert weir("lag", "totals", "--json").json[0]["unread_events"] == 0
     made = weir("lineage", "shop/orders", "--down", "--json").json
     assert {one["function"] for one in made} == {"terminal_shop:totals"}
     assert all(re.fullmatch("[0-9a-f]{16}", one["function_version"]) for one in made)

@@ -54,7 +54,7 @@ def test_what_there_is_is_shown_as_a_table_and_as_json(
     assert (stream["stream"], stream["events"]) == ("shop/orders", 20)
 
     [lag] = weir("lag", "audit", "--json").json
-    assert (lag["reader_group"], lag["unread"], lag["lost"]) == ("audit", 20, 0)
+    assert (lag["reader_group"], lag["unread_events"], lag["lost_events"]) == ("audit", 20, 0)
     assert isinstance(lag["waiting"], float)
     assert weir("lag").out.split()[7:10] == ["audit", "shop/orders", "20"]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weir.database.connection import Database
-from weir.errors import BatchFailed, Incomplete, InvalidInput, WeirError, exited, is_mistake
+from weir.errors import Incomplete, InvalidInput, WeirError, exited, is_mistake
 from weir.history.job_runs import (
     BY_HAND,
     SIGN_OF_LIFE,
@@ -137,7 +137,7 @@ def main(
     Returns the exit status: 0; 1 if another try may succeed; 2 if it would fail in the same way.
     """
     logging.basicConfig(level=logging.INFO, format="weir: %(message)s", stream=sys.stdout)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a call that was interrupted
     parser = argparse.ArgumentParser(prog=f"{name}.py", description=JOBS[name].__doc__)
     parser.add_argument("--run", default="{}", help="dag_id, run_id, task_id ... as JSON")
     parser.add_argument(
@@ -162,8 +162,7 @@ def main(
     except (Exception, KeyboardInterrupt) as error:
         if job is not None:  # first, because what reads the output may have ended: a dead JVM
             record_failure(job, error)
-        quiet = isinstance(error, (WeirError, KeyboardInterrupt))
-        if not quiet or isinstance(error, BatchFailed):
+        if not isinstance(error, (WeirError, KeyboardInterrupt)):
             traceback.print_exc(file=sys.stdout)
         sentence, retryable = failure_of(error)
         print(f"weir: {name} failed: {sentence}", flush=True)

@@ -20,6 +20,7 @@ from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs,
 from weir.spark.function_source import source_of
 from weir.spark.open_batch import OpenBatch, list_folders
 from weir.spark.outputs import Output, check_named_once
+from weir.spark.own_frames import own_frames
 from weir.spark.places import check_last_row_known
 from weir.spark.reader import Reader
 
@@ -84,6 +85,7 @@ class Consumer:
         self.appender.database.transaction(self._check)
         behind = self._list_folders()  # also those of a run that was killed after its last commit
         done: list[dict[str, Any]] = []
+        shown: set[str] = set()  # the frames of the function that failed, which are shown once
         failed: set[int] = set()  # batches of a single event that failed in this run
         tried: Counter[int] = Counter()  # how often a batch was read again
         reader = Reader(
@@ -100,6 +102,7 @@ class Consumer:
                 try:
                     done.append(self._process(batch))
                 except Exception as error:
+                    self._show_frames(error, shown)
                     if self._tries_again(batch, error, tried):
                         continue
                     if self._give_up(batch, error, failed):
@@ -199,6 +202,15 @@ class Consumer:
 
     def _keywords(self, adjuncts: Mapping[str, DataFrame]) -> dict[str, Any]:
         return {**self.parameters, **({"adjuncts": adjuncts} if self.adjuncts else {})}
+
+    def _show_frames(self, error: Exception, shown: set[str]) -> None:
+        """Show the lines of the user's code that failed, once in a run: the halves of a batch fail
+        at the same ones."""
+        frames = own_frames(error)
+        where = "\n".join(line for line in frames if line.startswith(" "))
+        if frames and where not in shown:
+            shown.add(where)
+            self.appender.say("\n".join(["the function failed at", *frames]))
 
     def _tries_again(self, batch: OpenBatch, error: Exception, tried: Counter[int]) -> bool:
         """Discard what a failed batch has written, so that it is the next one again, if it may be

@@ -6,15 +6,19 @@ session that a DataFrame comes from, because other threads use that session at t
 """
 
 import logging
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark import RDD, StorageLevel
+from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import InvalidInput
+from weir.spark.java import find_java
 
 # Settings that change the meaning of an expression when Spark resolves it. Weir uses these values,
 # and Spark's defaults for all other settings, whatever a cluster or a session sets.
@@ -53,20 +57,48 @@ _KEPT = tuple(
     execution. files.max files.min files.openCost parquet.compression. redaction. shuffle.
     sources.parallel ui.""".split()
 )
+# What logs that a task or its job failed, or was cancelled.
+_LOG_FAILURES = tuple(
+    f"org.apache.spark.{name}"
+    for name in """executor.Executor scheduler.TaskSetManager scheduler.DAGScheduler
+        sql.execution.datasources.FileFormatWriter util.Utils storage.BlockManager
+        sql.execution.datasources.FileOutputWriter api.python.PythonRunner
+        sql.execution.python.ArrowPythonRunner scheduler.TaskSchedulerImpl
+        sql.execution.exchange.BroadcastExchangeExec""".split()
+)
 # Weir's own scans fail on files that they can't read, whatever the session's settings say.
 COMPLETE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 
 
 def session(name: str) -> SparkSession:
-    """Return the session under spark-submit, or a new one. Its master is configured outside."""
+    """Return the session under spark-submit, or a new one. Its master is configured outside.
+
+    Raises InvalidInput if it would have to start a Java that is missing or too old.
+    """
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        find_java()
     # PySpark logs some errors as a line of JSON, with a traceback of Java's, before it raises them.
     for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
-    return (
+    before = signal.getsignal(signal.SIGINT)
+    made = (
         SparkSession.builder.appName(name)
         .config("spark.sql.session.timeZone", "UTC")  # times are UTC in consumers' functions, too
         .getOrCreate()
     )
+    if threading.current_thread() is threading.main_thread() and before is not None:
+        # PySpark's own handler calls the JVM in the middle of another call, which fails loudly.
+        signal.signal(signal.SIGINT, before)
+    _be_quiet(made)
+    return made
+
+
+def _be_quiet(spark: SparkSession) -> None:
+    """Keep Spark from logging the stack of each failed task, several times: Weir's sentence has the
+    cause, and the lines above it are those of the user's function."""
+    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    for name in _LOG_FAILURES:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
 
 
 def private_session(spark: SparkSession, settings: Mapping[str, str] | None = None) -> SparkSession:

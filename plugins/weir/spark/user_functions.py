@@ -14,6 +14,7 @@ from typing import Any
 
 from weir.errors import InvalidInput, exited
 from weir.model.names import FUNCTION_PATTERN
+from weir.spark.own_frames import place_of
 
 
 def check_function_name(name: str, packages: Sequence[str]) -> str:
@@ -60,6 +61,12 @@ def load_function(
             f"{f'; its package is {own_file[1]}' if own_file else ''}); check its name, and "
             "function_path in weir.toml.",
         ) from None
+    except Exception as error:
+        raise InvalidInput(
+            "function_not_loadable",
+            f"function {name!r} can't be loaded: its module fails at {place_of(error)} "
+            f"({type(error).__name__}: {error}); correct it.",
+        ) from error
     if own_file is not None:
         _check_loaded(name, *own_file)
     if not hasattr(loaded, function):

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from types import FrameType
 
 from weir.errors import WeirError
 from weir.operations import JOBS, Apply, CreateStream, Ingest, Process, is_required
@@ -32,6 +33,10 @@ LOCAL = {
 # The jobs that have a command under a shorter name.
 SHORT = {"create_stream", "ingest", "process", "apply"}
 _KEY = ("--key", "--routing-key")
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has come; what Ctrl-C ends ends for it, too."""
 
 
 def parser() -> Parser:
@@ -117,8 +122,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.WARNING, format="weir: %(message)s", stream=sys.stderr)
-    logging.getLogger("py4j").setLevel(logging.ERROR)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a call that was interrupted
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     try:
         if words[:1] and words[0] in LOCAL:
             return _local(words)
@@ -127,9 +133,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         given = parser().parse_args(words)
         return _run(given)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         complain("interrupted")
-        return 130
+        return 143 if isinstance(error, Terminated) else 130
     except BrokenPipeError:  # `weir read ... | head`
         sys.stderr.close()
         return 0
@@ -142,6 +148,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             complain(sentence)
         return 1 if retryable else 2
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    """End what runs, and keep py4j from logging the call that it was in."""
+    logging.disable(logging.CRITICAL)
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def _run(given: argparse.Namespace) -> int:

@@ -5,9 +5,6 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,12 +18,12 @@ from weir.database.connection import Database
 from weir.database.migrate import newest_layout
 from weir.errors import WeirError
 from weir.settings import Settings
+from weir.spark.java import find_java
 from weir.terminal.find_installation import open_database
 from weir.terminal.printing import print_json
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import read_marker
 
-LEAST_JAVA = 17
 # The periodic jobs, and seconds after which one that has not run is probably paused.
 PERIODIC = {
     "stream_cuts": 3600, "checkpoints": 3600, "scale": 3600, "adjunct": 3600,
@@ -224,21 +221,10 @@ def _periodic(_: Settings, database: Database) -> Check:
 
 def _java() -> Check:
     """Check that there is a Java that Spark can use."""
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    remedy = f"install Java {LEAST_JAVA} or later, or set JAVA_HOME (`make setup` does it)"
-    if program is None:
-        return Check("Java", False, "there is no java", remedy)
     try:
-        output = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
-    except OSError as error:
-        return Check("Java", False, f"{program}: {error.strerror}", remedy)
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', output)
-    version = 0 if match is None else int(match[2] if match[1] == "1" and match[2] else match[1])
-    if version < LEAST_JAVA:
-        return Check("Java", False, f"{program} is Java {version or 'of an unknown version'}",
-                     remedy)  # fmt: skip
-    return Check("Java", True, f"{version} ({program})")
+        return Check("Java", True, find_java())
+    except WeirError as error:
+        return _wrong("Java", error)
 
 
 def _package(distribution: str, what: str, use: str) -> Check:

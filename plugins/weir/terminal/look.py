@@ -73,8 +73,8 @@ def lag(terminal: Terminal, given: argparse.Namespace) -> int:
     """List what each reader group has not read yet. Raises NotFound for a group that does not
     exist."""
     rows = terminal.rows(
-        """SELECT reader_group, stream, unread_events AS unread, unread_bytes AS bytes,
-            lost_events AS lost, behind_since, waiting
+        """SELECT reader_group, stream, unread_events, unread_bytes, lost_events,
+            behind_since, waiting
         FROM lag WHERE CAST(:one AS text) IS NULL OR reader_group = :one
         ORDER BY waiting DESC, reader_group, stream""",
         one=given.reader_group,

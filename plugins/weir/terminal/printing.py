@@ -54,7 +54,10 @@ def _finite(value: Any) -> Any:
 
 def table(rows: Sequence[Mapping[str, Any]], widest: int = _WIDEST) -> str:
     """Return rows as lines of text under their column names. Numbers are aligned to the right, and
-    texts are cut off after `widest` characters. There must be at least one row."""
+    on a terminal texts are cut off after `widest` characters; elsewhere, as in a pipe, nothing is.
+    There must be at least one row."""
+    if not sys.stdout.isatty():
+        widest = sys.maxsize
     names = list(rows[0])
     titles = [_cell(name) for name in names]
     cells = [[_cell(row[name], widest) for name in names] for row in rows]
@@ -81,7 +84,7 @@ def records(values: Mapping[str, Any]) -> str:
         if isinstance(value, list) and value and isinstance(value[0], dict):
             same = all(one.keys() == value[0].keys() for one in value)
             lines.append(f"{name}:")
-            shown = table(value) if same else "\n".join(map(_cell, value))
+            shown = table(value) if same else "\n".join(map(_text, value))
             lines += ["  " + line for line in shown.splitlines()]
         else:
             lines.append(f"{name.ljust(longest)}  {_text(value)}")
