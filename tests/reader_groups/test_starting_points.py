@@ -101,3 +101,28 @@ def test_of_a_place_partly_behind_the_head_just_what_was_truncated_is_counted(la
     lane.truncate("0.0=4, 1.0=0")
     with raises("events_truncated 3 events"):
         Group.made(lane, start="0.0=1, 1.0=5")
+
+
+def test_a_time_before_the_head_is_refused_with_what_is_missing(lane: Lane) -> None:
+    never: datetime = lane.value("SELECT clock_timestamp()")
+    lane.append({"0.0": 5, "1.0": 5})
+    middle: datetime = lane.value("SELECT clock_timestamp()")
+    lane.append({"0.0": 3})
+    group = Group.made(lane, subscriber=False)
+    lane.truncate("0.0=8, 1.0=5")
+    lane.append({"1.0": 2})
+    with raises("events_truncated 10 events by hand"):
+        Group.made(lane, start=str(never), end=str(middle))
+    for options in ({"start": f"time {never}"}, {"start": str(never)}):
+        with raises("events_truncated 13 events by hand head"):
+            Group.made(lane, **options)
+    with raises("events_truncated 10 events"):
+        Group.made(lane, end=str(middle))
+    with raises("events_truncated 13 events"):
+        reset_reader_group(lane.database, group.name, str(never), request_id=unique("r"))
+    with raises("events_truncated 3 events"):
+        fork_reader_group(
+            lane.database, group.name, unique("f"), at=str(middle), request_id=unique("f")
+        )
+    assert Group.made(lane, end=str(never)).reader().read_all() == [], "nothing was ever there"
+    assert Group.made(lane).cut() == {"0.0": 8, "1.0": 5}

@@ -21,7 +21,12 @@ from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing, positions_of
 from weir.reader_groups.releases import releasing
-from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_cuts
+from weir.reader_groups.starting_points import (
+    Cuts,
+    check_not_below_the_head,
+    check_times,
+    find_cuts,
+)
 
 
 def create_reader_group(
@@ -74,6 +79,7 @@ def create_reader_group(
             return before
         starts = find_cuts(connection, locked, start)
         ends = find_cuts(connection, locked, end) if end.strip() else {}
+        check_times(connection, locked, start, end)
         made = create_in(connection, name, locked, starts, ends, wanted, allow_loss)
         return request.done(connection, made)
 
@@ -191,6 +197,7 @@ def fork_reader_group(
             return before
         if at.strip():
             cuts = find_cuts(connection, locked, at, group.group_id)
+            check_times(connection, locked, at)
         else:
             cuts = positions_of(connection, group, locked)
         ends = {

@@ -16,7 +16,12 @@ from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing
 from weir.reader_groups.releases import releasing
-from weir.reader_groups.starting_points import Cuts, check_not_below_the_head, find_cuts
+from weir.reader_groups.starting_points import (
+    Cuts,
+    check_not_below_the_head,
+    check_times,
+    find_cuts,
+)
 
 
 def reset_reader_group(
@@ -57,6 +62,7 @@ def reset_reader_group(
                 if back_to_start:
                     (starts[row.stream_id],) = load_cuts(connection, row.stream_id, row.start_cut)
         cuts = starts if back_to_start else find_cuts(connection, locked, to, group.group_id)
+        check_times(connection, locked, to)
         check_not_below_the_head(connection, locked, cuts, end_cuts(connection, group))
         back = [
             str(s.name) for s in locked if not at_or_before(now[s.stream_id], cuts[s.stream_id])

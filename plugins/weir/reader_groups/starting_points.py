@@ -9,6 +9,7 @@ starting point does not move. A time is closed first: no later commit gets a clo
 import json
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -16,6 +17,7 @@ from sqlalchemy import Connection, text
 from weir.controller.cuts import check_cut, load_cuts
 from weir.controller.epochs import close
 from weir.controller.locks import LockedStream
+from weir.controller.missing import missing_between, truncated
 from weir.controller.queries import stream_cut_at
 from weir.controller.times import parse_time
 from weir.controller.truncation import parse_cut
@@ -105,6 +107,33 @@ def check_not_below_the_head(
                 f"(in segment {behind.name}; the head is {head.to_text()}); choose the head, or a "
                 "later starting point.",
             )
+
+
+def check_times(
+    connection: Connection, streams: Sequence[LockedStream], start: str, end: str = ""
+) -> None:
+    """Check that no event between a start and an end was truncated, as far as they are times; and
+    with the start at the head, that the end is not before it. Raises Truncated with the count."""
+    since, until = _time_of(start), _time_of(end)
+    if since is None and (until is None or start.strip() != "head"):
+        return
+    for stream in streams:
+        before = until is not None and stream_cut_at(connection, stream.name, until) == stream.head
+        lacks = missing_between(connection, stream.name, since, until, empty=before)
+        if lacks is not None:
+            raise truncated(
+                lacks,
+                "they were committed after the start and before the end that are asked for; begin "
+                "at head to read what is left, without an end before it",
+            )
+
+
+def _time_of(written: str) -> datetime | None:
+    """Return the time that a starting point is; None for any other."""
+    word, _, rest = written.strip().partition(" ")
+    if word == "time":
+        return parse_time(rest)
+    return parse_time(written) if _BEGINS_AS_A_TIME.match(written.strip()) else None
 
 
 def _ends(connection: Connection, streams: Sequence[LockedStream], which: str) -> Cuts:

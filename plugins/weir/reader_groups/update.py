@@ -24,7 +24,7 @@ from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
 from weir.reader_groups.positions import positions_of
 from weir.reader_groups.releases import releasing
-from weir.reader_groups.starting_points import check_not_below_the_head, find_cuts
+from weir.reader_groups.starting_points import check_not_below_the_head, check_times, find_cuts
 
 _STORE = text(
     f"""UPDATE reader_group SET generation = generation + 1,
@@ -145,6 +145,7 @@ def _change_streams(
     new = [stream for stream in locked if stream.stream_id in wanted - known]
     if new:
         cuts = find_cuts(connection, new, start)
+        check_times(connection, new, start)
         check_not_below_the_head(connection, new, cuts, {})
         enter_streams(connection, group.group_id, subscriber, cuts, {})
         connection.execute(  # its time-out begins again: the events of a new stream may be old
