@@ -44,7 +44,7 @@ def told(value: Any, groups: Sequence[str], lanes: Sequence[Lane]) -> str:
     for i, group in enumerate(groups):
         text = re.sub(rf"\b{group}\b", f"group {i}", text)
     for i, lane in enumerate(lanes):
-        text = text.replace(f'"{lane.name}"', f'"stream {i}"')
+        text = re.sub(rf"{lane.name}\b", f"stream {i}", text)
         text = text.replace(f'"{lane.stream_id}"', f'"stream {i}"')
         text = re.sub(rf'"stream": {lane.stream_id}\b', f'"stream": {i}', text)
     text = re.sub(r'"test/stream-\d+", "stream_id": \d+', '"another stream"', text)

@@ -81,7 +81,7 @@ def test_what_there_is_is_shown_as_a_table_and_as_json(
     kept = weir("why", "shop/orders", "--json").json["kept"]
     assert sum(one["events"] for one in kept) == 20
     path = str(lane.value("SELECT min(path) FROM data_file WHERE stream_id = :s"))
-    assert "no rule truncates it" in weir("why", "shop/orders", path).out
+    assert "so the stream keeps everything" in weir("why", "shop/orders", path).out
 
 
 def test_an_empty_installation_says_what_to_do_next(weir: Weir) -> None:
