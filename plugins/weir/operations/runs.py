@@ -26,7 +26,8 @@ class Ingest:
     files: list[str] = argument(
         "Files",
         "Files or folders below an input root (in a terminal, of this machine), in the order in "
-        "which their rows are to be read.",
+        "which their rows are to be read. A folder such as dt=2026-01-01 gives its events the "
+        "column dt.",
         items={"type": "string", "minLength": 1, "maxLength": 4_096}, minItems=1,
         maxItems=20_000,
     )  # fmt: skip

@@ -27,6 +27,7 @@ from weir.spark.input_columns import ROW, Columns, columns_of
 from weir.spark.input_places import BLOCK, FILE, file_names, one_slash
 from weir.spark.nanoseconds import AS_LONG
 from weir.spark.ordered_frames import one_after_another
+from weir.spark.partition_columns import is_partition, partitions_of, with_partitions
 from weir.spark.session import private_session
 from weir.spark.text_options import TextOptions
 from weir.warehouse.filesystem import filesystem
@@ -98,7 +99,8 @@ def find_inputs(
     infer: str = "types",
 ) -> Inputs:
     """Return the files that the paths name, checked. A folder stands for all files in it, by name.
-    The format `auto` is derived from the names' endings; .tsv is csv with tabs, whatever the
+    A folder of folders whose names hold a column (`dt=2026-01-01`) stands for their files. The
+    format `auto` is derived from the names' endings; .tsv is csv with tabs, whatever the
     options.
 
     Raises InvalidInput for a path outside the input roots, for one that does not exist or that
@@ -136,6 +138,7 @@ def find_inputs(
             f"the append has {len(found):,} files, but may have at most {1 << FILE_BITS:,}; append "
             "them in several runs.",
         )
+    partitions_of([path for path, _, _ in found])
     if format_ == AUTO:
         format_ = format_of([path for path, _, _ in found])
     if format_ == TABS:
@@ -181,8 +184,10 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
                 f"the input folder {relative!r} has a file whose name {error.object!r} is not "
                 "UTF-8; rename it.",
             ) from None
-        for i in infos:
-            if i.type != fs.FileType.File:
+        if folders := [i for i in infos if i.type != fs.FileType.File]:
+            if len(folders) == len(infos) and all(is_partition(i.base_name) for i in folders):
+                return _below(root, relative, [i.base_name for i in folders], roots)
+            for i in folders:
                 raise InvalidInput(
                     "folder_in_folder",
                     f"the input folder {relative!r} contains another folder, {i.base_name!r}; "
@@ -208,6 +213,25 @@ def _look(root: str, relative: str, roots: Sequence[str]) -> list[tuple[str, int
             f"the input file {i.base_name!r} can't be read, because {why}; rename it.",
         )
     return [(i.path[len(base) + 1 :], i.size, str(i.mtime_ns)) for i in infos]
+
+
+def _below(
+    root: str, relative: str, folders: Sequence[str], roots: Sequence[str]
+) -> list[tuple[str, int, str]]:
+    """Return the files in folders whose names hold a column. One without files counts as none."""
+    found = []
+    for folder in folders:
+        try:
+            found += _look(root, f"{relative}/{folder}".lstrip("/"), roots)
+        except InvalidInput as error:
+            if error.code != "folder_empty":
+                raise
+    if not found:
+        raise InvalidInput(
+            "folder_empty",
+            f"the input folder {relative!r} in {root} has no files; name one that has.",
+        )
+    return found
 
 
 def reading_session(spark: SparkSession, inputs: Inputs) -> SparkSession:
@@ -256,7 +280,11 @@ def read_inputs(
         groups[-1].append(i)
         size += weight
     parts = [_read_group(spark, inputs, group, columns) for group in groups]
-    return one_after_another(parts)
+    rows, partitions = one_after_another(parts), partitions_of([one.path for one in inputs.files])
+    if partitions:
+        say(f"columns from the names of folders: {', '.join(partitions)}")
+        rows = with_partitions(rows, partitions, known, BLOCK_BITS + ROW_BITS)
+    return rows
 
 
 def _read_group(

@@ -51,11 +51,15 @@ def _seen(inputs: "Inputs") -> dict[str, tuple[int, str] | None]:
     system, base = filesystem(inputs.root)
     found: dict[str, tuple[int, str] | None] = {}
     for folder in inputs.folders:
-        for one in system.get_file_info(fs.FileSelector(f"{base}/{folder}", allow_not_found=True)):
-            if not one.base_name.startswith((".", "_")):
+        whole = f"{base}/{folder}".rstrip("/")
+        below = fs.FileSelector(whole, allow_not_found=True, recursive=True)
+        for one in system.get_file_info(below):
+            inner = one.path[len(whole) + 1 :].split("/")
+            if one.type == fs.FileType.File and not any(n.startswith((".", "_")) for n in inner):
                 found[one.path[len(base) + 1 :]] = _facts(one)
     paths = [file.path for file in inputs.files]
-    alone = [path for path in paths if path.rpartition("/")[0] not in inputs.folders]
+    folders = tuple(f"{folder}/".lstrip("/") for folder in inputs.folders)
+    alone = [path for path in paths if not path.startswith(folders)]
     infos = system.get_file_info([f"{base}/{path}" for path in alone]) if alone else []
     found |= {path: _facts(one) for path, one in zip(alone, infos, strict=True)}
     return {**dict.fromkeys(paths), **found}

@@ -230,6 +230,8 @@ def _readable(files: Sequence[str], settings: Settings) -> tuple[list[str], Sett
     Who types this may read the files of this folder anyway; input roots are for forms. A name that
     is not a file here is one below an input root.
     """
+    from weir.spark.partition_columns import is_partition
+
     local = [one for one in files if "://" not in one and os.path.exists(one)]
     found = [os.path.abspath(one) if one in local else one for one in files]
     roots = [os.path.realpath(root) + os.sep for root in settings.input_roots if "://" not in root]
@@ -240,6 +242,8 @@ def _readable(files: Sequence[str], settings: Settings) -> tuple[list[str], Sett
     if not outside:
         return found, settings
     root = os.path.commonpath([os.path.dirname(one) for one in outside])
+    while is_partition(os.path.basename(root)):  # the names of folders may hold columns
+        root = os.path.dirname(root)
     return found, replace(settings, input_roots=(*settings.input_roots, root))
 
 
