@@ -39,7 +39,7 @@ def read(weir: Installation, stream: StreamName, *columns: str) -> list[tuple[An
 
 def test_the_columns_of_folders_are_kept_in_every_format_and_order(weir: Installation) -> None:
     for format_ in ("parquet", "csv", "json"):
-        stream = weir.create(segments=1)
+        stream = weir.create(f"s/{format_}", segments=1)
         for number, day in enumerate(("2026-01-02", "2026-01-01", "a%2Fb%20c")):
             write(weir, f"{format_}/dt={day}/hour=0{number}/x.{format_}", format_,
                   k=["a", "b"], n=[number, number])  # fmt: skip
