@@ -383,7 +383,7 @@ def test_a_file_that_is_still_being_written_is_appended_once_it_is_whole(
     inputs = find_inputs(["growing.csv"], weir.settings.input_roots, "csv", TextOptions())
     with file.open("a") as more:
         more.write("b,2\n")
-    with raises("input_changed growing.csv"):
+    with raises("input_in_motion growing.csv"):
         weir.appender.append_files(stream, inputs)
     assert weir.query("SELECT state FROM transaction") == [("aborted",)]
     assert weir.ingest(stream, ["growing.csv"], "csv").events == 2

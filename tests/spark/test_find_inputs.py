@@ -180,7 +180,7 @@ def test_files_that_change_while_they_are_read_are_not_appended(root: Path, what
     (root / "other.csv").touch()
     check_unchanged(found)
     CHANGES[what](root)
-    with raises("input_changed csv"):
+    with raises("input_in_motion csv"):
         check_unchanged(found)
 
 
