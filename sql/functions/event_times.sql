@@ -6,12 +6,14 @@ RETURN CASE WHEN stated = 9223372036854775807 THEN 'infinity'::timestamptz
             ELSE ('epoch'::timestamp + stated * interval '1 microsecond') AT TIME ZONE 'UTC' END;
 COMMENT ON FUNCTION weir_internal.stated_time(bigint) IS 'The time that a writer states; infinity if it appends nothing more.';
 
--- What a batch is about to read counts as read.
+-- What a batch is about to read counts as read; what the group has passed without reading it never does.
 CREATE OR REPLACE FUNCTION weir_internal.unread_clock(in_group_id bigint, in_stream_id bigint, in_bounds jsonb)
 RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT weir_internal.clock_from(in_stream_id, array_agg(f.segment_id), array_agg(f.next_offset))
+    SELECT least(weir_internal.clock_from(in_stream_id, array_agg(f.segment_id), array_agg(f.next_offset)), (
+        SELECT gs.passed_clock FROM weir_internal.reader_group_stream gs
+        WHERE gs.group_id = in_group_id AND gs.stream_id = in_stream_id))
     FROM (SELECT o.segment_id, max(o.next_offset) AS next_offset
           FROM (SELECT (b ->> 'segment')::bigint AS segment_id, (b ->> 'to')::bigint AS next_offset
                 FROM jsonb_array_elements(in_bounds) b WHERE (b ->> 'stream')::bigint = in_stream_id
@@ -21,6 +23,23 @@ AS $$
           GROUP BY o.segment_id) f
 $$;
 COMMENT ON FUNCTION weir_internal.unread_clock(bigint, bigint, jsonb) IS 'The clock of the oldest event of a stream that a reader group has not read, once the bounds of a batch are; null if there is none.';
+
+-- A reset forward passes what lies between. One back may lead to where the group passed events: then it reads them,
+-- unless they were truncated since.
+CREATE OR REPLACE FUNCTION weir_internal.passed_before(gs weir_internal.reader_group_stream, in_cut jsonb)
+RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT least(
+        weir_internal.clock_between(gs.stream_id, weir_internal.group_cut(gs.group_id, gs.stream_id), in_cut),
+        CASE WHEN gs.passed_clock IS NULL OR h.truncated THEN gs.passed_clock
+             ELSE weir_internal.clock_between(gs.stream_id, weir.stream_cut_at(
+                 s.stream_name, weir_internal.clock_time(gs.passed_clock - 1)), in_cut) END)
+    FROM weir_internal.stream s
+    CROSS JOIN LATERAL (SELECT t.events > 0 AS truncated FROM weir_internal.size_till(s.stream_id, s.head) t) h
+    WHERE s.stream_id = gs.stream_id
+$$;
+COMMENT ON FUNCTION weir_internal.passed_before(weir_internal.reader_group_stream, jsonb) IS 'The clock of the oldest event that a group has passed without reading it, once it is reset to a cut; null if there is none.';
 
 -- Finds the last commit before the clock in an index, so the cost does not grow with history.
 CREATE OR REPLACE FUNCTION weir_internal.complete_before(s weir_internal.stream, in_clock bigint)

@@ -115,6 +115,14 @@ BEGIN RETURN (
 END $$;
 COMMENT ON FUNCTION weir_internal.clock_from(bigint, bigint[], bigint[], jsonb) IS 'The clock of the oldest event of a stream at or after offsets of segments, or in what follows those segments, and before a cut; null if there is none.';
 
+CREATE OR REPLACE FUNCTION weir_internal.clock_between(in_stream_id bigint, in_from jsonb, in_to jsonb) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT weir_internal.clock_from(in_stream_id, array_agg(c.segment_id), array_agg(coalesce(c.event_offset, 0)), in_to)
+    FROM weir_internal.cut_entries(in_from) c
+$$;
+COMMENT ON FUNCTION weir_internal.clock_between(bigint, jsonb, jsonb) IS 'The clock of the oldest event of a stream that lies after one cut and before another; null if there is none.';
+
 CREATE OR REPLACE FUNCTION weir_internal.clock_after(in_stream_id bigint, in_cut jsonb) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$

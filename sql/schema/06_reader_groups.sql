@@ -49,6 +49,7 @@ CREATE TABLE weir_internal.reader_group_stream (
     head_seen jsonb,
     newest_read bigint,
     hole bigint,
+    passed_clock bigint,
     PRIMARY KEY (group_id, stream_id)
 );
 CREATE INDEX reader_group_stream_by_stream ON weir_internal.reader_group_stream (stream_id);
@@ -60,6 +61,7 @@ COMMENT ON COLUMN weir_internal.reader_group_stream.released_at IS 'When the gro
 COMMENT ON COLUMN weir_internal.reader_group_stream.lost_events IS 'Events that were truncated before this group read them, and that its readers skipped.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.head_seen IS 'The head of the stream that its positions were last compared with, and none of them lies before; null if they were not compared since the group was placed.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.newest_read IS 'The newest clock of an event that it has read of this stream since it was placed, or of the stream''s last commit if it had read everything; null before it has read any.';
+COMMENT ON COLUMN weir_internal.reader_group_stream.passed_clock IS 'The clock of the oldest event that it has passed without reading it, because it began or was reset after it, or because it was truncated; null if there is none.';
 COMMENT ON COLUMN weir_internal.reader_group_stream.hole IS 'By how many microseconds the oldest unread event was older than newest_read when the group last committed a batch; 0 if no unread event was older. Null before the first batch.';
 
 CREATE TABLE weir_internal.reader (

@@ -178,7 +178,7 @@ _TIMES = set(
     """created_at opened_at lease_until ended_at garbage_since retained_at released_at
     decided_at recorded_at since seen_at loads commit_interval rate""".split()
 )
-_CLOCKS = set("clock newest_read last_clock sealed_clock created_at".split())
+_CLOCKS = set("clock newest_read passed_clock last_clock sealed_clock created_at".split())
 _TABLES = """stream stream_schema epoch segment segment_tail transaction transaction_input data_file
     time_index reader_group_segment reader_group_stream stream_cut retention_decision
     scale_decision hot_key""".split()

@@ -17,6 +17,7 @@ from weir.model.bounds import Bound
 from weir.model.event_time import DONE, NO_MORE, EventTimes, as_datetime, say_time
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.new_batch import Batch
+from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.splits import split_batch
 
 Times = Sequence[int | None]
@@ -138,13 +139,23 @@ class World:
     group: Group
     readers: list[Reader]
     read: set[Event] = field(default_factory=set)
+    truncated: set[Event] = field(default_factory=set)
     now: int = 1_000_000
+    may_lose: bool = False
 
     @classmethod
     def made(cls, database: Database, random: Random) -> "World":
         streams = [Stream.made(database) for _ in range(2)]
-        group = Group.made(*(stream.lane for stream in streams))
-        return cls(random, streams, group, [group.reader("one"), group.reader("two")])
+        lanes = [stream.lane for stream in streams]
+        world = cls(random, streams, Group.made(*lanes), [])
+        if random.random() < 0.5:  # a group that begins later, and perhaps at the tail
+            for _ in range(3):
+                world.append()
+            start = random.choice(["head", "tail"])
+            world.group = Group.made(*lanes, start=start, subscriber=False, on_gap="skip")
+            world.may_lose = True
+        world.readers = [world.group.reader("one"), world.group.reader("two")]
+        return world
 
     def times(self) -> Times:
         """Return event times around the present one, of which some are late and some are none."""
@@ -249,10 +260,33 @@ class World:
                 if None not in (stream.complete_until, time, expected):
                     assert time >= expected, "all that is missing before it is late"
 
+    def reset(self) -> None:
+        """Let the group go to the head or to the tail. What it passes by that is never read, and
+        what it goes back over is unread again."""
+        to = self.random.choice(["head", "tail", "tail"])
+        reset_reader_group(
+            self.group.database, self.group.name, to, allow_repeat=True, request_id=unique("reset")
+        )
+        if to == "head":
+            self.read = {e for e in self.read if e in self.truncated}
+        self.readers = [self.group.reader("one"), self.group.reader("two")]
+
+    def truncate(self) -> None:
+        """Truncate a stream at its tail, which the group may not have reached. No batch is open,
+        so that each event is read or lost."""
+        stream = self.random.choice(self.active())
+        if any(batch.state == "open" for batch in self.group.batches()):
+            return
+        stream.lane.truncate(
+            ", ".join(f"{segment}={offset}" for segment, offset in stream.lane.tail().items())
+        )
+        self.truncated |= stream.clocks.keys()
+
     def step(self) -> None:
         self.now += self.random.randint(0, 10)
+        lossy = [self.reset, self.truncate] if self.may_lose else []
         self.random.choice(
-            [self.append] * 3 + [self.batch] * 4 + [self.roll, self.state, self.seal]
+            [self.append] * 3 + [self.batch] * 4 + [self.roll, self.state, self.seal, *lossy]
         )()
         self.views()
 
@@ -269,7 +303,9 @@ class World:
                 as_datetime(newest),
             )
             [[complete]] = stream.lane.rows(
-                "SELECT complete_until FROM weir.group_completeness WHERE stream = :n",
+                "SELECT complete_until FROM weir.group_completeness WHERE stream = :n "
+                "AND reader_group = :g",
                 n=str(stream.lane.name),
+                g=self.group.name,
             )
             assert complete == as_datetime(stream.complete_with(self.read))

@@ -164,6 +164,7 @@ def commit_batch(
                 """WITH ended AS (
                     UPDATE reader_batch SET state = 'committed', outputs = CAST(:out AS jsonb),
                         committed_at = n.now, ended_at = n.now, rejected = :rejected,
+                        complete_until = CASE WHEN :lost = '{}' THEN complete_until END,
                         function = :function, function_version = :version
                     FROM (SELECT clock_timestamp() AS now OFFSET 0) n
                     WHERE group_id = :g AND batch_id = :b
@@ -188,7 +189,12 @@ def commit_batch(
                         clock_timestamp() + :lease * interval '1 second'
                     WHERE group_id = :g AND reader_id = :reader_id AND token = :token
                 )
-                UPDATE reader_group_stream gs SET lost_events = lost_events + l.value::bigint
+                UPDATE reader_group_stream gs SET lost_events = lost_events + l.value::bigint,
+                    passed_clock = least(passed_clock, (
+                        SELECT clock_from(gs.stream_id, array_agg(i.segment_id),
+                                          array_agg(i.from_offset))
+                        FROM reader_batch r CROSS JOIN LATERAL inputs_of(r.bounds) i
+                        WHERE r.group_id = :g AND r.batch_id = :b AND i.stream_id = gs.stream_id))
                 FROM jsonb_each_text(CAST(:lost AS jsonb)) l
                 WHERE gs.group_id = :g AND gs.stream_id = l.key::bigint"""
             ),

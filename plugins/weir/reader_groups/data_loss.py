@@ -60,7 +60,9 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
         connection.execute(
             text(
                 f"""WITH {MOVED}, counted AS (
-                    UPDATE reader_group_stream SET lost_events = lost_events + :lost
+                    UPDATE reader_group_stream SET lost_events = lost_events + :lost,
+                        passed_clock = least(passed_clock, clock_between(
+                            :s, group_cut(:g, :s), CAST(:cut AS jsonb)))
                     WHERE group_id = :g AND stream_id = :s
                 ), passed AS (
                     DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = :s

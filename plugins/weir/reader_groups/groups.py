@@ -142,12 +142,14 @@ def enter_streams(
         text(
             f"""WITH starts AS (
                 INSERT INTO reader_group_stream (group_id, stream_id, start_cut, end_cut,
-                                                 released_cut, released_at)
+                                                 released_cut, released_at, passed_clock)
                 SELECT :g, c.stream, c.start_cut, c.end_cut,
                        CASE WHEN :subscriber THEN c.start_cut END,
-                       CASE WHEN :subscriber THEN clock_timestamp() END
+                       CASE WHEN :subscriber THEN clock_timestamp() END,
+                       clock_between(s.stream_id, s.head, c.start_cut)
                 FROM jsonb_to_recordset(CAST(:cuts AS jsonb))
                     AS c (stream bigint, start_cut jsonb, end_cut jsonb)
+                JOIN stream s ON s.stream_id = c.stream
                 RETURNING stream_id, start_cut AS cut
             ), due AS (
                 {queueing("starts JOIN stream USING (stream_id) WHERE state = 'active'")}

@@ -97,7 +97,11 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
     released = _released(connection, group, cuts) if group.configuration.release == "manual" else {}
     connection.execute(
         text(
-            """WITH positions AS (
+            """WITH passed AS (  -- of the positions from before this statement
+                UPDATE reader_group_stream gs SET passed_clock = passed_before(gs, c.cut)
+                FROM jsonb_to_recordset(CAST(:cuts AS jsonb)) AS c (stream_id bigint, cut jsonb)
+                WHERE gs.group_id = :g AND gs.stream_id = c.stream_id
+            ), positions AS (
                 DELETE FROM reader_group_segment WHERE group_id = :g AND stream_id = ANY(:ids)
             ), freed AS (
                 UPDATE reader_group_segment SET state = 'unassigned', reader_id = NULL
@@ -113,7 +117,11 @@ def _move(connection: Connection, group: LockedGroup, cuts: Cuts) -> None:
             UPDATE reader_group SET generation = generation + 1, moved_at = clock_timestamp()
             WHERE group_id = :g"""
         ),
-        {"g": group.group_id, "ids": streams},
+        {
+            "g": group.group_id,
+            "ids": streams,
+            "cuts": json.dumps([{"stream_id": s, "cut": c.to_json()} for s, c in cuts.items()]),
+        },
     )
     connection.execute(text("DELETE FROM reader WHERE group_id = :g"), {"g": group.group_id})
     connection.execute(

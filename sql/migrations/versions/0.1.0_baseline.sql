@@ -327,6 +327,7 @@ CREATE TABLE weir_internal.reader_group_stream (
     head_seen jsonb,
     newest_read bigint,
     hole bigint,
+    passed_clock bigint,
     PRIMARY KEY (group_id, stream_id)
 );
 CREATE INDEX reader_group_stream_by_stream ON weir_internal.reader_group_stream (stream_id);

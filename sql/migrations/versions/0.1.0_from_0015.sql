@@ -283,7 +283,8 @@ CREATE TABLE weir_internal.hot_key (
 -- Order across routing keys.
 ALTER TABLE weir_internal.reader_group ADD COLUMN aligned boolean NOT NULL DEFAULT false,
     ADD COLUMN max_ahead bigint CHECK (max_ahead > 0);
-ALTER TABLE weir_internal.reader_group_stream ADD COLUMN newest_read bigint, ADD COLUMN hole bigint;
+ALTER TABLE weir_internal.reader_group_stream ADD COLUMN newest_read bigint, ADD COLUMN hole bigint,
+    ADD COLUMN passed_clock bigint;
 ALTER TABLE weir_internal.reader_batch ADD COLUMN read_order text NOT NULL DEFAULT 'segment',
     ADD COLUMN readers integer NOT NULL DEFAULT 1, ADD COLUMN bound bigint,
     ADD COLUMN max_lateness bigint, ADD COLUMN p99_lateness bigint, ADD COLUMN hole bigint;
