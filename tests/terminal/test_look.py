@@ -75,6 +75,10 @@ def test_what_there_is_is_shown_as_a_table_and_as_json(
     assert "only the first 5" in some.err
 
     assert weir("lineage", "shop/orders", "--depth", "9999999999").status == 0
+    whole = weir("lineage", "shop/orders", "--json").json
+    part = weir("lineage", "shop/orders", "--limit", "1")
+    assert len(part.out.splitlines()) == 2, whole
+    assert f"only 1 of {len(whole)} (" in part.err
 
     why = weir("why", "shop/orders")
     assert "retention is keep" in why.out

@@ -81,6 +81,7 @@ def parser() -> Parser:
     one.add_argument("of", help="a stream, or a run as DAG/run/task")
     one.add_argument("--down", action="store_true", help="what was made of it")
     one.add_argument("--depth", help="how many commits to follow (all)")
+    one.add_argument("--limit", help="how many lines; 0: all (100; with --json all)")
     one.add_argument("--segment", help="only this segment of the stream")
     one.add_argument("--from", dest="first", help="only from this offset of the segment")
     one.add_argument("--to", dest="past", help="only up to this offset, exclusive")

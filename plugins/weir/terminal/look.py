@@ -2,6 +2,7 @@
 
 import argparse
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, islice
@@ -187,8 +188,17 @@ def lineage(terminal: Terminal, given: argparse.Namespace) -> int:
             c, given.of, "down" if given.down else "up", depth, given.segment, first, past
         )
     )
+    most = _number(given.limit, "--limit", least=0)
+    if given.limit is None and not terminal.json:
+        most = SHOWN
     rows = [one._asdict() for one in steps]
-    return terminal.show(rows, f"nothing is known of {given.of}")
+    shown = rows[:most] if most else rows
+    terminal.show(shown, f"nothing is known of {given.of}")
+    if not terminal.json and len(shown) < len(rows):
+        kinds = Counter(f"{one['side']} {one['kind']}" for one in rows)
+        summed = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
+        note(f"... only {most:,} of {len(rows):,} ({summed}); --limit 0 shows all")
+    return 0
 
 
 def _plan(terminal: Terminal, given: argparse.Namespace) -> tuple[list[FileSlice], list[Field]]:
