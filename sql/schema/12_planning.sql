@@ -35,3 +35,8 @@ ALTER TABLE weir_internal.batch_input ALTER COLUMN stream_id SET STATISTICS 0;
 -- Nor of the group's name.
 ALTER TABLE weir_internal.reader_batch ALTER COLUMN group_name SET STATISTICS 0;
 ALTER TABLE weir_internal.parquet_output ALTER COLUMN group_name SET STATISTICS 0;
+
+-- Without a key, a publication FOR ALL TABLES would forbid to delete from them.
+ALTER TABLE weir_internal.capture_queue REPLICA IDENTITY FULL;
+ALTER TABLE weir_internal.retention_queue REPLICA IDENTITY FULL;
+ALTER TABLE weir_internal.batch_input REPLICA IDENTITY FULL;

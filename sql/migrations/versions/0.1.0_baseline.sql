@@ -691,3 +691,8 @@ CREATE TABLE weir_internal.adjunct_pin (
 CREATE INDEX adjunct_pin_by_version ON weir_internal.adjunct_pin (store_id, version);
 ALTER TABLE weir_internal.adjunct_store ALTER COLUMN stream_id SET STATISTICS 0;
 -- End of adjunct stores.
+
+-- Without a key, a publication FOR ALL TABLES would forbid to delete from them.
+ALTER TABLE weir_internal.capture_queue REPLICA IDENTITY FULL;
+ALTER TABLE weir_internal.retention_queue REPLICA IDENTITY FULL;
+ALTER TABLE weir_internal.batch_input REPLICA IDENTITY FULL;

@@ -461,3 +461,8 @@ SELECT i.stream, i.segment, i."from", i."to", ceil(ln(i."to" - i."from") / ln(2:
 FROM weir_internal.reader_batch b
 CROSS JOIN LATERAL jsonb_to_recordset(b.bounds) AS i (stream bigint, segment bigint, "from" bigint, "to" bigint)
 WHERE b.state = 'committed' AND i."to" > i."from";
+
+-- Without a key, a publication FOR ALL TABLES would forbid to delete from them.
+ALTER TABLE weir_internal.capture_queue REPLICA IDENTITY FULL;
+ALTER TABLE weir_internal.retention_queue REPLICA IDENTITY FULL;
+ALTER TABLE weir_internal.batch_input REPLICA IDENTITY FULL;
