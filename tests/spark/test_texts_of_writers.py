@@ -132,7 +132,7 @@ def test_what_a_program_wrote_is_in_the_stream(
         pytest.skip("pyarrow writes no JSON")
     rows = table(random_for(writer.__name__, kind))
     if (writer, kind) == (by_pandas, "json"):
-        rows = rows.drop_columns(["double", "price"])  # of which pandas writes 15 digits
+        rows = rows.drop_columns(["double", "price", "at"])  # of which pandas cuts digits
     path = Path(weir.input) / f"{writer.__name__}.{kind}"
     writer(weir, rows, path, kind)
     stream = weir.create(segments=1)
@@ -141,6 +141,8 @@ def test_what_a_program_wrote_is_in_the_stream(
     found = weir.frame(stream, "stream").drop(*PLACE).collect()
     for event, given_row in zip(found, rows.to_pylist(), strict=True):
         for name, value in given_row.items():
+            if (writer, kind, value) == (by_pandas, "csv", ""):
+                value = None  # pandas writes both alike
             assert same(event.asDict().get(name), value), (name, event[name], value)
 
 

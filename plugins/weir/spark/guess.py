@@ -59,8 +59,12 @@ def guess(rows: DataFrame, texts: Sequence[Column], how: TextOptions) -> list[Gu
             found[i] = None
     for start in range(0, len(asked), _AT_ONCE):
         some = asked[start : start + _AT_ONCE]
-        columns = [F.struct(*_facts(F.col(names[i]), kind, how)) for i, kind in some]
-        facts = frame.agg(*[column.alias(f"f{j}") for j, column in enumerate(columns)]).first()
+        columns = [F.struct(*_facts(n, kind, how)) for n, (_, kind) in enumerate(some)]
+        facts = (
+            _looked_at(frame, names, some, how)
+            .agg(*[column.alias(f"f{j}") for j, column in enumerate(columns)])
+            .first()
+        )
         assert facts is not None  # an aggregate without groups has one row
         for (i, kind), one in zip(some, facts, strict=True):
             if one.values == 0:
@@ -96,18 +100,42 @@ def _looks(kind: str, text: str, how: TextOptions) -> bool:
     return text in ("true", "false")
 
 
-def _facts(text: Column, kind: str, how: TextOptions) -> list[Column]:
+def _looked_at(
+    frame: DataFrame, names: Sequence[str], asked: Sequence[tuple[int, str]], how: TextOptions
+) -> DataFrame:
+    """Return for each column that is asked about its values (`t`), and whether its type keeps them
+    (`w`, of numbers: as whole ones; `d`: as doubles). Each is computed once, in a plan that stays
+    small."""
+    texts = [F.when(F.col(names[i]) != "", F.col(names[i])) for i, _ in asked]
+    empty = [(F.col(names[i]) == "").alias(f"e{n}") for n, (i, _) in enumerate(asked)]
+    frame = frame.select(*[text.alias(f"t{n}") for n, text in enumerate(texts)], *empty)
+    kept = [
+        value(F.col(f"t{n}"), "long" if kind == NUMBER else kind, how, guessed=True).isNotNull()
+        for n, (_, kind) in enumerate(asked)
+    ]
+    frame = frame.select("*", *[test.alias(f"w{n}") for n, test in enumerate(kept)])
+    doubles = [
+        F.when(F.col(f"w{n}") & (F.length(F.col(f"t{n}")) <= 15), F.lit(True))
+        .otherwise(value(F.col(f"t{n}"), "double", how, guessed=True).isNotNull())
+        .alias(f"d{n}")
+        for n, (_, kind) in enumerate(asked)
+        if kind == NUMBER
+    ]
+    return frame.select("*", *doubles)
+
+
+def _facts(number: int, kind: str, how: TextOptions) -> list[Column]:
     """Return aggregates about a column: how many values and empty texts it has, the bits that all
     values have, those that any has, the longest, and an example against the type."""
-    given = F.when(text != "", text)
-    every, some, against = _bits(given, kind, how)
+    given, there = F.col(f"t{number}"), F.col(f"t{number}").isNotNull()
+    every, some, against = _bits(number, kind, how)
     return [
         F.count(given).alias("values"),
-        F.count_if(text == "").alias("empties"),
-        F.bit_and(F.when(given.isNotNull(), every)).alias("every"),
-        F.bit_or(F.when(given.isNotNull(), some)).alias("some"),
+        F.count_if(F.col(f"e{number}")).alias("empties"),
+        F.bit_and(F.when(there, every)).alias("every"),
+        F.bit_or(F.when(there, some)).alias("some"),
         F.max(F.length(given)).alias("longest"),
-        F.min(F.when(given.isNotNull() & against, F.left(given, F.lit(_SHOWN)))).alias("example"),
+        F.min(F.when(there & against, F.left(given, F.lit(_SHOWN)))).alias("example"),
     ]
 
 
@@ -115,16 +143,16 @@ def _flag(test: Column, bit: int) -> Column:
     return F.when(test, F.lit(bit)).otherwise(F.lit(0)).cast("long")
 
 
-def _bits(text: Column, kind: str, how: TextOptions) -> tuple[Column, Column, Column]:
+def _bits(asked: int, kind: str, how: TextOptions) -> tuple[Column, Column, Column]:
+    text, kept = F.col(f"t{asked}"), F.col(f"w{asked}")
     if kind == NUMBER:
-        plain = number(text, how)
-        whole = value(text, "long", how).isNotNull()
-        double = whole | value(text, "double", how, guessed=True).isNotNull()
-        decimal = whole | plain.rlike(_PLAIN)
+        plain, whole, double = number(text, how), kept, F.col(f"d{asked}")
+        decimal = plain.rlike(_PLAIN)
         every = (
-            F.when(whole, F.lit(_LONG | _DOUBLE | _DECIMAL))
-            .otherwise(_flag(double, _DOUBLE).bitwiseOR(_flag(decimal, _DECIMAL)))
+            F.when(whole, F.lit(_LONG | _DECIMAL))
+            .otherwise(_flag(decimal, _DECIMAL))
             .cast("long")
+            .bitwiseOR(_flag(double, _DOUBLE))
         )
         point = F.instr(plain, ".")
         scale = F.when(point > 0, F.least(F.length(plain) - point, F.lit(_SCALES))).otherwise(0)
@@ -133,8 +161,7 @@ def _bits(text: Column, kind: str, how: TextOptions) -> tuple[Column, Column, Co
             .bitwiseOR(_flag(plain.endswith(".0"), _POINT_ZERO))
             .bitwiseOR(_flag(plain.rlike("[.eEN]"), _FRACTION))
         )
-        return every, some, ~F.coalesce(double, F.lit(False))
-    kept = F.coalesce(value(text, kind, how, guessed=True).isNotNull(), F.lit(False))
+        return every, some, ~(whole | double)
     if kind != TIME or how.timestamp_format:
         return _flag(kept, 1), F.lit(0).cast("long"), ~kept
     fraction = F.regexp_extract(text, r"\.([0-9]+)", 1)

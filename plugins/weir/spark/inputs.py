@@ -245,6 +245,8 @@ def reading_session(spark: SparkSession, inputs: Inputs) -> SparkSession:
         {
             **(zone if inputs.format in ("csv", "json") else {}),
             "spark.sql.legacy.javaCharsets": "true",  # all encodings of `text_options`
+            # Java does not compile methods of more bytes, which is twenty times as slow.
+            "spark.sql.codegen.hugeMethodLimit": "8000",
             "spark.sql.files.maxPartitionBytes": str(max(least, conf.filesMaxPartitionBytes())),
             "spark.sql.files.openCostInBytes": str(max(least, conf.filesOpenCostInBytes())),
             **AS_LONG,
