@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from weir.spark.text_options import TextOptions
 
 INTEGERS = ("byte", "short", "integer", "long")
+_INTEGER = r"^(?:0|-?[1-9][0-9]{0,18})$"
 # A number as in JSON. Of a guessed column, as programs write a double back.
 NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
 CANONICAL = (
@@ -37,8 +38,7 @@ def value(text: Column, kind: str, how: TextOptions, guessed: bool = False) -> C
     """
     if kind in INTEGERS:
         plain = number(text, how)
-        found = plain.try_cast(kind)
-        return F.when(found.cast("string") == plain, found)
+        return _cast(plain, _INTEGER, kind)
     if kind in ("double", "float"):
         return _approximate(number(text, how), kind, guessed)
     if kind.startswith("decimal"):
@@ -53,11 +53,17 @@ def value(text: Column, kind: str, how: TextOptions, guessed: bool = False) -> C
     if kind == "timestamp_ntz":
         if how.timestamp_format:
             return _timestamp(text, how, guessed).cast(kind)
-        return F.when(text.rlike(_LOCAL), text.try_cast(kind))
+        return _cast(text, _LOCAL, kind)
     if kind == "binary":
         return text.cast("binary")
     found = text.try_cast(kind)
     return found if kind == "string" else F.when(found.cast("string") == text, found)
+
+
+def _cast(text: Column, pattern: str, kind: str) -> Column:
+    """Return the value of a text that matches a pattern, null for others. Spark makes an exception
+    of each text that it can't cast, which takes longer than all else."""
+    return F.when(text.rlike(pattern), text.try_cast(kind))
 
 
 def number(text: Column, how: TextOptions) -> Column:
@@ -90,11 +96,10 @@ def keeps_digits(text: Column, found: Column, sure: int = _SURE) -> Column:
 
 
 def _approximate(plain: Column, kind: str, guessed: bool) -> Column:
-    found = plain.try_cast(kind)
+    found = _cast(plain, CANONICAL if guessed else NUMBER, kind)
     sure = _SURE if kind == "double" else 6
     short = (F.length(plain) <= sure) & ~F.contains(F.lower(plain), F.lit("e"))
-    written = plain.rlike(CANONICAL if guessed else NUMBER)
-    kept = written & (short | keeps_digits(plain, found, sure))
+    kept = found.isNotNull() & (short | keeps_digits(plain, found, sure))
     special = "^(?:NaN|-?Infinity)$" if guessed else _INFINITE
     return F.when(kept, found).when(
         plain.rlike(special), F.regexp_replace(plain, "(?i)inf$", "Infinity").try_cast(kind)
@@ -102,11 +107,11 @@ def _approximate(plain: Column, kind: str, guessed: bool) -> Column:
 
 
 def _decimal(plain: Column, kind: str, guessed: bool) -> Column:
-    found = plain.try_cast(kind)
+    found = _cast(plain, NUMBER, kind)
     kept = found.cast("string") == plain
     if not guessed:
         same = digits(plain) == digits(found.cast("string"))
-        kept = kept | (plain.rlike(NUMBER) & same)
+        kept = kept | same
     return F.when(kept, found)
 
 
@@ -115,7 +120,7 @@ def _date(text: Column, how: TextOptions) -> Column:
         found = F.try_to_timestamp(text, F.lit(how.date_format)).cast("date")
         back = F.date_format(found, how.date_format)
     else:
-        found = text.try_cast("date")
+        found = _cast(text, f"^{_DAY}$", "date")
         back = found.cast("string")
     return F.when((back == text) & (F.year(found).between(1, 9999)), found)
 
@@ -125,8 +130,8 @@ def _timestamp(text: Column, how: TextOptions, guessed: bool) -> Column:
         found = F.try_to_timestamp(text, F.lit(how.timestamp_format))
         back = F.date_format(found, how.timestamp_format)
         return F.when((back == text) & F.year(found).between(1, 9999), found)
-    found = text.try_cast("timestamp")
-    kept = text.rlike(TIMESTAMP if guessed else _INSTANT) & ~text.startswith("0000")
+    found = _cast(text, TIMESTAMP if guessed else _INSTANT, "timestamp")
+    kept = ~text.startswith("0000")
     with_zone = text.rlike(ZONE + "$")
     if how.time_zone != "UTC":  # a time that a change of the clocks leaves out does not come back
         local = F.translate(F.left(text, F.lit(16)), "T", " ")
