@@ -51,7 +51,8 @@ class Operator:
         if kind == "time" and self._times:
             at, tails = random.choice(self._times)
             here = {s: stream.join(tails[s], stream.head) for s, stream in streams.items()}
-            return f"time {at.isoformat()}", here
+            lost = any(self._lost(s, tails[s]) for s in streams)
+            return f"time {at.isoformat()}", Truncated if lost else here
         if kind == "checkpoint" and model.checkpoints:
             name, one = random.choice(list(model.checkpoints.items()))
             known = one.state == "complete" and one.cuts.keys() >= streams.keys()
