@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
-from weir.model.schema import VOID, Field, is_open, same_type, show, simple_types, wider
+from weir.model.schema import VOID, Field, is_open, plain, same_type, show, simple_types, wider
 from weir.spark.conversion import UUID, converted, each_type
 from weir.spark.exact import quoted
 from weir.spark.nanoseconds import NANOSECONDS, in_microseconds
@@ -120,6 +120,8 @@ def parquet_columns(inputs: "Inputs") -> ParquetColumns:
                     "have the same type.",
                 )
             fields[one["name"]] = ({**before, "type": kind}, origin)
+    # The rules that hold for all doors, before Spark sees the columns and has its own words.
+    plain([{**one, "type": each_type(one["type"], _scanned)} for one, _ in fields.values()])
     return ParquetColumns(
         [one for one, _ in fields.values()],
         by_row or any(_mixed(one, fields[one["name"]][0]) for found in seen for one in found),

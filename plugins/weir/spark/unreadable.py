@@ -8,15 +8,20 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow.parquet as pq
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from weir.errors import InvalidInput, WeirError
 from weir.warehouse.filesystem import filesystem
+from weir.warehouse.second_reader import damage_of_parquet
 
 _PIECE = 16 << 20
 _CLASS = re.compile(r"[\w.$]*(Exception|Error): |@[0-9a-f]{6,}")
+# Java's errors that come from the content of a file, by their innermost cause.
+_FROM_FILES = ("java.lang.", "java.util.", "java.nio.Buffer", "org.apache.parquet.",
+               "org.apache.spark.sql.", "org.apache.spark.Spark")  # fmt: skip
+_NOT_FROM_FILES = {"java.lang.OutOfMemoryError", "java.lang.InterruptedException",
+                   "java.util.concurrent.TimeoutException"}  # fmt: skip
 LONGEST = 300  # characters of another error that a sentence quotes
 
 
@@ -69,7 +74,8 @@ def one_line(message: str) -> str:
 def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
     """Run a block in which Spark reads these files below a root.
 
-    Raises InvalidInput naming a damaged file, UnreadableFile for a file that could not be read now.
+    Raises InvalidInput naming a file that is damaged or that Spark will never read, UnreadableFile
+    for a file that could not be read now.
     """
     try:
         yield
@@ -80,6 +86,12 @@ def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
         path = next((p for p in paths if file.endswith("/" + p)), file)
         if (damage := damage_of(root, path, format_)) is not None:
             raise damaged(path, damage) from None
+        if _is_final(error) and _stored(root, path):
+            raise InvalidInput(
+                "file_invalid",
+                f"Spark can't read the input file {path!r} ({first_cause(error)}), so nothing was "
+                "appended; write it again with other settings, such as the defaults of its writer.",
+            ) from None
         raise UnreadableFile(
             "file_unreadable",
             f"the input file {path!r} can't be read now ({first_cause(error)}), so nothing was "
@@ -118,19 +130,37 @@ def damage_of(root: str, path: str, format_: str) -> str | None:
     system, base = filesystem(root)
     try:
         if format_ == "parquet":
-            with system.open_input_file(f"{base}/{path}") as source:
-                _exhaust(pq.ParquetFile(source).iter_batches())
-        else:
-            with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
-                _exhaust(iter(lambda: source.read(_PIECE), b""))
+            damage = damage_of_parquet(root, path)
+            return one_line(damage) if damage and _stored(root, path) else None
+        with system.open_input_stream(f"{base}/{path}", compression="detect") as source:
+            _exhaust(iter(lambda: source.read(_PIECE), b""))
     except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's errors are among these
-        try:
-            with system.open_input_stream(f"{base}/{path}", compression=None) as source:
-                _exhaust(iter(lambda: source.read(_PIECE), b""))
-        except OSError:  # the storage is not available, so nothing is known about the file
-            return None
-        return one_line(str(error)) or type(error).__name__
+        # If the storage is not available, nothing is known about the file.
+        damage = one_line(str(error)) or type(error).__name__
+        return damage if _stored(root, path) else None
     return None
+
+
+def _stored(root: str, path: str) -> bool:
+    """Return whether the storage gives all bytes of a file."""
+    system, base = filesystem(root)
+    try:
+        with system.open_input_stream(f"{base}/{path}", compression=None) as source:
+            _exhaust(iter(lambda: source.read(_PIECE), b""))
+    except OSError:
+        return False
+    return True
+
+
+def _is_final(error: BaseException) -> bool:
+    """Return whether an error comes from what the file has, and not from its storage or memory."""
+    causes = [(str(c.getClass().getName()), str(c.getMessage() or "")) for c in _causes(error)]
+    if not causes:
+        return False
+    name, message = causes[-1]
+    if name in _NOT_FROM_FILES:
+        return False
+    return name.startswith(_FROM_FILES) or "org.apache.parquet.format" in message
 
 
 def _exhaust(pieces: Iterator[Any]) -> None:
