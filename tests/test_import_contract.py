@@ -29,13 +29,14 @@ ROOMS = {
     "database": "request",
     "warehouse": "",
     "controller": """installation garbage stream stream_schema epoch segment segment_tail data_file
-        time_index transaction transaction_input stream_writer capture_queue retention_queue""",
+        time_index transaction transaction_input stream_writer capture_queue retention_queue
+        retention_decision""",
     "reader_groups": """reader_group reader_group_stream reader_group_segment reader_group_pin
         reader reader_batch batch_input adjunct_pin checkpoint parquet_output""",
     "scaling": "scale_decision scale_evaluation scale_measurement hot_key",
     "adjunct": """adjunct_store adjunct_definition adjunct_version adjunct_file
         adjunct_version_file""",
-    "retention": "stream_cut retention_decision",
+    "retention": "stream_cut",
     "recovery": "",
     "history": "job_run",
     "arrow": "",
@@ -215,7 +216,7 @@ def test_no_room_writes_to_the_tables_of_one_above_it(room: str) -> None:
             "reader_group_segment",
         ),
         ("controller", "f'UPDATE {x} SET y = 1; INSERT INTO stream_cut VALUES (1)'", "stream_cut"),
-        ("reader_groups", "'SELECT * FROM prune_below(1, 2)'", "retention_decision"),
+        ("reader_groups", "'SELECT * FROM prune_below(1, 2)'", "scale_decision"),
         ("local", "'INSERT INTO nobodys VALUES (1)'", "nobodys"),
         ("controller", "'DELETE FROM weir_internal.reader'", "reader"),
         ("controller", "'UPDATE ONLY reader SET x = 1'", "reader"),

@@ -62,4 +62,6 @@ def missing_between(
 
 def truncated(missing: Missing, what_to_do: str) -> Truncated:
     """Return the error that a position lies before the head."""
-    return Truncated("events_truncated", f"{missing}; {what_to_do}.")
+    return Truncated(
+        "events_truncated", f"this place lies before the head: {missing}; {what_to_do}."
+    )

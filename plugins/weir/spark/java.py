@@ -22,7 +22,9 @@ def find_java() -> str:
     try:
         output = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
     except OSError as error:
-        raise InvalidInput("java_missing", f"{program}: {error.strerror}; {REMEDY}.") from None
+        raise InvalidInput(
+            "java_missing", f"{program} can't be run ({error.strerror}); {REMEDY}."
+        ) from None
     match = re.search(r'version "(\d+)(?:\.(\d+))?', output)
     version = 0 if match is None else int(match[2] if match[1] == "1" and match[2] else match[1])
     if version < LEAST_JAVA:
