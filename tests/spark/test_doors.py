@@ -1,6 +1,7 @@
 """The same value is taken, or refused with the same code, by all doors: Parquet, DataFrames and
 pyarrow tables. What a file says beside its columns is never followed."""
 
+import datetime as dt
 import sys
 import uuid
 from decimal import Decimal
@@ -13,14 +14,43 @@ import pyarrow.parquet as pq
 import pytest
 
 import weir as api
+from tests.chance import random_for
 from tests.raises import raises
 from tests.spark.installation import PLACE, Installation
+from tests.spark.test_parquet_footer import mutated
+from weir.errors import WeirError
 from weir.model.names import StreamName
+from weir.spark.unreadable import naming_files
 
 pytestmark = pytest.mark.drawn(3)
 
+TAKEN: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "i8": (pa.int8(), [-128, None]), "u8": (pa.uint8(), [255, None]),
+    "u16": (pa.uint16(), [65535, 0]), "u32": (pa.uint32(), [2**32 - 1, None]),
+    "u64": (pa.uint64(), [2**64 - 1, 0]), "f": (pa.float32(), [0.1, float("inf")]),
+    "d": (pa.decimal128(38, 3), [Decimal("1.250"), None]),
+    "d256": (pa.decimal256(38, 3), [Decimal("-1.250"), None]),
+    "day": (pa.date32(), [dt.date(1, 1, 1), dt.date(9999, 12, 31)]),
+    "s": (pa.timestamp("s"), [dt.datetime(1600, 1, 1), None]),
+    "ms": (pa.timestamp("ms", "UTC"), [dt.datetime(2024, 1, 1, tzinfo=dt.UTC), None]),
+    "ns": (pa.timestamp("ns"), [dt.datetime(2024, 1, 1, 1, 2, 3, 456789), None]),
+    "large": (pa.large_string(), ["x" * 100, None]), "view": (pa.string_view(), ["long" * 9, ""]),
+    "code": (pa.dictionary(pa.int8(), pa.string()), ["a", None]),
+    "raw": (pa.binary(2), [b"\0\xff", None]),
+    "list": (pa.list_(pa.float64(), 2), [[1.5, None], None]),
+    "names": (pa.map_(pa.string(), pa.int32()), [[("a", 1), ("b", None)], None]),
+    "deep": (pa.list_(pa.struct({"a.b": pa.list_(pa.date32())})), [[{"a.b": [None]}, None], []]),
+    "none": (pa.null(), [None, None]),
+}  # fmt: skip
 REFUSED: dict[str, tuple[pa.DataType, Any, str]] = {
+    "time": (pa.time64("us"), dt.time(1), "column_type_unsupported"),
+    "half": (pa.float16(), None, "column_type_unsupported"),
+    "digits": (pa.decimal256(39, 0), Decimal(1), "column_type_unsupported"),
     "twins": (pa.struct({"a": pa.int8(), "A": pa.int8()}), {"a": 1, "A": 2}, "column_named_twice"),
+    "deep twins": (pa.list_(pa.struct({"a": pa.int8(), "A": pa.int8()})), [], "column_named_twice"),
+    "_weir_x": (pa.int8(), 1, "column_name_reserved"),
+    "finer": (pa.timestamp("ns"), 1, "bad_rows"),
+    "part": (pa.list_(pa.null()), [None], "bad_rows"),
 }  # fmt: skip
 
 
@@ -44,6 +74,33 @@ def rows(weir: Installation, stream: StreamName) -> list[dict[str, Any]]:
     return [one.asDict(recursive=True) for one in found]
 
 
+def test_what_one_door_takes_all_take_and_the_values_come_out(weir: Installation) -> None:
+    columns = {name: pa.array(values, kind) for name, (kind, values) in TAKEN.items()}
+    table = pa.table({"k": ["a", "b"], **columns})
+    streams = []
+    for door in ("parquet", "arrow"):
+        streams.append(weir.create(f"s/{door}", segments=1))
+        put(weir, door, streams[-1], table)
+    first, second = (rows(weir, stream) for stream in streams)
+    assert first == second
+    assert [dict(weir.frame(stream).dtypes) for stream in streams[:1]] == [
+        dict(weir.frame(stream).dtypes) for stream in streams[1:]
+    ]
+    for i, row in enumerate(first):
+        for name, (kind, values) in TAKEN.items():
+            if name == "none":
+                assert name not in row, "it has no type yet"
+                continue
+            wanted = values[i]
+            if name == "names" and wanted is not None:
+                wanted = dict(wanted)
+            if pa.types.is_floating(kind) and wanted is not None:
+                wanted = pa.scalar(wanted, kind).as_py()
+            if kind == pa.timestamp("ms", "UTC") and wanted is not None:
+                wanted = wanted.replace(tzinfo=None)
+            assert row[name] == wanted, name
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_one_door_refuses_all_refuse_with_the_same_code(weir: Installation, name: str) -> None:
     kind, value, code = REFUSED[name]
@@ -53,6 +110,33 @@ def test_what_one_door_refuses_all_refuse_with_the_same_code(weir: Installation,
         with raises(code):
             put(weir, door, stream, table)
     assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+
+
+def test_frames_of_types_that_streams_do_not_have_are_refused(weir: Installation) -> None:
+    stream = weir.create()
+    for value, code in {
+        "INTERVAL '1' DAY": "column_type_unsupported",
+        "'a' COLLATE unicode_ci": "column_type_unsupported",
+        "named_struct('a', 1, 'A', 2)": "column_named_twice",
+        "array(named_struct('a', 1, 'a', 2))": "column_named_twice",
+    }.items():
+        with raises(f"{code} 'x'"):
+            weir.append(stream, weir.spark.sql(f"SELECT 'a' AS k, {value} AS x"))
+
+
+@pytest.mark.parametrize("door", ["parquet", "frame", "arrow"])
+def test_a_column_without_values_gets_its_type_from_later_rows(
+    weir: Installation, door: str
+) -> None:
+    stream = weir.create(segments=1)
+    none = pa.table({"k": ["a"], "x": pa.nulls(1), "l": pa.array([None], pa.list_(pa.null()))})
+    some = pa.table({"k": ["b"], "x": ["text"], "l": [["q"]]})
+    put(weir, door, stream, none)
+    assert weir.frame(stream).columns == ["k", *PLACE]
+    put(weir, door, stream, some)
+    put(weir, door, stream, none)
+    empty = {"k": "a", "x": None, "l": None}
+    assert rows(weir, stream) == [empty, {"k": "b", "x": "text", "l": ["q"]}, empty]
 
 
 def test_files_meet_in_the_type_that_holds_the_values_of_all(weir: Installation) -> None:
@@ -87,6 +171,19 @@ def test_encodings_and_types_that_the_vectorized_reader_lacks_are_read(weir: Ins
     ]
 
 
+def test_a_file_that_only_spark_can_not_read_is_refused_for_good(weir: Installation) -> None:
+    path = f"{weir.input}/x.parquet"
+    pq.write_table(pa.table({"k": ["a"] * 99}), path, compression="brotli")
+    with raises("compression_unsupported 'x.parquet'"):
+        weir.ingest(weir.create(), ["x.parquet"])
+    with (
+        raises("file_invalid 'x.parquet'") as failed,
+        naming_files(weir.input, ["x.parquet"], "parquet"),
+    ):
+        weir.spark.read.parquet(path).collect()
+    assert not failed.value.retryable
+
+
 def test_a_file_names_a_module_and_a_class_in_vain(
     weir: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,3 +201,34 @@ def test_a_file_names_a_module_and_a_class_in_vain(
         weir.ingest(stream, ["x.parquet"])
         assert rows(weir, stream) == [{"k": "a", "n": 1}]
     assert "handed_in" not in sys.modules
+
+
+def fuzz(weir: Installation, seed: str, count: int) -> None:
+    """Ingest files with changed footers: each is read, or refused by a final sentence."""
+    chance = random_for(seed)
+    path = Path(weir.input) / "x.parquet"
+    pq.write_table(pa.table({"k": ["a", "b"] * 50, "n": range(100), "l": [[1]] * 100}), path)
+    data = path.read_bytes()
+    for number in range(count):
+        path.write_bytes(mutated(data, chance))
+        stream = weir.create(f"s/{seed}{number}", segments=1)
+        try:
+            weir.ingest(stream, [path.name])
+        except WeirError as error:
+            wrong = error.retryable or "\n" in error.sentence
+        else:
+            wrong = False
+        assert not wrong, f"{number} of {seed}"
+    assert weir.spark.range(3).count() == 3, "Spark is alive"
+
+
+@pytest.mark.release
+@pytest.mark.timeout(3600)
+def test_whatever_footer_a_file_has_it_is_read_or_refused_in_a_sentence(weir: Installation) -> None:
+    fuzz(weir, "footers", 100)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_an_hour_of_changed_footers_ends_in_sentences(weir: Installation) -> None:
+    fuzz(weir, "soak", 3000)

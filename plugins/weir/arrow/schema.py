@@ -94,6 +94,8 @@ def _from_arrow(kind: pa.DataType) -> Any:
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_dictionary(kind):
         return _from_arrow(kind.value_type)
+    if pa.types.is_fixed_size_binary(kind):
+        return "binary"
     if isinstance(kind, pa.BaseExtensionType) and kind != UUID:
         return _from_arrow(kind.storage_type)
     # Not views of lists, whose values pyarrow drops when it casts them.

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from weir.errors import InvalidInput
 from weir.model.schema import Field
 from weir.spark.csv_columns import Csv, csv_columns
-from weir.spark.exact import exact
-from weir.spark.input_places import FILE
+from weir.spark.exact import exact, quoted
+from weir.spark.input_places import FILE, file_names, one_slash
 from weir.spark.json_columns import Json, json_columns
 from weir.spark.malformed import MALFORMED
 from weir.spark.parquet_columns import ParquetColumns, parquet_columns
@@ -40,9 +40,14 @@ class Parquet:
         """Return the rows of some files, with their places."""
         paths = [exact(spark_path(self.inputs.root, self.inputs.files[i].path)) for i in group]
         reader = spark.read.schema(self.columns.scanned).options(**COMPLETE)
-        return reader.parquet(*paths).select(
+        frame = reader.parquet(*paths).select(
             "*", F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)
         )
+        for name, files in self.columns.void_in.items():
+            full = [spark_path(self.inputs.root, file) for file in files]
+            void = one_slash(F.col(FILE)).isin(file_names(spark, self.inputs.root, full))
+            frame = frame.withColumn(name, F.when(~void, *quoted([name])))
+        return frame
 
     def rows(self, frame: DataFrame) -> DataFrame:
         """Return the rows in Spark's types, and MALFORMED if that may lose digits."""

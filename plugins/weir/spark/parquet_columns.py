@@ -34,6 +34,8 @@ class ParquetColumns:
 
     fields: list[Field]  # in the types of the files: also VOID, UUID and NANOSECONDS
     by_row: bool  # whether only Spark's row-based reader can read all the files
+    # Nested columns, with the files in which they are of no type: Spark reads these as empty lists.
+    void_in: dict[str, list[str]]
 
     @property
     def scanned(self) -> StructType:
@@ -125,7 +127,19 @@ def parquet_columns(inputs: "Inputs") -> ParquetColumns:
     return ParquetColumns(
         [one for one, _ in fields.values()],
         by_row or any(_mixed(one, fields[one["name"]][0]) for found in seen for one in found),
+        _void_in(fields, [found for found, _ in files], [file.path for file in inputs.files]),
     )
+
+
+def _void_in(
+    fields: dict[str, tuple[Field, str]], files: list[list[Field]], paths: list[str]
+) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for columns, path in zip(files, paths, strict=True):
+        for one in columns:
+            if one["type"] == VOID and not isinstance(fields[one["name"]][0]["type"], str):
+                found.setdefault(one["name"], []).append(path)
+    return found
 
 
 def _mixed(one: Field, whole: Field) -> bool:
