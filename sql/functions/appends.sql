@@ -135,7 +135,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.begin_append(text, text, text, text, text, double precision, boolean, text, text[], bigint[], bigint) IS 'Locks a stream and opens the transaction of an append, or begins its next attempt.';
 
--- A writer that states an earlier time than before changes nothing. The stream is complete to the earliest time that
+-- A writer that states an earlier time than before changes nothing, also after `done`: only a commit takes that back,
+-- because a statement without one may be late. The stream is complete to the earliest time that
 -- its writers have stated, without writers that have stated `done`. It never becomes complete to less than before.
 CREATE OR REPLACE FUNCTION weir_internal.stated(s weir_internal.stream, in_writer_id text, in_until bigint)
 RETURNS bigint
@@ -162,7 +163,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION weir_internal.not_yet(weir_internal.stream, bigint, bigint) IS 'Whether nobody can have appended everything up to an event time: it is later than now, than every event of the stream, and than another time.';
 
--- Records a statement without an append. Returns `stated`, or says why nothing was changed.
+-- Records a statement without an append. Returns `stated` or `done` (the writer has said so, and that stays), or says why nothing was changed.
 CREATE OR REPLACE FUNCTION weir_internal.state_completeness(in_scope text, in_name text, in_writer_id text, in_until bigint)
 RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
@@ -181,6 +182,10 @@ BEGIN
         RETURN 'no event time';
     ELSIF weir_internal.not_yet(s, in_until, NULL) THEN
         RETURN 'not yet';
+    ELSIF in_until < 9223372036854775807 AND EXISTS (
+        SELECT FROM weir_internal.stream_writer w WHERE w.stream_id = s.stream_id
+          AND w.writer_id = in_writer_id AND w.complete_until = 9223372036854775807) THEN
+        RETURN 'done';
     END IF;
     stream_until := weir_internal.stated(s, in_writer_id, in_until);
     UPDATE weir_internal.stream o SET complete_until = stream_until WHERE o.stream_id = s.stream_id;
@@ -216,7 +221,8 @@ CREATE OR REPLACE FUNCTION weir_internal.commit_append(
     OUT outcome text, OUT state text, OUT attempt integer, OUT epoch integer, OUT clock bigint,
     OUT events bigint, OUT rejected bigint, OUT bytes bigint, OUT files integer, OUT held jsonb,
     OUT min_event_time bigint, OUT max_event_time bigint,
-    OUT untimed bigint, OUT late bigint, OUT complete_until bigint, OUT durable boolean)
+    OUT untimed bigint, OUT late bigint, OUT complete_until bigint, OUT returned_writer text,
+    OUT durable boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
@@ -229,6 +235,7 @@ DECLARE
     total_bytes bigint := 0;
     lowest bigint;  -- event times
     highest bigint;
+    word bigint;  -- what its writer counts for from now on, if this append changes that
     stream_until bigint;  -- what the stream is complete to from now on
     timed boolean;  -- whether the event times are those of the stream as it is now
     targets bigint[] := in_segments;  -- per file the active segment that gets it
@@ -303,12 +310,20 @@ BEGIN
     IF outcome IS NOT NULL THEN
         RETURN;
     END IF;
+    IF s.event_time IS NOT NULL AND in_stated IS DISTINCT FROM 9223372036854775807 THEN
+        -- A writer that has stated `done` appends after all. It counts again: from what it states, or else from what
+        -- the stream is complete to, as nobody knows what else is to come.
+        DELETE FROM weir_internal.stream_writer w
+        WHERE w.stream_id = in_stream_id AND w.writer_id = t.writer_id AND w.complete_until = 9223372036854775807
+        RETURNING w.writer_id INTO returned_writer;
+    END IF;
     IF NOT timed THEN  -- there are none, or they were computed with an expression that the stream had before
         in_min_times := NULL; in_max_times := NULL; in_untimed := NULL; in_late := NULL; in_stated := NULL;
     END IF;
+    word := CASE WHEN returned_writer IS NULL THEN in_stated ELSE coalesce(in_stated, s.complete_until) END;
     stream_until := s.complete_until;
-    IF in_stated IS NOT NULL THEN
-        stream_until := weir_internal.stated(s, t.writer_id, in_stated);
+    IF word IS NOT NULL THEN
+        stream_until := weir_internal.stated(s, t.writer_id, word);
     END IF;
     UPDATE weir_internal.stream o
     SET last_clock = greatest(s.last_clock + 1, weir_internal.now_clock()),

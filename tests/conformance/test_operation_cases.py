@@ -13,11 +13,12 @@ from tests.controller.support import Lane, database_for_many, staged, unique
 from tests.raises import raises
 from weir.controller import queries
 from weir.controller.commit import commit
+from weir.controller.completeness import state_completeness
 from weir.controller.expiry import expire
 from weir.controller.scale import scale
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
-from weir.controller.transactions import Attempt, abort, ping, state_completeness
+from weir.controller.transactions import Attempt, abort, ping
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.errors import Fenced, NotFound

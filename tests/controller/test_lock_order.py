@@ -30,6 +30,7 @@ from weir.adjunct import pins as version_pins
 from weir.controller import (
     attempts,
     commit,
+    completeness,
     expiry,
     ownership,
     queries,
@@ -116,7 +117,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     lane.opened(lease=0.0)
     watch(expiry.expire, 0.0)
     timed = Lane.made(database, event_time="at", retention="consumed")
-    watch(transactions.state_completeness, timed.name, "w", 1)
+    watch(completeness.state_completeness, timed.name, "w", 1)
     watch(update.update_stream, timed.name, {"event_time": "other"}, request_id="time")
     columns = [*FIELDS, {**FIELDS[0], "name": "more"}]
     changes = {"min_segments": 3}

@@ -9,9 +9,10 @@ from typing import Any
 from tests.controller.support import FIELDS, Lane, unique
 from tests.reader_groups.support import Group, Reader
 from weir.controller.commit import commit
+from weir.controller.completeness import state_completeness
 from weir.controller.seal import seal_stream
 from weir.controller.staged import Staged, StagedFile
-from weir.controller.transactions import Attempt, state_completeness
+from weir.controller.transactions import Attempt
 from weir.database.connection import Database
 from weir.model.bounds import Bound
 from weir.model.event_time import DONE, NO_MORE, EventTimes, as_datetime, say_time
@@ -83,9 +84,15 @@ class Stream:
         known = [t for files in parts.values() for times in files for t in times if t is not None]
         expected = 0 if self.complete_until is None else sum(t < self.complete_until for t in known)
         assert done.late == expected
-        before = self.complete_until
-        if (until := staged.attempt.stated_until) is not None:
-            self.states(self.writer_of(staged.attempt), until)
+        before, writer = self.complete_until, self.writer_of(staged.attempt)
+        until = staged.attempt.stated_until
+        returns = self.stated.get(writer) == NO_MORE and until != NO_MORE
+        assert done.returned_writer == (writer if returns else None)
+        if returns:  # what it states now, or else where the stream is
+            del self.stated[writer]
+            until = before if until is None else until
+        if until is not None:
+            self.states(writer, until)
         assert done.complete_until == self.complete_until
         assert (done.min_event_time, done.max_event_time) == (
             min(known, default=None), max(known, default=None),

@@ -12,10 +12,11 @@ from tests.raises import raises
 from tests.reader_groups.completeness_model import Stream, Times, World, staged_times
 from tests.reader_groups.support import Group
 from weir.controller.commit import commit
+from weir.controller.completeness import state_completeness
 from weir.controller.queries import completeness
 from weir.controller.seal import seal_stream
 from weir.controller.staged import announce
-from weir.controller.transactions import Committed, state_completeness
+from weir.controller.transactions import Committed
 from weir.controller.update import update_stream
 from weir.database.connection import Database
 from weir.model.event_time import DONE, as_datetime
@@ -53,7 +54,7 @@ def test_a_writer_that_is_done_holds_nothing_back(shared_database: Database) -> 
     assert found is not None
     assert (found.held_by, found.writers) == ("a", 2)
     assert one(stream, [], "a", DONE).complete_until == 30
-    assert one(stream, [40], "a", as_datetime(20)).complete_until == 30, "it does not come back"
+    assert one(stream, [40], "a", as_datetime(20)).complete_until == 30, "never to less"
 
 
 def test_a_sealed_stream_that_is_read_holds_nothing_back(shared_database: Database) -> None:

@@ -11,6 +11,7 @@ records that it is ready and releases the stream for a moment; the session that 
 next commits all that are ready (docs/decisions/0007).
 """
 
+import logging
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -31,6 +32,8 @@ from weir.model.key_space import KeyRange, splits_and_merges
 from weir.model.schema import combine
 from weir.model.segment import Segment, segment_id
 from weir.warehouse.paths import attempt_folder
+
+log = logging.getLogger("weir.transactions")
 
 _COMMIT = """SELECT * FROM commit_append(:s, :n, :attempt, :version, CAST(:segments AS bigint[]),
     CAST(:events AS bigint[]), CAST(:bytes AS bigint[]), CAST(:first AS bigint[]),
@@ -266,10 +269,15 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
     if found.outcome in ("committed", "repeated"):
         # An append that had recorded that it waits was committed by another's roll.
         repeated = found.outcome == "repeated"
+        if found.returned_writer is not None:
+            log.warning(
+                "writer %s had stated that it was done with stream %s; it counts again",
+                found.returned_writer, name,
+            )  # fmt: skip
         return Committed(
             str(name), number, found.clock, found.events, found.rejected, found.bytes, found.files,
             rolled=ready if repeated else rolled, repeated=repeated and not ready,
-            **event_times(found),
+            returned_writer=found.returned_writer, **event_times(found),
         )  # fmt: skip
     if found.outcome == "no stream":
         raise NotFound(

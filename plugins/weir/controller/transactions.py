@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
+from weir.controller.completeness import state_completeness
 from weir.controller.locks import lock_streams, no_such_stream, not_active
 from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
 from weir.model.amounts import check_lease
 from weir.model.clock import clock_time
-from weir.model.event_time import no_event_time, not_complete_yet, say_time, stated_until
+from weir.model.event_time import no_event_time, say_time, stated_until
 from weir.model.names import StreamName, check_text
 from weir.model.schema import Field
 from weir.model.segment import Segment
@@ -74,7 +75,8 @@ class Committed:
     `min_event_time`, `max_event_time`: of its events, in microseconds since 1970 UTC. `untimed`:
     how many of them have no event time. `late`: how many are earlier than what the stream was
     complete to before it. `complete_until`: what the stream is complete to since. All are None in a
-    stream without event time.
+    stream without event time. `returned_writer`: its writer, if that had stated before that it is
+    done; it counts again (semantics 16.4).
     """
 
     stream: str
@@ -91,15 +93,17 @@ class Committed:
     untimed: int | None = None
     late: int | None = None
     complete_until: int | None = None
+    returned_writer: str | None = None
 
     def report(self) -> dict[str, Any]:
         """Return the fields by name for the job's report, and in `committed_at` the time of the
         clock. Event times are texts there, and what is None of them is left out."""
         at = clock_time(self.clock)
         found = {**self.__dict__, "committed_at": at.isoformat(timespec="milliseconds")}
-        for name in ("min_event_time", "max_event_time", "complete_until", "untimed", "late"):
+        times = ("min_event_time", "max_event_time", "complete_until")
+        for name in (*times, "untimed", "late", "returned_writer"):
             if (value := found.pop(name)) is not None:
-                found[name] = value if name in ("untimed", "late") else say_time(value)
+                found[name] = say_time(value) if name in times else value
         return found
 
 
@@ -195,36 +199,6 @@ def event_times(found: Any) -> dict[str, Any]:
         "late": found.late,
         "complete_until": found.complete_until,
     }
-
-
-def state_completeness(
-    database: Database, name: StreamName, writer_id: str, until: datetime | str | int
-) -> None:
-    """Record that a writer has appended everything before an event time, without an append.
-
-    `until`: a datetime, a text, microseconds, or `done` if the writer appends nothing more. Changes
-    nothing if the writer has stated a later time. Raises NotFound; Conflict if the stream is
-    sealed; InvalidInput for what is not a time, for a stream without event time, and for a time
-    that is later than now and than every event of the stream.
-    """
-    check_text("writer_id", writer_id)
-    stated = until if isinstance(until, int) else stated_until(until)
-    if stated is None:
-        return
-    outcome = database.transaction(
-        lambda c: c.execute(
-            text("SELECT state_completeness(:scope, :name, :writer_id, CAST(:stated AS bigint))"),
-            {"scope": name.scope, "name": name.name, "writer_id": writer_id, "stated": stated},
-        ).scalar_one()
-    )
-    if outcome == "no stream":
-        raise no_such_stream(name)
-    if outcome == "no event time":
-        raise no_event_time(name)
-    if outcome == "not yet":
-        raise not_complete_yet(name, stated)
-    if outcome != "stated":
-        raise not_active(name, outcome)
 
 
 def _guarded(

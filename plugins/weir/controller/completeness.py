@@ -1,0 +1,49 @@
+"""What a writer states without an append: up to which event time it has appended everything."""
+
+import logging
+from datetime import datetime
+
+from sqlalchemy import text
+
+from weir.controller.locks import no_such_stream, not_active
+from weir.database.connection import Database
+from weir.model.event_time import no_event_time, not_complete_yet, say_time, stated_until
+from weir.model.names import StreamName, check_text
+
+log = logging.getLogger("weir.transactions")
+
+
+def state_completeness(
+    database: Database, name: StreamName, writer_id: str, until: datetime | str | int
+) -> None:
+    """Record that a writer has appended everything before an event time, without an append.
+
+    `until`: a datetime, a text, microseconds, or `done` if the writer appends nothing more. Changes
+    nothing if the writer has stated a later time, or `done` (which is logged; semantics 16.4).
+    Raises NotFound; Conflict if the stream is sealed; InvalidInput for what is not a time, for a
+    stream without event time, and for a time that is later than now and than every event of it.
+    """
+    check_text("writer_id", writer_id)
+    stated = until if isinstance(until, int) else stated_until(until)
+    if stated is None:
+        return
+    outcome = database.transaction(
+        lambda c: c.execute(
+            text("SELECT state_completeness(:scope, :name, :writer_id, CAST(:stated AS bigint))"),
+            {"scope": name.scope, "name": name.name, "writer_id": writer_id, "stated": stated},
+        ).scalar_one()
+    )
+    if outcome == "no stream":
+        raise no_such_stream(name)
+    if outcome == "no event time":
+        raise no_event_time(name)
+    if outcome == "not yet":
+        raise not_complete_yet(name, stated)
+    if outcome == "done":
+        log.warning(
+            "writer %s has stated that it is done with stream %s, so %s changes nothing; an append "
+            "of this writer that is committed from now on takes it back",
+            writer_id, name, say_time(stated),
+        )  # fmt: skip
+    elif outcome != "stated":
+        raise not_active(name, outcome)

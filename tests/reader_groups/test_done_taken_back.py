@@ -1,0 +1,178 @@
+"""A writer that has stated `done` and commits another append counts again, and is told."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.chance import cases, random_for
+from tests.controller.support import unique
+from tests.reader_groups.completeness_model import Stream, staged_times
+from tests.reader_groups.support import Group
+from weir.controller.commit import commit
+from weir.controller.completeness import state_completeness
+from weir.controller.transactions import Committed, begin
+from weir.database.connection import Database
+from weir.model.event_time import DONE, as_datetime
+from weir.reader_groups.batches import commit_batch
+
+Fact = tuple[str, str, Any]  # how it was said (append, state, retry), by whom, and what
+
+
+def word(facts: list[Fact], writer: str, complete: list[int | None]) -> int | None:
+    """Return the time that a writer counts for; None if it does not count. From all facts anew.
+
+    `complete`: what the stream was complete to before each of the facts.
+    """
+    own = [(i, how, what) for i, (how, who, what) in enumerate(facts) if who == writer]
+    said = [i for i, _, what in own if what == DONE]
+    if not said:
+        return max((what for _, _, what in own if what is not None), default=None)
+    after = [one for one in own if one[0] > said[-1]]
+    back = next((i for i, how, _ in after if how == "append"), None)
+    if back is None:
+        return None
+    told = [what for i, _, what in after if i >= back and what is not None]
+    if facts[back][2] is None and complete[back] is not None:
+        told.append(complete[back])
+    return max(told, default=None)
+
+
+def expected(facts: list[Fact]) -> list[int | None]:
+    """Return what the stream is complete to before the first fact, and after each."""
+    found: list[int | None] = [None]
+    for n in range(1, len(facts) + 1):
+        words = [word(facts[:n], writer, found) for writer in ("a", "b")]
+        low = min((one for one in words if one is not None), default=None)
+        known = [one for one in (found[-1], low) if one is not None]
+        found.append(max(known, default=None))
+    return found
+
+
+def say(stream: Stream, fact: Fact) -> int | None:
+    """Do what a fact says; return what the stream is complete to."""
+    how, writer, what = fact
+    lane = stream.lane
+    until = as_datetime(what) if isinstance(what, int) else what
+    if how == "append":
+        [done] = commit(lane.database, staged_times(stream.begin(writer, until), {}))
+        assert done.events == 0
+    elif how == "state":
+        state_completeness(lane.database, lane.name, writer, until)
+    else:
+        again = begin(
+            lane.database, lane.name, writer_id=writer, batch_id="first", fingerprint="",
+            lease=60.0, source="test", complete_until=until,
+        )  # fmt: skip
+        assert isinstance(again, Committed)
+        assert again.repeated
+        assert again.returned_writer is None
+    found: int | None = lane.value("SELECT complete_until FROM stream WHERE stream_id = :s")
+    return found
+
+
+def opened(database: Database) -> Stream:
+    """Return a stream to which both writers have appended once, without a word."""
+    stream = Stream.made(database)
+    for writer in ("a", "b"):
+        first = begin(
+            database, stream.lane.name, writer_id=writer, batch_id="first", fingerprint="",
+            lease=60.0, source="test",
+        )  # fmt: skip
+        assert not isinstance(first, Committed)
+        commit(database, staged_times(first, {}))
+    return stream
+
+
+def history(random: Random) -> list[Fact]:
+    facts: list[Fact] = []
+    for n in range(1, 15):
+        how = random.choice(["append", "append", "append", "state", "retry"])
+        whats = [10 * n, 10 * n - 45, DONE, DONE]
+        what = random.choice([*whats, None, None] if how == "append" else whats)
+        facts.append((how, random.choice("ab"), what))
+    return facts
+
+
+@pytest.mark.parametrize("case", range(cases(60)))
+def test_what_a_stream_is_complete_to_follows_from_all_that_was_said(
+    shared_database: Database, case: int
+) -> None:
+    facts = history(random_for("done", case))
+    stream = opened(shared_database)
+    assert [None, *(say(stream, fact) for fact in facts)] == expected(facts), facts
+
+
+@pytest.mark.parametrize("how", ["append", "state", "retry"])
+@pytest.mark.parametrize("what", [None, 5, 25, DONE])
+def test_only_a_new_append_without_done_takes_it_back(
+    shared_database: Database, how: str, what: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = opened(shared_database)
+    say(stream, ("append", "a", 10))
+    say(stream, ("append", "b", 20))
+    assert say(stream, ("state", "a", DONE)) == 20
+    caplog.clear()
+    if what is not None or how == "append":
+        say(stream, (how, "a", what))
+    back = how == "append" and what != DONE
+    assert ("writer a had stated that it was done" in caplog.text) == back
+    assert ("writer a has stated that it is done" in caplog.text) == (
+        how != "append" and what in (5, 25)
+    )
+    assert say(stream, ("append", "b", 40)) == (max(20, what or 0) if back else 40)
+    assert say(stream, ("append", "a", 35)) == 35 if back else True
+
+
+def test_every_append_of_a_commit_says_so(shared_database: Database) -> None:
+    one, two = Stream.made(shared_database), Stream.made(shared_database)
+    say(one, ("append", "w", DONE))
+    say(two, ("append", "w", 10))
+    both = [staged_times(stream.begin("w"), {"0.0": [[30]]}) for stream in (one, two)]
+    first, second = commit(shared_database, *both)
+    assert (first.returned_writer, second.returned_writer) == ("w", None)
+    assert first.report()["returned_writer"] == "w"
+    assert "returned_writer" not in second.report()
+    assert commit(shared_database, *both)[0].repeated
+
+
+def test_the_output_of_a_consumer_says_so(shared_database: Database) -> None:
+    source, target = Stream.made(shared_database), Stream.made(shared_database)
+    commit(shared_database, staged_times(source.begin("w"), {"0.0": [[1]]}))
+    say(target, ("append", "group", 10))
+    say(target, ("state", "group", DONE))
+    batch = Group.made(source.lane).reader().must_open()
+    output = staged_times(target.begin("group"), {"0.0": [[20]]})
+    [done] = commit_batch(shared_database, batch, lease=60.0, staged=[output])
+    assert (done.returned_writer, done.complete_until) == ("group", 10)
+
+
+def test_an_append_that_began_before_done_and_one_that_a_roll_takes_along_come_back(
+    shared_database: Database,
+) -> None:
+    stream = Stream.made(shared_database)
+    say(stream, ("append", "b", 20))
+    early = stream.begin("a", as_datetime(15))
+    say(stream, ("append", "a", DONE))
+    stream.lane.scale("0.0")
+    [done] = commit(shared_database, staged_times(early, {"0.0": [[16]]}))
+    assert (done.rolled, done.returned_writer, done.complete_until) == (True, "a", 20)
+    assert say(stream, ("append", "b", 30)) == 20
+
+
+def test_another_event_time_forgets_who_was_done(shared_database: Database) -> None:
+    from weir.controller.update import update_stream
+
+    stream = Stream.made(shared_database)
+    say(stream, ("append", "a", DONE))
+    before, last = stream.begin("a"), stream.begin("a", DONE)
+    update_stream(
+        shared_database, stream.lane.name, {"event_time": "other"}, request_id=unique("u")
+    )
+    [done] = commit(shared_database, staged_times(stream.begin("a"), {}))
+    assert done.returned_writer is None
+    state_completeness(shared_database, stream.lane.name, "a", DONE)
+    [done] = commit(shared_database, staged_times(last, {}))
+    assert done.returned_writer is None, "it said that it is done, whatever the times mean"
+    [done] = commit(shared_database, staged_times(before, {}))
+    assert done.returned_writer == "a"
