@@ -97,6 +97,13 @@ SELECT stream, reader_group, alert, message FROM weir.retention_alerts ORDER BY 
 
 SELECT stream, rule, events, bytes, held_by, lost FROM weir.retention_decisions ORDER BY decided_at;
 
+-- ### Why is the disk full?
+--
+-- `weir disk` shows the same in a terminal.
+
+SELECT kind, stream, name, bytes > 0 AS some, freed_by FROM weir.disk
+WHERE kind <> 'database' ORDER BY kind, stream, name;
+
 -- ### How much will sweeping free?
 
 SELECT stream, reason, count(*) AS files, sum(bytes) AS bytes FROM weir.garbage_files GROUP BY 1, 2 ORDER BY 1, 2;

@@ -73,7 +73,7 @@ FROM weir.transactions WHERE stream = 'nyc/flights' AND state = 'committed' ORDE
 
 -- How much of that time was truncated, when, and why? Nothing of this stream was.
 
-SELECT events, truncated_at, reason FROM weir.truncated_between('nyc/flights', '2000-01-01');
+SELECT events, rule, reason FROM weir.truncated_between('nyc/flights', '2000-01-01');
 
 -- A commit that is in flight may still get an earlier clock than a time that has just gone by. To use a time as an
 -- address, close it: the answer stays the same, until truncation. A time is in the session's zone unless you write one,

@@ -78,12 +78,14 @@ USUAL: dict[str, tuple[str, ...]] = {
         f"{_STREAM} ORDER BY decided_at DESC LIMIT 10",
     ),
     "retention_status": (_STREAM,),
+    "truncations": (f"{_STREAM} AND truncated_at BETWEEN :at AND :soon",),
     "scale_decisions": (
         f"{_STREAM} AND decided_at BETWEEN :at AND :soon",
         f"{_STREAM} ORDER BY decided_at DESC LIMIT 10",
     ),
     "segment_rates": (_STREAM,),
     "hot_keys": (_STREAM,),
+    "disk": ("true ORDER BY bytes DESC LIMIT 10", f"{_STREAM} AND kind = 'events'"),
     "garbage_files": ("root = '' AND path = 'p'", "true ORDER BY garbage_since LIMIT 10"),
     "job_runs": (
         "dag_id = 'dag' AND run_id = :stream || CAST(:epoch AS text)",

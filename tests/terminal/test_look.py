@@ -39,6 +39,42 @@ def append(settings: Settings, batch: str, keys: list[str]) -> None:
     library.append("shop/orders", rows, writer_id="w", batch_id=batch, settings=settings)
 
 
+def test_what_takes_space_is_said_with_what_frees_it(
+    weir: Weir, lane: Lane, database: Database, settings: Settings
+) -> None:
+    append(settings, "one", [f"k{n}" for n in range(20)])
+    [stream] = weir("streams", "--json").json
+    whole = stream["bytes"]
+    assert (whole > 0, stream["garbage_bytes"]) == (True, 0)
+
+    def held() -> dict[str, dict[str, object]]:
+        rows = weir("disk", "--json").json["largest"]
+        return {row["kind"]: row for row in rows if row["stream"] == "shop/orders"}
+
+    assert held()["events"]["bytes"] == whole
+    assert "retention is keep" in str(held()["events"]["freed_by"])
+    assert "garbage" not in held()
+
+    done = weir("truncate-stream", "shop/orders", "--cut", "tail", "--no-dry-run")
+    assert done.status == 0, done.err
+    [stream] = weir("streams", "--json").json
+    assert (stream["bytes"], stream["garbage_bytes"]) == (0, whole)
+    after = held()
+    assert after["events"]["bytes"] == 0
+    assert (after["garbage"]["name"], after["garbage"]["bytes"]) == ("truncated", whole)
+    assert after["garbage"]["since"] is not None
+    assert "grace_period" in str(after["garbage"]["freed_by"])
+
+    shown = weir("disk", "--limit", "1")
+    assert shown.out.split()[:2] == ["kind", "bytes"]
+    assert {"events", "garbage", "database"} <= set(shown.out.split())
+    assert "more with" in shown.err
+    assert "Parquet outputs" in shown.err
+    totals = {one["kind"]: one["bytes"] for one in weir("disk", "--json").json["totals"]}
+    assert totals["garbage"] == whole
+    assert totals["database"] > 0
+
+
 def test_what_there_is_is_shown_as_a_table_and_as_json(
     weir: Weir, lane: Lane, settings: Settings
 ) -> None:

@@ -30,6 +30,7 @@ from weir.settings import Settings
 from weir.terminal.printing import as_json, note, print_json, print_lines, table
 
 SHOWN = 100  # rows that `read` shows to people unless they ask for more
+LARGEST = 20  # rows that `disk` shows to people unless they ask for more
 _BATCH = 10_000
 _DEEPEST = 2**31 - 1
 _DIGITS = 18  # of the largest numbers that Postgres counts with
@@ -63,11 +64,40 @@ def streams(terminal: Terminal, given: argparse.Namespace) -> int:
     """List the streams: how much they hold, and when they last changed."""
     rows = terminal.rows(
         """SELECT stream, state, routing_key, events_retained AS events, bytes_retained AS bytes,
-            events_appended AS appended, current_epoch AS epoch, last_clock AS changed
-        FROM streams WHERE CAST(:one AS text) IS NULL OR stream = :one ORDER BY stream""",
+            coalesce(garbage, 0) AS garbage_bytes, events_appended AS appended,
+            current_epoch AS epoch, last_clock AS changed
+        FROM streams LEFT JOIN (
+            SELECT stream, sum(bytes)::bigint AS garbage FROM garbage_files GROUP BY stream
+        ) g USING (stream)
+        WHERE CAST(:one AS text) IS NULL OR stream = :one ORDER BY stream""",
         one=_checked(terminal, given.stream),
     )
     return terminal.show(rows, "there is no stream yet; `weir create` and `weir ingest` make one")
+
+
+def disk(terminal: Terminal, given: argparse.Namespace) -> int:
+    """Say what takes how much space in the warehouse and the database, and what frees it: which
+    setting, command or event."""
+    most = _number(given.limit, "--limit", least=0)
+    if given.limit is None and not terminal.json:
+        most = LARGEST
+    rows = terminal.rows("SELECT * FROM disk ORDER BY bytes DESC, kind, stream, name")
+    totals: Counter[str] = Counter()
+    for row in rows:
+        totals[row["kind"]] += row["bytes"]
+    sections = {
+        "totals": [{"kind": kind, "bytes": held} for kind, held in totals.most_common()],
+        "largest": rows[:most] if most else rows,
+    }
+    if terminal.json:
+        print_json(sections)
+        return 0
+    print(f"{table(sections['totals'])}\n\nWhat holds most\n{table(sections['largest'], 1_000)}")
+    if left := rows[len(sections["largest"]) :]:
+        held = sum(row["bytes"] for row in left)
+        note(f"... and {len(left):,} more with {held:,} bytes; --limit 0 shows all")
+    note("Not counted: Parquet outputs (weir.parquet_outputs has their folders), open appends.")
+    return 0
 
 
 def lag(terminal: Terminal, given: argparse.Namespace) -> int:
