@@ -361,6 +361,7 @@ def parse_columns(spark: SparkSession, ddl: str, used: list[str]) -> list[dict[s
             f"the columns {ddl!r} can't be read ({first}); write, for example, id BIGINT, name "
             "STRING.",
         ) from None
+    check_user_columns(struct.fieldNames())
     check_types(struct, "")
     for field in struct.fields:
         if not field.nullable:
