@@ -1,22 +1,23 @@
 -- Scaling by load. The rates are those of weir.model.segment_rates, here for all segments of a stream in one
 -- statement and for people who have only SQL; a test compares the two. Times are clocks, in microseconds.
 
--- The median of the gaps in which the moments 1, 2, 4 ... minutes before the last commit lie: a few probes of an
--- index, however many commits there are.
+-- The median of the gaps in which the moments 1, 2, 4 ... minutes before the last commit lie, each gap once: a few
+-- probes of an index, however many commits there are.
 CREATE OR REPLACE FUNCTION weir_internal.commit_interval(in_stream_id bigint, in_last bigint) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT coalesce(
-        (SELECT (array_agg(a.clock - b.clock ORDER BY a.clock - b.clock))[count(*) / 2 + 1]
-         FROM generate_series(0, 14) AS p (i)
-         CROSS JOIN LATERAL (
-             SELECT t.clock FROM weir_internal.time_index t
-             WHERE t.stream_id = in_stream_id AND t.clock < in_last - (60000000::bigint << p.i)
-             ORDER BY t.clock DESC LIMIT 1) b
-         CROSS JOIN LATERAL (
-             SELECT t.clock FROM weir_internal.time_index t
-             WHERE t.stream_id = in_stream_id AND t.clock >= in_last - (60000000::bigint << p.i)
-             ORDER BY t.clock LIMIT 1) a),
+        (SELECT (array_agg(g.till - g.since ORDER BY g.till - g.since))[count(*) / 2 + 1]
+         FROM (SELECT DISTINCT b.clock AS since, a.clock AS till
+               FROM generate_series(0, 14) AS p (i)
+               CROSS JOIN LATERAL (
+                   SELECT t.clock FROM weir_internal.time_index t
+                   WHERE t.stream_id = in_stream_id AND t.clock < in_last - (60000000::bigint << p.i)
+                   ORDER BY t.clock DESC LIMIT 1) b
+               CROSS JOIN LATERAL (
+                   SELECT t.clock FROM weir_internal.time_index t
+                   WHERE t.stream_id = in_stream_id AND t.clock >= in_last - (60000000::bigint << p.i)
+                   ORDER BY t.clock LIMIT 1) a) g),
         (SELECT (max(t.clock) - min(t.clock)) / nullif(count(DISTINCT t.clock) - 1, 0)
          FROM weir_internal.time_index t
          WHERE t.stream_id = in_stream_id AND t.clock >= in_last - 60000000))

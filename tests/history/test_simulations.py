@@ -139,6 +139,19 @@ def test_short_bursts_change_little_and_their_segments_are_given_back() -> None:
     assert len(found.scales) <= 4 * 8
 
 
+@pytest.mark.parametrize("pause", [30 * MINUTE, 5 * HOUR, 2 * DAY])
+def test_three_minutes_of_load_after_a_pause_are_answered_within_the_cooldown(pause: int) -> None:
+    begin, length = HOUR + pause, HOUR + pause + 10 * MINUTE
+
+    def rate(at: int) -> float:
+        loaded = 2000.0 if begin < at <= begin + 3 * MINUTE else 0.0
+        return 50.0 if at <= HOUR else loaded
+
+    found = played(policy(), appends(rate, 5 * SECOND, length), length, name="load after a pause")
+    assert [one.action for one in found.scales] == ["split"]
+    assert BEGIN + begin < found.scales[0].clock <= BEGIN + length
+
+
 def test_a_load_that_moves_through_the_key_space_is_followed() -> None:
     places = [Spread.even(KeyRange(i / 100, i / 100 + 0.1)) for i in range(90)]
     found = played(

@@ -1,6 +1,6 @@
 """Rates of segments, measured over windows that fit the stream's own interval."""
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from random import Random
 
 import pytest
@@ -96,6 +96,30 @@ def test_a_pause_of_a_night_does_not_make_a_daily_writer_of_one_that_commits_eac
     morning = [12 * DAY + i * MINUTE for i in range(60)]
     assert interval_between(days) == MINUTE
     assert interval_between(days + morning) == MINUTE
+
+
+def interval_by_definition(clocks: list[int]) -> int:
+    """Return the median over every gap in which a moment lies, found by looking at all of them."""
+    moments = [clocks[-1] - 2**i * MINUTE for i in range(15)]
+    found = sorted(b - a for a, b in pairwise(clocks) if any(a < m <= b for m in moments))
+    return found[len(found) // 2] if found else (clocks[-1] - clocks[0]) // (len(clocks) - 1)
+
+
+@given(gaps)
+def test_each_gap_in_which_a_moment_lies_counts_once(gaps: list[int]) -> None:
+    clocks = list(accumulate(gaps, initial=0))
+    assert interval_between(clocks) == interval_by_definition(clocks)
+
+
+@pytest.mark.parametrize("pause", [7 * MINUTE, 30 * MINUTE, 5 * HOUR, DAY, 30 * DAY, 400 * DAY])
+@pytest.mark.parametrize("before", [5 * MINUTE, HOUR, DAY])
+@pytest.mark.parametrize("every", [SECOND, 5 * SECOND, MINUTE])
+def test_a_pause_is_one_gap_however_long(every: int, before: int, pause: int) -> None:
+    clocks = list(range(0, before + 1, every))
+    load = [before + pause + at for at in range(0, 20 * MINUTE, every)]
+    for last in range(len(load)):
+        if load[last] - load[0] > 2 * MINUTE:
+            assert interval_between(clocks + load[: last + 1]) == every, last
 
 
 @given(gaps)

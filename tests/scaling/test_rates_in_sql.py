@@ -27,7 +27,8 @@ def clocks_of(random: Random) -> list[int]:
     clock = NOW - random.choice([0, interval, 10 * interval])
     found = {clock}
     for _ in range(random.choice([0, 1, 2, 5, 40])):
-        clock -= random.choice([interval, random.randrange(1, 2 * interval), interval // 100 + 1])
+        usual = [interval, random.randrange(1, 2 * interval), interval // 100 + 1]
+        clock -= random.choice([*usual, 50 * interval])  # a pause
         found.add(clock)
     return sorted(found)
 

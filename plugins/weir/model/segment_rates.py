@@ -44,17 +44,14 @@ def interval_between(clocks: Sequence[int]) -> int | None:
     """Return a stream's own interval between commits; None if it has fewer than two.
 
     `clocks`: of the stream's commits, ascending. The interval is the median of the gaps in which
-    the moments 1, 2, 4 ... minutes before the last commit lie. So hundreds of commits within a
-    minute of each hour have an interval of an hour, and one pause does not make a daily writer of a
-    continuous one.
+    the moments 1, 2, 4 ... minutes before the last commit lie, each gap once. So hundreds of
+    commits within a minute of each hour have an interval of an hour, and a pause, however many of
+    the moments lie in it, does not make a daily writer of a continuous one.
     """
     if len(clocks) < 2:
         return None
-    gaps = []
-    for probe in PROBES:
-        after = bisect_left(clocks, clocks[-1] - probe)
-        if after > 0:
-            gaps.append(clocks[after] - clocks[after - 1])
+    ends = {bisect_left(clocks, clocks[-1] - probe) for probe in PROBES} - {0}
+    gaps = [clocks[end] - clocks[end - 1] for end in ends]
     # All commits within a minute: the first of them is the only earlier moment.
     gaps = gaps or [(clocks[-1] - clocks[0]) // (len(clocks) - 1)]
     return sorted(gaps)[len(gaps) // 2]
