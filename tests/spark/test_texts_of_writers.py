@@ -197,3 +197,74 @@ def test_a_guess_keeps_every_text_of_hundreds_of_random_columns(
     for row, texts in zip(typed, rows, strict=True):
         for kind, one, text in zip(kinds, row, texts, strict=True):
             assert (one is None and text == "") or _back(one, text), (kind, one, text)
+
+
+_FIRST = 3
+# The first texts of a column, later ones, and the type.
+SUGGESTED: list[tuple[list[str], list[str], str]] = [
+    (["1", "2", "3"], ["4", "-5"], "long"),
+    (["1", "2", "3"], ["4\n"], "string"),
+    (["1", "2", "3"], ["007"], "string"),
+    (["1", "2", "3"], ["-0"], "string"),
+    (["1", "2", "3"], ["1.5"], "double"),
+    (["1", "2", "3"], ["1.0"], "string"),
+    (["1", "2", "3"], ["9223372036854775808"], "decimal(38,0)"),
+    (["1", "2", "3"], ["x"], "string"),
+    (["1.5", "2.5", "3"], ["4", "1e-05"], "double"),
+    (["1.5", "2.5", "3"], ["4.0"], "string"),
+    (["1.5", "2.5", "3.5"], ["4.0", "NaN"], "double"),
+    (["1.5", "2.0", "3.5"], ["4"], "string"),
+    (["1.5", "2.0", "3.5"], ["4.0", "5.25"], "double"),
+    (["1.5", "2.5", "3.5"], ["0.10"], "string"),
+    (["1.5", "2.5", "3.5"], ["0.1234567890123456789"], "string"),
+    (["1.50", "2.55", "3.45"], ["-4.00"], "decimal(18,2)"),
+    (["1.50", "2.55", "3.45"], ["-0.00"], "string"),
+    (["1.50", "2.55", "3.45"], ["1.50\n"], "string"),
+    (["1.50", "2.55", "3.45"], ["12345678901234567.25"], "decimal(38,2)"),
+    (["1.50", "2.55", "3.45"], ["1.5"], "string"),
+    (["1.55", "2.55", "3.45"], ["1.50"], "decimal(18,2)"),
+    (["true", "false", "true"], ["false"], "boolean"),
+    (["true", "false", "true"], ["True"], "string"),
+    (["2024-01-31", "2024-02-29", "2024-03-01"], ["1999-12-31"], "date"),
+    (["2024-01-31", "2024-02-29", "2024-03-01"], ["2023-02-29"], "string"),
+    (["2024-01-31", "2024-02-29", "2024-03-01"], ["2024-01-31\n"], "string"),
+    (["2024-01-31 01:02:03"] * 3, ["2024-01-31 23:59:59"], "timestamp"),
+    (["2024-01-31 01:02:03"] * 3, ["2024-01-31T23:59:59"], "string"),
+    (["2024-01-31 01:02:03"] * 3, ["2024-01-31 23:59"], "string"),
+    (["2024-01-31 01:02:03"] * 3, ["2024-01-31 23:59:59Z"], "string"),
+    (["2024-01-31 01:02:03"] * 3, ["2024-01-31 23:59:59-00"], "string"),
+    (["2024-01-31 01:02:03"] * 3, ["2024-01-31 23:59:59.25"], "timestamp"),
+    (["2024-01-31 01:02:03"] * 3, ["2024-01-31 23:59:59.20"], "string"),
+    (["2024-01-31 01:02:03"] * 3, ["2024-01-31 24:00:00"], "string"),
+    (["2024-01-31 01:02:03"] * 3, ["2024-01-31 23:59:59\n"], "string"),
+    (["2024-01-31 01:02:03", "2024-01-31 01:02:03.000100"] * 2, ["2024-01-31 01:02:03.1"],
+     "string"),
+    (["2024-01-31T01:02:03.5Z"] * 3, ["2024-01-31T01:02:03.0Z"], "timestamp"),
+    (["2024-01-31T01:02:03.5Z"] * 3, ["2024-01-31T01:02:03.5+02:00"], "string"),
+    (["2024-01-31T01:02:03.5Z"] * 3, ["2024-01-31T01:02:03.5"], "string"),
+]  # fmt: skip
+
+
+def test_later_rows_refute_what_the_first_ones_suggest(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weir.spark.guess.SAMPLE", _FIRST)
+    height = 1 + max(len(some) + len(later) for some, later, _ in SUGGESTED)
+    filled = [(some + later + [""] * height)[:height] for some, later, _ in SUGGESTED]
+    names = [f"c{i}" for i in range(len(SUGGESTED))]
+    rows = [tuple(column[i] for column in filled) for i in range(height)]
+    frame = spark.createDataFrame(rows, ", ".join(f"{name} string" for name in names)).coalesce(1)
+    how = TextOptions()
+    found = guess(frame, [frame[name] for name in names], how)
+    wrong = [
+        (column, one) for column, one in zip(SUGGESTED, found, strict=True) if one.kind != column[2]
+    ]
+    assert not wrong
+    kept = frame.select(*[
+        value_of(frame[name], one.kind or "string", how, guessed=True).alias(name)
+        for name, one in zip(names, found, strict=True)
+    ]).collect()  # fmt: skip
+    lost = [(text, column) for texts, values in zip(rows, kept, strict=True)
+            for text, one, column in zip(texts, values, SUGGESTED, strict=True)
+            if text != "" and one is None]  # fmt: skip
+    assert not lost

@@ -1,7 +1,8 @@
 """Guess the types of columns of texts: a type is taken if each text of the column comes back from
 its value (docs/decisions/0049).
 
-The first rows say which kind of type may fit. One pass over all rows then decides.
+The first rows say which kind of type may fit. If they suggest one type, a pass with a cheap test
+proves it for all rows. A pass that takes all facts decides the other columns.
 """
 
 import re
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from weir.spark.likely_types import Likely, likely
 from weir.spark.text_options import TextOptions
-from weir.spark.text_values import CANONICAL, TIMESTAMP, ZONE, number, value
+from weir.spark.text_values import CANONICAL, END, TIMESTAMP, ZONE, number, value
 
 SAMPLE = 2_000  # rows
 _AT_ONCE = 250  # columns that one pass decides
@@ -26,7 +28,7 @@ _ZONED, _LOCAL, _T, _BLANK, _SECONDS, _MINUTES, _ENDS_IN_ZERO, _COLON = (
     1 << bit for bit in range(40, 48)
 )
 _SCALES = 38
-_PLAIN = r"^(?!-0(?:\.0*)?$)-?(?:0|[1-9][0-9]*)(?:\.[0-9]{1,38})?$"
+_PLAIN = r"^(?!-0(?:\.0*)?$)-?(?:0|[1-9][0-9]*)(?:\.[0-9]{1,38})?" + END
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,24 @@ def guess(rows: DataFrame, texts: Sequence[Column], how: TextOptions) -> list[Gu
         return [Guess("string", "no rows")] * len(texts)
     found: list[Guess | None] = []
     asked: list[tuple[int, str]] = []  # a column, and a kind that may fit
+    suggested: dict[int, Likely] = {}
     for i in range(len(names)):
         seen = [row[i] for row in sample if row[i] not in (None, "")]
         empty = any(row[i] == "" for row in sample)
         kinds = [kind for kind in _KINDS if _may_be(kind, seen, how)]
         asked += [(i, kind) for kind in kinds]
+        if len(kinds) == 1 and (one := likely(kinds[0], seen, how)) is not None:
+            suggested[i] = one
         if kinds:
             found.append(None)
         else:
             found.append(Guess("string", _reason(seen, how) if seen else ""))
         if empty and not seen:
             found[i] = None
+    proved = _proved(frame, names, suggested)
+    for i in proved:
+        found[i] = Guess(suggested[i].kind, suggested[i].why)
+    asked = [one for one in asked if one[0] not in proved]
     for start in range(0, len(asked), _AT_ONCE):
         some = asked[start : start + _AT_ONCE]
         columns = [F.struct(*_facts(n, kind, how)) for n, (_, kind) in enumerate(some)]
@@ -74,6 +83,25 @@ def guess(rows: DataFrame, texts: Sequence[Column], how: TextOptions) -> list[Gu
             if found[i] is None or found[i].kind in (None, "string"):  # type: ignore[union-attr]
                 found[i] = decided
     return [one or Guess("string") for one in found]
+
+
+def _proved(frame: DataFrame, names: Sequence[str], suggested: dict[int, Likely]) -> set[int]:
+    """Return the columns in which each text that is not empty proves the type suggested."""
+    proved: set[int] = set()
+    wanted = list(suggested)
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = wanted[start : start + _AT_ONCE]
+        against = [
+            (F.col(names[i]) != "")
+            & ~F.coalesce(suggested[i].proves(F.col(names[i])), F.lit(False))
+            for i in some
+        ]
+        row = frame.agg(
+            *[F.count_if(test).alias(f"n{i}") for i, test in zip(some, against, strict=True)]
+        ).first()
+        assert row is not None  # an aggregate without groups has one row
+        proved |= {i for i, count in zip(some, row, strict=True) if count == 0}
+    return proved
 
 
 def _may_be(kind: str, seen: Sequence[str], how: TextOptions) -> bool:

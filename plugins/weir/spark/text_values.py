@@ -13,21 +13,23 @@ from pyspark.sql import functions as F
 from weir.spark.text_options import TextOptions
 
 INTEGERS = ("byte", "short", "integer", "long")
-_INTEGER = r"^(?:0|-?[1-9][0-9]{0,18})$"
+# The end of a text. `$` is also before a newline at the end, which a cast would drop.
+END = r"(?![\s\S])"
+_INTEGER = rf"^(?:0|-?[1-9][0-9]{{0,18}}){END}"
 # A number as in JSON. Of a guessed column, as programs write a double back.
-NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
+NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?" + END
 CANONICAL = (
     r"^-?(?:(?:0|[1-9][0-9]*)(?:\.(?:0|[0-9]*[1-9]))?"
     r"|[1-9](?:\.[0-9]*[1-9])?e[+-][0-9]{2,3}"  # as Python writes it
-    r"|[1-9]\.(?:0|[0-9]*[1-9])E-?[0-9]{1,3})$"  # as Java does
+    r"|[1-9]\.(?:0|[0-9]*[1-9])E-?[0-9]{1,3})" + END  # as Java does
 )
-_INFINITE = r"^(?:[nN][aA][nN]|[+-]?(?:[iI]nf|INF|Infinity))$"
+_INFINITE = r"^(?:[nN][aA][nN]|[+-]?(?:[iI]nf|INF|Infinity))" + END
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6}0*)?)?"
 ZONE = r"(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)"
-TIMESTAMP = rf"^{_DAY}[ T]{_CLOCK} ?{ZONE}?$"
-_LOCAL = rf"^{_DAY}(?:[ T]{_CLOCK})?$"
-_INSTANT = rf"^{_DAY}(?:[ T]{_CLOCK} ?{ZONE}?)?$"
+TIMESTAMP = rf"^{_DAY}[ T]{_CLOCK} ?{ZONE}?{END}"
+_LOCAL = rf"^{_DAY}(?:[ T]{_CLOCK})?{END}"
+_INSTANT = rf"^{_DAY}(?:[ T]{_CLOCK} ?{ZONE}?)?{END}"
 _SURE = 15  # so many digits every double keeps
 
 
@@ -73,7 +75,7 @@ def number(text: Column, how: TextOptions) -> Column:
         return text
     point, group = re.escape(how.decimal), re.escape(how.thousands)
     whole = rf"(?:[0-9]{{1,3}}(?:{group}[0-9]{{3}})+|[0-9]+)" if group else "[0-9]+"
-    written = rf"^-?{whole}(?:{point}[0-9]+)?(?:[eE][+-]?[0-9]+)?$"
+    written = rf"^-?{whole}(?:{point}[0-9]+)?(?:[eE][+-]?[0-9]+)?{END}"
     plain = F.translate(text, how.decimal + how.thousands, ".")
     return F.when(text.rlike(written), plain).when(text.rlike(_INFINITE), text)
 
@@ -98,9 +100,9 @@ def keeps_digits(text: Column, found: Column, sure: int = _SURE) -> Column:
 def _approximate(plain: Column, kind: str, guessed: bool) -> Column:
     found = _cast(plain, CANONICAL if guessed else NUMBER, kind)
     sure = _SURE if kind == "double" else 6
-    short = (F.length(plain) <= sure) & ~F.contains(F.lower(plain), F.lit("e"))
+    short = (F.length(plain) <= sure) & ~plain.contains("e") & ~plain.contains("E")
     kept = found.isNotNull() & (short | keeps_digits(plain, found, sure))
-    special = "^(?:NaN|-?Infinity)$" if guessed else _INFINITE
+    special = "^(?:NaN|-?Infinity)" + END if guessed else _INFINITE
     return F.when(kept, found).when(
         plain.rlike(special), F.regexp_replace(plain, "(?i)inf$", "Infinity").try_cast(kind)
     )
@@ -132,7 +134,8 @@ def _timestamp(text: Column, how: TextOptions, guessed: bool) -> Column:
         return F.when((back == text) & F.year(found).between(1, 9999), found)
     found = _cast(text, TIMESTAMP if guessed else _INSTANT, "timestamp")
     kept = ~text.startswith("0000")
-    with_zone = text.rlike(ZONE + "$")
+    # Of a text of this pattern; a minus of the day is before the eleventh character.
+    with_zone = text.endswith("Z") | F.contains(text, F.lit("+")) | (F.locate("-", text, 11) > 0)
     if how.time_zone != "UTC":  # a time that a change of the clocks leaves out does not come back
         local = F.translate(F.left(text, F.lit(16)), "T", " ")
         shown = F.left(found.cast("string"), F.length(local))
