@@ -21,7 +21,7 @@ def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
         request_id=job.request_id,
         **arguments.configuration.__dict__,
     )
-    job.say_all(made["deletes"])
+    job.say_all([*made["reads"], *made["deletes"]])
     return made
 
 

@@ -19,7 +19,7 @@ def run(job: Job, arguments: ForkReaderGroup) -> dict[str, Any]:
         allow_loss=arguments.allow_loss,
         request_id=job.request_id,
     )
-    job.say_all(made["deletes"])
+    job.say_all([*made["reads"], *made["deletes"]])
     return made
 
 

@@ -20,7 +20,7 @@ def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:
         allow_loss=arguments.allow_loss,
         request_id=job.request_id,
     )
-    job.say_all(done["deletes"])
+    job.say_all([*done["reads"], *done["deletes"]])
     return done
 
 

@@ -20,7 +20,7 @@ def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
         job.database, arguments.reader_group, **changes, allow_loss=arguments.allow_loss,
         request_id=job.request_id,
     )  # fmt: skip
-    job.say_all(done["deletes"])
+    job.say_all([*done["reads"], *done["deletes"]])
     return done
 
 

@@ -122,7 +122,7 @@ def _try_group(database: Database, name: str, group: DeclaredGroup, known: Known
         with connection.begin_nested() as tried:  # a time is closed, which is undone too
             streams = lock_streams(connection, names=[stream_name(one) for one in group.streams])
             starts = find_cuts(connection, streams, group.start)
-            ends = find_cuts(connection, streams, group.end) if group.end else {}
+            ends = find_cuts(connection, streams, group.end, as_end=True) if group.end else {}
             try:
                 create_in(connection, name, streams, starts, ends, group.configuration)
             except Conflict as error:
@@ -234,7 +234,7 @@ def _group(
         )  # fmt: skip
         if wanted.pins:
             update_reader_group(database, one.name, pins=wanted.pins, request_id=request_id)
-        return list(made["deletes"])
+        return [*made["reads"], *made["deletes"]]
     changes: dict[str, Any] = {
         name: new for name, (_, new) in one.changes.items() if name not in ("streams", "pins")
     }
@@ -245,7 +245,7 @@ def _group(
     done = update_reader_group(
         database, one.name, **changes, allow_loss=allow_loss, request_id=request_id
     )
-    return list(done["deletes"])
+    return [*done["reads"], *done["deletes"]]
 
 
 def _consumer(

@@ -26,7 +26,8 @@ from weir.model.names import (
 A = TypeVar("A")
 SEGMENT_PATTERN = r"^[0-9]+\.[0-9]+$"
 STARTING_POINT = (
-    "head, tail, a time such as 2013-06-01 09:00 (UTC), or a cut such as 0.0=12, 1.0=7 (for "
+    "head, tail, a time such as 2013-06-01 09:00 (UTC), event time 2013-06-01 (of streams that "
+    "have one), or a cut such as 0.0=12, 1.0=7 (for "
     'several streams {"nyc/flights": {"0.0": 12}})'
 )
 OUTPUT_PATTERN = r"^(stream|parquet|table):\S+( +[a-z_]+=\S+)*$"

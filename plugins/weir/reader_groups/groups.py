@@ -17,6 +17,7 @@ from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, reader_group_name
 from weir.model.stream_cut import first_behind, join
+from weir.reader_groups.event_time_points import say_between
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing, positions_of
@@ -46,8 +47,9 @@ def create_reader_group(
     `GroupConfiguration`. A subscriber holds retention back from this transaction on, from its start
     cut.
 
-    Returns `reader_group`, `subscriber`, `start` (by stream the cut) and `deletes` (lines that say
-    what retention deletes of the streams, and what this group releases by where it begins). Raises
+    Returns `reader_group`, `subscriber`, `start` (by stream the cut), `deletes` (lines that say
+    what retention deletes of the streams, and what this group releases by where it begins) and
+    `reads` (lines that say how many events lie between event times, if these are given). Raises
     NotFound for a stream, Truncated for a start below the head, InvalidInput for wrong settings;
     and Conflict if the group exists, or if others would lose unread events by what it releases
     (unless `allow_loss`).
@@ -78,10 +80,12 @@ def create_reader_group(
         if (before := request.result(connection)) is not None:
             return before
         starts = find_cuts(connection, locked, start)
-        ends = find_cuts(connection, locked, end) if end.strip() else {}
+        ends = find_cuts(connection, locked, end, as_end=True) if end.strip() else {}
         check_times(connection, locked, start, end)
         made = create_in(connection, name, locked, starts, ends, wanted, allow_loss)
-        return request.done(connection, made)
+        stops = {stream_id: cut.to_json() for stream_id, cut in ends.items()}
+        reads = say_between(connection, locked, starts, stops, start, end)
+        return request.done(connection, {**made, "reads": reads})
 
     return database.transaction(work)
 
@@ -97,7 +101,7 @@ def create_in(
 ) -> dict[str, Any]:
     """Create a group at cuts of streams that are locked.
 
-    Returns and raises as `create_reader_group`."""
+    Returns (without `reads`) and raises as `create_reader_group`."""
     stops = {stream_id: end.to_json() for stream_id, end in ends.items()}
     check_not_below_the_head(connection, streams, starts, stops)
     for stream in streams:
@@ -211,7 +215,9 @@ def fork_reader_group(
             ends = {stream_id: join(cuts[stream_id], end) for stream_id, end in ends.items()}
         settings = replace(group.configuration, subscriber=subscriber)
         made = create_in(connection, new_name, locked, cuts, ends, settings, allow_loss)
-        return request.done(connection, made)
+        stops = {stream_id: end.to_json() for stream_id, end in ends.items()}
+        reads = say_between(connection, locked, cuts, stops, at)
+        return request.done(connection, {**made, "reads": reads})
 
     return database.transaction(work)
 

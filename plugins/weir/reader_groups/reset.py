@@ -11,6 +11,7 @@ from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict
 from weir.model.stream_cut import at_or_before, meet
+from weir.reader_groups.event_time_points import say_between
 from weir.reader_groups.groups import end_cuts
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs import discard_outputs
@@ -33,9 +34,9 @@ def reset_reader_group(
 
     `to`: `start` (where the group began) or one of `weir.reader_groups.starting_points`. Readers
     must join again. Returns `reader_group`, `generation` (the new one), `position` (by stream the
-    cut) and `deletes` (as `create_reader_group`). Raises Truncated for a position below the head;
-    and Conflict if events that are committed would be read again (unless `allow_repeat`), or if
-    other groups would lose unread events by what is released (unless `allow_loss`).
+    cut), `deletes` and `reads` (as `create_reader_group`). Raises Truncated for a position below
+    the head; and Conflict if events that are committed would be read again (unless `allow_repeat`),
+    or if other groups would lose unread events by what is released (unless `allow_loss`).
     """
     request = Request(
         request_id, "reset_reader_group", name,
@@ -76,6 +77,7 @@ def reset_reader_group(
         with releasing(connection, locked, name, allow_loss) as deletes:
             _move(connection, group, cuts)
         mark_retention_due(connection, cuts)
+        reads = say_between(connection, locked, cuts, end_cuts(connection, group), to)
         return request.done(
             connection,
             {
@@ -83,6 +85,7 @@ def reset_reader_group(
                 "generation": group.generation + 1,
                 "position": {str(s.name): cuts[s.stream_id].to_json() for s in locked},
                 "deletes": deletes,
+                "reads": reads,
             },
         )
 

@@ -1,9 +1,10 @@
 """Starting points as people write them: where a group begins, ends or goes back to.
 
 A starting point is `head`, `tail`, a time (`2013-06-01T00:00:00Z`, with the word `time` before it
-or without), `checkpoint NAME` (of a group), or a stream cut: for one stream `0.0=12, 5.1=future`,
-for several `{"nyc/flights": {"0.0": 12}, ...}`. The streams are locked meanwhile, so that a
-starting point does not move. A time is closed first: no later commit gets a clock before it.
+or without), `event time 2013-06-01T00:00:00Z`, `checkpoint NAME` (of a group), or a stream cut: for
+one stream `0.0=12, 5.1=future`, for several `{"nyc/flights": {"0.0": 12}, ...}`. The streams are
+locked meanwhile, so that a starting point does not move. A time is closed first: no later commit
+gets a clock before it. An event time stands for the time of a commit (`event_time_points`).
 """
 
 import json
@@ -23,6 +24,7 @@ from weir.controller.times import parse_time
 from weir.controller.truncation import parse_cut
 from weir.errors import InvalidInput, NotFound, Truncated
 from weir.model.stream_cut import StreamCut, first_behind
+from weir.reader_groups.event_time_points import commits_at, event_time_of
 
 Cuts = dict[int, StreamCut]  # by stream id
 _BEGINS_AS_A_TIME = re.compile(r"[0-9]{4}-[0-9]{2}")  # no cut does
@@ -33,12 +35,18 @@ def find_cuts(
     streams: Sequence[LockedStream],
     starting_point: str,
     group_id: int | None = None,
+    *,
+    as_end: bool = False,
 ) -> Cuts:
     """Return the cut that a starting point means in each of the locked streams, by stream id.
 
-    `group_id`: the group whose checkpoints may be named. Raises InvalidInput for an invalid
-    starting point, and NotFound for a checkpoint.
+    `group_id`: the group whose checkpoints may be named. `as_end`: an event time is that of an end
+    (semantics 8.4). Raises InvalidInput for an invalid starting point, and NotFound for a
+    checkpoint.
     """
+    if (event_time := event_time_of(starting_point)) is not None:
+        found = commits_at(connection, streams, event_time, as_end=as_end)
+        return {s: load_cuts(connection, s, commit.cut)[0] for s, commit in found.items()}
     word, _, rest = starting_point.strip().partition(" ")
     if word in ("head", "tail") and not rest:
         return _ends(connection, streams, word)
@@ -114,10 +122,12 @@ def check_times(
 ) -> None:
     """Check that no event between a start and an end was truncated, as far as they are times; and
     with the start at the head, that the end is not before it. Raises Truncated with the count."""
-    since, until = _time_of(start), _time_of(end)
-    if since is None and (until is None or start.strip() != "head"):
+    starts = _times_of(connection, streams, start)
+    ends = _times_of(connection, streams, end, as_end=True)
+    if not starts and (not ends or start.strip() != "head"):
         return
     for stream in streams:
+        since, until = starts.get(stream.stream_id), ends.get(stream.stream_id)
         before = until is not None and stream_cut_at(connection, stream.name, until) == stream.head
         lacks = missing_between(connection, stream.name, since, until, empty=before)
         if lacks is not None:
@@ -128,12 +138,19 @@ def check_times(
             )
 
 
-def _time_of(written: str) -> datetime | None:
-    """Return the time that a starting point is; None for any other."""
+def _times_of(
+    connection: Connection, streams: Sequence[LockedStream], written: str, *, as_end: bool = False
+) -> dict[int, datetime]:
+    """Return the times of commit that a starting point stands for, by stream id; none if it is no
+    time."""
+    if (event_time := event_time_of(written)) is not None:
+        found = commits_at(connection, streams, event_time, as_end=as_end)
+        return {stream_id: commit.at for stream_id, commit in found.items()}
     word, _, rest = written.strip().partition(" ")
-    if word == "time":
-        return parse_time(rest)
-    return parse_time(written) if _BEGINS_AS_A_TIME.match(written.strip()) else None
+    if word != "time" and not _BEGINS_AS_A_TIME.match(written.strip()):
+        return {}
+    at = parse_time(rest if word == "time" else written)
+    return dict.fromkeys((stream.stream_id for stream in streams), at)
 
 
 def _ends(connection: Connection, streams: Sequence[LockedStream], which: str) -> Cuts:
@@ -196,7 +213,8 @@ def _written(connection: Connection, streams: Sequence[LockedStream], starting_p
         raise InvalidInput(
             "position_invalid",
             f"{starting_point!r} is not a starting point; write head, tail, time "
-            "2013-06-01T00:00:00Z, checkpoint NAME, or a stream cut such as 0.0=12, 1.0=7.",
+            "2013-06-01T00:00:00Z, event time 2013-06-01T00:00:00Z, checkpoint NAME, or a stream "
+            "cut such as 0.0=12, 1.0=7.",
         )
     names = [str(stream.name) for stream in streams]
     given = by_stream(names, starting_point)

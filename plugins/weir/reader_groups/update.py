@@ -18,6 +18,7 @@ from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
+from weir.reader_groups.event_time_points import say_between
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.groups import end_cuts, enter_streams
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
@@ -56,10 +57,10 @@ def update_reader_group(
     `streams`: replaces the streams that the group reads; it reads new ones from `start`. `pins`:
     replaces the pins. A group that becomes a subscriber holds back what it has not read.
 
-    Returns `reader_group`, `generation` (the new one), all settings by name, and `deletes` (as
-    `create_reader_group`; no lines if neither the streams nor `subscriber` changed). Raises
-    NotFound; Conflict for another `generation`, if an open batch reads a stream that is to be
-    removed, or if groups would lose unread events by the change (unless `allow_loss`); and
+    Returns `reader_group`, `generation` (the new one), all settings by name, and `deletes` and
+    `reads` (as `create_reader_group`; no lines if neither the streams nor `subscriber` changed).
+    Raises NotFound; Conflict for another `generation`, if an open batch reads a stream that is to
+    be removed, or if groups would lose unread events by the change (unless `allow_loss`); and
     InvalidInput for a wrong setting, for pins that overlap, and for pins of a stream that the group
     does not read.
     """
@@ -80,8 +81,9 @@ def update_reader_group(
         old, new = group.configuration, group.configuration.changed(changes)
         with releasing(connection, locked, name, allow_loss) as deletes:
             connection.execute(_STORE, {**columns.parameters(new), "g": group.group_id})
+            reads: list[str] = []
             if streams is not None:
-                _change_streams(connection, group, locked, named, new.subscriber, start)
+                reads = _change_streams(connection, group, locked, named, new.subscriber, start)
             _protect(connection, group, locked, new.subscriber, anew=new.release != old.release)
         if streams is None and new.subscriber == old.subscriber:
             deletes.clear()
@@ -94,7 +96,7 @@ def update_reader_group(
             connection,
             {
                 "reader_group": name, "generation": group.generation + 1, **asdict(new),
-                "deletes": deletes,
+                "deletes": deletes, "reads": reads,
             },
         )  # fmt: skip
 
@@ -108,7 +110,9 @@ def _change_streams(
     named: Sequence[StreamName],
     subscriber: bool,
     start: str,
-) -> None:
+) -> list[str]:
+    """Let a group read these streams, the new ones from `start`. Returns lines that say how many
+    events lie after an event time."""
     if not named:
         raise InvalidInput(
             "group_without_streams",
@@ -152,6 +156,8 @@ def _change_streams(
             text("UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g"),
             {"g": group.group_id},
         )
+        return say_between(connection, new, cuts, {}, start)
+    return []
 
 
 def _protect(

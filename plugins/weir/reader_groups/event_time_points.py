@@ -1,0 +1,123 @@
+"""Event times as starting points: the commits between which the events of some event times lie.
+
+Events of one event time may be in any commit, so an event time is no place in a stream. What is
+recorded of each commit is the range of its event times (semantics 8.4). That gives the last commit
+before all that may hold an event time, and the last commit that may. Ranges that are not recorded,
+or that are of another expression, may hold any.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, text
+
+from weir.controller.locks import LockedStream
+from weir.controller.times import parse_time
+from weir.errors import InvalidInput
+from weir.model.clock import EPOCH
+from weir.model.event_time import say_time
+from weir.model.stream_cut import StreamCut
+
+_WRITTEN = re.compile(r"event\s+time\b(.*)", re.DOTALL)
+# The first commit of which an event may be at or after the time, and so the last one before it; or
+# the last one of which an event may be before the time. Without one, the place is before all.
+_COMMITS = """
+WITH commit_ AS NOT MATERIALIZED (
+    SELECT s.stream_id, t.clock, t.min_event_time AS low, t.max_event_time AS high,
+        t.clock <= s.event_time_since OR t.min_event_time IS NULL AS unknown
+    FROM stream s JOIN transaction t ON t.stream_id = s.stream_id
+    WHERE s.stream_id = ANY(:ids) AND t.state = 'committed' AND t.events > 0
+), place AS (
+    SELECT s.stream_id, s.stream_name, s.event_time, clock_time(coalesce(CASE
+        WHEN :as_end THEN (
+            SELECT max(c.clock) FROM commit_ c WHERE c.stream_id = s.stream_id
+                AND (c.unknown OR c.low < :event_time))
+        ELSE (
+            SELECT max(b.clock) FROM commit_ b WHERE b.stream_id = s.stream_id
+                AND b.clock < coalesce((
+                    SELECT min(c.clock) FROM commit_ c WHERE c.stream_id = s.stream_id
+                        AND (c.unknown OR c.high >= :event_time)), 9223372036854775807))
+        END, 0)) AS at
+    FROM stream s WHERE s.stream_id = ANY(:ids)
+)
+SELECT stream_id, event_time, at, stream_cut_at(stream_name, at) AS cut FROM place"""
+
+
+class CommitPlace(NamedTuple):
+    """The time of a commit (1970: before the first one), and the cut that was the tail then."""
+
+    at: datetime
+    cut: Mapping[str, Any]
+
+
+def event_time_of(written: str) -> int | None:
+    """Return the event time that a starting point names, in microseconds since 1970 UTC; None if it
+    names none. Raises InvalidInput for what is not a time."""
+    found = _WRITTEN.fullmatch(written.strip())
+    if found is None:
+        return None
+    return (parse_time(found[1]) - EPOCH) // timedelta(microseconds=1)
+
+
+def commits_at(
+    connection: Connection, streams: Sequence[LockedStream], event_time: int, *, as_end: bool
+) -> dict[int, CommitPlace]:
+    """Return the place of an event time in each of the locked streams, by stream id.
+
+    No committed event at or after the time lies before it; with `as_end`, no committed event before
+    the time lies after it. Raises InvalidInput for a stream without an event time.
+    """
+    rows = connection.execute(
+        text(_COMMITS),
+        {"ids": [s.stream_id for s in streams], "event_time": event_time, "as_end": as_end},
+    ).all()
+    names = {stream.stream_id: stream.name for stream in streams}
+    for row in rows:
+        if row.event_time is None:
+            raise InvalidInput(
+                "event_time_missing",
+                f"event time {say_time(event_time)} is no place in stream {names[row.stream_id]}, "
+                "which has no event time; name the time of a commit (time ...) instead.",
+            )
+    return {row.stream_id: CommitPlace(row.at, row.cut) for row in rows}
+
+
+def say_between(
+    connection: Connection,
+    streams: Sequence[LockedStream],
+    starts: Mapping[int, StreamCut],
+    ends: Mapping[int, Mapping[str, Any]],
+    *written: str,
+) -> list[str]:
+    """Return a line per stream that says how many events a group reads between a start and an end
+    (or the tail), if an event time is `written`."""
+    if all(event_time_of(one) is None for one in written):
+        return []
+    here = [s for s in streams if s.stream_id in starts]
+    cuts = [
+        {"s": s.stream_id, "start": starts[s.stream_id].to_json(), "past": ends.get(s.stream_id)}
+        for s in here
+    ]
+    rows = connection.execute(
+        text(
+            """SELECT c.s, u.events
+            FROM jsonb_to_recordset(CAST(:cuts AS jsonb)) AS c (s bigint, start jsonb, past jsonb)
+            JOIN stream s ON s.stream_id = c.s
+            CROSS JOIN LATERAL unread_from(c.s, c.start, s.head, nullif(c.past, 'null')) u"""
+        ),
+        {"cuts": json.dumps(cuts)},
+    )
+    found = {row.s: row.events for row in rows}
+    return [_between(str(s.name), found[s.stream_id]) for s in here]
+
+
+def _between(stream: str, events: int) -> str:
+    if not events:
+        return f"no event of stream {stream} lies there by its event time"
+    return (
+        f"{events:,} events of stream {stream} lie there, in whole commits, so some may have other "
+        "event times; let the function leave those out: events.where(...)"
+    )
