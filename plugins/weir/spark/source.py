@@ -34,6 +34,7 @@ from weir.arrow.read import read_slice
 from weir.controller import queries
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import read_stream
+from weir.controller.missing import missing_between, truncated
 from weir.controller.queries import Cut
 from weir.controller.read_plan import FileSlice, plan, readable
 from weir.controller.streams import schema_by_id
@@ -90,8 +91,10 @@ class WeirSource(DataSource):
     Options: `start` and `end` are stream cuts in JSON, by default head and tail; for a streaming
     query, `start` may be `tail`. In their place, `since` and `until` are times; a streaming query
     ends at `until`. `onGap` is `fail` (default), or `skip` to continue after events that were
-    truncated before they were read. `maxEventsPerTrigger` limits a micro-batch. `config` is the
-    path of a weir.toml, if WEIR_CONFIG does not name it for Spark's workers.
+    truncated before they were read, also those after `since`; `weir.TruncatedWarning` then says how
+    many are missing, and says it of a batch without a start that is empty because of it.
+    `maxEventsPerTrigger` limits a micro-batch. `config` is the path of a weir.toml, if WEIR_CONFIG
+    does not name it for Spark's workers.
     """
 
     @_says_why
@@ -155,7 +158,8 @@ class _Reader(DataSourceReader):
         span = _closed(self._source)
         start = span.since or _cut(options.get("start", "head"), "head")
         end = span.until or _cut(options.get("end", "tail"), "tail")
-        return _parts(self._source, start, end)
+        by_time = "start" not in options and "end" not in options
+        return _parts(self._source, start, end, by_time=by_time)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _batches(self._source.settings, self._schema, partition)
@@ -192,7 +196,9 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @_says_why
     def initialOffset(self) -> dict[str, Any]:
         if self._source.span.since is not None:
-            return self._at(self._source.span.since)
+            first = self._at(self._source.span.since)
+            _ask(self._source.settings, lambda c: _say_missing(c, self._source, empty=False))
+            return first
         start = self._source.options.get("start", "head")
         if start in ("head", "tail"):
             return self._ends(start)
@@ -248,14 +254,40 @@ def _closed(source: WeirSource) -> Span:
     return source.span
 
 
+def _say_missing(connection: Connection, source: WeirSource, *, empty: bool) -> None:
+    """Warn how many events between the source's times were truncated. Raises Truncated if the
+    source is to fail at a gap after `since`."""
+    lacks = missing_between(connection, source.stream, *source.span, empty=empty)
+    if lacks is None:
+        return
+    if source.span.since is not None and source.on_gap == "fail":
+        raise truncated(
+            lacks, "they were committed after `since`; set onGap to skip to read what is left"
+        )
+    lacks.warn()
+
+
 def _parts(
-    source: WeirSource, start: Cut | datetime | None, end: Cut | datetime | None
+    source: WeirSource,
+    start: Cut | datetime | None,
+    end: Cut | datetime | None,
+    *,
+    by_time: bool = False,
 ) -> list[InputPartition]:
-    """Return a task for each key range, so that the events of each routing key are in order."""
-    slices, _ = _ask(source.settings, lambda c: plan(c, source.stream, start, end, source.on_gap))
+    """Return a task for each key range, so that the events of each routing key are in order.
+
+    `by_time`: no cut was given, so what the answer lacks is said.
+    """
+
+    def found(connection: Connection) -> list[FileSlice]:
+        slices, _ = plan(connection, source.stream, start, end, source.on_gap)
+        if by_time:
+            _say_missing(connection, source, empty=not slices)
+        return slices
+
     return [
         _Part(sorted(chain, key=lambda s: (s.segment_id, s.start_offset)))
-        for chain in chains_of(slices)
+        for chain in chains_of(_ask(source.settings, found))
     ] or [_Part([])]
 
 

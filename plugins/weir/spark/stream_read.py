@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import Connection
 
 from weir.controller.locks import read_stream
+from weir.controller.missing import Missing, missing_between
 from weir.controller.queries import Cut
 from weir.controller.read_plan import plan, plan_of_stream
 from weir.controller.times import Moment, Span, close_now, close_span, parse_span
@@ -48,6 +49,9 @@ def read(
     same times give the same events again. `spark`: by default the active session; `settings`: those
     of jobs (`WEIR_CONFIG`, or `weir.toml`).
 
+    Warns with `weir.TruncatedWarning`, per stream, how many events after `since` were truncated;
+    without a start if there is no event left to return.
+
     Raises NotFound for a stream that does not exist; InvalidInput for a wrong order, cut, time or
     column; Truncated if events after `start` were truncated.
     """
@@ -66,8 +70,8 @@ def read(
             span = Span(span.since, close_now(database, names))
         first, last = span.since or start, span.until or end
 
-        def found(connection: Connection) -> list[Slices]:
-            planned = []
+        def found(connection: Connection) -> tuple[list[Slices], list[Missing]]:
+            planned, missing = [], []
             for name in names:
                 if first is None and last is None:
                     stream_id, slices, fields = plan_of_stream(connection, name)
@@ -75,9 +79,14 @@ def read(
                     stream_id = read_stream(connection, name).stream_id
                     slices, fields = plan(connection, name, first, last)
                 planned.append(Slices(str(name), stream_id, slices, fields))
-            return planned
+                if start is None and end is None:
+                    lacks = missing_between(connection, name, *span, empty=not slices)
+                    missing += [lacks] if lacks else []
+            return planned, missing
 
-        planned = database.snapshot(found)
+        planned, missing = database.snapshot(found)
+    for lacks in missing:
+        lacks.warn()
     if not one:
         return merged_frame(spark, settings.warehouse, planned, columns)
     [read] = planned
