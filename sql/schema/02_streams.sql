@@ -12,6 +12,7 @@ CREATE TABLE weir_internal.stream (
     routing_key text NOT NULL,
     on_missing_key text NOT NULL CHECK (on_missing_key IN ('fail', 'quarantine', 'spread')),
     on_bad_rows text NOT NULL CHECK (on_bad_rows IN ('fail', 'quarantine')),
+    on_new_column text NOT NULL DEFAULT 'add' CHECK (on_new_column IN ('refuse', 'add')),
     event_time text,
     tags text[] NOT NULL DEFAULT '{}',
     scaling text NOT NULL DEFAULT 'fixed' CHECK (scaling IN ('fixed', 'event_rate', 'byte_rate')),
@@ -72,6 +73,7 @@ COMMENT ON COLUMN weir_internal.stream.created_at IS 'When this life of the stre
 COMMENT ON COLUMN weir_internal.stream.routing_key IS 'Spark SQL expression over the user''s columns, cast to string and hashed.';
 COMMENT ON COLUMN weir_internal.stream.on_missing_key IS 'What happens to rows whose routing key is null: fail, quarantine, or spread by rank.';
 COMMENT ON COLUMN weir_internal.stream.on_bad_rows IS 'What happens to rows that do not fit the schema: fail or quarantine.';
+COMMENT ON COLUMN weir_internal.stream.on_new_column IS 'What happens to rows with a column that the stream does not have: refuse the append, or add the column.';
 COMMENT ON COLUMN weir_internal.stream.event_time IS 'Spark SQL expression over the user''s columns: when an event happened. Null: the stream has no event time.';
 COMMENT ON COLUMN weir_internal.stream.tags IS 'Words to find it by.';
 COMMENT ON COLUMN weir_internal.stream.scaling IS 'fixed, or by event_rate or byte_rate.';

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.raises import raises
 from weir.errors import InvalidInput
 from weir.model.names import check_user_columns
-from weir.model.schema import Field, combine, fitted, merge, same_type, show, wider
+from weir.model.new_columns import combine
+from weir.model.schema import Field, fitted, merge, same_type, show, wider
 
 
 def column(name: str, kind: Any = "string", nullable: bool = True) -> Field:

@@ -13,7 +13,12 @@ _SUBSCRIBER = ("subscriber", "release", "time_out")
 # Per job the titles of its sections, and the fields in them.
 SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "create_stream": {
-        "Columns, and rows that do not fit": ("schema", "on_missing_key", "on_bad_rows"),
+        "Columns, and rows that do not fit": (
+            "schema",
+            "on_new_column",
+            "on_missing_key",
+            "on_bad_rows",
+        ),
         "Retention": _RETENTION,
         "Scaling": (
             "scaling",
@@ -34,7 +39,12 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "max_segments",
             "scale_cooldown",
         ),
-        "Columns, and rows that do not fit": ("more_columns", "on_missing_key", "on_bad_rows"),
+        "Columns, and rows that do not fit": (
+            "more_columns",
+            "on_new_column",
+            "on_missing_key",
+            "on_bad_rows",
+        ),
         "Retention": (*_RETENTION, "allow_loss"),
         "Tags": ("tags",),
     },

@@ -37,7 +37,8 @@ from weir.errors import BadRows, InvalidInput
 from weir.model.event_time import UNITS, EventTimes
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.names import stream_name
-from weir.model.schema import SEQ, Field, fitted, show
+from weir.model.new_columns import fitting
+from weir.model.schema import SEQ, Field, show
 from weir.model.segment import Segment
 from weir.settings import Settings, load
 from weir.warehouse.filesystem import filesystem
@@ -99,8 +100,10 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
             "example with pa.Table.from_pandas or pa.Table.from_batches.",
         )
     columns = from_arrow(table.schema)
-    fields = fitted(str(attempt.stream), attempt.fields, columns)
+    fit_of = fitting(str(attempt.stream), attempt.fields, columns, attempt.on_new_column)
+    fields = fit_of.fields
     _check_open(table, columns, fields)
+    fit_of.announce()
     given = to_arrow([f for f in fields if f["name"] in table.schema.names])
     table = pa.table([_cast(table[field.name], field) for field in given], schema=given)
     ordinals = _ordinals(attempt, table)
@@ -121,10 +124,11 @@ def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
             part = rows.slice(first, ROWS_PER_FILE)
             file = _write(system, base, attempt, segment, task, part)
             files.append(file if timing is None else timing.of_file(file, part))
+    staged = Staged(attempt, tuple(files), fields, added=fit_of.added, missing=fit_of.missing)
     if timing is None:
-        return Staged(attempt, tuple(files), fields)
-    return Staged(
-        attempt, tuple(files), fields, times=timing.counted(attempt),
+        return staged
+    return replace(
+        staged, times=timing.counted(attempt),
         count_late=partial(count_late, warehouse, files, timing.column),
     )  # fmt: skip
 

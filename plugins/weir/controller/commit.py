@@ -29,7 +29,7 @@ from weir.database.connection import Database
 from weir.errors import Conflict, Fenced, NotFound
 from weir.model.event_time import not_complete_yet
 from weir.model.key_space import KeyRange, splits_and_merges
-from weir.model.schema import combine
+from weir.model.new_columns import combine
 from weir.model.segment import Segment, segment_id
 from weir.warehouse.paths import attempt_folder
 
@@ -169,7 +169,8 @@ class _Commits:
     def _widen(self, staged: Staged) -> int:
         """Add the columns that were written to the stream's schema; return its version."""
         schema = schema_of(self._connection, self.stream)
-        wanted = combine(str(self.stream.name), schema, staged.fields or [])
+        name, setting = str(self.stream.name), staged.attempt.on_new_column
+        wanted = combine(name, schema, staged.fields or [], setting)
         self.stream = widen(self._connection, self.stream, wanted, schema)
         return self.stream.schema_version
 
@@ -277,7 +278,8 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
         return Committed(
             str(name), number, found.clock, found.events, found.rejected, found.bytes, found.files,
             rolled=ready if repeated else rolled, repeated=repeated and not ready,
-            returned_writer=found.returned_writer, **event_times(found),
+            returned_writer=found.returned_writer, added_columns=staged.added,
+            missing_columns=staged.missing, **event_times(found),
         )  # fmt: skip
     if found.outcome == "no stream":
         raise NotFound(

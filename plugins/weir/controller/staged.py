@@ -35,6 +35,7 @@ class StagedFile:
 class Staged:
     """Everything that an attempt wrote, ready to be committed.
 
+    `added`, `missing`: columns that the stream, or the rows, do not have.
     `times`: None if the stream has no event time. `count_late`: counts the events before a time,
     for a stream that is complete to another time when the attempt is committed.
     """
@@ -44,6 +45,8 @@ class Staged:
     fields: list[Field] | None  # None: nothing is known of the columns, as there are no rows
     rejected_files: tuple[StagedFile, ...] = ()  # rows that did not become events: garbage now
     times: EventTimes | None = None
+    added: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     count_late: Callable[[int], int] | None = field(default=None, compare=False)
 
     @property
@@ -137,6 +140,7 @@ def waiting(connection: Connection, stream: LockedStream, epoch: int) -> list[St
                 stream.stream_id, stream.name, row.transaction_number, row.attempt, segments,
                 settings.routing_key, settings.on_missing_key, settings.on_bad_rows,
                 stream.schema_version, None, stated_until=row.staged["stated"],
+                on_new_column=settings.on_new_column,
             ),
             tuple(StagedFile(**file) for file in row.staged["files"]),
             row.staged["fields"],

@@ -89,6 +89,7 @@ def create_in(
         )
     if fields is not None:
         fields = plain(fields)
+    configuration = configuration.created(declared=fields is not None)
     ranges = even_split(segments)
     row = connection.execute(
         text(

@@ -23,6 +23,7 @@ from weir.model.amounts import check_lease
 from weir.model.clock import clock_time
 from weir.model.event_time import no_event_time, say_time, stated_until
 from weir.model.names import StreamName, check_text
+from weir.model.new_columns import ADD
 from weir.model.schema import Field
 from weir.model.segment import Segment
 from weir.warehouse.paths import attempt_folder
@@ -61,6 +62,7 @@ class Attempt:
     event_time: str | None = None
     complete_until: int | None = None  # what the stream was complete to when the attempt began
     stated_until: int | None = None  # what its writer states with it
+    on_new_column: str = ADD
 
     @property
     def folder(self) -> str:
@@ -77,6 +79,8 @@ class Committed:
     complete to before it. `complete_until`: what the stream is complete to since. All are None in a
     stream without event time. `returned_writer`: its writer, if that had stated before that it is
     done; it counts again (semantics 16.4).
+    `added_columns`: those that the stream has since this append; `missing_columns`: those of the
+    stream that its rows do not have; neither is kept.
     """
 
     stream: str
@@ -94,16 +98,22 @@ class Committed:
     late: int | None = None
     complete_until: int | None = None
     returned_writer: str | None = None
+    added_columns: tuple[str, ...] = ()
+    missing_columns: tuple[str, ...] = ()
 
     def report(self) -> dict[str, Any]:
         """Return the fields by name for the job's report, and in `committed_at` the time of the
-        clock. Event times are texts there, and what is None of them is left out."""
+        clock. Event times are texts there, and what is None of them is left out, as are columns
+        if there are none."""
         at = clock_time(self.clock)
         found = {**self.__dict__, "committed_at": at.isoformat(timespec="milliseconds")}
         times = ("min_event_time", "max_event_time", "complete_until")
         for name in (*times, "untimed", "late", "returned_writer"):
             if (value := found.pop(name)) is not None:
                 found[name] = say_time(value) if name in times else value
+        for name in ("added_columns", "missing_columns"):
+            if names := found.pop(name):
+                found[name] = list(names)
         return found
 
 
@@ -166,7 +176,7 @@ def begin(
             found.stream_id, name, found.transaction_number, found.attempt,
             tuple(Segment(*one) for one in segments), found.routing_key, found.on_missing_key,
             found.on_bad_rows, found.schema_version, found.fields, found.event_time,
-            found.complete_until, stated,
+            found.complete_until, stated, found.on_new_column,
         )  # fmt: skip
     if found.outcome == "committed":
         if stated is not None:  # its files are there, and since then it may have learned more

@@ -10,6 +10,7 @@ from weir.declarations.declared import Declared, DeclaredGroup, DeclaredStream
 from weir.declarations.state import Known, KnownGroup, KnownStream
 from weir.errors import Conflict, InvalidInput, NotFound
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
+from weir.model.new_columns import AUTOMATIC
 from weir.model.schema import Field
 
 # Reads the columns that a text declares, with Spark; those of a routing key must be among them.
@@ -100,11 +101,14 @@ def _changes(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[Any, A
 def _stream(
     name: str, wanted: DeclaredStream, known: KnownStream | None, columns: Columns
 ) -> Difference:
-    settings = asdict(wanted.configuration)
     if known is None:
+        settings = asdict(wanted.configuration.created(declared=bool(wanted.columns)))
         given = {"segments": wanted.segments, **{k: v for k, v in settings.items() if v}}
         given |= {"columns": wanted.columns} if wanted.columns else {}
         return Difference("stream", name, True, {k: (None, v) for k, v in given.items()})
+    settings = asdict(wanted.configuration)
+    if wanted.configuration.on_new_column == AUTOMATIC:  # was decided when it was created
+        settings["on_new_column"] = known.configuration.on_new_column
     changes = _changes(asdict(known.configuration), settings)
     if "routing_key" in changes:
         raise InvalidInput(

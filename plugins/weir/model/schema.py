@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from weir.errors import Conflict, InvalidInput
+from weir.errors import InvalidInput
 from weir.model.names import check_text, check_user_columns
 
 Field = dict[str, Any]
@@ -156,19 +156,6 @@ def _wider_decimal(a: str, b: str) -> str | None:
     scale = max(scale for _, scale in digits)
     precision = scale + max(precision - scale for precision, scale in digits)
     return f"decimal({precision},{scale})" if precision <= 38 else None
-
-
-def combine(stream: str, current: list[Field] | None, planned: list[Field]) -> list[Field]:
-    """Return the columns of both schemas, for two appends that added columns at the same time.
-
-    Raises Conflict if they contradict each other.
-    """
-    try:
-        return merge(stream, current, planned)
-    except InvalidInput as error:
-        raise Conflict(
-            "schema_changed", f"another append changed the schema in the meantime: {error.sentence}"
-        ) from None
 
 
 def plain(fields: list[Field]) -> list[Field]:

@@ -1,12 +1,13 @@
 """The configuration of a stream: what may be set when it is created or updated."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from weir.errors import InvalidInput
 from weir.model.changed_settings import with_settings
 from weir.model.names import TAG, TAG_PATTERN, shortened
+from weir.model.new_columns import ADD, AUTOMATIC, ON_NEW_COLUMN, REFUSE
 from weir.model.retention_policy import CONSUMED_MIN_AGE, Policy, check_every
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, ScalingPolicy
 
@@ -24,6 +25,8 @@ class Configuration:
     `on_missing_key`: what happens to a row whose key is null. `fail` refuses the append,
     `quarantine` keeps the row in `<stream>.rejected`, `spread` appends it in no promised order.
     `on_bad_rows`: what happens to a row that does not fit the schema: `fail` or `quarantine`.
+    `on_new_column`: what happens to rows with a column that the stream does not have: `refuse` the
+    append, or `add` the column. `automatic`, for a new stream: `refuse` if its columns are given.
     `tags`: words by which people find the stream.
 
     `target_rate` to `scale_cooldown`: see `scaling_policy`; an update of `min_segments` in a stream
@@ -36,6 +39,7 @@ class Configuration:
     routing_key: str
     on_missing_key: str = "fail"
     on_bad_rows: str = "fail"
+    on_new_column: str = AUTOMATIC
     retention: str = "keep"
     retain_min_age: int | None = None
     retain_max_age: int | None = None
@@ -87,12 +91,20 @@ class Configuration:
             )
         _one_of("on_missing_key", self.on_missing_key, ON_MISSING_KEY)
         _one_of("on_bad_rows", self.on_bad_rows, ON_BAD_ROWS)
+        if self.on_new_column != AUTOMATIC:
+            _one_of("on_new_column", self.on_new_column, ON_NEW_COLUMN)
         self.scaling_policy.check()
         for tag in self.tags:
             if re.fullmatch(TAG_PATTERN, tag) is None:
                 raise InvalidInput(
                     "argument_invalid", f"tags holds {shortened(tag)}, which is not {TAG}."
                 )
+
+    def created(self, declared: bool) -> "Configuration":
+        """Return the configuration of a new stream. `declared`: its columns are given."""
+        if self.on_new_column != AUTOMATIC:
+            return self
+        return replace(self, on_new_column=REFUSE if declared else ADD)
 
     def changed(self, changes: dict[str, Any]) -> "Configuration":
         """Return the configuration with other settings.
@@ -108,6 +120,8 @@ class Configuration:
                 "the routing key of a stream can't change, because the order of its events "
                 "depends on it; create another stream.",
             )
+        if changes.get("on_new_column") == AUTOMATIC:  # decided when the stream is created
+            changes = {name: new for name, new in changes.items() if name != "on_new_column"}
         if changes.get("scaling") == "fixed":
             changes = {"target_rate": None, "scale_factor": None, "max_segments": None, **changes}
         elif "scaling" in changes and self.scale_factor is None:

@@ -33,7 +33,10 @@ class Setting:
         """Return its field in the form that creates the owner."""
         blank = "0" if isinstance(self.default, int) else "Empty"
         more = f" {blank}: {self.if_empty}." if self.if_empty else ""
-        return argument(self.title, self.description + more, self.default, **self.schema)
+        schema = dict(self.schema)
+        if "enum" in schema and self.default not in schema["enum"]:  # only a new owner has it
+            schema["enum"] = [self.default, *schema["enum"]]
+        return argument(self.title, self.description + more, self.default, **schema)
 
     def changed(self) -> Any:
         """Return its field in the form that changes the owner. As it comes, it changes nothing."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from weir.model.amounts import AGE_PATTERN, NONE, SIZE_PATTERN, parse_age, say_age
 from weir.model.names import READABLE_STREAM_PATTERN
+from weir.model.new_columns import AUTOMATIC, ON_NEW_COLUMN
 from weir.model.retention_policy import CONSUMED_MIN_AGE, RETENTION
 from weir.model.scaling_policy import DEFAULT_COOLDOWN, MOST_SEGMENTS, SCALING, ScalingPolicy
 from weir.model.stream_configuration import (
@@ -54,6 +55,12 @@ SETTINGS: dict[str, Setting] = {
         "Rows that do not fit the schema",
         "fail: refuse the append; quarantine: put them into <stream>.rejected.",
         "fail", schema={"enum": list(ON_BAD_ROWS)},
+    ),
+    "on_new_column": Setting(
+        "New columns",
+        "refuse: refuse the append; add: add the column, null in earlier events, with a warning; "
+        "automatic, for a new stream: refuse if its columns are given, else add.",
+        AUTOMATIC, schema={"enum": list(ON_NEW_COLUMN)},
     ),
     "retention": Setting(
         "Retention",
@@ -155,6 +162,7 @@ class CreateStream:
     )  # fmt: skip
     on_missing_key: str = _created("on_missing_key")
     on_bad_rows: str = _created("on_bad_rows")
+    on_new_column: str = _created("on_new_column")
     retention: str = _created("retention")
     retain_min_age: str = _created("retain_min_age")
     retain_max_age: str = _created("retain_max_age")
@@ -241,11 +249,13 @@ class UpdateStream:
     retention_every: str = _changed("retention_every")
     on_missing_key: str = _changed("on_missing_key")
     on_bad_rows: str = _changed("on_bad_rows")
+    on_new_column: str = _changed("on_new_column")
     event_time: str = _changed("event_time")
     tags: list[str] = _changed("tags")
     more_columns: str = argument(
         "More columns",
-        "Columns to add, as SQL, such as: gate STRING. They are null in existing events.",
+        "Columns to add, as SQL, such as: gate STRING. They are null in existing events. They are "
+        "also added to a stream that refuses new columns.",
         "", maxLength=LONGEST_COLUMNS,
     )  # fmt: skip
     allow_loss: bool = loss_argument()

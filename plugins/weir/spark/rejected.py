@@ -36,7 +36,7 @@ FIELDS = [
                        ("reason", "string"), (COLUMN, "string"), (TEXT, "string"), (TYPE, "string")]
 ]  # fmt: skip
 _FAULT = (COLUMN, TEXT, TYPE)
-_REJECTED = Configuration("source", on_missing_key="spread")
+_REJECTED = Configuration("source", on_missing_key="spread", on_new_column="add")
 MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"
 Origin = Callable[[int], tuple[str, int]]
 

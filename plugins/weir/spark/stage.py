@@ -28,7 +28,8 @@ from weir.errors import InvalidInput, InvariantViolation
 from weir.model import key_space
 from weir.model.event_time import EventTimes
 from weir.model.names import check_user_columns
-from weir.model.schema import SEQ, Field, fitted
+from weir.model.new_columns import fitting
+from weir.model.schema import SEQ, Field
 from weir.model.segment import segment_name
 from weir.spark.conversion import fit
 from weir.spark.event_time import Timing, timing_of
@@ -106,7 +107,9 @@ def stage(
     """
     columns: list[Field] = frame.schema.jsonValue()["fields"]
     given = [field for field in columns if field["name"] not in (SEQ, MALFORMED)]
-    fields = fitted(str(attempt.stream), attempt.fields, given)
+    fit_of = fitting(str(attempt.stream), attempt.fields, given, attempt.on_new_column)
+    fit_of.announce(say)
+    fields = fit_of.fields
     frame = fit(frame, given, fields, MALFORMED)
     known = {field["name"]: field for field in fields}
     left_open = [field["name"] for field in given if field["name"] not in known]
@@ -143,6 +146,8 @@ def stage(
         tuple(file for file in files if file.segment_id != REJECTED_SEGMENT),
         fields,
         tuple(file for file in files if file.segment_id == REJECTED_SEGMENT),
+        added=fit_of.added,
+        missing=fit_of.missing,
     )
     if timing is None:
         return staged

@@ -97,7 +97,7 @@ def parser() -> Parser:
         *_KEY, dest="routing_key", default=argparse.SUPPRESS,
         help="the routing key of the stream, if it is to be created",
     )  # fmt: skip
-    for option in ("segments", "schema", "on_missing_key", "on_bad_rows"):
+    for option in ("segments", "schema", "on_new_column", "on_missing_key", "on_bad_rows"):
         meaning = next(o.metadata for o in fields(CreateStream) if o.name == option)["description"]
         one.add_argument(
             f"--{option.replace('_', '-')}", dest=option, default=argparse.SUPPRESS,

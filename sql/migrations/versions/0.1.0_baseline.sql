@@ -28,6 +28,7 @@ CREATE TABLE weir_internal.stream (
     routing_key text NOT NULL,
     on_missing_key text NOT NULL CHECK (on_missing_key IN ('fail', 'quarantine', 'spread')),
     on_bad_rows text NOT NULL CHECK (on_bad_rows IN ('fail', 'quarantine')),
+    on_new_column text NOT NULL DEFAULT 'add' CHECK (on_new_column IN ('refuse', 'add')),
     event_time text,
     tags text[] NOT NULL DEFAULT '{}',
     scaling text NOT NULL DEFAULT 'fixed' CHECK (scaling IN ('fixed', 'event_rate', 'byte_rate')),

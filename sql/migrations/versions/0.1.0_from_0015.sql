@@ -154,6 +154,8 @@ BEGIN
             's.retain_by_consumption', $view$s.retention = 'consumed' AS retain_by_consumption$view$);
     END LOOP;
 END $$;
+ALTER TABLE weir_internal.stream ADD COLUMN on_new_column text NOT NULL DEFAULT 'add'  -- as before
+    CHECK (on_new_column IN ('refuse', 'add'));
 ALTER TABLE weir_internal.stream ALTER COLUMN retention SET NOT NULL, DROP COLUMN retain_by_consumption,
     ADD CONSTRAINT stream_retention_has_limits CHECK (CASE retention
         WHEN 'keep' THEN num_nonnulls(retain_min_age, retain_max_age, retain_min_bytes, retain_max_bytes) = 0
