@@ -1,5 +1,5 @@
 """A column that a stream does not have is added with a word, or refused with the closest name;
-one that the rows do not have is named (semantics 12.6)."""
+one that the rows do not have is named (semantics 12.4)."""
 
 import logging
 from typing import Any
@@ -145,8 +145,10 @@ def test_an_append_says_what_it_adds_and_lacks(
     done = append(lane, settings, key=["a"], amuont=[1]).report()
     assert (done["added_columns"], done["missing_columns"]) == (["amuont"], ["amount"])
     added, missing = caplog.records
-    assert "is it a misspelt 'amount'" in added.message and added.levelname == "WARNING"
-    assert "do not have column 'amount'" in missing.message and missing.levelname == "INFO"
+    assert "is it a misspelt 'amount'" in added.message
+    assert added.levelname == "WARNING"
+    assert "do not have column 'amount'" in missing.message
+    assert missing.levelname == "INFO"
 
 
 def test_a_column_that_is_given_by_name_is_added_to_a_stream_that_refuses_new_ones(

@@ -1,4 +1,4 @@
-"""What an append may change in the columns of its stream (semantics 12.6): it adds new ones with a
+"""What an append may change in the columns of its stream (semantics 12.4): it adds new ones with a
 word, or is refused."""
 
 import difflib
