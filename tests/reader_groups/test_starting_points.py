@@ -8,7 +8,7 @@ import pytest
 from tests.controller.support import Lane, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
-from weir.reader_groups.groups import fork_reader_group
+from weir.reader_groups.groups import create_reader_group, fork_reader_group
 from weir.reader_groups.reset import reset_reader_group
 from weir.retention.manual_truncation import truncate_before
 from weir.retention.release import release
@@ -24,6 +24,18 @@ def test_a_group_begins_at_a_cut_at_a_time_and_stops_at_another(lane: Lane) -> N
     assert sorted(between.reader().read_all()) == [("0.0", 2, 6), ("1.0", 1, 3)]
     lane.append({"0.0": 3, "1.0": 4})
     assert between.reader().read_all() == []
+
+
+def test_whoever_creates_a_group_is_told_where_it_begins_and_ends(lane: Lane) -> None:
+    lane.append({"0.0": 5, "1.0": 5})
+    name, start, end = unique("bounded"), "0.0=2, 1.0=1", "0.0=4, 1.0=3"
+    made = create_reader_group(
+        lane.database, name, [lane.name], start=start, end=end, request_id=name
+    )
+    assert made["start"] == {str(lane.name): {"0.0": 2, "1.0": 1}}
+    assert made["end"] == {str(lane.name): {"0.0": 4, "1.0": 3}}
+    name = unique("open")
+    assert create_reader_group(lane.database, name, [lane.name], request_id=name)["end"] == {}
 
 
 def test_wherever_a_place_is_asked_for_it_may_be_a_time(lane: Lane) -> None:

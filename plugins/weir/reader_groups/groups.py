@@ -47,12 +47,12 @@ def create_reader_group(
     `GroupConfiguration`. A subscriber holds retention back from this transaction on, from its start
     cut.
 
-    Returns `reader_group`, `subscriber`, `start` (by stream the cut), `deletes` (lines that say
-    what retention deletes of the streams, and what this group releases by where it begins) and
-    `reads` (lines that say how many events lie between event times, if these are given). Raises
-    NotFound for a stream, Truncated for a start below the head, InvalidInput for wrong settings;
-    and Conflict if the group exists, or if others would lose unread events by what it releases
-    (unless `allow_loss`).
+    Returns `reader_group`, `subscriber`, `start` and `end` (by stream the cut; no end is empty),
+    `deletes` (lines that say what retention deletes of the streams, and what this group releases by
+    where it begins) and `reads` (lines that say how many events lie between event times, if these
+    are given). Raises NotFound for a stream, Truncated for a start below the head, InvalidInput for
+    wrong settings; and Conflict if the group exists, or if others would lose unread events by what
+    it releases (unless `allow_loss`).
     """
     reader_group_name(name)
     wanted = GroupConfiguration(**configuration)
@@ -118,6 +118,7 @@ def create_in(
         "reader_group": name,
         "subscriber": configuration.subscriber,
         "start": {str(s.name): starts[s.stream_id].to_json() for s in streams},
+        "end": {str(s.name): ends[s.stream_id].to_json() for s in streams if s.stream_id in ends},
         "deletes": deletes,
     }
 

@@ -9,8 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from weir.model.amounts import say_age, say_size
+
 _WIDEST = 60  # characters of a cell that people see
 _NUMBERS = (int, float)
+# Settings that people write with a unit, and programs get as seconds and bytes.
+_AMOUNTS = {
+    "retain_min_age": say_age,
+    "retain_max_age": say_age,
+    "retain_min_bytes": say_size,
+    "retain_max_bytes": say_size,
+}
 # Characters with which an event could move the cursor, hide text, or change the terminal itself.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -77,7 +86,8 @@ def table(rows: Sequence[Mapping[str, Any]], widest: int = _WIDEST) -> str:
 
 
 def records(values: Mapping[str, Any]) -> str:
-    """Return a report as lines of `name  value`. Lists of records become tables of their own."""
+    """Return a report as lines of `name  value`. Lists of records become tables of their own, and
+    the ages and sizes of settings are written as a person gives them: 30 d, 500 MB."""
     lines = []
     longest = max(map(len, values), default=0)
     for name, value in values.items():
@@ -86,9 +96,18 @@ def records(values: Mapping[str, Any]) -> str:
             lines.append(f"{name}:")
             shown = table(value) if same else "\n".join(map(_text, value))
             lines += ["  " + line for line in shown.splitlines()]
+        elif _are_sentences(value):
+            lines += [f"{name}:", *("  " + visible(one) for one in value)]
         else:
+            if name in _AMOUNTS and value is not None:
+                value = _AMOUNTS[name](value).replace(",", "")  # so that it can be given again
             lines.append(f"{name.ljust(longest)}  {_text(value)}")
     return "\n".join(lines)
+
+
+def _are_sentences(value: Any) -> bool:
+    texts = isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value)
+    return texts and any(" " in one for one in value)
 
 
 def complain(sentence: str) -> None:
@@ -124,7 +143,11 @@ def _text(value: Any) -> str:
         return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, timedelta):
         return duration(value)
-    if isinstance(value, (dict, list)):
+    if isinstance(value, (dict, list, tuple)) and not value:
+        return "-"
+    if isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value):
+        return visible(", ".join(value))
+    if isinstance(value, (dict, list, tuple)):
         return visible(as_json(value))
     return visible(str(value))
 

@@ -1,0 +1,38 @@
+"""Reports are written for people as people write settings."""
+
+import pytest
+
+from weir.terminal.printing import as_json, records
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("retain_min_age", 2_592_000, "30 d"),
+        ("retain_max_age", 5_400, "90 min"),
+        ("retain_max_age", 86_401, "86401 s"),
+        ("retain_min_bytes", 500_000_000, "500 MB"),
+        ("retain_max_bytes", 2_000_000_000, "2 GB"),
+        ("retain_max_bytes", None, "-"),
+        ("events", 2_592_000, "2,592,000"),
+    ],
+)
+def test_ages_and_sizes_of_settings_are_said_as_people_write_them(
+    name: str, value: int | None, said: str
+) -> None:
+    assert records({name: value}) == f"{name}  {said}"
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_lists_are_said_in_one_style(kind: type) -> None:
+    assert records({"created": kind(())}) == "created  -"
+    assert records({"end": {}}) == "end  -"
+    assert records({"deletes": kind(("it goes, now",))}) == "deletes:\n  it goes, now"
+    assert records({"streams": kind(("shop/a", "shop/b"))}) == "streams  shop/a, shop/b"
+    assert records({"created": kind((["0.0", 0, 1],))}) == 'created  [["0.0", 0, 1]]'
+
+
+def test_programs_get_seconds_and_lists() -> None:
+    assert (
+        as_json({"retain_min_age": 2_592_000, "of": []}) == '{"retain_min_age": 2592000, "of": []}'
+    )
