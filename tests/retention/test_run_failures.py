@@ -13,6 +13,7 @@ from weir.controller.expiry import expire as expire_transactions
 from weir.controller.locks import lock_streams
 from weir.controller.seal import seal_stream
 from weir.database import connection as storage
+from weir.database import session
 from weir.model.names import stream_name
 from weir.reader_groups.locks import lock_group
 from weir.reader_groups.periodic_checkpoints import checkpoint_all
@@ -29,10 +30,10 @@ def lane(alone: Lane) -> Lane:
 
 def be_hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions that are opened from now on wait for a lock for 100 ms."""
-    hasty = {**storage._SESSION, "lock_timeout": "100ms"}
-    monkeypatch.setattr(storage, "_SESSION", hasty)
-    options = storage._OPTIONS.replace("lock_timeout=1min", "lock_timeout=100ms")
-    monkeypatch.setattr(storage, "_OPTIONS", options)
+    hasty = {**session.SESSION, "lock_timeout": "100ms"}
+    monkeypatch.setattr(session, "SESSION", hasty)
+    options = session.OPTIONS.replace("lock_timeout=1min", "lock_timeout=100ms")
+    monkeypatch.setattr(session, "OPTIONS", options)
 
 
 def test_one_stream_that_fails_does_not_stop_the_others(lane: Lane) -> None:

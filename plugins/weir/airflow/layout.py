@@ -63,6 +63,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Reading": ("on_gap", "pins", "max_outstanding", "aligned", "max_ahead"),
         "More": ("generation",),
     },
+    "fork_reader_group": {"Retention": ("subscriber", "allow_loss")},
     "apply": {"More": ("text", "allow_loss")},
     "release_reader_group": {"More": ("generation",)},
     "checkpoint_reader_group": {

@@ -22,7 +22,7 @@ from psycopg2.extras import NamedTupleCursor
 from sqlalchemy import Connection, QueuePool, TextClause, event, exc
 from sqlalchemy.dialects import postgresql
 
-from weir.database import connection_string
+from weir.database import connection_string, session
 from weir.database.arrays import as_sent
 from weir.database.background import KeepAlive
 from weir.database.progress import Progress
@@ -32,27 +32,6 @@ from weir.settings import Settings
 T = TypeVar("T")
 log = logging.getLogger("weir.database")
 
-# What libpq sends at the start of a session. Times are UTC everywhere. A session waits for a lock
-# at most a minute, so that a stuck session causes a retry and a log line, not silence. The server
-# frees the locks of a client a minute after the client froze, or its machine or network failed. By
-# itself, the server would detect that only after two hours.
-_SESSION = {
-    "search_path": "weir_internal, weir",
-    "timezone": "UTC",
-    "lock_timeout": "1min",
-    "default_transaction_isolation": "read committed",
-    "idle_in_transaction_session_timeout": "1min",
-}
-_NETWORK = {
-    "tcp_user_timeout": "60s",
-    "tcp_keepalives_idle": "30s",
-    "tcp_keepalives_interval": "10s",
-    "tcp_keepalives_count": "3",
-}
-_OPTIONS = " ".join(
-    "-c {}={}".format(name, value.replace(" ", "\\ "))
-    for name, value in (_SESSION | _NETWORK).items()
-)
 _LOCKED = "55P03"  # lock not available
 _SOON = {"40001", "40P01", _LOCKED}  # serialization failure, deadlock
 # What Weir's own SQL functions raise: a sentence for the person who reads it, its code as DETAIL.
@@ -134,7 +113,7 @@ class Database:
     def _connect(self) -> Any:
         connection = psycopg2.connect(
             self._dsn,
-            **({} if self._pooler else {"options": _OPTIONS}),
+            **({} if self._pooler else {"options": session.OPTIONS}),
             connect_timeout=10,
             keepalives_idle=30,
             keepalives_interval=10,
@@ -143,7 +122,7 @@ class Database:
             application_name="weir",
         )
         if self._pooler:
-            _check_session(connection)
+            session.check(connection)
         self._connected = True
         return connection
 
@@ -365,24 +344,6 @@ def _as_sqlalchemy_says(statement: str, error: psycopg2.Error, lost: bool) -> ex
 def sqlstate(error: exc.DBAPIError) -> str:
     """Return the SQLSTATE of an error; empty if the server did not answer."""
     return getattr(error.orig, "pgcode", None) or ""
-
-
-def _check_session(connection: Any) -> None:
-    """Check that the pooler's login has the settings of a session. Raises InvalidInput."""
-    cursor = connection.cursor()
-    cursor.execute("SELECT current_user, " + ", ".join(f"current_setting('{n}')" for n in _SESSION))
-    login, *found = cursor.fetchone()
-    connection.rollback()
-    for (name, wanted), is_ in zip(_SESSION.items(), found, strict=True):
-        if is_ != wanted:
-            connection.close()
-            given = wanted if name == "search_path" else f"'{wanted}'"  # in quotes it is one schema
-            raise InvalidInput(
-                "login_settings_wrong",
-                f"with the setting pooler, the login {login} must have {name} = {wanted!r}, but "
-                f"it has {is_!r}; run ALTER ROLE {login} SET {name} = {given}, and let the pooler "
-                "reconnect.",
-            )
 
 
 def _message(error: exc.DBAPIError) -> str:

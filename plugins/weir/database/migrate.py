@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 
 from weir.database import connection_string
 from weir.database.definitions import in_use, replace_definitions
+from weir.database.session import MEANING
 from weir.errors import Busy, Conflict, InvalidInput, Unavailable
 
 # Two migrations of one database wait for each other on this advisory lock.
@@ -51,9 +52,11 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
     try:
         with engine.begin() as connection:
             connection = connection.execution_options(no_parameters=True)  # '%' is just '%'
-            connection.exec_driver_sql(
-                f"SET LOCAL lock_timeout = '{patience}s'; SET LOCAL timezone = 'UTC'"
-            )
+            connection.exec_driver_sql("SET TRANSACTION READ WRITE")
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{patience}s'")
+            for name, value in MEANING.items():
+                if name != "search_path" and not name.startswith("default_"):
+                    connection.exec_driver_sql(f"SET LOCAL {name} = '{value}'")
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
             _apply(connection, folder or sql_folder())
     except sqlalchemy.exc.DBAPIError as error:

@@ -1,0 +1,58 @@
+"""The settings of every session, so that statements mean the same whatever a login, a database or
+a server is set to."""
+
+from typing import Any
+
+from weir.errors import InvalidInput
+
+# What changes the meaning of a statement, or of a value that is sent or returned: how texts and
+# arrays are written, which names are found, what equals null, which rows are seen. psycopg2 itself
+# sets the encoding and how dates are written. The migration sets them, too.
+MEANING = {
+    "search_path": "weir_internal, weir",
+    "timezone": "UTC",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
+    "default_transaction_deferrable": "off",
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+    "array_nulls": "on",
+    "quote_all_identifiers": "off",
+    "intervalstyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+}
+# Times are UTC everywhere. A session waits for a lock at most a minute, so that a stuck session
+# causes a retry and a log line, not silence. The server frees the locks of a client a minute after
+# the client froze, or its machine or network failed. By itself, the server would detect that only
+# after two hours.
+SESSION = MEANING | {"lock_timeout": "1min", "idle_in_transaction_session_timeout": "1min"}
+_NETWORK = {
+    "tcp_user_timeout": "60s",
+    "tcp_keepalives_idle": "30s",
+    "tcp_keepalives_interval": "10s",
+    "tcp_keepalives_count": "3",
+}
+# What libpq sends at the start of a session.
+OPTIONS = " ".join(
+    "-c {}={}".format(name, value.replace(" ", "\\ "))
+    for name, value in (SESSION | _NETWORK).items()
+)
+
+
+def check(connection: Any) -> None:
+    """Check that the pooler's login has the settings of a session. Raises InvalidInput."""
+    cursor = connection.cursor()
+    cursor.execute("SELECT current_user, " + ", ".join(f"current_setting('{n}')" for n in SESSION))
+    login, *found = cursor.fetchone()
+    connection.rollback()
+    for (name, wanted), is_ in zip(SESSION.items(), found, strict=True):
+        if is_ != wanted:
+            connection.close()
+            given = wanted if name == "search_path" else f"'{wanted}'"  # in quotes it is one schema
+            raise InvalidInput(
+                "login_settings_wrong",
+                f"with the setting pooler, the login {login} must have {name} = {wanted!r}, but "
+                f"it has {is_!r}; run ALTER ROLE {login} SET {name} = {given}, and let the pooler "
+                "reconnect.",
+            )
