@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.conftest import TestDatabase
+from tests.crash.jobs import execute
 from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as weir  # instead of the fixture of this folder
 from weir.database.connection import Database
@@ -77,7 +78,11 @@ def output(database: Database, group: str) -> list[dict[str, Any]]:
 
 
 def test_streams_are_replayed_backfilled_joined_read_and_erased(
-    weir: Weir, shop: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+    weir: Weir,
+    shop: Path,
+    database: Database,
+    test_database: TestDatabase,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WEIR_GRACE_PERIOD", "0")
     begun = now()
@@ -109,9 +114,18 @@ def test_streams_are_replayed_backfilled_joined_read_and_erased(
     assert dict(known["most"].rows()) == {"ann": 10.0, "bob": 4.0, "eve": 1.25}
     assert list(known["last"]["order_id"])[-1] == 5
 
+    tables, reload, newest = recipe("Reload yesterday")
+    execute(test_database.owner_dsn, tables)
+    (shop / "corrected.csv").write_text("order_id,customer,amount\n5,bob,4.5\n2,zoe,3.0\n")
+    type_in(weir, reload)
+    table = dict(execute(test_database.owner_dsn, "SELECT order_id, amount FROM reports.orders"))
+    assert table == {1: 10.0, 2: 3.0, 3: 7.5, 4: 1.25, 5: 4.5}
+    exec(compile(newest, str(PAGE), "exec"), known)  # noqa: S102
+    assert dict(known["now"]) == table
+
     type_in(weir, recipe("Delete one customer")[0])
     assert {row["customer"] for row in weir("read", "shop/orders-kept", "--json").lines} == {
-        "bob", "eve",
+        "bob", "eve", "zoe",
     }  # fmt: skip
     assert weir("streams", "shop/orders").status == 2
     gone = shop / "warehouse" / "1"
