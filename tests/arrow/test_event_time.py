@@ -104,6 +104,18 @@ def test_events_are_late_by_what_was_stated_while_they_were_written(
     assert (done.late, done.untimed) == (1, 1)
 
 
+def test_a_writer_that_was_done_and_appends_again_is_told(lane: Lane, settings: Settings) -> None:
+    append(lane, settings, ["2013-06-02"], complete_until="2013-06-01", writer="other")
+    append(lane, settings, ["2013-06-02"], complete_until="done")
+    empty = pa.array([], pa.string())
+    back = append(lane, settings, empty, complete_until="2013-05-31")
+    assert back.report()["returned_writer"] == "w"
+    assert back.complete_until == JUNE, "never to less"
+    held = lane.rows("SELECT writers, held_by FROM weir.completeness WHERE stream_id = :s")
+    assert held == [(2, "w")]
+    assert append(lane, settings, ["2013-06-02"]).returned_writer is None, "only once"
+
+
 def test_what_is_no_statement_is_refused(lane: Lane, settings: Settings) -> None:
     with raises("time_invalid noon"):
         append(lane, settings, ["2013-06-01"], complete_until="noon")

@@ -11,6 +11,7 @@ from tests.reader_groups.completeness_model import Stream, staged_times
 from tests.reader_groups.support import Group
 from weir.controller.commit import commit
 from weir.controller.completeness import state_completeness
+from weir.controller.staged import announce
 from weir.controller.transactions import Committed, begin
 from weir.database.connection import Database
 from weir.model.event_time import DONE, as_datetime
@@ -147,17 +148,23 @@ def test_the_output_of_a_consumer_says_so(shared_database: Database) -> None:
     assert (done.returned_writer, done.complete_until) == ("group", 10)
 
 
-def test_an_append_that_began_before_done_and_one_that_a_roll_takes_along_come_back(
-    shared_database: Database,
+def test_appends_that_began_before_done_come_back_with_a_roll(
+    shared_database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = Stream.made(shared_database)
-    say(stream, ("append", "b", 20))
-    early = stream.begin("a", as_datetime(15))
+    say(stream, ("append", "c", 20))
+    early, waits = stream.begin("a", as_datetime(15)), stream.begin("b")
     say(stream, ("append", "a", DONE))
+    say(stream, ("append", "b", DONE))
     stream.lane.scale("0.0")
+    written = staged_times(waits, {"0.0": [[17]]})
+    shared_database.transaction(lambda c: announce(c, written))
     [done] = commit(shared_database, staged_times(early, {"0.0": [[16]]}))
     assert (done.rolled, done.returned_writer, done.complete_until) == (True, "a", 20)
-    assert say(stream, ("append", "b", 30)) == 20
+    assert "writer b had stated that it was done" in caplog.text, "its append was taken along"
+    assert say(stream, ("append", "c", 50)) == 20
+    assert say(stream, ("append", "a", 40)) == 20
+    assert say(stream, ("append", "b", 30)) == 30
 
 
 def test_another_event_time_forgets_who_was_done(shared_database: Database) -> None:
