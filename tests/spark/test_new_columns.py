@@ -58,7 +58,7 @@ def test_each_door_refuses_new_columns_or_adds_them_with_a_word(
         caplog.clear()
         done = put(weir, door, grows[-1])
         assert (done.added_columns, done.missing_columns) == (("amuont",), ("amount",)), door
-        [warned] = [one.message for one in caplog.records if one.name == "weir.columns"][:1]
+        [warned] = [one.getMessage() for one in caplog.records if one.name == "weir.columns"][:1]
         assert "is it a misspelt 'amount'" in warned, door
     assert weir.frame(strict).collect() == []
     for stream in grows:
