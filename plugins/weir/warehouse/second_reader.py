@@ -21,7 +21,8 @@ _LONGEST = 600  # seconds
 def damage_of_parquet(root: str, path: str) -> str | None:
     """Return what pyarrow says is wrong with a Parquet file below a root. Return None if it can
     read the whole file, or can't look."""
-    command = [sys.executable, "-m", "weir.warehouse.second_reader", root, path]
+    command = [sys.executable, "-P", "-m", "weir.warehouse.second_reader", root, path]
+    # -P: a module of the folder that the job happens to be in is none of this process's.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         done = subprocess.run(
