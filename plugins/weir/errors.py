@@ -21,6 +21,7 @@ WeirError
 └── InvariantViolation           metadata and files disagree: stop and keep the evidence
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -132,6 +133,16 @@ def exited(what: str, error: SystemExit) -> InvalidInput:
         f"{what} was told to exit (SystemExit: {error.code!r}{where}), which ends no job; let the "
         "code return, or raise an error that says what is wrong.",
     )
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error, and then each error from which, or during whose handling, it was raised."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
 
 
 def is_mistake(error: Exception | type) -> bool:

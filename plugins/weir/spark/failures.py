@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PythonException
 from sqlalchemy import exc
 
-from weir.errors import BadRows, WeirError, is_mistake
+from weir.errors import BadRows, WeirError, chain, is_mistake
 from weir.reader_groups.refused_rows import of_rows
 from weir.spark.unreadable import first_cause, jvm_has_ended
 
@@ -62,15 +62,11 @@ def is_programs(error: Exception) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error, and then each error from which, or during whose handling, it was raised."""
-    seen: set[int] = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
+    """Yield what `chain` does, without what only transports an error."""
+    for one in chain(error):
         yield one
-        if isinstance(one, (PySparkException, BadRows)):  # its causes are only the transport
+        if isinstance(one, (PySparkException, BadRows)):
             return
-        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
 
 
 def _of_events(error: BaseException) -> bool:

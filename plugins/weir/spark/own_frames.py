@@ -2,11 +2,12 @@
 
 import linecache
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from traceback import extract_tb
 
 from pyspark.errors import PythonException
+
+from weir.errors import chain
 
 WEIR = Path(__file__).parents[1]
 _JOBS = WEIR.parents[1] / "spark_jobs"
@@ -23,7 +24,7 @@ def own_frames(error: BaseException) -> list[str]:
     """Return the frames of the user's code that led to an error, as Python writes them: its causes
     first, each with its own line. Empty if none of the code is the user's."""
     lines: list[str] = []
-    for one in reversed(list(_chain(error))):
+    for one in reversed(list(chain(error))):
         frames = [
             (frame.filename, frame.lineno or 0, frame.name, frame.line or "")
             for frame in extract_tb(one.__traceback__)
@@ -43,15 +44,6 @@ def place_of(error: BaseException) -> str:
         return f"{error.filename}, line {error.lineno}"
     frames = [one for one in extract_tb(error.__traceback__) if _is_own(one.filename)]
     return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        yield one
-        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
 
 
 def _of_worker(text: str) -> list[str]:
