@@ -6,7 +6,7 @@ from tests.controller.support import Lane, rows, while_held
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from weir.errors import Fenced
-from weir.reader_groups.readers import expire
+from weir.reader_groups.readers import expire, renew_alone
 
 
 @pytest.fixture
@@ -50,6 +50,24 @@ def test_an_expired_reader_that_nobody_replaced_goes_on(group: Group) -> None:
     reader.renew()
     group.lapse("reader")
     assert reader.open() is not None
+
+
+def test_a_reader_without_progress_keeps_its_lease_while_nobody_waits(group: Group) -> None:
+    one = group.reader("one")
+
+    def kept() -> bool:
+        group.lapse("one")
+        group.database.transaction(lambda c: renew_alone(c, group.name, "one", one.token, 60.0))
+        alive = "SELECT lease_until > clock_timestamp() FROM reader WHERE reader_id = 'one'"
+        return bool(rows(group.database, f"{alive} AND token >= :t", t=one.token)[0][0])
+
+    assert kept()
+    two = group.reader("two")
+    assert not kept()
+    two.leave()
+    assert kept()
+    group.reader("one")
+    assert not kept(), "another process has its name"
 
 
 def test_a_commit_renews_the_lease(group: Group) -> None:

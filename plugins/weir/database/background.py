@@ -49,6 +49,7 @@ class KeepAlive:
 
     If `progress` says that the work does not go on, the lease is not renewed until it does, so that
     others may take over. The log then has the stacks of this process and the sessions of Postgres.
+    `overdue`: what runs meanwhile instead of `renew`.
     """
 
     def __init__(
@@ -57,18 +58,18 @@ class KeepAlive:
         renew: Callable[[Connection], object],
         every: float,
         progress: Progress | None = None,
+        overdue: Callable[[Connection], object] = lambda connection: None,
     ) -> None:
         self._database, self._renew, self._every = database, renew, every
-        self._progress = progress
+        self._progress, self._overdue = progress, overdue
         self._stalled = False
         self._thread = repeating("lease", self._step, first=every)
         self.lost: Exception | None = None
 
     def _step(self) -> float | None:
-        if not self._goes_on():
-            return self._every
+        renew = self._renew if self._goes_on() else self._overdue
         try:
-            self._database.transaction(self._renew)
+            self._database.transaction(renew)
         except Fenced as error:  # kept for the caller, because nobody would catch it here
             self.lost = error
             log.warning("the lease is lost: %s", error)

@@ -295,10 +295,11 @@ class Database:
         renew: Callable[[Connection], object],
         every: float,
         progress: Progress | None = None,
+        overdue: Callable[[Connection], object] = lambda connection: None,
     ) -> KeepAlive:
         """Return a context that runs `renew` in a transaction of its own every so many seconds, as
-        long as there is progress."""
-        return KeepAlive(self, renew, every, progress)
+        long as there is progress, and else `overdue`."""
+        return KeepAlive(self, renew, every, progress, overdue)
 
 
 def wait_for_disk(connection: Connection) -> None:

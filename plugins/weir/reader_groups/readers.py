@@ -81,6 +81,24 @@ def renew(connection: Connection, group: str, reader_id: str, token: int, lease:
         raise replaced(group, reader_id)
 
 
+def renew_alone(
+    connection: Connection, group: str, reader_id: str, token: int, lease: float
+) -> None:
+    """Renew the lease of a reader that does not get on, if no other reader of its group is there to
+    take over what it owns (semantics 13.4). Otherwise change nothing."""
+    connection.execute(
+        text(
+            """UPDATE reader r SET lease_until = clock_timestamp() + :lease * interval '1 second'
+            FROM reader_group g WHERE g.name = :group AND r.group_id = g.group_id
+              AND r.reader_id = :reader_id AND r.token = :token
+              AND NOT EXISTS (SELECT FROM reader o WHERE o.group_id = r.group_id
+                              AND o.reader_id <> r.reader_id
+                              AND o.lease_until > clock_timestamp())"""
+        ),
+        {"group": group, "reader_id": reader_id, "token": token, "lease": lease},
+    )
+
+
 def leave(database: Database, group: str, reader_id: str, token: int, lease: float) -> None:
     """Leave the group: free the reader's segments, and let others take over its open batch at once.
     An old token ends no lease."""

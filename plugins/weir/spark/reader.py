@@ -33,7 +33,7 @@ from weir.reader_groups.alignment import end_of_run
 from weir.reader_groups.batches import Function
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.next_batch import next_batch
-from weir.reader_groups.readers import join, leave, renew
+from weir.reader_groups.readers import join, leave, renew, renew_alone
 from weir.settings import Settings
 from weir.spark.adjuncts import Adjuncts, Binding, Factory, bind
 from weir.spark.append import Appender
@@ -59,8 +59,8 @@ class Reader:
     thread renews the lease. If the block ends without a commit, nothing is published, and the next
     reader gets the same batch: at once, or after a kill once the lease expires. A batch that takes
     longer than the setting `max_batch_time` counts as hung, and so does a reader that does not ask
-    for its next batch within five minutes of a commit: its lease is not renewed, so others may take
-    over, and the log says what it was doing.
+    for its next batch within five minutes of a commit while the group has other readers: its lease
+    is not renewed, so others may take over, and the log says what it was doing.
 
     `reader_id`: the same for all tries of a task, so that it gets its own batch back after a kill;
     different for each of several readers. `label`: the name by which pins of the group refer to the
@@ -125,7 +125,7 @@ class Reader:
         self._until, self._closed = database.transaction(lambda c: end_of_run(c, self.group))
         self._until |= passed
         self._alive = database.keep_alive(
-            self._renew, every=lease / 3, progress=self._progress
+            self._renew, every=lease / 3, progress=self._progress, overdue=self._overdue
         ).__enter__()
         return self
 
@@ -197,6 +197,11 @@ class Reader:
         self._progress.begins(
             f"reader {self.reader_id} of group {self.group} asks for a batch", BETWEEN_BATCHES
         )
+
+    def _overdue(self, connection: Connection) -> None:
+        if self._batch is None or self._batch.ended:
+            lease = self.appender.settings.reader_lease
+            renew_alone(connection, self.group, self.reader_id, self._token, lease)
 
     def _renew(self, connection: Connection) -> None:
         settings = self.appender.settings
