@@ -80,6 +80,17 @@ def make_from_files(dsn: str, folder: Path = FOLDER) -> None:
         make(connection.execution_options(no_parameters=True))
 
 
+@pytest.mark.parametrize(("version", "refused"), [(150018, "15"), (90624, "9"), (160000, "")])
+def test_a_server_that_lacks_what_roles_need_is_refused_by_its_version(
+    version: int, refused: str
+) -> None:
+    if refused:
+        with raises(f"server_too_old {refused}, and Weir needs 16"):
+            migrate.check_server(version)
+    else:
+        migrate.check_server(version)
+
+
 # Tables and columns that have another name since.
 RENAMED = {
     "moved_stream": "capture_queue", "retention_due": "retention_queue", "tide": "sweep_count",

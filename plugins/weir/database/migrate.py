@@ -23,6 +23,7 @@ from weir.errors import Busy, Conflict, InvalidInput, Unavailable
 
 # Two migrations of one database wait for each other on this advisory lock.
 _LOCK = 7_305_808_869_231_650_151  # "weir" and a few random bits
+OLDEST_SERVER = 16  # the first that grants a role without its rights (SET, INHERIT)
 _LAST_BEFORE = "0015"  # the layout that the first migration, version 0.1.0, begins with
 
 
@@ -92,7 +93,20 @@ def newest_layout(folder: Path | None = None) -> str:
     return str(ScriptDirectory.from_config(config).get_current_head())
 
 
+def check_server(version: int) -> None:
+    """Check the version of a server, as its setting server_version_num has it. Raises Conflict for
+    one that lacks what the roles and views of Weir need."""
+    if version < OLDEST_SERVER * 10_000:
+        raise Conflict(
+            "server_too_old",
+            f"the server is PostgreSQL {version // 10_000}, and Weir needs {OLDEST_SERVER} or "
+            "later; upgrade it, or use another one.",
+        )
+
+
 def _apply(connection: Connection, folder: Path) -> None:
+    version = connection.exec_driver_sql("SHOW server_version_num").scalar_one()
+    check_server(int(version))
     connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS weir_internal")
     # The files may name functions that a later file defines.
     connection.exec_driver_sql("SET LOCAL check_function_bodies = off")
