@@ -1,6 +1,8 @@
 """Deleting: folders and files, in whatever state a killed sweep left them."""
 
-from collections.abc import Callable
+import contextlib
+import subprocess
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from weir.retention import garbage
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
 from weir.warehouse.file_deletion import _delete, delete_here
-from weir.warehouse.marker import MARKER, Marker, write_marker
+from weir.warehouse.marker import MARKER, Marker, read_marker, write_marker
 
 
 def mark_as_own(lane: Lane, root: Path) -> None:
@@ -31,6 +33,24 @@ def mark_as_own(lane: Lane, root: Path) -> None:
 @pytest.fixture
 def lane(database: Database) -> Lane:
     return Lane.made(database, retention="consumed")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of its own with hardly any space, as root mounts it."""
+    made = tmp_path / "disk"
+    made.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "weir", made]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("only root can mount a disk")
+    yield made
+    subprocess.run(["umount", made], check=True)
+
+
+def fill(disk: Path) -> None:
+    with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
+        while file.write(b"x" * 512):
+            pass
 
 
 def write(warehouse: Path, path: str) -> Path:
@@ -152,6 +172,32 @@ def test_outputs_lie_below_their_own_root(lane: Lane, tmp_path: Path) -> None:
     )
     sweep(lane.database, str(warehouse), 0.0)
     assert (kept.exists(), garbage.exists()) == (True, False)
+
+
+def test_a_full_disk_is_freed_by_a_sweep_and_shows_that_it_was_swept(
+    lane: Lane, small_disk: Path
+) -> None:
+    mark_as_own(lane, small_disk)
+    doomed = garbage_file(lane, small_disk)
+    fill(small_disk)
+    for _ in range(2):
+        sweep(lane.database, str(small_disk), 50.0)
+        marker = read_marker(str(small_disk))
+        assert marker.sweep_count == read_installation(lane.database).sweep_count > 0
+    assert not doomed.exists()
+    assert sorted(path.name for path in small_disk.iterdir() if path.is_file()) == [
+        MARKER, "filler",
+    ]  # fmt: skip
+
+
+def test_a_disk_that_takes_no_first_mark_is_named_and_keeps_no_litter(
+    lane: Lane, small_disk: Path
+) -> None:
+    fill(small_disk)
+    with raises(f"warehouse_not_writable {small_disk} free space") as failed:
+        mark_as_own(lane, small_disk)
+    assert failed.value.retryable
+    assert [path.name for path in small_disk.iterdir()] == ["filler"]
 
 
 def test_a_root_that_can_not_be_opened_is_told_and_keeps_nothing_else(

@@ -1,14 +1,18 @@
 """The ownership marker of a warehouse: a file with the id of its installation, and how often the
 warehouse was swept (docs/decisions/0016)."""
 
+import contextlib
+import logging
+import os
 import uuid
 from typing import NamedTuple
 
 from pyarrow import fs
 
-from weir.errors import InvariantViolation
+from weir.errors import InvariantViolation, Unavailable
 from weir.warehouse.filesystem import filesystem
 
+log = logging.getLogger("weir.warehouse")
 MARKER = "_weir_installation"  # the name of the file
 RECOVERY_GAP = 1_000_000  # how far above all numbers that it finds a recovered database continues
 
@@ -44,22 +48,50 @@ def write_marker(root: str, marker: Marker) -> None:
     sweep count.
 
     Of two sweeps at the same time the slower one has the smaller count. An alarm of `check_unused`
-    must stay.
+    must stay. Raises Unavailable if nothing can be written there. A full local disk still takes the
+    bytes of a marker that it has: otherwise no sweep could free it.
     """
     files, base = filesystem(root)
-    files.create_dir(base, recursive=True)
     path = f"{base}/{MARKER}"
     written = f"{path}.{uuid.uuid4().hex}"  # renamed when whole: a kill leaves no empty marker
-    with files.open_output_stream(written) as out:
-        out.write(f"{marker.installation_id}\n{marker.sweep_count}\n".encode())
+    content = f"{marker.installation_id}\n{marker.sweep_count}\n".encode()
+    full: OSError | None = None
+    try:
+        files.create_dir(base, recursive=True)
+        with files.open_output_stream(written) as out:
+            out.write(content)
+    except OSError as error:
+        full = error
+        with contextlib.suppress(OSError):
+            files.delete_file(written)
     # No file system compares and renames in one step: a marker that another process writes between
     # these two calls is lost. Then only the next sweep shows that a backup is older.
     found = read_marker(root)
     same = found.installation_id == marker.installation_id
-    if same and found.sweep_count > marker.sweep_count:
-        files.delete_file(written)
-    else:
-        files.move(written, path)
+    newer = same and found.sweep_count > marker.sweep_count
+    if full is None:
+        files.delete_file(written) if newer else files.move(written, path)
+    elif not (same and isinstance(files, fs.LocalFileSystem) and _overwritten(path, content)):
+        raise Unavailable(
+            "warehouse_not_writable",
+            f"the warehouse {root} can't be written ({full.strerror or full}); free space on its "
+            "disk, or see to its rights.",
+        ) from full
+
+
+def _overwritten(path: str, content: bytes) -> bool:
+    """Overwrite a marker in its block, which one write does whole or not at all, unless it is
+    larger already; return whether there is as much now."""
+    try:
+        with open(path, "r+b", buffering=0) as file:
+            if _count(file.read()) < _count(content):
+                file.seek(0)
+                file.write(content)
+                os.fsync(file.fileno())
+    except OSError:
+        return False
+    log.warning("the disk of the warehouse is full; %s was overwritten in place", path)
+    return True
 
 
 def read_marker(root: str) -> Marker:
@@ -69,5 +101,9 @@ def read_marker(root: str) -> Marker:
     if files.get_file_info(path).type != fs.FileType.File:
         return Marker()
     with files.open_input_stream(path) as stream:
-        found, _, count = stream.read().decode().strip().partition("\n")
-    return Marker(found.strip(), int(count.strip() or 0))
+        content = bytes(stream.read())
+    return Marker(content.decode().partition("\n")[0].strip(), _count(content))
+
+
+def _count(content: bytes) -> int:
+    return int(content.decode().strip().partition("\n")[2].strip() or 0)
