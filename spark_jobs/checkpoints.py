@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from weir.controller.ownership import check_warehouse_ownership
 from weir.operations import Checkpoints
 from weir.operations.runner import Job, complete, main
 from weir.reader_groups.lag import read_lag
@@ -12,6 +13,8 @@ from weir.reader_groups.readers import expire
 
 def run(job: Job, _arguments: Checkpoints) -> dict[str, Any]:
     """Checkpoint many groups in each transaction. Groups that have not moved are not read."""
+    # In a restored database, groups have not read what they had read, and would release it anew.
+    check_warehouse_ownership(job.database, job.settings.warehouse)
     expired = expire(job.database, job.settings.reader_lease)
     made, failed = checkpoint_all(job.database)
     report = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs import retention, upkeep
+from spark_jobs import checkpoints, retention, upkeep
 from tests.controller.support import Lane, rows, run, unique
 from tests.crash.jobs import write_config
 from tests.reader_groups.support import Group
@@ -198,7 +198,7 @@ def test_a_restored_database_truncates_and_deletes_nothing_until_it_was_recovere
     pass_time(lane, 2 * DAY)  # so old is the backup
     before = everything(restored, warehouse)
     assert of(submitted(restored, dry_run=True)[2])[str(lane.name)]["events"] == 7
-    for job in (retention.run, upkeep.run):
+    for job in (retention.run, upkeep.run, checkpoints.run):
         status, state, _, error = submitted(restored, job)
         assert (status, state) == (2, "failed")
         assert re.search(RESTORED, error)
