@@ -106,7 +106,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folders:
             (tmp_path / name).mkdir()
             for file in files.split():
                 path = tmp_path / name / file
-                path.parent.mkdir(exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(f"def where(events):\n    return {name!r}\n")
         found = str(tmp_path / "first"), str(tmp_path / "second")
         monkeypatch.setattr(sys, "path", [*found, *sys.path])
@@ -140,6 +140,12 @@ def test_a_module_that_is_in_two_folders_is_refused_with_both_paths(
     assert "twice" not in sys.modules, "nothing was imported"
     if module == "twice":
         assert load_function(f"{module}:where", ["twice"], [both[0], both[0]])
+
+
+def test_folders_in_folders_without_files_of_their_own_are_packages(folders: Folders) -> None:
+    both = folders("twice/deep/deeper/orders.py", "twice/other/orders.py")
+    for module, where in (("twice.deep.deeper.orders", "first"), ("twice.other.orders", "second")):
+        assert load_function(f"{module}:where", ["twice"], both)(None) == where
 
 
 def test_a_module_that_python_knows_from_elsewhere_is_not_called_instead(folders: Folders) -> None:

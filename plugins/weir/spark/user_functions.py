@@ -118,7 +118,8 @@ def _in_folder(module: str, folder: str) -> tuple[str, str] | None:
     path, name = [folder], ""
     for part in module.split("."):
         name = f"{name}.{part}" if name else part
-        spec = PathFinder.find_spec(name, path)
+        # By its last part: Python looks for the parent of a whole name among what it has loaded.
+        spec = PathFinder.find_spec(part, path)
         if spec is None:
             return None
         if spec.origin is not None:
