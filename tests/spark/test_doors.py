@@ -52,6 +52,15 @@ REFUSED: dict[str, tuple[pa.DataType, Any, str]] = {
     "finer": (pa.timestamp("ns"), 1, "bad_rows"),
     "part": (pa.list_(pa.null()), [None], "bad_rows"),
 }  # fmt: skip
+BYTES = b"Z\xfcrich"  # of an older encoding
+# Texts that are not UTF-8.
+WRONG_TEXTS: dict[str, tuple[pa.DataType, Any, pa.DataType]] = {
+    "text": (pa.binary(), BYTES, pa.string()),
+    "list": (pa.list_(pa.binary()), ["a", BYTES], pa.list_(pa.string())),
+    "key": (pa.map_(pa.binary(), pa.int8()), [(BYTES, 1)], pa.map_(pa.string(), pa.int8())),
+    "value": (pa.map_(pa.int8(), pa.binary()), [(1, BYTES)], pa.map_(pa.int8(), pa.string())),
+    "part": (pa.struct({"a": pa.binary()}), {"a": BYTES}, pa.struct({"a": pa.string()})),
+}  # fmt: skip
 
 
 def put(weir: Installation, door: str, stream: StreamName, table: pa.Table) -> None:
@@ -110,6 +119,26 @@ def test_what_one_door_refuses_all_refuse_with_the_same_code(weir: Installation,
         with raises(code):
             put(weir, door, stream, table)
     assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+
+
+def test_texts_that_are_not_utf_8_are_set_aside_or_refused_wherever_they_are(
+    weir: Installation,
+) -> None:
+    columns = {"k": pa.array(["a"] * len(WRONG_TEXTS) + ["good"])}
+    strict = weir.create()
+    for i, (name, (kind, value, said)) in enumerate(WRONG_TEXTS.items()):
+        values = [value if n == i else None for n in range(len(columns["k"]))]
+        columns[name] = pa.array(values, kind).view(said)
+        with raises(f"bad_rows {name!r}"):
+            one = pa.table({"k": ["a"], name: columns[name].slice(i, 1)})
+            put(weir, "arrow", strict, one)
+    for door in ("parquet", "frame"):
+        stream = weir.create(f"s/{door}", on_bad_rows="quarantine")
+        put(weir, door, stream, pa.table(columns))
+        assert [one["k"] for one in rows(weir, stream)] == ["good"]
+        found = [(one["column"], one["text"]) for one in rows(weir, stream.rejected)]
+        assert [column for column, _ in found] == list(WRONG_TEXTS)
+        assert all("Z\ufffdrich" in text for _, text in found)
 
 
 def test_frames_of_types_that_streams_do_not_have_are_refused(weir: Installation) -> None:

@@ -197,6 +197,14 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
             [[value and str(value) for value in column.to_pylist()]], pa.string()
         )
     try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise BadRows(
+            "bad_rows",
+            f"a value of column {field.name!r} is no {column.type} ({error}); correct it, or give "
+            "bytes as binary.",
+        ) from None
+    try:
         return column.cast(field.type)
     except pa.ArrowInvalid as error:
         raise BadRows(

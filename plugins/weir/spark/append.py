@@ -88,7 +88,9 @@ class Appender:
         attempts = [opened]
         with self.writing(attempts):
             with naming_files(inputs.root, [file.path for file in inputs.files], inputs.format):
-                staged = self._stage(attempts, rows, inputs.origin)
+                # Spark's tasks number the rows of text files, and a task may read several files.
+                row = "row" if inputs.format == "parquet" else "about row"
+                staged = self._stage(attempts, rows, inputs.origin, row)
             if inputs.guesses_types and not any(one.files for one in staged):
                 self.say("the files have no rows, so no types of columns are fixed")
                 staged = [replace(one, fields=one.attempt.fields) for one in staged]
@@ -159,11 +161,12 @@ class Appender:
         opened: list[Attempt],
         rows: Callable[[], DataFrame],
         origin: Callable[[int], tuple[str, int]],
+        row: str = "row",
     ) -> list[Staged]:
         staged = stage(self.spark, self.settings.warehouse, opened[-1], rows(), self.say)
         if not staged.rejected:
             return [staged]
-        check_rejected(self.spark, self.settings, staged, origin)
+        check_rejected(self.spark, self.settings, staged, origin, row)
         return [staged, stage_rejected(self, staged, origin, opened)]
 
     def commit(self, staged: list[Staged]) -> Committed:

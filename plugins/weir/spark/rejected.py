@@ -41,9 +41,11 @@ MISSING_KEY, BAD_ROW = "missing routing key", "does not fit the schema"
 Origin = Callable[[int], tuple[str, int]]
 
 
-def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, origin: Origin) -> None:
+def check_rejected(
+    spark: SparkSession, settings: Settings, staged: Staged, origin: Origin, row: str
+) -> None:
     """Raise BadRows with the number of rejected rows and an example, unless the stream quarantines
-    them."""
+    them. `row`: what the number of a row within its file is called."""
     rows = _read(spark, settings, staged)
     attempt = staged.attempt
     for bad, policy, option in (
@@ -55,18 +57,17 @@ def check_rejected(spark: SparkSession, settings: Settings, staged: Staged, orig
             example = these.orderBy(SEQ).first()
             assert example is not None  # its rows were just counted
             source, number = origin(example[SEQ])
-            # Spark's tasks number the rows of text files, and a task may read several files.
-            about = "about row" if example["about"] else "row"
-            where = f"{source!r}, {about} {number + 1}" if source else f"row {number + 1}"
+            where = f"{source!r}, {row} {number + 1}" if source else f"row {number + 1}"
             what = "have no routing key" if bad == MISSING_KEY else "do not fit the schema"
-            row, found = str(example["row"])[:200], ""
+            found = ""
             if example[COLUMN] is not None:
                 text = shortened(example[TEXT], 60)
                 found = f"column {example[COLUMN]!r} has {text}, which is not kept as "
                 found += example[TYPE] + hint(example[TEXT], example[TYPE]) + "; the row is "
+            found += str(example["row"])[:200]
             raise BadRows(
                 "bad_rows",
-                f"{count} of the rows {what} for stream {attempt.stream} ({where}: {found}{row}), "
+                f"{count} of the rows {what} for stream {attempt.stream} ({where}: {found}), "
                 f"so nothing was appended; correct them, or set {option} to quarantine with "
                 "weir_update_stream.",
             )
@@ -144,6 +145,5 @@ def _read(spark: SparkSession, settings: Settings, staged: Staged) -> DataFrame:
         row = F.when(why.isNotNull(), why.getField(ROW)).otherwise(row)
         reason = F.when(why.isNotNull(), F.lit(BAD_ROW)).otherwise(reason)
         fault = [why.getField(name).alias(name) for name in _FAULT]
-    about = F.lit(MALFORMED in frame.columns).alias("about")
-    found = frame.select(row.alias("row"), reason.alias("reason"), *fault, SEQ, about)
+    found = frame.select(row.alias("row"), reason.alias("reason"), *fault, SEQ)
     return found.coalesce(1).orderBy(SEQ)

@@ -36,6 +36,7 @@ from weir.spark.event_time import Timing, timing_of
 from weir.spark.exact import exact
 from weir.spark.expressions import Expression, check_expression, with_expression
 from weir.spark.malformed import MALFORMED
+from weir.spark.not_utf8 import mark_texts
 from weir.spark.ordered_frames import in_order_of, one_after_another
 from weir.spark.progress import watched
 from weir.spark.routing import (
@@ -110,7 +111,7 @@ def stage(
     fit_of = fitting(str(attempt.stream), attempt.fields, given, attempt.on_new_column)
     fit_of.announce(say)
     fields = fit_of.fields
-    frame = fit(frame, given, fields, MALFORMED)
+    frame = mark_texts(fit(frame, given, fields, MALFORMED), [field["name"] for field in given])
     known = {field["name"]: field for field in fields}
     left_open = [field["name"] for field in given if field["name"] not in known]
     given = [known.get(field["name"], field) for field in given]
