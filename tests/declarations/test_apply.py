@@ -448,6 +448,24 @@ def test_a_file_of_which_a_part_is_wrong_changes_nothing(database: Database, wha
     assert everything(database) == before
 
 
+def test_what_somebody_else_makes_meanwhile_stops_the_whole_file(database: Database) -> None:
+    run(database, yaml.safe_dump({"streams": yaml.safe_load(SHOP)["streams"]}))
+    text = edited("streams", "shop/late", "tags", value=["changed"])
+    alone = replace(read_text(SHOP), streams={}, stores={}, consumers={})
+
+    def meanwhile(*_: Any) -> None:
+        if not rows(database, "SELECT FROM reader_group"):
+            apply(database, alone, checks=CHECKS, request_id="meanwhile", say=lambda line: None)
+            meanwhile.before = everything(database)  # type: ignore[attr-defined]
+
+    said: list[str] = []
+    with raises("group_exists late"):
+        apply(database, read_text(text), checks=replace(CHECKS, consumer=meanwhile),
+              request_id="whole", say=said.append)  # fmt: skip
+    assert everything(database) == meanwhile.before  # type: ignore[attr-defined]
+    assert said == [], "nothing is said to be changed"
+
+
 def test_a_group_that_can_not_begin_where_it_is_declared_changes_nothing(
     database: Database,
 ) -> None:

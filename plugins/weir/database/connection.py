@@ -8,6 +8,7 @@ apart by SQLSTATE, never by their text.
 """
 
 import contextlib
+import copy
 import functools
 import logging
 import os
@@ -82,6 +83,7 @@ class Database:
         self._connect_patience = connect_patience
         self._connected = False
         self._hurried = False
+        self._shared: Connection | None = None  # whose transaction all operations are part of
         self.engine = sqlalchemy.create_engine(
             "postgresql+psycopg2://", creator=self._connect, pool_size=pool_size, pool_use_lifo=True
         )
@@ -139,6 +141,8 @@ class Database:
         InvalidInput or Truncated if a SQL function of Weir refuses (SQLSTATE WEIR1, WEIR2, WEIR4);
         and whatever else `work` raises.
         """
+        if self._shared is not None:
+            return work(self._shared)
 
         def once() -> T:
             with self.engine.begin() as connection:
@@ -147,6 +151,17 @@ class Database:
                 return work(connection)
 
         return self._until_there(once)
+
+    def together(self, work: Callable[["Database"], T]) -> T:
+        """Run `work` like `transaction`. The transactions of the database that it gets are part of
+        this one, so all of them happen, or none does."""
+
+        def sharing(connection: Connection) -> T:
+            shared = copy.copy(self)
+            shared._shared = connection
+            return work(shared)
+
+        return self.transaction(sharing)
 
     def snapshot(self, work: Callable[[Connection], T]) -> T:
         """Run `work` like `transaction`, read-only; all its statements see the same moment."""

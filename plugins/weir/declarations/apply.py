@@ -1,5 +1,5 @@
 """Change what differs from a declaration. Everything is checked before anything is changed; then
-each stream, store, group and consumer is changed in a transaction of its own."""
+all streams, stores, groups and consumers are changed in one transaction."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
@@ -147,8 +147,8 @@ def apply(
 ) -> list[Difference]:
     """Make streams, stores, groups and consumers what is declared; return what differed.
 
-    If nothing differs, nothing is written, and nothing is changed by a file of which a part is
-    wrong. After an outage or a kill, apply again: what was done does not differ any more.
+    If nothing differs, nothing is written. All changes are made, or none: of a file of which a
+    part is wrong, after a kill, and if somebody else changes the same thing meanwhile.
 
     Raises Conflict for changes that may lose data, unless `allow_loss`; then nothing is changed.
     """
@@ -161,15 +161,38 @@ def apply(
             f"{first.name} ({'; '.join(first.loses)}), so nothing was changed; check the "
             "differences with a dry run, then allow loss.",
         )
-    for one in found:
-        say(str(one))
-        if one.kind == "stream":
-            lines = _stream(database, declared, one, columns[one.name], request_id, allow_loss)
-        else:
-            lines = _CHANGE[one.kind](database, declared, one, request_id, allow_loss)
-        for line in lines:
-            say(line)
+    if not found:
+        return found
+
+    def change(database: Database) -> list[str]:
+        database.transaction(lambda c: lock_streams(c, names=_concerned(declared, found)))
+        lines = []
+        for one in found:
+            lines.append(str(one))
+            if one.kind == "stream":
+                more = columns[one.name]
+                lines += _stream(database, declared, one, more, request_id, allow_loss)
+            else:
+                lines += _CHANGE[one.kind](database, declared, one, request_id, allow_loss)
+        return lines
+
+    for line in database.together(change):
+        say(line)
     return found
+
+
+def _concerned(declared: Declared, found: list[Difference]) -> list[StreamName]:
+    """Return the streams to lock, in one order for all, before one after the other is changed:
+    those that are there, and are changed or read by what is."""
+    names, new = set(), {one.name for one in found if one.kind == "stream" and one.new}
+    for one in found:
+        if one.kind == "stream":
+            names.add(one.name)
+        elif one.kind == "adjunct store":
+            names.add(str(declared.stores[one.name].stream))
+        elif one.name in declared.groups:
+            names.update(declared.groups[one.name].streams)
+    return [stream_name(name) for name in sorted(names - new)]
 
 
 def _stream(
