@@ -14,6 +14,7 @@ import pandas as pd
 import polars
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -66,39 +67,46 @@ def table(chance: Random) -> pa.Table:
 def by_spark(weir: Installation, rows: pa.Table, path: Path, kind: str) -> None:
     folder = path.with_suffix(".folder")
     frame = weir.spark.createDataFrame(rows).coalesce(1)
+    # Spark cuts times to milliseconds if it is not told otherwise.
+    times = dict.fromkeys(("timestampFormat", "timestampNTZFormat"), "yyyy-MM-dd HH:mm:ss.SSSSSS")
     if kind == "csv":
-        times = {"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS",
-                 "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS"}  # fmt: skip
         white = dict.fromkeys(("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"), False)
         frame.write.options(header=True, escape='"', **times, **white).csv(str(folder))
     else:
-        frame.write.json(str(folder))
+        frame.write.format(kind).options(**times).save(str(folder))
     (part,) = folder.glob(f"part-*.{kind}")
     part.rename(path)
 
 
 def by_pyarrow(weir: Installation, rows: pa.Table, path: Path, kind: str) -> None:
-    pyarrow.csv.write_csv(rows, path)
+    pyarrow.csv.write_csv(rows, path) if kind == "csv" else pq.write_table(rows, path)
 
 
 def by_pandas(weir: Installation, rows: pa.Table, path: Path, kind: str) -> None:
     frame = rows.to_pandas(types_mapper=pd.ArrowDtype)
-    frame.to_csv(path, index=False) if kind == "csv" else frame.to_json(
-        path, orient="records", lines=True, date_format="iso", date_unit="us", double_precision=15
-    )
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_json(path, orient="records", lines=True, date_format="iso", date_unit="us",
+                      double_precision=15)  # fmt: skip
 
 
 def by_duckdb(weir: Installation, rows: pa.Table, path: Path, kind: str) -> None:
     with duckdb.connect() as connection:
         connection.register("rows", rows)
-        options = "HEADER, FORMAT csv" if kind == "csv" else "FORMAT json"
+        options = "HEADER, FORMAT csv" if kind == "csv" else f"FORMAT {kind}"
         connection.execute(f"COPY rows TO '{path}' ({options})")
 
 
 def by_polars(weir: Installation, rows: pa.Table, path: Path, kind: str) -> None:
     frame = polars.from_arrow(rows)
     assert isinstance(frame, polars.DataFrame)
-    frame.write_csv(path) if kind == "csv" else frame.write_ndjson(path)
+    if kind == "parquet":
+        frame.write_parquet(path)
+    else:
+        frame.write_csv(path) if kind == "csv" else frame.write_ndjson(path)
 
 
 WRITERS = [by_spark, by_pyarrow, by_pandas, by_duckdb, by_polars]
@@ -123,7 +131,7 @@ def same(found: Any, given: Any) -> bool:
     return bool(found == given)
 
 
-@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_a_program_wrote_is_in_the_stream(
     weir: Installation, writer: Callable[..., None], kind: str
