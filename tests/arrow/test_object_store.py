@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import weir
+from tests.raises import raises
 from tests.warehouse.object_store import ObjectStore, object_store
 from weir.arrow.tail import tail_of
 from weir.controller.streams import create_stream
@@ -59,7 +60,7 @@ def test_a_wrong_key_and_a_missing_bucket_are_said_before_anything_is_written(
 ) -> None:
     rows = pa.table({"k": ["a"]})
     other = replace(here, warehouse="s3://pond/weir")
-    with pytest.raises(OSError, match="Bucket 'pond' not found"):
+    with raises("warehouse_not_writable s3://pond/weir 'pond'"):
         weir.append(NAME, rows, writer_id="me", batch_id="1", settings=other)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "other")
     with pytest.raises(OSError, match="bucket 'lake': AWS Error ACCESS_DENIED"):

@@ -1,6 +1,7 @@
 """Checkpoints: where a group stands, under a name, and what that releases to retention."""
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection
@@ -12,6 +13,7 @@ from tests.crash.jobs import execute
 from tests.raises import raises
 from tests.reader_groups.support import Group
 from tests.watching import count_statements
+from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.history.job_runs import RunId
 from weir.operations import Checkpoints
@@ -21,6 +23,7 @@ from weir.reader_groups.locks import lock_group
 from weir.reader_groups.periodic_checkpoints import checkpoint_all
 from weir.reader_groups.reset import reset_reader_group
 from weir.settings import Settings
+from weir.warehouse.marker import MARKER
 
 
 @pytest.fixture
@@ -220,12 +223,15 @@ def test_a_group_that_cannot_be_checkpointed_does_not_stop_those_in_its_transact
     assert failed.startswith(f"group {groups[1].name}: not this one")
 
 
-def test_the_periodic_job_measures_only_groups_that_moved(database: Database) -> None:
+def test_the_periodic_job_measures_only_groups_that_moved(
+    database: Database, settings: Settings
+) -> None:
     lane = Lane.made(database)
     lane.append({"0.0": 5})
     moved = Group.made(lane)
     Group.made(lane)
-    job = Job("checkpoints", RunId("dag", "run", "task"), Settings(), database)
+    Path(settings.warehouse, MARKER).write_text(read_installation(database).installation_id)
+    job = Job("checkpoints", RunId("dag", "run", "task"), settings, database)
     checkpoints.run(job, Checkpoints())
     moved.reader().read_all()
     [lag] = checkpoints.run(job, Checkpoints())["lag"]

@@ -211,7 +211,7 @@ def test_jobs_set_it_state_it_and_a_batch_knows_it(
 
 def test_an_event_time_that_fails_twice_in_a_row_is_none_of_that_row(weir: Installation) -> None:
     text = "CASE WHEN year(cast(at AS date)) > 2000 THEN cast(at AS date) END"
-    stream = weir.create(routing_key="k", segments=1, event_time=text)
+    stream = weir.create(segments=1, event_time=text)
     rows = weir.spark.createDataFrame([["a", "2013-06-01"], ["b", "x"]], "k string, at string")
     done = weir.append(stream, rows.repartition(1))
     assert (done.events, done.untimed) == (2, 1)

@@ -155,7 +155,7 @@ def _number(call: _Call) -> Size:
 
 
 def _padded(call: _Call) -> Size:
-    return Size(4 * call.number(1, MOST_PADDING))
+    return Size(max(0, 4 * call.number(1, MOST_PADDING)))
 
 
 def _replaced(call: _Call) -> Size:
