@@ -19,6 +19,7 @@ from weir.airflow.forms import RETRIES
 from weir.airflow.readers import ReaderTask
 from weir.database.connection import Database
 from weir.errors import InvalidInput, WeirError
+from weir.front_ends import speaking
 from weir.history.job_runs import RunId, read_outcome, record_end
 from weir.model.names import stream_name
 from weir.operations import JOBS, parse
@@ -100,6 +101,10 @@ class WeirJobOperator(SparkSubmitOperator):
 
     def execute(self, context: Any) -> dict[str, Any] | None:
         """Check the arguments, submit the job, and return the report that it stored in Postgres."""
+        with speaking("form", JOBS, self.job):
+            return self._submit(context)
+
+    def _submit(self, context: Any) -> dict[str, Any] | None:
         ti = context["ti"]
         arguments = dict(context["params"]) if self.arguments is None else self.arguments
         try:

@@ -17,8 +17,9 @@ from sqlalchemy import Connection, text
 from weir.database.background import repeating
 from weir.database.connection import Database
 from weir.errors import InvalidInput
+from weir.front_ends import speaking
 from weir.history.job_runs import RunId
-from weir.operations import Process, parse
+from weir.operations import JOBS, Process, parse
 from weir.operations.consumers import changed_settings, with_declared
 from weir.reader_groups.readers import leave
 from weir.settings import load
@@ -38,11 +39,12 @@ def form_per_reader(params: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what a person has given in the form of a run, once for each reader that it or the
     declared consumer asks for, to be mapped over. Raises AirflowFailException for a wrong value."""
     try:
-        form = parse(Process, dict(params))
-        given = {"reader_group": form.reader_group, **changed_settings(form)}
-        with _database() as (database, _):
-            readers = database.transaction(lambda c: with_declared(c, given)).readers
-        return [given] * readers
+        with speaking("form", JOBS, "process"):
+            form = parse(Process, dict(params))
+            given = {"reader_group": form.reader_group, **changed_settings(form)}
+            with _database() as (database, _):
+                readers = database.transaction(lambda c: with_declared(c, given)).readers
+            return [given] * readers
     except InvalidInput as error:
         raise AirflowFailException(str(error)) from None
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir.database.connection import Database
 from weir.errors import Incomplete, InvalidInput, WeirError, exited, is_mistake
+from weir.front_ends import speaking
 from weir.history.job_runs import (
     BY_HAND,
     SIGN_OF_LIFE,
@@ -151,12 +152,13 @@ def main(
     try:
         settings = load()
         job = Job(name, _run_id(given.run, name), settings, Database.of(settings))
-        if given.arguments:
-            arguments = _object(given.arguments, "the arguments")
-        else:
-            arguments = handed_over(job.database, job.run, name)
-            job.recorded = job.run.dag_id != BY_HAND
-        report = perform(job, work, arguments)
+        with speaking("terminal" if job.run.dag_id == BY_HAND else "form", JOBS, name):
+            if given.arguments:
+                arguments = _object(given.arguments, "the arguments")
+            else:
+                arguments = handed_over(job.database, job.run, name)
+                job.recorded = job.run.dag_id != BY_HAND
+            report = perform(job, work, arguments)
         print(f"weir: {name}: {json.dumps(report, default=str)[:4000]}", flush=True)
         return 0
     except (Exception, KeyboardInterrupt) as error:

@@ -12,13 +12,14 @@ from dataclasses import fields
 from types import FrameType
 
 from weir.errors import WeirError
-from weir.operations import JOBS, Apply, CreateStream, Ingest, Process, is_required
+from weir.front_ends import command, speaking
+from weir.operations import JOBS, CreateStream
 from weir.operations.runner import failure_of
 from weir.terminal import look, work
 from weir.terminal.doctor import doctor
 from weir.terminal.find_installation import find_settings, open_database
 from weir.terminal.look import Terminal
-from weir.terminal.options import Parser, add_arguments
+from weir.terminal.options import Parser, add_arguments, options
 from weir.terminal.printing import complain, print_json
 
 Command = Callable[..., int]
@@ -30,9 +31,10 @@ LOCAL = {
     "login": "print where to log in, with the passwords",
     "psql": "read the views by SQL",
 }
-# The jobs that have a command under a shorter name.
-SHORT = {"create_stream", "ingest", "process", "apply"}
-_KEY = ("--key", "--routing-key")
+# The jobs whose commands do or print more than those of others.
+COMMANDS: dict[str, Command] = {
+    "ingest": work.ingest, "process": work.process, "apply": work.apply,
+}  # fmt: skip
 
 
 class Terminated(KeyboardInterrupt):
@@ -89,35 +91,27 @@ def parser() -> Parser:
     one.add_argument("--to", dest="past", help="only up to this offset, exclusive")
     add("doctor", doctor)
 
-    one = add("create", work.job, CreateStream.__doc__, job="create_stream")
-    add_arguments(one, CreateStream, positional=["stream"], names={"routing_key": _KEY})
-    one = add("ingest", work.ingest)
-    add_arguments(one, Ingest, positional=["files"])
+    jobs: dict[str, Parser] = {}
+    for job in dict.fromkeys(["create_stream", *COMMANDS, *JOBS]):
+        does = COMMANDS.get(job)
+        described = does.__doc__ if does else JOBS[job].__doc__
+        jobs[job] = add(command(job), does or work.job, described, job=job)
+        add_arguments(jobs[job], job)
+    one = jobs["ingest"]
     one.add_argument(
-        *_KEY, dest="routing_key", default=argparse.SUPPRESS,
+        *options("ingest", "routing_key"), dest="routing_key", default=argparse.SUPPRESS,
         help="the routing key of the stream, if it is to be created",
     )  # fmt: skip
-    for option in ("segments", "schema", "on_new_column", "on_missing_key", "on_bad_rows"):
-        meaning = next(o.metadata for o in fields(CreateStream) if o.name == option)["description"]
+    for name in ("segments", "schema", "on_new_column", "on_missing_key", "on_bad_rows"):
+        meaning = next(o.metadata for o in fields(CreateStream) if o.name == name)["description"]
         one.add_argument(
-            f"--{option.replace('_', '-')}", dest=option, default=argparse.SUPPRESS,
+            *options("create_stream", name), dest=name, default=argparse.SUPPRESS,
             help=f"If the stream is to be created: {meaning}",
         )  # fmt: skip
-    one = add("process", work.process)
-    add_arguments(
-        one, Process, positional=["reader_group", "function"], names={"outputs": ["--output"]}
-    )
-    one.add_argument(
+    jobs["process"].add_argument(
         "--stream", dest="create_from", action="append", metavar="STREAM",
         help="create the reader group on this stream, if there is none",
     )  # fmt: skip
-    add_arguments(add("apply", work.apply), Apply, positional=["file"])
-    for job, form in JOBS.items():
-        if job not in SHORT:
-            one = add(job.replace("_", "-"), work.job, form.__doc__, job=job)
-            needed = [one.name for one in fields(form) if is_required(one)]
-            subject = [name for name in needed if name in ("stream", "reader_group")][:1]
-            add_arguments(one, form, positional=subject)
     return made
 
 
@@ -161,11 +155,12 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 def _run(given: argparse.Namespace) -> int:
     run: Command = given.run
-    settings = find_settings()
-    if given.command == "doctor":  # which also looks whether there is a database
-        return run(settings, given)
-    with open_database(settings) as database:
-        return run(Terminal(settings, database, given.json), given)
+    with speaking("terminal", JOBS, getattr(given, "job", "")):
+        settings = find_settings()
+        if given.command == "doctor":  # which also looks whether there is a database
+            return run(settings, given)
+        with open_database(settings) as database:
+            return run(Terminal(settings, database, given.json), given)
 
 
 def _local(words: Sequence[str]) -> int:

@@ -8,11 +8,13 @@ import contextlib
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import Any, NoReturn
 
 from weir.errors import InvalidInput
+from weir.front_ends import option, positional
+from weir.operations import JOBS
 from weir.operations.form import is_required, json_schema
 
 
@@ -43,20 +45,18 @@ class Parser(argparse.ArgumentParser):
 _REAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
 
 
-def add_arguments(
-    parser: argparse.ArgumentParser,
-    form: type[Any],
-    *,
-    positional: Sequence[str] = (),
-    names: Mapping[str, Sequence[str]] | None = None,
-) -> None:
-    """Add an option for each argument of a job.
+def options(job: str, name: str) -> list[str]:
+    """Return the names of a job's argument, of which sentences say the first. One that has another
+    name than in forms and files is found under both."""
+    return list(dict.fromkeys([option(job, name), f"--{name.replace('_', '-')}"]))
 
-    `positional`: the arguments that are given in this order, without a name. `names`: other option
-    names than `--` and the argument's name. An argument that is not given is not in the result.
-    """
+
+def add_arguments(parser: argparse.ArgumentParser, job: str) -> None:
+    """Add an option for each argument of a job. One that is not given is not in the result."""
+    form = JOBS[job]
     known = {one.name: one for one in fields(form)}
-    for name in [*positional, *(n for n in known if n not in positional)]:
+    subjects = positional(job, known)
+    for name in [*subjects, *(n for n in known if n not in subjects)]:
         one = known[name]
         schema = json_schema(form, one)
         description = one.metadata["description"]
@@ -64,7 +64,7 @@ def add_arguments(
         if one.default not in (MISSING, "", 0, False, True):
             description += f" Default: {one.default}."
         given["help"] = description.replace("%", "%%")
-        if name in positional:
+        if name in subjects:
             if schema["type"] == "array":
                 given["nargs"] = "+"
             if is_required(one):
@@ -73,7 +73,7 @@ def add_arguments(
                 given["nargs"] = "?"
             parser.add_argument(name, **given)
             continue
-        flags = (names or {}).get(name) or [f"--{name.replace('_', '-')}"]
+        flags = options(job, name)
         if schema["type"] == "boolean":
             given["action"] = argparse.BooleanOptionalAction
         elif schema["type"] == "array":

@@ -15,6 +15,7 @@ from weir.controller.locks import read_stream
 from weir.controller.seal import seal_stream
 from weir.controller.streams import schema_by_id
 from weir.errors import Conflict, InvalidInput, NotFound, WeirError
+from weir.front_ends import speaking
 from weir.model.names import StreamName, stream_name
 from weir.operations import JOBS, Apply, CreateReaderGroup, CreateStream, Ingest, Process, parse
 from weir.operations.runner import Job, by_hand, job_path, perform, record_failure
@@ -30,7 +31,7 @@ def run_job(terminal: Terminal, job: str, arguments: dict[str, Any]) -> dict[str
     """Run a job and return its report. What it logs goes to the standard error output."""
     work = runpy.run_path(job_path(job))["run"]
     running = Job(job, by_hand(job), terminal.settings, terminal.database)
-    with contextlib.redirect_stdout(sys.stderr):
+    with contextlib.redirect_stdout(sys.stderr), speaking("terminal", JOBS, job):
         try:
             return perform(running, work, arguments)
         except (Exception, KeyboardInterrupt) as error:

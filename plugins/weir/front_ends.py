@@ -1,0 +1,171 @@
+"""Say what a person can do in the words of the place where it is read: a form, a terminal, or a
+program.
+
+The text of an error or a log line names an operation and its arguments as `weir.operations` does,
+by `do`, `give`, `leave_out` and `called`. The entry point of a process says by `speaking` in whose
+words they are: WeirJobOperator and the jobs that it submits in those of a form, `weir` in those of
+a terminal. All else is a program. Texts that are stored have the words of what ran.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+FrontEnd = Literal["form", "terminal", "program"]
+PLACEHOLDER = re.compile("[A-Z]+( [A-Z]+)*")
+# Operations that have a function for programs: it, and which of its arguments have other names.
+FUNCTIONS: dict[str, tuple[str, Mapping[str, str]]] = {
+    "create_reader_group": ("weir.create_reader_group", {"reader_group": "name"}),
+    "checkpoint_reader_group": ("weir.checkpoint", {}),
+}
+_COMMANDS = {"create_stream": "create"}  # those that are not the operation's name
+_POSITIONAL = {
+    "ingest": ["files"], "process": ["reader_group", "function"], "apply": ["file"],
+}  # fmt: skip
+_SUBJECTS = ("adjunct_store", "stream", "reader_group")
+_OPTIONS = {("ingest", "routing_key"): "--key", ("create_stream", "routing_key"): "--key",
+            ("process", "outputs"): "--output"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Speaker:
+    front_end: FrontEnd
+    forms: Mapping[str, type[Any]]
+    operation: str = ""  # the one that runs
+
+
+_speaker = _Speaker("program", {})
+
+
+@contextmanager
+def speaking(
+    front_end: FrontEnd, forms: Mapping[str, type[Any]], operation: str = ""
+) -> Iterator[None]:
+    """Use the words of a front end in this process for the block. `forms`: the arguments of each
+    operation, as `weir.operations.JOBS` has them; `operation`: the one that runs, if any."""
+    global _speaker
+    before, _speaker = _speaker, _Speaker(front_end, forms, operation)
+    try:
+        yield
+    finally:
+        _speaker = before
+
+
+def do(operation: str, **arguments: Any) -> str:
+    """Return how to start an operation with these arguments, as a phrase that begins with a verb,
+    such as run `weir seal-stream shop/orders`. A value in capitals stands for one that the person
+    chooses; a form has a field for it."""
+    if _speaker.front_end == "form":
+        shown = [
+            f"{_title(operation, name)}: {_in_form(value)}"
+            for name, value in arguments.items()
+            if not PLACEHOLDER.fullmatch(_in_form(value))
+        ]
+        return f"trigger weir_{operation}" + (f" ({', '.join(shown)})" if shown else "")
+    if _speaker.front_end == "program" and operation in FUNCTIONS:
+        function, names = FUNCTIONS[operation]
+        given = [f"{names.get(name, name)}={value!r}" for name, value in arguments.items()]
+        return f"call {function}({', '.join(given)})"
+    return f"run `{_typed(operation, arguments)}`"
+
+
+def give(**argument: Any) -> str:
+    """Return how to give the running operation one argument, as a phrase that begins with a verb,
+    such as add --allow-repeat."""
+    [(name, value)] = argument.items()
+    if _speaker.front_end == "program":
+        return f"pass {name}={value!r}"
+    if not _takes(name):
+        return f"set {name} to {_in_form(value)}"
+    if _speaker.front_end == "terminal":
+        return f"add {shlex.join(_words(_speaker.operation, name, value))}"
+    if isinstance(value, bool):
+        return f"switch {called(name)} {_in_form(value)}"
+    return f"set {called(name)} to {_in_form(value)}"
+
+
+def leave_out(name: str) -> str:
+    """Return how not to give the running operation an argument, as a phrase that begins with a
+    verb."""
+    if _speaker.front_end == "form" and _takes(name):
+        return f"leave {called(name)} empty"
+    return f"leave {called(name)} out"
+
+
+def called(name: str) -> str:
+    """Return what the running operation's argument is called. What is no argument of it, as in a
+    file of declarations, has its own name everywhere."""
+    if _speaker.front_end == "program" or not _takes(name):
+        return name
+    if _speaker.front_end == "form":
+        return f'"{_title(_speaker.operation, name)}"'
+    if name in positional(_speaker.operation, _arguments(_speaker.operation)):
+        return name
+    return option(_speaker.operation, name)
+
+
+def command(operation: str) -> str:
+    """Return what comes after `weir` in a terminal to run an operation."""
+    return _COMMANDS.get(operation, operation.replace("_", "-"))
+
+
+def positional(operation: str, arguments: Collection[str]) -> list[str]:
+    """Return the arguments of an operation that a terminal takes without their names, in order."""
+    subject = [name for name in _SUBJECTS if name in arguments][:1]
+    return _POSITIONAL.get(operation, subject)
+
+
+def option(operation: str, argument: str) -> str:
+    """Return the name of an argument in a terminal."""
+    return _OPTIONS.get((operation, argument), f"--{argument.replace('_', '-')}")
+
+
+def _typed(operation: str, arguments: Mapping[str, Any]) -> str:
+    """Return a command as a person types it, with the arguments that need no name first."""
+    subjects = [name for name in positional(operation, arguments) if name in arguments]
+    words = ["weir", command(operation)]
+    for name in subjects:
+        words += map(str, _listed(arguments[name]))
+    for name, value in arguments.items():
+        if name not in subjects:
+            words += _words(operation, name, value)
+    return shlex.join(words)
+
+
+def _words(operation: str, name: str, value: Any) -> list[str]:
+    """Return an argument as the words of a command."""
+    if isinstance(value, bool):
+        return [option(operation, name) if value else f"--no-{name.replace('_', '-')}"]
+    return [word for one in _listed(value) for word in (option(operation, name), _text(one))]
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def _in_form(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return ", ".join(map(_text, _listed(value)))
+
+
+def _takes(name: str) -> bool:
+    return name in _arguments(_speaker.operation)
+
+
+def _arguments(operation: str) -> list[str]:
+    form = _speaker.forms.get(operation)
+    return [one.name for one in fields(form)] if form else []
+
+
+def _title(operation: str, name: str) -> str:
+    form = _speaker.forms[operation]
+    return str(next(one.metadata["title"] for one in fields(form) if one.name == name))
