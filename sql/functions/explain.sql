@@ -87,9 +87,9 @@ AS $$
                    WHEN EXISTS (
                        SELECT FROM next_head n WHERE weir_internal.has_passed(n.keys, n.owners, n.offsets,
                            p.key_low, p.segment_id, p.start + 1))
-                   THEN 'the ' || coalesce('first run of weir_retention after '
+                   THEN 'the ' || coalesce('first run of retention after '
                             || to_char(w.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') || ' UTC',
-                            'next run of weir_retention') || ' truncates it'
+                            'next run of retention') || ' truncates it'
                         || coalesce(', because it exceeds a maximum, although ' || k.why, '')
                    ELSE coalesce(k.why, 'it is within the limits')
                END AS why
@@ -144,7 +144,7 @@ AS $$
            CASE WHEN f.path IS NULL
                 THEN 'the database records no file of this path; give it as in weir.data_files or '
                      'weir.garbage_files (files that are in the warehouse only are listed by '
-                     'weir_recover)'
+                     'a recovery)'
                 ELSE f.why END
     FROM (VALUES (1)) AS one (row)
     LEFT JOIN found f ON true

@@ -13,7 +13,7 @@ BEGIN
     WHERE s.scope = split_part(stream, '/', 1) AND s.name = substring(stream FROM '/(.*)')
       AND s.state <> 'deleted';
     IF found IS NULL THEN
-        RAISE EXCEPTION 'there is no stream %; create it with weir_create_stream, or check the name.', stream
+        RAISE EXCEPTION 'there is no stream %; check its name (the view weir.streams lists them).', stream
             USING ERRCODE = 'WEIR1', DETAIL = 'stream_not_found';
     END IF;
     RETURN found;

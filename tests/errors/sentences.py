@@ -7,7 +7,9 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from weir.database.connection import RAISED_BY_SQL
 from weir.errors import WeirError
@@ -23,7 +25,8 @@ _OF_ANOTHER = re.compile(r"type\(\w+\)\(|\w+\.__class__\(")
 
 @dataclass(frozen=True, order=True)
 class Sentence:
-    """An error at one place; in its sentence `{}` stands for each value."""
+    """An error at one place; in its sentence `{}` stands for each value, and what the front end
+    says in its own words is in angle brackets: an operation with its arguments, or one argument."""
 
     code: str
     kind: str
@@ -118,11 +121,71 @@ def _template(text: ast.expr, local: dict[str, ast.expr]) -> str:
     if isinstance(text, ast.Constant):
         return str(text.value)
     if isinstance(text, ast.JoinedStr):
-        parts = [str(p.value) if isinstance(p, ast.Constant) else "{}" for p in text.values]
-        return "".join(parts)
+        return "".join(_part(p, local) for p in text.values)
+    if isinstance(text, ast.Call) and _name(text.func) in FRONT_END:
+        return f"<{Reference.of(text)}>"
     if isinstance(text, ast.Name) and text.id in local:
         return _template(local[text.id], {})
     return "{}"
+
+
+def _part(part: ast.expr, local: dict[str, ast.expr]) -> str:
+    """Return a part of an f-string; of values only those are known that front ends say."""
+    if isinstance(part, ast.Constant):
+        return str(part.value)
+    inner = part.value if isinstance(part, ast.FormattedValue) else part
+    named = local.get(inner.id) if isinstance(inner, ast.Name) else inner
+    if isinstance(named, ast.Call) and _name(named.func) in FRONT_END:
+        return f"<{Reference.of(named)}>"
+    return "{}"
+
+
+FRONT_END = {"do", "give", "leave_out", "called"}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a text says by one of the functions of `weir.front_ends`: the operation of `do`, or the
+    argument of the others, and values, None for those that are computed."""
+
+    function: str
+    subject: str | None
+    arguments: dict[str, Any]
+
+    @classmethod
+    def of(cls, call: ast.Call) -> "Reference":
+        """Return what a call says."""
+        subject = _literal(call.args[0]) if call.args else None
+        given = {one.arg: _literal(one.value) for one in call.keywords if one.arg}
+        return cls(_name(call.func), subject, given)
+
+    def __str__(self) -> str:
+        given = [f"{name}={'{}' if v is None else v}" for name, v in self.arguments.items()]
+        words = [] if self.function == "do" else [self.function.replace("_", " ")]
+        if self.function != "give":
+            words.append(self.subject or "{}")
+        return " ".join([*words, *given])
+
+
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
+
+
+def references(source: str) -> Iterator[tuple[int, Reference]]:
+    """Yield what the texts of a module say in the words of a front end, each with its line."""
+    tree = ast.parse(source)
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "weir.front_ends"
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in FRONT_END & imported:
+            yield node.lineno, Reference.of(node)
 
 
 def in_sql(source: str, place: str) -> Iterator[Sentence]:
@@ -140,6 +203,7 @@ def in_sql(source: str, place: str) -> Iterator[Sentence]:
         yield Sentence(using["code"], kind.__name__, text.replace("%", "{}"), here)
 
 
+@cache
 def sentences() -> list[Sentence]:
     """Return all sentences, sorted by code."""
     found: list[Sentence] = []

@@ -77,7 +77,7 @@ def test_a_subscriber_says_what_is_deleted_and_what_it_releases_by_where_it_begi
     lane = full(shared_database, retention="consumed", retain_min_age=WEEK)
     assert begin(lane, start) == [f"{DELETES}7 d after they were appended", said]
     lane = full(shared_database, retention="consumed")
-    assert begin(lane, start) == [f"{DELETES}in the next run of weir_retention", said]
+    assert begin(lane, start) == [f"{DELETES}in the next run of retention", said]
 
 
 def test_a_subscriber_beside_another_one_releases_only_what_that_one_has_released(
@@ -213,7 +213,7 @@ def test_choosing_consumed_names_who_would_lose_and_says_how_much_goes(
         choose(lane, retention="consumed")
     assert decide(lane)["rule"] == "keep"
     assert choose(lane, True, retention="consumed", retain_min_age=None) == [
-        f"{DELETES}in the next run of weir_retention",
+        f"{DELETES}in the next run of retention",
         "that concerns 6 events of s that are there",
         f"reader group {behind.name} loses 6 unread events of s by that",
     ]

@@ -62,7 +62,7 @@ def test_each_file_says_who_needs_it(lane: Lane) -> None:
     )
     held = f"subscriber {slow.name} has not released it"
     assert why(lane) == {
-        ("0.0", 0): "the next run of weir_retention truncates it",
+        ("0.0", 0): "the next run of retention truncates it",
         ("0.0", 2): held,
         ("1.0", 0): held,
     }
@@ -73,7 +73,7 @@ def test_each_file_says_who_needs_it(lane: Lane) -> None:
     capture(lane.database)
     assert why(lane)["0.0", 0] == "it is within the minimum age", "no record is as old as that"
     pass_time(lane, 2 * HOUR)
-    assert why(lane)["0.0", 0] == "the next run of weir_retention truncates it"
+    assert why(lane)["0.0", 0] == "the next run of retention truncates it"
 
 
 def test_what_is_garbage_says_what_it_waits_for(lane: Lane) -> None:
@@ -107,7 +107,7 @@ def test_what_a_maximum_takes_is_not_said_to_be_held(lane: Lane) -> None:
     capture(lane.database)
     assert why(lane) == {("0.0", 0): held}
     pass_time(lane, 2 * HOUR)
-    next_run = "the next run of weir_retention truncates it, because it exceeds a maximum"
+    next_run = "the next run of retention truncates it, because it exceeds a maximum"
     assert why(lane) == {("0.0", 0): f"{next_run}, although {held}"}
     limit(lane, max_age=5 * HOUR)
     update_stream(lane.database, lane.name, {"retention": "age"}, request_id=unique("off"))
@@ -186,7 +186,7 @@ def test_what_goes_says_which_run_takes_it(lane: Lane) -> None:
     [row] = lane.rows("SELECT * FROM retention_status")
     assert row.due_at - row.checked_at == timedelta(days=30)
     at = f"{row.due_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    assert why(lane) == {("0.0", 0): f"the first run of weir_retention after {at} truncates it"}
+    assert why(lane) == {("0.0", 0): f"the first run of retention after {at} truncates it"}
 
 
 def test_the_status_of_a_stream_is_its_last_decision(lane: Lane) -> None:

@@ -104,7 +104,7 @@ def test_what_a_dry_run_says_and_what_was_done_are_whole_sentences() -> None:
         "would be 0.0=12",
         "subscriber totals would lose 7 events that it has not read",
         "reader group audit would lose 1,000 events that it has not read",
-        "nothing was truncated: trigger it again with Dry run off to do it",
+        "nothing was truncated; to do it, pass dry_run=False",
     ]
     assert in_words(done | {"lost": {}, "lost_to_others": {}}, dry_run=False) == [
         "truncated 1,500 events of stream shop/orders (2,000 bytes; 3 whole files); its head is "

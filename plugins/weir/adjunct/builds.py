@@ -17,6 +17,7 @@ from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream
 from weir.database.connection import Database
 from weir.errors import NotFound, Truncated
+from weir.front_ends import do
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.stream_cut import StreamCut, at_or_before
 from weir.reader_groups.positions import place_at
@@ -240,8 +241,8 @@ def _start(
             "adjunct_gap",
             f"{'an unknown number of' if lost < 0 else lost} events of stream {stream.name} were "
             f"truncated before adjunct store {store.name} read them, so its keys may have old "
-            "values; to rebuild it from what is left, set its on_gap to rebuild with "
-            "weir_update_adjunct_store.",
+            "values; to rebuild it from what is left, "
+            f"{do('update_adjunct_store', adjunct_store=store.name, on_gap='rebuild')}.",
         )
     return newest.cut, lost
 

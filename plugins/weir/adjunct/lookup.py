@@ -11,6 +11,7 @@ from weir.adjunct.stores import read_store
 from weir.adjunct.versions import AdjunctVersion, find_version, read_version
 from weir.database.connection import Database
 from weir.errors import NotFound
+from weir.front_ends import do
 from weir.model.key_space import routing_steps
 from weir.warehouse.filesystem import filesystem
 
@@ -49,7 +50,7 @@ def _version(connection: Any, store: str, version: int | None) -> AdjunctVersion
     if newest is None:
         raise NotFound(
             "adjunct_version_not_found",
-            f"adjunct store {store} has no version yet; build one with weir_adjunct.",
+            f"adjunct store {store} has no version yet; {do('adjunct', adjunct_stores=[store])}.",
         )
     return newest
 

@@ -19,6 +19,7 @@ from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, NotFound
+from weir.front_ends import do
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, adjunct_store_name, stream_name
@@ -86,8 +87,8 @@ def read_store(connection: Connection, name: str) -> AdjunctStore:
     if name not in found:
         raise NotFound(
             "adjunct_store_not_found",
-            f"there is no adjunct store {name}; define it with weir_define_adjunct_store, or check "
-            "the name.",
+            f"there is no adjunct store {name}; check the name, or "
+            f"{do('define_adjunct_store', adjunct_store=name, stream='STREAM')}.",
         )
     return found[name]
 
@@ -235,8 +236,8 @@ def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str
         raise Conflict(
             "adjunct_store_exists",
             f"adjunct store {store.name} already exists with another {different[0]} "
-            f"({found[different[0]]!r}); change it with weir_update_adjunct_store, or choose "
-            "another name.",
+            f"({found[different[0]]!r}); choose another name, or "
+            f"{do('update_adjunct_store', adjunct_store=store.name)} to change it.",
         )
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.errors import InvalidInput, NotFound, Truncated
+from weir.front_ends import do
 from weir.model.schema import Field
 from weir.model.stream_cut import at_or_before
 
@@ -163,7 +164,8 @@ def history_since(connection: Connection, version: AdjunctVersion, clock: int) -
     raise Truncated(
         "adjunct_history_gone",
         f"adjunct store {version.store} does not have the changes since clock {clock}, which an "
-        "as-of join needs; let it keep a longer history with weir_update_adjunct_store (a changed "
+        "as-of join needs; to let it keep a longer history, "
+        f"{do('update_adjunct_store', adjunct_store=version.store, history='AGE')} (a changed "
         "definition begins a new history).",
     )
 

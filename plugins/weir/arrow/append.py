@@ -34,6 +34,7 @@ from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt, Committed, begin
 from weir.database.connection import Database
 from weir.errors import BadRows, InvalidInput
+from weir.front_ends import do
 from weir.model.event_time import UNITS, EventTimes
 from weir.model.key_space import STEPS, routing_steps
 from weir.model.names import stream_name
@@ -258,8 +259,8 @@ def _ordinals(attempt: Attempt, table: pa.Table) -> pa.Array:
         raise BadRows(
             "bad_rows",
             f"{keys.null_count:,} of {len(keys):,} rows have no routing key ({column}); fill it "
-            "in, set on_missing_key to spread with weir_update_stream, or append with Spark, "
-            "which can quarantine them.",
+            "in, append with Spark, which can quarantine them, or to place them anywhere "
+            f"{do('update_stream', stream=str(attempt.stream), on_missing_key='spread')}.",
         )
     lows = [segment.key_low for segment in _by_range(attempt)]
 

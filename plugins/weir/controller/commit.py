@@ -290,7 +290,7 @@ def _committed(staged: Staged, found: Any, *, ready: bool, rolled: bool) -> Comm
     if found.outcome == "unknown":
         raise NotFound(
             "transaction_not_found",
-            f"stream {name} has no transaction {number}, as weir_recover forgets appends that were "
+            f"stream {name} has no transaction {number}, as a recovery forgets appends that were "
             "not committed; begin the append again.",
         )
     if found.outcome == "fenced":

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, TextClause, text
 
 from weir.database import columns
 from weir.errors import Conflict, NotFound
+from weir.front_ends import do
 from weir.model.names import StreamName
 from weir.model.stream_configuration import Configuration
 
@@ -126,7 +127,8 @@ def no_such_stream(name: StreamName) -> NotFound:
     """Return the error for a stream that does not exist."""
     return NotFound(
         "stream_not_found",
-        f"there is no stream {name}; create it with weir_create_stream, or check the name.",
+        f"there is no stream {name}; check the name, or "
+        f"{do('create_stream', stream=str(name), routing_key='COLUMN')}.",
     )
 
 

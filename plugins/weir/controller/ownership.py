@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
+from weir.front_ends import do
 from weir.warehouse.marker import MARKER, Marker, read_marker, write_marker
 
 
@@ -58,14 +59,14 @@ def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
             "database_restored",
             f"this database was restored from a backup: it has swept its warehouse {warehouse} "
             f"{known.sweep_count} times, but the warehouse was swept {marker.sweep_count} times; "
-            "run weir_recover first (nothing was changed).",
+            f"first {do('recover')} (nothing was changed).",
         )
     if known.incarnation_changed:
         raise InvariantViolation(
             "incarnation_changed",
             "this database was restored from a backup, moved, or replaced by a standby since it "
             f"last used its warehouse {warehouse}, so it may not know everything that was "
-            "committed there; run weir_recover first (nothing was changed).",
+            f"committed there; first {do('recover')} (nothing was changed).",
         )
     if not marker.installation_id:
         write_marker(warehouse, Marker(known.installation_id, known.sweep_count))

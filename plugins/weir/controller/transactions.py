@@ -19,6 +19,7 @@ from weir.controller.completeness import state_completeness
 from weir.controller.locks import lock_streams, no_such_stream, not_active
 from weir.database.connection import Database, wait_for_disk
 from weir.errors import Conflict, Fenced, InvalidInput, NotFound
+from weir.front_ends import give
 from weir.model.amounts import check_lease
 from weir.model.clock import clock_time
 from weir.model.event_time import no_event_time, say_time, stated_until
@@ -193,7 +194,7 @@ def begin(
             "input_changed",
             f"batch {batch_id!r} of writer {writer_id!r} is already {found.state} in stream "
             f"{name} with another input (the same paths, but other sizes, times or options); "
-            "append changed data under new file names, or set allow_repeated_files.",
+            f"append changed data under new file names, or {give(allow_repeated_files=True)}.",
         )
     if found.outcome == "held":
         raise held_by_another(name, found.held)
@@ -227,8 +228,8 @@ def held_by_another(name: StreamName, file: dict[str, Any]) -> Conflict:
         "file_already_appended",
         f"file {file['path']!r} is already in stream {name}: transaction "
         f"{file['transaction_number']} of {file['source']} appended it at "
-        f"{datetime.fromisoformat(file['ended_at']):%Y-%m-%d %H:%M:%S} UTC; leave it out, or set "
-        "allow_repeated_files to append its rows a second time.",
+        f"{datetime.fromisoformat(file['ended_at']):%Y-%m-%d %H:%M:%S} UTC; leave it out, or "
+        f"{give(allow_repeated_files=True)} to append its rows a second time.",
     )
 
 

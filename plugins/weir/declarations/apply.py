@@ -16,6 +16,7 @@ from weir.declarations.declared import Declared, DeclaredGroup
 from weir.declarations.differences import Columns, Difference, differences
 from weir.declarations.state import Known, read_known
 from weir.errors import Conflict, InvalidInput, NotFound
+from weir.front_ends import give
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import Field, same_type, show
@@ -158,8 +159,8 @@ def apply(
         raise Conflict(
             "would_lose_data",
             f"{len(losing)} of {len(found)} changes may lose data, the first is of {first.kind} "
-            f"{first.name} ({'; '.join(first.loses)}), so nothing was changed; check the "
-            "differences with a dry run, then allow loss.",
+            f"{first.name} ({'; '.join(first.loses)}), so nothing was changed; to see "
+            f"them all, {give(dry_run=True)}; to make them, {give(allow_loss=True)}.",
         )
     if not found:
         return found

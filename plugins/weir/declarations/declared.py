@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from weir.adjunct.stores import StoreSettings
 from weir.declarations.written import read_yaml
 from weir.errors import InvalidInput
+from weir.front_ends import give
 from weir.model.amounts import parse_age
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import adjunct_store_name, reader_group_name, stream_name
@@ -150,7 +151,9 @@ def _group(name: str, given: dict[str, Any]) -> DeclaredGroup:
     reader_group_name(name)
     if "allow_loss" in given:
         raise InvalidInput(
-            "argument_unknown", "allow_loss is for weir_apply as a whole; leave it out here."
+            "argument_unknown",
+            "allow_loss is for the declarations as a whole; leave it out here, and "
+            f"{give(allow_loss=True)}.",
         )
     rest = {one: value for one, value in given.items() if one != "pins"}
     form = parse(CreateReaderGroup, {"reader_group": name, **rest})

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.errors import InvalidInput
+from weir.front_ends import do
 from weir.model.amounts import LONGEST, say_age
 from weir.model.changed_settings import with_settings
 
@@ -83,8 +84,8 @@ class AdjunctConfiguration:
             raise InvalidInput(
                 "adjunct_too_large",
                 f"the table of adjunct store {store} has {size:,} bytes, but at most "
-                f"{MOST_BROADCAST_BYTES:,} are broadcast; set its layout to auto or partitioned "
-                "with weir_update_adjunct_store.",
+                f"{MOST_BROADCAST_BYTES:,} are broadcast; "
+                f"{do('update_adjunct_store', adjunct_store=store, layout='auto')}.",
             )
         if self.layout == "auto":
             return "broadcast" if size <= _BROADCAST_BYTES else "partitioned"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from weir.errors import InvalidInput
+from weir.front_ends import called, do, leave_out
 from weir.model.clock import EPOCH, SECOND, clock_time
 from weir.model.names import StreamName
 
@@ -87,8 +88,9 @@ def no_event_time(name: StreamName) -> InvalidInput:
     """Return the sentence for a writer that states something about a stream without event time."""
     return InvalidInput(
         "event_time_missing",
-        f"complete_until is given, but stream {name} has no event time; set its event time "
-        "with weir_update_stream, or leave complete_until out.",
+        f"{called('complete_until')} is given, but stream {name} has no event time; "
+        f"{leave_out('complete_until')}, or first "
+        f"{do('update_stream', stream=str(name), event_time='COLUMN')}.",
     )
 
 

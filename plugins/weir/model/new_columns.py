@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from weir.errors import Conflict, InvalidInput
+from weir.front_ends import do
 from weir.model.names import REJECTED
 from weir.model.schema import Field, fitted, is_open, merge, show
 
@@ -93,11 +94,13 @@ def _check_new(stream: str, current: list[Field], given: list[Field], on_new_col
     more = f" and {len(new) - 1:,} more columns are" if len(new) > 1 else " is"
     meant = _meant(new[0], [n for n in known if n not in names]) or _meant(new[0], known)
     closest = f" (the closest that it has is {meant!r})" if meant else ""
+    name = new[0] if new[0].isidentifier() else f"`{new[0].replace('`', '``')}`"
+    column = f"{name} {show(next(one['type'] for one in given if one['name'] == new[0]))}"
     raise InvalidInput(
         "column_unknown",
         f"column {new[0]!r}{more} not in stream {stream}, which refuses new columns{closest}; "
-        "correct the name, or first give the column as more_columns, or set on_new_column to add, "
-        "with weir_update_stream.",
+        f"correct the name, or {do('update_stream', stream=stream, more_columns=column)}, or for "
+        f"all new columns {do('update_stream', stream=stream, on_new_column='add')}.",
     )
 
 

@@ -58,7 +58,7 @@ class Policy:
             if self.min_age is not None:
                 least += f"; what is younger than {say_age(self.min_age)} is kept"
             return f"events of {stream} {' or '.join(beyond)} are truncated, read or not{least}"
-        when = "in the next run of weir_retention"
+        when = "in the next run of retention"
         if self.min_age is not None:
             when = f"{say_age(self.min_age)} after they were appended"
         most = f"; what is {' or '.join(beyond)} is truncated, read or not" if beyond else ""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weir.errors import InvalidInput
+from weir.front_ends import do
 from weir.model.names import check_text, check_user_columns
 
 Field = dict[str, Any]
@@ -98,7 +99,8 @@ def fitted(stream: str, current: list[Field] | None, given: list[Field]) -> list
         raise InvalidInput(
             "no_columns",
             f"no column of the rows for stream {stream} has a value, so no type is known; append "
-            "rows with values first, or give Columns when the stream is created.",
+            "rows with values first, or "
+            f"{do('update_stream', stream=stream, more_columns='COLUMN TYPE')}.",
         )
     return merge(stream, current, closed) if closed or not current else current
 

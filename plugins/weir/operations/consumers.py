@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from weir.errors import InvalidInput
+from weir.front_ends import do
 from weir.operations.form import parse
 from weir.operations.runs import Process
 from weir.reader_groups.consumers import declared_consumer
@@ -45,6 +46,6 @@ def with_declared(connection: Connection, given: Mapping[str, Any]) -> Process:
         raise InvalidInput(
             "argument_missing",
             f"no function and outputs are given, and no consumer is declared for reader group "
-            f"{group}; give both, or declare it with weir_apply.",
+            f"{group}; give both, or declare it in a file and {do('apply', file='FILE')}.",
         )
     return found

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, text
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream
 from weir.errors import NotFound, Truncated
+from weir.front_ends import do
 from weir.model.stream_cut import StreamCut, at_or_before, join
 from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.positions import MOVED, placing
@@ -41,8 +42,10 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
             raise NotFound(
                 "stream_deleted",
                 f"stream {row.stream}, which reader group {group.name} reads, was deleted (a "
-                "stream created since with this name is another one); take it out of the group's "
-                "streams with weir_update_reader_group, or delete the group.",
+                "stream created since with this name is another one); to take it out of "
+                "the group, "
+                f"{do('update_reader_group', reader_group=group.name, streams=['STREAM'])} with "
+                "each stream that the group is to read, or delete the group.",
             )
         head, cut = load_cuts(connection, row.stream_id, row.head, row.cut)
         if at_or_before(head, cut):
@@ -54,8 +57,8 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
                 "events_truncated",
                 f"{lost} events of stream {row.stream} were truncated before reader group "
                 f"{group.name} read them (its position is {cut.to_text()}, the head is "
-                f"{head.to_text()}); to count them as lost and continue at the head, set its "
-                "on_gap to skip with weir_update_reader_group.",
+                f"{head.to_text()}); to count them as lost and continue at the head, "
+                f"{do('update_reader_group', reader_group=group.name, on_gap='skip')}.",
             )
         connection.execute(
             text(

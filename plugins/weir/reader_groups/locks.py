@@ -12,6 +12,7 @@ from sqlalchemy import Connection, TextClause, text
 from weir.controller.locks import STREAM_COLUMNS, LockedStream, locked_by
 from weir.database import columns
 from weir.errors import Conflict, NotFound
+from weir.front_ends import do
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
 from weir.reader_groups.group_streams import group_streams
@@ -146,8 +147,8 @@ def _group(connection: Connection, statement: TextClause, name: str) -> LockedGr
     if row is None:
         raise NotFound(
             "group_not_found",
-            f"there is no reader group {name}; create it with weir_create_reader_group, "
-            "or check the name.",
+            f"there is no reader group {name}; check the name, or "
+            f"{do('create_reader_group', reader_group=name, streams=['STREAM'])}.",
         )
     return _group_of(dict(row))
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.locks import LockedStream
 from weir.errors import Conflict
+from weir.front_ends import give
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def would_lose(what: str, lost: Mapping[str, int], advice: str) -> Conflict:
     return Conflict(
         "unread_would_be_lost",
         f"{what}, and by that reader groups would lose unread events ({_each(lost)}); {advice}, "
-        "or set allow_loss.",
+        f"or {give(allow_loss=True)}.",
     )
 
 

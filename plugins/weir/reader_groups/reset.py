@@ -10,6 +10,7 @@ from weir.controller.retention_queue import mark_retention_due
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict
+from weir.front_ends import give
 from weir.model.stream_cut import at_or_before, meet
 from weir.reader_groups.event_time_points import say_between
 from weir.reader_groups.groups import end_cuts
@@ -72,7 +73,8 @@ def reset_reader_group(
             raise Conflict(
                 "events_would_repeat",
                 f"reader group {name} has already read past this position in {', '.join(back)}, "
-                "so it would read committed events again; set allow_repeat if you want that.",
+                f"so it would read committed events again; {give(allow_repeat=True)} if you want "
+                "that.",
             )
         with releasing(connection, locked, name, allow_loss) as deletes:
             _move(connection, group, cuts)

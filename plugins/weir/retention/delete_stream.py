@@ -9,6 +9,7 @@ from weir.controller.locks import LockedStream
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, NotFound
+from weir.front_ends import do, give
 from weir.model.names import StreamName
 from weir.reader_groups.locks import lock_stream_and_groups
 from weir.warehouse.paths import stream_folder
@@ -39,7 +40,7 @@ def delete_stream(
         if stream.state != "sealed":
             raise Conflict(
                 "stream_not_sealed",
-                f"stream {name} is {stream.state}; seal it first with weir_seal_stream.",
+                f"stream {name} is {stream.state}; first {do('seal_stream', stream=str(name))}.",
             )
         _check_unread(connection, stream, unread_too)
         return request.done(
@@ -72,7 +73,7 @@ def _check_unread(connection: Connection, stream: LockedStream, unread_too: bool
             raise Conflict(
                 "events_unread",
                 f"subscriber {row.name} has {row.unread:,} unread events in stream {stream.name}; "
-                "let it read them, or allow the deletion of unread events.",
+                f"let it read them, or {give(unread_too=True)}.",
             )
 
 

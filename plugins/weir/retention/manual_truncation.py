@@ -12,6 +12,7 @@ from weir.controller.truncation import move_head, parse_cut
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import InvalidInput, NotFound
+from weir.front_ends import give
 from weir.model.names import StreamName
 from weir.model.stream_cut import StreamCut, first_behind
 from weir.reader_groups.data_loss import unread_events_lost, warn_of_lost
@@ -160,7 +161,7 @@ def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
     if not done["lost"] and not done["lost_to_others"]:
         lines.append(f"no reader group {loses} an event that it has not read")
     if dry_run:
-        lines.append("nothing was truncated: trigger it again with Dry run off to do it")
+        lines.append(f"nothing was truncated; to do it, {give(dry_run=False)}")
     return lines
 
 

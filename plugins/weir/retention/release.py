@@ -11,6 +11,7 @@ from weir.controller.retention_queue import mark_retention_due
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
+from weir.front_ends import do
 from weir.model.stream_cut import first_behind
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.positions import positions_of
@@ -91,15 +92,17 @@ def read_alerts(database: Database, streams: Sequence[str]) -> list[str]:
 
 
 def _must_release_by_hand(group: LockedGroup) -> None:
+    name = group.name
     if not group.configuration.subscriber:
         raise Conflict(
             "not_a_subscriber",
             f"reader group {group.name} is not a subscriber, so it has nothing to release; "
-            "first make it one whose release is manual, with weir_update_reader_group.",
+            "first "
+            f"{do('update_reader_group', reader_group=name, subscriber='yes', release='manual')}.",
         )
     if group.configuration.release != "manual":
         raise Conflict(
             "release_not_manual",
-            f"reader group {group.name} releases events at its checkpoints; set its release to "
-            "manual first with weir_update_reader_group.",
+            f"reader group {group.name} releases events at its checkpoints; first "
+            f"{do('update_reader_group', reader_group=name, release='manual')}.",
         )

@@ -16,6 +16,7 @@ from weir.adjunct.versions import AdjunctVersion, Cut
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import BuildFailed, Busy, Fenced, Unavailable, WeirError
+from weir.front_ends import do
 from weir.settings import Settings
 from weir.spark.adjunct_changes import code_of
 from weir.spark.adjunct_writer import Writer
@@ -71,7 +72,8 @@ def ensure_version(
                 "adjunct_build_running",
                 f"{begun.builder} has been building version {begun.version} of adjunct store "
                 f"{name} for longer than {store.configuration.patience} s; wait, or give the store "
-                "more patience with weir_update_adjunct_store.",
+                "more patience: "
+                f"{do('update_adjunct_store', adjunct_store=name, patience='SECONDS')}.",
             )
         else:
             assert isinstance(begun, Running)

@@ -23,6 +23,7 @@ from weir.adjunct.stores import routing_key_of
 from weir.adjunct.versions import AdjunctFile, AdjunctVersion
 from weir.controller.read_plan import FileSlice, plan
 from weir.errors import BadRows, InvariantViolation
+from weir.front_ends import do
 from weir.model.key_space import STEPS
 from weir.model.schema import SEQ, Field
 from weir.model.segment import segment_name
@@ -263,16 +264,16 @@ class Writer:
     def _check(self, counts: _Counts, changes: Changes, converted: int = 0) -> None:
         """Check what the store says about events without a key, and about those that fail; of
         them, some are rows of the base that were converted."""
-        settings = self._store.configuration
+        name, settings = self._store.name, self._store.configuration
         fails = (
-            f"the key, the value or the delete condition of adjunct store {self._store.name} fails "
+            f"the key, the value or the delete condition of adjunct store {name} fails "
             f"for {counts.failed:,} of {counts.events + converted:,} events"
         )
         if counts.failed and settings.on_error == "fail":
             raise BadRows(
                 "adjunct_rows_fail",
-                f"{fails}{_first(changes, F.col(FAILED))}; correct it, or set its on_error to skip "
-                "or quarantine with weir_update_adjunct_store.",
+                f"{fails}{_first(changes, F.col(FAILED))}; correct it, or to leave them "
+                f"out, {do('update_adjunct_store', adjunct_store=name, on_error='quarantine')}.",
             )
         most = self._app.settings.rejected_events
         if counts.failed > most:  # the definition is wrong, not the events
@@ -285,8 +286,8 @@ class Writer:
             raise BadRows(
                 "adjunct_key_null",
                 f"{counts.null_keys:,} of {counts.events:,} events have no key for adjunct store "
-                f"{self._store.name}{_first(changes, ~F.col(FAILED))}; correct its key, or set its "
-                "null_key to skip with weir_update_adjunct_store.",
+                f"{name}{_first(changes, ~F.col(FAILED))}; correct its key, or to leave "
+                f"them out, {do('update_adjunct_store', adjunct_store=name, null_key='skip')}.",
             )
 
     def _quarantine(self, failed: int, changes: Changes) -> None:

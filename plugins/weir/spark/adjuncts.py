@@ -25,6 +25,7 @@ from weir.adjunct.stores import AdjunctStore, routing_key_of
 from weir.adjunct.versions import AdjunctVersion, find_version
 from weir.controller.streams import schema_by_id
 from weir.errors import InvalidInput, NotFound
+from weir.front_ends import do
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.new_batch import Batch
 from weir.spark.adjunct_build import build_version
@@ -159,8 +160,9 @@ def _find(app: Appender, pin: Pin) -> AdjunctVersion | None:
     if store.configuration.missing == "fail":
         raise NotFound(
             "adjunct_version_missing",
-            f"adjunct store {store.name} has no version that is complete to {pin.cut}; build one "
-            "with weir_adjunct, or set its missing to wait with weir_update_adjunct_store.",
+            f"adjunct store {store.name} has no version that is complete to {pin.cut}; "
+            f"{do('adjunct', adjunct_stores=[store.name])}, or to build it when it is missing "
+            f"{do('update_adjunct_store', adjunct_store=store.name, missing='wait')}.",
         )
     return build_version(app, store.name, cut=pin.cut, clock=pin.clock)
 
@@ -291,8 +293,8 @@ class Adjuncts(Mapping[str, DataFrame]):
         if pin.store.configuration.history is None:
             raise InvalidInput(
                 "adjunct_without_history",
-                f"adjunct store {name} keeps no history, so nobody knows what held earlier; give "
-                "it a history with weir_update_adjunct_store.",
+                f"adjunct store {name} keeps no history, so nobody knows what held earlier; "
+                f"{do('update_adjunct_store', adjunct_store=name, history='AGE')}.",
             )
         if version is None:
             rows = self[name].withColumns({"_seq": F.lit(0), "_deleted": F.lit(False)})

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from sqlalchemy import Connection
 
 from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError, exited
+from weir.front_ends import do
 from weir.model.names import stream_name
 from weir.reader_groups.batch_history import rejected_of
 from weir.reader_groups.group_streams import group_streams
@@ -300,7 +301,8 @@ def _unknown(batch: OpenBatch, error: Exception) -> str:
         return ""
     return (
         f" ({', '.join(batch.without_columns)} never had an event, so its columns are not known "
-        "yet: declare them with weir_update_stream, or look at the DataFrame's columns first)"
+        "yet: look at the DataFrame's columns first, or "
+        f"{do('update_stream', stream=batch.without_columns[0], more_columns='COLUMN TYPE')})"
     )
 
 

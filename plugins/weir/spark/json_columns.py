@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from weir.errors import InvalidInput
+from weir.front_ends import do
 from weir.model.schema import GUESSED, VOID, Field, plain, show
 from weir.spark.exact import exact
 from weir.spark.guess import SAMPLE
@@ -167,8 +168,8 @@ def json_columns(
         raise InvalidInput(
             "column_unknown",
             f"{paths[0]!r} is not a field of column {paths[0].split('.')[0]!r} of the stream, "
-            "whose type can't change; leave it out, or set on_bad_rows to quarantine with "
-            "weir_update_stream.",
+            "whose type can't change; leave it out, or to quarantine such rows "
+            f"{do('update_stream', stream='STREAM', on_bad_rows='quarantine')}.",
         )
     return Json(inputs, fields, guard, [(types[n], found[n]["type"]) for n in more if more[n]])
 

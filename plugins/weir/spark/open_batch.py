@@ -15,6 +15,7 @@ from weir.errors import (
     InvalidInput,
     Truncated,
 )
+from weir.front_ends import do
 from weir.model.event_time import as_datetime
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
@@ -207,8 +208,8 @@ class OpenBatch:
             if batch.on_gap == "fail":
                 raise Truncated(
                     "events_truncated",
-                    f"{gap}; to continue without them, set its on_gap to skip with "
-                    "weir_update_reader_group.",
+                    f"{gap}; to continue without them, "
+                    f"{do('update_reader_group', reader_group=batch.group, on_gap='skip')}.",
                 )
             app.say(gap)
         self._planned.append(Slices(name, stream_id, slices, fields))

@@ -15,6 +15,7 @@ from weir.controller.streams import create_in
 from weir.controller.transactions import Attempt, begin, check_attempt
 from weir.database.connection import Database
 from weir.errors import BadRows, Conflict
+from weir.front_ends import do
 from weir.model.names import StreamName, shortened, stream_name
 from weir.model.schema import SEQ
 from weir.model.stream_configuration import Configuration
@@ -48,10 +49,17 @@ def check_rejected(
     them. `row`: what the number of a row within its file is called."""
     rows = _read(spark, settings, staged)
     attempt = staged.attempt
-    for bad, policy, option in (
-        (BAD_ROW, attempt.on_bad_rows, "on_bad_rows"),
-        (MISSING_KEY, attempt.on_missing_key, "on_missing_key"),
-    ):
+    name = str(attempt.stream)
+    for bad, policy, quarantine in (
+        (
+            BAD_ROW, attempt.on_bad_rows,
+            do("update_stream", stream=name, on_bad_rows="quarantine"),
+        ),
+        (
+            MISSING_KEY, attempt.on_missing_key,
+            do("update_stream", stream=name, on_missing_key="quarantine"),
+        ),
+    ):  # fmt: skip
         these = rows.where(F.col("reason") == bad)
         if policy == "fail" and (count := these.count()):
             example = these.orderBy(SEQ).first()
@@ -68,8 +76,8 @@ def check_rejected(
             raise BadRows(
                 "bad_rows",
                 f"{count} of the rows {what} for stream {attempt.stream} ({where}: {found}), "
-                f"so nothing was appended; correct them, or set {option} to quarantine with "
-                "weir_update_stream.",
+                f"so nothing was appended; correct them, or to quarantine them "
+                f"{quarantine}.",
             )
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pyarrow import fs
 
 from weir.errors import InvariantViolation, Unavailable
+from weir.front_ends import do
 from weir.warehouse.filesystem import filesystem
 
 log = logging.getLogger("weir.warehouse")
@@ -38,7 +39,7 @@ def check_unused(root: str, folder: str) -> None:
     raise InvariantViolation(
         "unknown_files_found",
         f"the warehouse {root} already has files in {folder}, although this database never wrote "
-        "there, so the database was restored from a backup; run weir_recover first (nothing was "
+        f"there, so the database was restored from a backup; first {do('recover')} (nothing was "
         "changed).",
     )
 
