@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.figure import Figure
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(1)
 
 
 def line_of(

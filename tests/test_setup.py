@@ -56,6 +56,7 @@ def set_up(clone: Path, environment: dict[str, str]) -> str:
     return done.stderr
 
 
+@pytest.mark.release
 def test_it_recovers_from_half_of_an_earlier_one(clone: Path, environment: dict[str, str]) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", clone / ".venv"], check=True)
     (clone / ".venv" / "unfinished").touch()

@@ -25,6 +25,8 @@ from weir.model.key_space import KeyRange, even_split, tiles
 from weir.model.scaling_simulation import Append, Simulation, Spread
 from weir.model.split_points import Load
 
+pytestmark = pytest.mark.drawn(9)
+
 WRITERS = {"minute": (MINUTE, DAY), "hour": (HOUR, 20 * DAY), "day": (DAY, 300 * DAY)}
 SETTLED = 5  # scales at most, up to twenty times the target
 
@@ -34,7 +36,6 @@ def changed_after(simulation: Simulation, clock: int) -> list[str]:
     return [one.reason for one in simulation.scales if one.clock > BEGIN + clock]
 
 
-@pytest.mark.drawn(4)
 @pytest.mark.parametrize("rate", [50.0, 150.0, 400.0, 1000.0, 2000.0])
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_steady_load_settles_within_five_scales_and_stays(writer: str, rate: float) -> None:

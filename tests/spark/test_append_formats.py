@@ -19,7 +19,7 @@ from weir.spark.inputs import find_inputs
 from weir.spark.text_options import TextOptions
 from weir.spark.unreadable import naming_files
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(3)
 
 NAMES = ["with space", "per%20cent", "häuser", "日本", "star*", "query?", "[1]", "{a,b}", "a#b",
          "a=b", "back\\slash", "quote'\"d", "x+y&z", "new\nline", "day=2024-01-01"]  # fmt: skip
@@ -45,7 +45,6 @@ def events(weir: Installation, stream: StreamName) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in frame.collect()]
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("format_", ["parquet", "csv"])
 def test_files_and_folders_may_have_any_name(weir: Installation, format_: str) -> None:
     # Some of these names are patterns that fit others: each file must be read once.
@@ -92,7 +91,6 @@ def test_columns_may_have_any_name(weir: Installation) -> None:
     assert events(weir, again) == [(1, 2, 3, 4)] * 2
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     "name", ["_weir_seq", "_weir_malformed", "_WEIR_x", "_segment", "_Offset", "_clock",
              "_metadata"],
@@ -314,7 +312,6 @@ def test_times_without_a_zone_mean_utc_in_text_files(weir: Installation) -> None
     assert events(weir, stream) == [("a", dt.datetime(2024, 3, 1, 10))]
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("known", [False, True])
 def test_files_and_frames_without_rows_are_appends_of_nothing(
     weir: Installation, known: bool

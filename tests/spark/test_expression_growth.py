@@ -1,6 +1,6 @@
 """An expression that people give can't use up the memory of those who compute it."""
 
-import random
+import itertools
 import time
 from collections.abc import Sequence
 
@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tests.chance import cases, random_for
 from tests.raises import raises
 from tests.spark.random_expressions import COLUMNS, Expressions
 from weir.errors import WeirError
@@ -170,12 +171,14 @@ def check_many(spark: SparkSession, seed: int, count: int) -> int:
 
 
 def test_random_expressions_are_refused_or_stay_below_their_bounds(spark: SparkSession) -> None:
-    assert check_many(spark, random.randrange(1 << 32), 60)
+    assert check_many(spark, random_for("expressions").randrange(1 << 32), cases(200))
 
 
 @pytest.mark.soak
 def test_random_expressions_for_an_hour(spark: SparkSession) -> None:
     until, computed = time.monotonic() + 3600, 0
-    while time.monotonic() < until:
-        computed += check_many(spark, random.randrange(1 << 32), 200)
+    for number in itertools.count():
+        if time.monotonic() > until:
+            break
+        computed += check_many(spark, random_for("an hour", number).randrange(1 << 32), 200)
     assert computed > 1000

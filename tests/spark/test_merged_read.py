@@ -127,7 +127,6 @@ def test_columns_of_a_merged_read_are_those_in_common_or_the_named_ones(
     assert read(weir, [str(never)]).columns == ["_stream", "_segment", "_offset", "_clock"]
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("order", ["segment", "stream", "none"])
 def test_a_stream_is_read_between_two_times_and_replayed_in_order(
     weir: Installation, order: str

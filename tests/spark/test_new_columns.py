@@ -16,6 +16,8 @@ from weir.controller.update import update_stream
 from weir.model.names import StreamName
 from weir.spark.transaction import transaction
 
+pytestmark = pytest.mark.drawn(1)
+
 FIELDS = [
     {"name": name, "type": kind, "nullable": True, "metadata": {}}
     for name, kind in (("k", "string"), ("amount", "long"))

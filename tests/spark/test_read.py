@@ -90,7 +90,6 @@ def test_segments_that_follow_one_another_are_in_one_task_predecessors_first(
     assert (read.groupby("_segment")["task"].nunique() == 1).all()
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("order", ["segment", "stream"])
 def test_an_ordered_read_is_divided_among_tasks(weir: Installation, order: str) -> None:
     stream = weir.create(segments=4)
@@ -217,7 +216,6 @@ def test_bounds_in_the_middle_of_files_are_exact(weir: Installation) -> None:
                 assert read["_clock"].is_monotonic_increasing
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("folder", ["with space", "per%20cent", "[1]{2}*?", "häuser#1"])
 def test_the_warehouse_may_lie_in_a_folder_of_any_name(weir: Installation, folder: str) -> None:
     settings = replace(weir.settings, warehouse=str(Path(weir.settings.warehouse) / folder))
@@ -227,7 +225,6 @@ def test_the_warehouse_may_lie_in_a_folder_of_any_name(weir: Installation, folde
     assert len(weir.check(stream)) == 50
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("ending", ["0123456789ab", "00000000c42", "0000c123456"])
 def test_several_files_of_one_folder_are_told_apart_whatever_their_names_end_in(
     weir: Installation, ending: str, monkeypatch: pytest.MonkeyPatch

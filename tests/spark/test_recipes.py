@@ -24,6 +24,8 @@ from weir.database.connection import Database
 from weir.local import binaries
 from weir.local.embedded_postgres import EmbeddedPostgres
 
+pytestmark = pytest.mark.drawn(2, among="pages that are tried")
+
 Weir = Callable[..., Done]
 PAGE = Path(__file__).parents[2] / "docs/recipes.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -18,7 +18,7 @@ from tests.spark.xxh64 import position
 from weir.model.names import StreamName
 from weir.spark import session
 
-pytestmark = pytest.mark.drawn(2)
+pytestmark = pytest.mark.drawn(3)
 
 ROWS = """SELECT id AS n, timestamp_seconds(1700000000 + id * 5000) AS t,
     CAST(id + 1 AS DECIMAL(38, 10)) AS a, CAST(7 AS DECIMAL(38, 18)) AS b,
@@ -46,7 +46,6 @@ def places(weir: Installation, stream: StreamName) -> dict[int, tuple[float, flo
     return dict(zip(facts["n"], facts["_range"], strict=True))
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("key", SETTINGS)
 def test_a_key_means_the_same_in_a_session_with_other_settings(
     weir: Installation, key: str
@@ -205,7 +204,6 @@ def test_a_cut_off_gzip_is_refused_where_spark_is_told_to_ignore_it(weir: Instal
     assert weir.query("SELECT state FROM transaction") == [("aborted",)]
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("order", ["none", "segment", "stream"])
 def test_a_damaged_file_of_the_warehouse_stops_a_read_where_spark_is_told_to_ignore_it(
     weir: Installation, order: str
@@ -247,14 +245,12 @@ def evaluations(weir: Installation, shape: Callable[[DataFrame], DataFrame], seg
     return int(counted.value) // 10_000
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("segments", [2, 16])
 def test_rows_are_computed_once(weir: Installation, segments: int) -> None:
     assert evaluations(weir, lambda rows: rows, segments) == 1
     assert evaluations(weir, lambda rows: rows.repartition(3, "n"), segments) == 1
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("segments", [2, 16])
 def test_rows_that_are_sorted_are_computed_as_often_as_spark_itself_does(
     weir: Installation, segments: int

@@ -134,7 +134,6 @@ def test_a_query_of_what_is_available_now_reads_it_in_micro_batches_and_ends(
     assert run() == list(range(300))
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("most", [None, 60])
 def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
     weir: Installation, config: str, tmp_path: Path, most: int | None

@@ -16,6 +16,8 @@ from weir.reader_groups.table_outputs import Column, read_table
 from weir.settings import Settings
 from weir.spark.table_output import copy_rows, matched
 
+pytestmark = pytest.mark.drawn(3)
+
 # Column, type in Postgres, type in Spark, its values in Spark's SQL, how Postgres shows them.
 TYPES: list[tuple[str, str, str, list[str], list[str]]] = [
     ("b", "boolean", "boolean", ["true", "false"], ["true", "false"]),

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import weir as api
 from tests.raises import raises
 from tests.spark.installation import Installation
 from weir.retention.prune import prune
+
+pytestmark = pytest.mark.drawn(4)
 
 KEYS = ["a", "", "ä", "x" * 100, "Ω" * 33, "key 7"] + [f"key {n}" for n in range(300)]
 

@@ -15,6 +15,8 @@ from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as weir  # instead of the fixture of this folder
 from weir.settings import load
 
+pytestmark = pytest.mark.drawn(2)
+
 Weir = Callable[..., Done]
 
 
@@ -93,7 +95,6 @@ def append_odd(folder: Path) -> None:
     library.append("shop/odd", rows, writer_id="w", batch_id="odd", settings=settings)
 
 
-@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -10,6 +10,8 @@ from tests.spark.installation import Installation
 from weir.model.names import StreamName, stream_name
 from weir.spark.transaction import Transaction, transaction
 
+pytestmark = pytest.mark.drawn(1)
+
 
 def append_both(weir: Installation, streams: list[StreamName], batch: str) -> Transaction:
     with transaction(weir.appender, writer_id="test", batch_id=batch) as whole:

@@ -79,7 +79,6 @@ TROUBLES: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_table_that_takes_no_row_stops_the_run(
     weir: Installation, stream: StreamName, test_database: TestDatabase, trouble: str
@@ -222,7 +221,6 @@ def udf(check: Callable[[int], int]) -> Callable[[DataFrame], DataFrame]:
     return lambda events: events.select("k", F.udf(check, LongType())("n").alias("n"))
 
 
-@pytest.mark.drawn(1)
 @pytest.mark.parametrize("case", ELSEWHERE, ids=lambda case: case[0].__name__)
 def test_a_service_that_is_away_and_a_mistake_on_the_executors_stop_the_run(
     weir: Installation, stream: StreamName, case: tuple[Callable[[int], int], str, bool]
