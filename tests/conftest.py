@@ -18,6 +18,7 @@ import pytest
 from tests.chance import SEED, cases
 from tests.distribution import pytest_xdist_make_scheduler as pytest_xdist_make_scheduler
 from tests.reaper import Run
+from tests.small_disk import mounted
 from tests.tiers import COLLECTED, mark, not_drawn
 from weir.database import migrate
 from weir.database.connection import Database
@@ -121,6 +122,13 @@ class TestDatabase:
     def open(self, patience: float = 60.0) -> Database:
         """Return another set of connections to the database, as another process would have."""
         return Database(self.dsn, patience=patience, connect_patience=10.0)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Yield a disk of its own with hardly any space."""
+    with mounted(tmp_path / "disk") as disk:
+        yield disk
 
 
 _made = 0

@@ -16,6 +16,7 @@ WeirError
 ├── BuildFailed                  Spark failed while it built a version; another try may succeed
 ├── Unavailable                  the database could not be reached for longer than the patience
 │   └── Busy                     another session holds a lock for longer than the patience
+├── DatabaseFailed               the database answers, and can't do it: no space, no right, no Weir
 ├── UnreadableFile (weir.spark)  an undamaged file cannot be read now
 ├── Incomplete                   some of many failed, the others were done
 └── InvariantViolation           metadata and files disagree: stop and keep the evidence
@@ -98,6 +99,14 @@ class Unavailable(WeirError):
 
 class Busy(Unavailable):
     """Another session has held what had to be locked for longer than the configured patience."""
+
+
+class DatabaseFailed(WeirError):
+    """Postgres could not run a statement, for a reason that lies with the server or the login."""
+
+    def __init__(self, code: str, sentence: str, *, retryable: bool) -> None:
+        super().__init__(code, sentence)
+        self.retryable = retryable
 
 
 class Incomplete(WeirError):

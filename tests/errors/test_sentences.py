@@ -78,7 +78,7 @@ def look(error: Conflict | None) -> NotFound | None:
 
 def test_an_error_says_its_sentence_and_its_code() -> None:
     for kind in classes().values():
-        if kind.__name__ not in ("BatchFailed", "Incomplete"):
+        if kind.__name__ not in ("BatchFailed", "DatabaseFailed", "Incomplete"):
             error = kind("some_code", "it is so.")
             assert (str(error), error.code) == ("it is so. [some_code]", "some_code")
 

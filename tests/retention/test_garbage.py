@@ -1,8 +1,6 @@
 """Deleting: folders and files, in whatever state a killed sweep left them."""
 
-import contextlib
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from tests.conftest import TestDatabase
 from tests.controller.support import Lane, at_once, rows, run, unique
 from tests.raises import raises
 from tests.reader_groups.support import Group
+from tests.small_disk import fill
 from weir.controller.ownership import check_warehouse_ownership, read_installation
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort
@@ -33,24 +32,6 @@ def mark_as_own(lane: Lane, root: Path) -> None:
 @pytest.fixture
 def lane(database: Database) -> Lane:
     return Lane.made(database, retention="consumed")
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of its own with hardly any space, as root mounts it."""
-    made = tmp_path / "disk"
-    made.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "weir", made]
-    if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("only root can mount a disk")
-    yield made
-    subprocess.run(["umount", made], check=True)
-
-
-def fill(disk: Path) -> None:
-    with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
-        while file.write(b"x" * 512):
-            pass
 
 
 def write(warehouse: Path, path: str) -> Path:

@@ -387,7 +387,7 @@ def test_a_login_that_may_not_migrate_and_a_server_that_is_away_are_named(new: N
     before = describe(dsn)
     with raises("owner_lacks_right right owns"):
         migrate.upgrade(dsn.replace("weir_owner", "weir_app"))
-    with raises("database_not_migrated runs log in"):
+    with raises("database_not_migrated runs WEIR_DATABASE_OWNER"):
         migrate.upgrade("host=127.0.0.1 port=9 dbname=weir user=weir_owner")
     assert describe(dsn) == before
 

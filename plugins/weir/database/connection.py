@@ -3,8 +3,7 @@
 Each change of state is one call of `Database.transaction`, with a function that does all its work
 on the connection that it gets, or of `Database.statement`, with one statement that does it all.
 Both run again after a lost connection, even if it was lost during COMMIT. So what they do must be
-idempotent by identity: a request id, a transaction's attempt, a batch's token. Errors are told
-apart by SQLSTATE, never by their text.
+idempotent by identity: a request id, a transaction's attempt, a batch's token.
 """
 
 import contextlib
@@ -12,7 +11,6 @@ import copy
 import functools
 import logging
 import os
-import re
 import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any, TypeVar
@@ -23,11 +21,19 @@ from psycopg2.extras import NamedTupleCursor
 from sqlalchemy import Connection, QueuePool, TextClause, event, exc
 from sqlalchemy.dialects import postgresql
 
-from weir.database import connection_string, session
+from weir.database import connection_string, refusals, session
 from weir.database.arrays import as_sent
 from weir.database.background import KeepAlive
 from weir.database.progress import Progress
-from weir.errors import Busy, InvalidInput, NotFound, Truncated, Unavailable, WeirError
+from weir.errors import (
+    Busy,
+    DatabaseFailed,
+    InvalidInput,
+    NotFound,
+    Truncated,
+    Unavailable,
+    WeirError,
+)
 from weir.settings import Settings
 
 T = TypeVar("T")
@@ -39,14 +45,6 @@ _SOON = {"40001", "40P01", _LOCKED}  # serialization failure, deadlock
 RAISED_BY_SQL: dict[str | None, type[WeirError]] = {
     "WEIR1": NotFound, "WEIR2": InvalidInput, "WEIR4": Truncated,
 }  # fmt: skip
-# libpq gives no SQLSTATE for a refused login, so here, and only here, the text decides. In another
-# language, a refused login is waited for like an outage.
-_PERMANENT = re.compile(
-    r"password authentication failed|no pg_hba.conf entry|no password supplied"
-    r'|(database|role|user) "[^"]*" does not exist'
-    r"|(definition of service|service file) .* not found"
-    r"|unsupported startup parameter"
-)
 # The transaction that has locked a row has an id, which one can look up in every session.
 _OLDEST = """SELECT pid, usename FROM pg_stat_activity
     WHERE datname = current_database() AND backend_xid IS NOT NULL
@@ -139,7 +137,7 @@ class Database:
         Returns what `work` returns. After a rollback, raises Unavailable if Postgres stays away
         longer than the patience; Busy if another session keeps a lock for that long; NotFound,
         InvalidInput or Truncated if a SQL function of Weir refuses (SQLSTATE WEIR1, WEIR2, WEIR4);
-        and whatever else `work` raises.
+        DatabaseFailed for what the server lacks, or the login; and whatever else `work` raises.
         """
         if self._shared is not None:
             return work(self._shared)
@@ -224,18 +222,20 @@ class Database:
                     log.warning("Postgres is back after %.0f s", time.monotonic() - waiting_since)
                 return result
             except exc.DBAPIError as error:
-                state = getattr(error.orig, "pgcode", None)
-                if state in RAISED_BY_SQL and (code := _detail(error)):
-                    raise RAISED_BY_SQL[state](code, _message(error)) from None
+                state = refusals.sqlstate(error)
+                if state in RAISED_BY_SQL and (code := refusals.detail(error)):
+                    raise RAISED_BY_SQL[state](code, refusals.message(error)) from None
                 if state in _SOON:
                     log.info("retrying after SQLSTATE %s", state)
-                elif not _is_outage(error, state):
+                elif not refusals.is_outage(error):
+                    if meant := self._meant(error):
+                        raise meant from error
                     raise
                 now = time.monotonic()
                 waiting_since = waiting_since or now
                 patience = self._patience if self._connected else self._connect_patience
                 over = now - waiting_since > patience or (self._hurried and state == _LOCKED)
-                reason = connection_string.masked(_message(error), self._dsn)
+                reason = connection_string.masked(refusals.message(error), self._dsn)
                 if state in _SOON and over:
                     raise Busy(
                         "lock_held",
@@ -243,13 +243,11 @@ class Database:
                         f"({reason}){self._oldest()}; end that session if it is stuck, or try "
                         "again.",
                     ) from None
-                if "unsupported startup parameter" in reason:
-                    reason += "; behind a pooler in transaction mode, set pooler = true"
-                if _PERMANENT.search(reason) or over:
+                advice, again = refusals.login_advice(reason)
+                if over or not again:
                     raise Unavailable(
                         "database_unavailable",
-                        f"the database ({self.describe()}) can't be reached ({reason}); check that "
-                        "it runs and that the setting 'database' is right, then try again.",
+                        f"the database ({self.describe()}) can't be reached ({reason}); {advice}.",
                     ) from None
                 log.warning("waiting for Postgres (%.0f s): %s", now - waiting_since, reason)
                 if state not in _SOON:
@@ -278,6 +276,26 @@ class Database:
         except (WeirError, exc.DBAPIError) as error:
             sentence = str(error.orig if isinstance(error, exc.DBAPIError) else error)
         return None, sentence.strip() if what in sentence else f"{what}: {sentence.strip()}"
+
+    def _meant(self, error: exc.DBAPIError) -> DatabaseFailed | None:
+        """Return what an error means that lies with the server or the login; None for others. Only
+        after a refusal the database is asked whether it is Weir's."""
+        state, where = refusals.sqlstate(error), self.describe()
+        reason = connection_string.masked(refusals.message(error), self._dsn)
+        if state not in refusals.LOOKED_UP:
+            return refusals.failed(error, reason, where)
+        found, layout = None, ""
+        with contextlib.suppress(exc.DBAPIError), self._cursor_alone("") as cursor:
+            cursor.execute(refusals.STANDING)
+            found = refusals.Standing(*cursor.fetchone())
+            if found.usable:
+                cursor.execute(refusals.LAYOUT)
+                layout = cursor.fetchone()[0]
+        if found is None:
+            return None
+        from weir.database.migrate import newest_layout  # which loads Alembic
+
+        return refusals.without_weir(state, reason, where, found, (layout, newest_layout()))
 
     def _oldest(self) -> str:
         """Return whose transaction is the oldest, for a sentence; empty if nobody has one. A
@@ -355,26 +373,3 @@ def _as_sqlalchemy_says(statement: str, error: psycopg2.Error, lost: bool) -> ex
     )
     assert isinstance(made, exc.DBAPIError)
     return made
-
-
-def sqlstate(error: exc.DBAPIError) -> str:
-    """Return the SQLSTATE of an error; empty if the server did not answer."""
-    return getattr(error.orig, "pgcode", None) or ""
-
-
-def _message(error: exc.DBAPIError) -> str:
-    """Return the first line of the message of Postgres."""
-    return str(error.orig).strip().splitlines()[0]
-
-
-def _detail(error: exc.DBAPIError) -> str:
-    """Return the DETAIL of an error; empty if it has none."""
-    diagnosis = getattr(error.orig, "diag", None)  # only a driver's error has it
-    return getattr(diagnosis, "message_detail", None) or ""
-
-
-def _is_outage(error: exc.DBAPIError, state: str | None) -> bool:
-    if state is None:  # no answer from the server: refused, reset, or closed in between
-        return error.connection_invalidated or isinstance(error.orig, psycopg2.OperationalError)
-    # 25006: the server is a standby now; 25P03: this process froze within a transaction.
-    return state[:2] == "08" or state[:4] == "57P0" or state in ("25006", "25P03")

@@ -16,7 +16,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from weir.database import connection_string
+from weir.database import connection_string, refusals
 from weir.database.definitions import in_use, replace_definitions
 from weir.database.session import MEANING
 from weir.errors import Busy, Conflict, InvalidInput, Unavailable
@@ -78,10 +78,15 @@ def upgrade(dsn: str, folder: Path | None = None, patience: int = 60) -> None:
                 f"the database can't be migrated, because others use its tables, or another "
                 f"migration runs ({reason}); let their transactions end, and migrate again.",
             ) from None
+        todo = (
+            refusals.advice(state)
+            if state
+            else (refusals.login_advice(reason, "WEIR_DATABASE_OWNER")[0])
+        )
         raise Unavailable(
             "database_not_migrated",
-            f"the database can't be migrated ({reason}); check that it runs and that its owner "
-            "may log in.",
+            f"the database can't be migrated ({reason}); "
+            f"{todo or 'mend that, and migrate again: nothing was changed'}.",
         ) from None
 
 

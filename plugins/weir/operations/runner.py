@@ -17,7 +17,10 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy.exc import DBAPIError
+
 from weir.database.connection import Database
+from weir.database.refusals import message, sqlstate
 from weir.errors import Incomplete, InvalidInput, WeirError, exited, is_mistake
 from weir.front_ends import speaking
 from weir.history.job_runs import (
@@ -236,7 +239,11 @@ def _run_id(written: str, name: str) -> RunId:
 
 
 def _sentence(error: Exception) -> str:
-    """Return the first line of an unexpected error; for one of Java's, that of its cause."""
+    """Return the first line of an unexpected error; for one of Java's, that of its cause; for one
+    of Postgres's, its message and SQLSTATE."""
+    if isinstance(error, DBAPIError):
+        state = sqlstate(error) or "no SQLSTATE"
+        return f"Postgres refused a statement ({message(error)}, {state})"
     if "py4j" in sys.modules:
         from weir.spark.unreadable import first_cause, jvm_has_ended
 

@@ -8,13 +8,16 @@ import re
 
 from sqlalchemy import exc
 
-from weir.database.connection import sqlstate
+from weir.database.refusals import sqlstate
 from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError
 
 # Null, foreign key, unique, check, exclusion; and RAISE EXCEPTION in a trigger.
 _OF_ROWS = {"23502", "23503", "23505", "23514", "23P01", "P0001"}
 # Data exceptions that no row causes: a sequence at its end, a COPY whose data is not CSV.
 _NOT_DATA = {"2200H", "22P04"}
+
+# No such schema, table, function, column.
+_ABSENT = {"3F000", "42P01", "42883", "42703"}
 
 
 def of_rows(state: str) -> bool:
@@ -33,7 +36,8 @@ def bad_rows(table: str, message: str) -> BadRows:
 
 def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
     """Return the error for rows that Postgres refused for one or several tables: BadRows,
-    InvalidInput if a right is missing, BatchFailed if a column was changed meanwhile, else None."""
+    InvalidInput if a right is missing, BatchFailed if the table or a column was changed or dropped
+    meanwhile, else None."""
     state, message = sqlstate(error), str(error.orig).strip().partition("\n")[0]
     if of_rows(state) and not _without_partition(error):
         return bad_rows(table, message)
@@ -48,6 +52,14 @@ def refused(table: str, error: exc.DBAPIError) -> WeirError | None:
             "key_not_unique",
             f"rows can't be upserted into table {table} ({message}); create a unique index on just "
             "the columns of its key.",
+        )
+    if state in _ABSENT:
+        return BatchFailed(
+            "table_changed",
+            f"rows can't be put into table {table} ({message}), because that, or what its triggers "
+            "use, was dropped; create it again, or correct the trigger, and the next try reads the "
+            "batch again.",
+            retryable=True,
         )
     if state == "WEIR3":
         return BatchFailed(

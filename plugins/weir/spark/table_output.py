@@ -24,8 +24,9 @@ from pyspark.sql.types import (
 )
 from sqlalchemy import exc
 
-from weir.database.connection import Database, copy_in, sqlstate
-from weir.errors import InvalidInput, Unavailable
+from weir.database.connection import Database, copy_in
+from weir.database.refusals import sqlstate
+from weir.errors import DatabaseFailed, Fenced, InvalidInput, Unavailable
 from weir.reader_groups.refused_rows import bad_rows, of_rows
 from weir.reader_groups.table_outputs import Column
 from weir.settings import Settings
@@ -155,7 +156,8 @@ def copy_rows(
     """Send the rows of a DataFrame to a COPY, in one transaction per task. Return the transactions
     that count and the number of rows. `limits` comes from `longest`.
 
-    Raises BadRows for a row that Postgres refuses, Unavailable if Postgres is away.
+    Raises BadRows for a row that Postgres refuses, Unavailable if Postgres is away, Fenced if the
+    batch's table of staging is gone.
     """
     fields = frame.schema.fields
     columns = quoted([field.name for field in fields])
@@ -174,6 +176,12 @@ def copy_rows(
         if answer.error is not None:
             if of_rows(answer.state):
                 raise bad_rows(table, answer.error)
+            if answer.state == "42P01":
+                raise Fenced(
+                    "batch_taken_over",
+                    f"the rows for table {table} have no place any more ({answer.error}): another "
+                    "reader has taken over the batch; what this one wrote is garbage.",
+                )
             raise Unavailable(
                 "rows_not_copied",
                 f"the rows for table {table} could not be copied ({answer.error}); the next try "
@@ -230,7 +238,7 @@ def _copy(
             context = getattr(getattr(refused.orig, "diag", None), "context", None) or ""
             where = re.sub(r"^COPY \S+, line \d+,? ?", "", context.partition("\n")[0])
             error = str(refused.orig).partition("\n")[0] + (f" ({where})" if where else "")
-        except Unavailable as away:
+        except (Unavailable, DatabaseFailed) as away:
             state, error = "", away.sentence
         yield _answer(piece, count, state, error)
 

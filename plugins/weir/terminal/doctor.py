@@ -15,7 +15,8 @@ from sqlalchemy import text
 
 from weir.controller.ownership import check_owner, read_installation
 from weir.database.connection import Database
-from weir.database.migrate import newest_layout
+from weir.database.migrate import check_server, newest_layout
+from weir.database.refusals import LAYOUT, MIGRATE, STANDING
 from weir.errors import WeirError
 from weir.settings import Settings
 from weir.spark.java import find_java
@@ -101,24 +102,20 @@ def _one(database: Database, statement: str, **given: Any) -> Any:
 
 def _server(_: Settings, database: Database) -> Check:
     """Check that the database answers and has the layout that this program knows."""
-    row = _one(
-        database,
-        """SELECT current_setting('server_version') AS version, current_user AS login,
-            n.oid IS NOT NULL AS migrated, has_schema_privilege(n.oid, 'USAGE') AS usable
-        FROM (VALUES (1)) AS one (row) LEFT JOIN pg_namespace n ON n.nspname = 'weir_internal'""",
-    )
-    found = f"Postgres {row.version.split()[0]}, {database.describe()}, as {row.login}"
+    row = _one(database, STANDING)
+    check_server(row.version)
+    version = f"{row.version // 10_000}.{row.version % 10_000}"
+    found = f"Postgres {version}, {database.describe()}, as {row.login}"
     if row.usable is False:
         return Check("database", False, f"{found}: this login may not use Weir",
                      "log in as a member of weir_jobs")  # fmt: skip
     if not row.migrated:
-        return Check("database", False, f"{found}: Weir's schema is missing",
-                     "migrate it: python -m weir.database.migrate")  # fmt: skip
-    layout = _one(database, "SELECT version_num FROM weir_internal.alembic_version").version_num
+        return Check("database", False, f"{found}: Weir's schema is missing", MIGRATE)
+    layout = _one(database, LAYOUT).version_num
     if layout != newest_layout():
         return Check("database", False, f"{found}: its layout is {layout}, this program's is "
-                     f"{newest_layout()}", "migrate it (python -m weir.database.migrate), or use "
-                     "the program of its version")  # fmt: skip
+                     f"{newest_layout()}", f"{MIGRATE}, or use the program of its version"
+                     )  # fmt: skip
     return Check("database", True, f"{found}, layout {layout}")
 
 
