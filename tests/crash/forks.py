@@ -46,8 +46,9 @@ class Child:
 
 def _live(work: Callable[[], str | None], seconds: int, writing: int) -> None:
     """Do the work of the process and end it, without cleaning up anything of its parent's. Told by
-    SIGUSR1, it prints the stacks of all its threads."""
+    SIGUSR1, and before its time is over, it prints the stacks of all its threads."""
     faulthandler.register(signal.SIGUSR1, all_threads=True)
+    faulthandler.dump_traceback_later(max(1, seconds - 5))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(seconds)
     status = 1
