@@ -63,7 +63,7 @@ def do(operation: str, **arguments: Any) -> str:
         shown = [
             f"{_title(operation, name)}: {_in_form(value)}"
             for name, value in arguments.items()
-            if not PLACEHOLDER.fullmatch(_in_form(value))
+            if not _is_chosen(value)
         ]
         return f"trigger weir_{operation}" + (f" ({', '.join(shown)})" if shown else "")
     if _speaker.front_end == "program" and operation in FUNCTIONS:
@@ -78,13 +78,15 @@ def give(**argument: Any) -> str:
     such as add --allow-repeat."""
     [(name, value)] = argument.items()
     if _speaker.front_end == "program":
-        return f"pass {name}={value!r}"
+        return f"pass {name}={value if _is_chosen(value) else repr(value)}"
     if not _takes(name):
         return f"set {name} to {_in_form(value)}"
     if _speaker.front_end == "terminal":
         return f"add {shlex.join(_words(_speaker.operation, name, value))}"
     if isinstance(value, bool):
         return f"switch {called(name)} {_in_form(value)}"
+    if _is_chosen(value):
+        return f"fill in {called(name)}"
     return f"set {called(name)} to {_in_form(value)}"
 
 
@@ -155,6 +157,11 @@ def _in_form(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return ", ".join(map(_text, _listed(value)))
+
+
+def _is_chosen(value: Any) -> bool:
+    """Return whether a value stands for one that the person chooses."""
+    return PLACEHOLDER.fullmatch(_in_form(value)) is not None
 
 
 def _takes(name: str) -> bool:

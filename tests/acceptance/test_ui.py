@@ -132,7 +132,7 @@ def test_the_steps_of_the_readme_work_as_they_are_written(
     ui.expect_in_log("weir_ingest", again, "ingest", '"repeated": true')
     wrong, state = ui.run("weir_ingest", {"Stream": "shop/orders", "Files": '["orders.csv"]'})
     assert state == "Failed"
-    ui.expect_in_log("weir_ingest", wrong, "ingest", "write orders.csv on a line of its own")
+    ui.expect_in_log("weir_ingest", wrong, "ingest", "write orders.csv as an entry of its own")
 
     # Whoever wants to delete it all is first told what that would be.
     everything = {"Stream": "shop/orders", "Truncate before": "tail"}

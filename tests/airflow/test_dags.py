@@ -174,7 +174,7 @@ def test_a_consumer_has_a_task_for_each_of_its_readers(
     del given["readers"]
     assert readers.python_callable(given | {"readers": 1}) == [given] * 2, "as declared"
     assert process.expand_input.value["arguments"].operator is readers
-    with pytest.raises(AirflowFailException, match=r"^readers is 0, which is not a whole number"):
+    with pytest.raises(AirflowFailException, match=r'^"Readers" is 0, which is not a whole number'):
         readers.python_callable(form | {"readers": 0})
 
 

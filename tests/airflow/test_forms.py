@@ -173,7 +173,7 @@ def test_what_must_be_filled_in_is_enough(job: str) -> None:
     for name in required:
         without = {key: value for key, value in GOOD[job].items() if key != name}
         assert not form_accepts(job, without)
-        with raises(f"argument_missing '{name}'"):
+        with raises(f"argument_missing {name}"):
             parse(JOBS[job], without)
 
 
@@ -250,7 +250,7 @@ def test_an_entry_written_as_programs_write_lists_is_refused(line: str, meant: s
     with pytest.raises(InvalidInput) as refused:
         parse(JOBS["ingest"], {"stream": "shop/orders", "files": ["x.csv", line]})
     assert refused.value.sentence == (
-        f"files holds {line!r}, which is not one entry; write {meant} on a line of its own, "
+        f"files holds {line!r}, which is not one entry; write {meant} as an entry of its own, "
         "without brackets, quotes and commas."
     )
 

@@ -312,7 +312,7 @@ def test_a_ping_that_is_refused_says_what_happened(lane: Lane) -> None:
 def test_a_transaction_that_was_forgotten_is_named_at_its_commit(lane: Lane) -> None:
     attempt = lane.opened()
     run(lane.database, "DELETE FROM transaction WHERE stream_id = :s", s=lane.stream_id)
-    with raises("transaction_not_found 1 weir_recover"):
+    with raises("transaction_not_found 1 recovery"):
         lane.commit(attempt, {"0.0": 1})
 
 

@@ -207,7 +207,7 @@ WRONG = {
     "a: [": "declarations_invalid YAML line 1",
     "- x": "declarations_invalid list",
     "streams: {shop/x: {routing_kay: a}}": "declarations_invalid shop/x 'routing_kay'",
-    "streams: {shop/x: {}}": "declarations_invalid shop/x 'routing_key' missing",
+    "streams: {shop/x: {}}": "declarations_invalid shop/x routing_key missing",
     "streams: {Shop: {routing_key: a}}": "declarations_invalid Shop",
     "reader_groups: {g: {streams: [shop/none]}}": "stream_not_found g shop/none declare",
     "consumers: {g: {function: 'a:b', outputs: ['parquet:x']}}": "group_not_found g declare",
@@ -342,7 +342,7 @@ def test_a_run_takes_what_was_declared_where_it_says_nothing(database: Database)
     blank = {"reader_group": "late", "function": " ", "outputs": ["", " "], "batch_bytes": " "}
     found = database.transaction(lambda c: with_declared(c, blank))
     assert (found.function, found.outputs[0]) == ("shop.orders:late", "stream:shop/late")
-    with raises("argument_missing other weir_apply"):
+    with raises("argument_missing other weir apply"):
         database.transaction(lambda c: with_declared(c, {"reader_group": "other"}))
 
 

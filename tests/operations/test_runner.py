@@ -101,7 +101,7 @@ def test_a_job_whose_arguments_are_wrong_is_recorded_as_failed(database: Databas
     assert main("seal_stream", lambda job, given: {}, ["--run", json.dumps(run.__dict__)]) == 2
     state, _, sentence, retryable = read_outcome(database, run)
     assert (state, retryable) == ("failed", False)
-    assert "stream is 'nowhere'" in sentence
+    assert "\"Stream\" is 'nowhere'" in sentence  # as in the form that has submitted it
 
 
 def test_an_argument_that_is_given_counts_instead_of_the_declared_one_though_it_is_the_default(

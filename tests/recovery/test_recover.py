@@ -98,9 +98,9 @@ def story(database: Database, tmp_path: Path, restore: Callable[[Database], Data
 def test_a_restored_database_deletes_and_appends_nothing(story: Story) -> None:
     there = on_disk(story.warehouse)
     story.lane.truncate("0.0=5, 1.0=4")  # what it has recorded becomes garbage
-    with raises("database_restored weir_recover"):
+    with raises("database_restored weir recover"):
         story.sweep()
-    with raises("database_restored weir_recover"):
+    with raises("database_restored weir recover"):
         check_warehouse_ownership(story.database, str(story.warehouse))
     assert on_disk(story.warehouse) == there
 
@@ -194,20 +194,20 @@ def test_a_backup_younger_than_the_last_sweep_is_known_by_where_it_is(
     there = on_disk(tmp_path)
     assert len(there) == 2
     expire(restored, 0.0)
-    with raises("incarnation_changed weir_recover"):
+    with raises("incarnation_changed weir recover"):
         check_warehouse_ownership(restored, str(tmp_path))
-    with raises("incarnation_changed weir_recover"):
+    with raises("incarnation_changed weir recover"):
         sweep(restored, str(tmp_path), 0.0)
     report = recover(restored, str(tmp_path), request_id="look")
     assert (report["restored"], report["unknown_files"]) == (True, 1)
-    with raises("incarnation_changed weir_recover"):
+    with raises("incarnation_changed weir recover"):
         sweep(restored, str(tmp_path), 0.0)
     report = recover(restored, str(tmp_path), unknown_files="keep", request_id="r")
     assert report["restored"] is True
     sweep(restored, str(tmp_path), 0.0)
     assert on_disk(tmp_path) == there
     assert recover(restored, str(tmp_path), request_id="again")["restored"] is False
-    with raises("database_restored weir_recover"):
+    with raises("database_restored weir recover"):
         sweep(database, str(tmp_path), 0.0)
 
 
@@ -215,7 +215,7 @@ def test_a_new_installation_that_was_moved_before_its_first_append_can_be_recove
     database: Database, tmp_path: Path, restore: Callable[[Database], Database]
 ) -> None:
     moved = restore(database)
-    with raises("incarnation_changed weir_recover"):
+    with raises("incarnation_changed weir recover"):
         check_warehouse_ownership(moved, str(tmp_path))
     recover(moved, str(tmp_path), unknown_files="keep", request_id="r")
     check_warehouse_ownership(moved, str(tmp_path))
@@ -235,7 +235,7 @@ def test_a_dump_that_is_restored_in_its_place_is_known(
     check_warehouse_ownership(database, str(tmp_path))
     database.dispose()
     subprocess.run([programs / "pg_restore", "--clean", *there, dump], check=True)
-    with raises("incarnation_changed weir_recover"):
+    with raises("incarnation_changed weir recover"):
         check_warehouse_ownership(database, str(tmp_path))
     recover(database, str(tmp_path), unknown_files="keep", request_id="r")
     check_warehouse_ownership(database, str(tmp_path))
@@ -258,7 +258,7 @@ def test_what_was_a_standby_is_known_at_once(tmp_path: Path) -> None:
         server.start()
         server.psql("SELECT pg_promote()")
         # The checkpoint that notes the timeline takes minutes, as there is something to write.
-        with raises("incarnation_changed weir_recover"):
+        with raises("incarnation_changed weir recover"):
             check_warehouse_ownership(database, str(tmp_path))
         recover(database, str(tmp_path), unknown_files="keep", request_id="r")
         check_warehouse_ownership(database, str(tmp_path))
@@ -291,9 +291,9 @@ def test_a_copy_of_the_disk_from_after_the_last_sweep_is_known_by_the_first_numb
     append(database, "forgotten")
     there = on_disk(warehouse)
     sweep(restored, str(warehouse), 0.0)  # there is no telling yet, and nothing to delete
-    with raises("unknown_files_found weir_recover"):
+    with raises("unknown_files_found weir recover"):
         append(restored, "another")
-    with raises("database_restored weir_recover"):
+    with raises("database_restored weir recover"):
         sweep(restored, str(warehouse), 0.0)
     assert on_disk(warehouse) == there
     recover(restored, str(warehouse), unknown_files="keep", request_id="r")
@@ -351,7 +351,7 @@ def test_the_database_that_was_not_restored_is_told_apart_afterwards(
     # Both can't go on with one warehouse: the one that is behind is stopped.
     story.recover("keep")
     story.sweep()
-    with raises("database_restored weir_recover"):
+    with raises("database_restored weir recover"):
         sweep(database, str(story.warehouse), 0.0)
 
 

@@ -155,7 +155,7 @@ def test_times_in_nanoseconds_are_kept_in_microseconds_and_none_loses_a_digit(
     assert (kinds["t`1"], kinds["z"]) == ("timestamp_ntz", "timestamp")
 
     parquet(weir, "finer.parquet", k=["a", "b"], z=pa.array([1000, 1001], times["z"].type))
-    with raises("bad_rows 1 'finer.parquet' 2 1970-01-01T00:00:00.000001001Z on_bad_rows"):
+    with raises("bad_rows 1 'finer.parquet' 2 1970-01-01T00:00:00.000001001Z on-bad-rows"):
         weir.ingest(stream, ["finer.parquet"])
     parquet(weir, "other.parquet", k=["a"], z=pa.array([1000], pa.timestamp("us", "UTC")))
     with raises("column_type_differs 'z' 'other.parquet' nanoseconds '1.parquet'"):

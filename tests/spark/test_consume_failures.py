@@ -193,7 +193,7 @@ def test_after_a_restore_a_consumer_opens_no_batch_and_writes_nothing(
             next(reader)
 
     for run in (weir.consumer(group, note, "parquet:out").run, program):
-        with raises("database_restored weir_recover"):
+        with raises("database_restored weir recover"):
             run()
     assert called == []
     assert batches(weir) == []

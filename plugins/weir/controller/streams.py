@@ -13,6 +13,7 @@ from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, InvalidInput
+from weir.front_ends import called
 from weir.model.key_space import even_split
 from weir.model.names import StreamName
 from weir.model.scaling_policy import check_count
@@ -77,15 +78,15 @@ def create_in(
     if segments < configuration.min_segments:
         raise InvalidInput(
             "arguments_conflict",
-            f"segments is {segments}, which is less than min_segments "
-            f"({configuration.min_segments}); raise segments or lower min_segments.",
+            f"{called('segments')} is {segments}, which is less than {called('min_segments')} "
+            f"({configuration.min_segments}); raise the first or lower the second.",
         )
     most = configuration.max_segments
     if most is not None and segments > most:
         raise InvalidInput(
             "arguments_conflict",
-            f"segments is {segments}, which is more than max_segments ({most}); lower segments or "
-            "raise max_segments.",
+            f"{called('segments')} is {segments}, which is more than {called('max_segments')} "
+            f"({most}); lower the first or raise the second.",
         )
     if fields is not None:
         fields = plain(fields)

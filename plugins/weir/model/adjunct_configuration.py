@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.errors import InvalidInput
-from weir.front_ends import do
+from weir.front_ends import called, do, leave_out
 from weir.model.amounts import LONGEST, say_age
 from weir.model.changed_settings import with_settings
 
@@ -49,12 +49,13 @@ class AdjunctConfiguration:
         for name, allowed in _ONE_OF.items():
             if (given := getattr(self, name)) not in allowed:
                 raise InvalidInput(
-                    "argument_invalid", f"{name} is {given!r}; it must be one of {allowed}."
+                    "argument_invalid",
+                    f"{called(name)} is {given!r}; it must be one of {allowed}.",
                 )
         if self.starting_point is None and self.bootstrap.strip() not in ("none", "bound", "tail"):
             raise InvalidInput(
                 "argument_invalid",
-                f"bootstrap is {self.bootstrap!r}; it must be none, bound, tail, time "
+                f"{called('bootstrap')} is {self.bootstrap!r}; it must be none, bound, tail, time "
                 "2013-06-01T00:00:00Z, or a stream cut such as 0.0=12, 1.0=7.",
             )
         for name in ("patience", "keep_versions", "history"):
@@ -62,8 +63,8 @@ class AdjunctConfiguration:
             if seconds is not None and not 1 <= seconds <= LONGEST:
                 raise InvalidInput(
                     "argument_invalid",
-                    f"{name} is {seconds or 'none or 0'} s; it must be more than 0 and at most "
-                    f"{say_age(LONGEST)}.",
+                    f"{called(name)} is {seconds or 'none or 0'} s; it must be more than 0 and at "
+                    f"most {say_age(LONGEST)}.",
                 )
 
     @property
@@ -124,15 +125,15 @@ class AdjunctDefinition:
             if is_function and not declared.strip():
                 raise InvalidInput(
                     "function_type_missing",
-                    f"the {what} of the store is the function {given}, but {type_name} does not "
-                    "say what it returns; write it as SQL, such as "
+                    f"the {what} of the store is the function {given}, but {called(type_name)} "
+                    "does not say what it returns; write it as SQL, such as "
                     f"{'STRING' if what == 'key' else 'model STRING, seats INT'}.",
                 )
             if declared.strip() and not is_function:
                 raise InvalidInput(
                     "function_type_unneeded",
-                    f"{type_name} is {declared!r}, but the {what} is not a function; leave it "
-                    "out, as an expression has a type of its own.",
+                    f"{called(type_name)} is {declared!r}, but the {what} is not a function; "
+                    f"{leave_out(type_name)}, as an expression has a type of its own.",
                 )
 
 

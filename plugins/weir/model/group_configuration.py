@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir.errors import InvalidInput
+from weir.front_ends import called
 from weir.model.amounts import LONGEST, say_age
 from weir.model.changed_settings import with_settings
 
@@ -36,27 +37,29 @@ class GroupConfiguration:
         """Check the settings. Raises InvalidInput naming the setting and what it may be."""
         if self.on_gap not in ON_GAP:
             raise InvalidInput(
-                "argument_invalid", f"on_gap is {self.on_gap!r}; it must be one of {ON_GAP}."
+                "argument_invalid",
+                f"{called('on_gap')} is {self.on_gap!r}; it must be one of {ON_GAP}.",
             )
         if self.release not in RELEASE:
             raise InvalidInput(
-                "argument_invalid", f"release is {self.release!r}; it must be one of {RELEASE}."
+                "argument_invalid",
+                f"{called('release')} is {self.release!r}; it must be one of {RELEASE}.",
             )
         if self.time_out is not None and not 1 <= self.time_out <= LONGEST:
             raise InvalidInput(
                 "argument_invalid",
-                f"the time-out of the subscriber is {self.time_out} s; it must be more than 0 and "
+                f"{called('time_out')} is {self.time_out} s; it must be more than 0 and "
                 f"at most {say_age(LONGEST)}, or none for no time-out.",
             )
         if self.max_outstanding < 1:
             raise InvalidInput(
                 "argument_invalid",
-                f"max_outstanding is {self.max_outstanding}; it must be 1 or more.",
+                f"{called('max_outstanding')} is {self.max_outstanding}; it must be 1 or more.",
             )
         if self.max_ahead is not None and not 1 <= self.max_ahead <= LONGEST:
             raise InvalidInput(
                 "argument_invalid",
-                f"max_ahead is {self.max_ahead} s; it must be more than 0 and at most "
+                f"{called('max_ahead')} is {self.max_ahead} s; it must be more than 0 and at most "
                 f"{say_age(LONGEST)}, or none for no limit.",
             )
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from weir.errors import InvalidInput
+from weir.front_ends import called, give, leave_out
 from weir.model.amounts import LARGEST, LONGEST, say_age, say_size
 
 RETENTION = ("keep", "age", "size", "consumed")
@@ -72,21 +73,23 @@ class Policy:
         if self.retention not in RETENTION:
             raise InvalidInput(
                 "argument_invalid",
-                f"retention is {self.retention!r}; it must be one of {RETENTION}.",
+                f"{called('retention')} is {self.retention!r}; it must be one of {RETENTION}.",
             )
         limits = [name for name in _LIMITS if getattr(self, name) is not None]
         if self.retention == "keep" and limits:
             raise InvalidInput(
                 "arguments_conflict",
-                f"retention is keep, which deletes nothing, and retain_{limits[0]} is given; set "
-                "retention to age, size or consumed, or leave the limit out.",
+                f"{called('retention')} is keep, which deletes nothing, and "
+                f"{called(f'retain_{limits[0]}')} is given; {leave_out(f'retain_{limits[0]}')}, or "
+                f"{give(retention='age')} (or size, consumed).",
             )
         needed = _NEEDS.get(self.retention)
         if needed is not None and needed not in limits:
             raise InvalidInput(
                 "arguments_conflict",
-                f"retention is {self.retention}, which needs retain_{needed}; say beyond which "
-                f"{self.retention} events are truncated.",
+                f"{called('retention')} is {self.retention}, which needs "
+                f"{called(f'retain_{needed}')}; say beyond which {self.retention} events are "
+                "truncated.",
             )
         for unit, low, high, say, most in (
             ("age", self.min_age, self.max_age, say_age, LONGEST),
@@ -108,10 +111,10 @@ class Policy:
 
 
 def check_every(setting: str, seconds: int | None) -> None:
-    """Check an interval in seconds; None: every run of its DAG. Raises InvalidInput."""
+    """Check an interval in seconds; None: in every run. Raises InvalidInput."""
     if seconds is not None and not 1 <= seconds <= LONGEST:
         raise InvalidInput(
             "argument_invalid",
-            f"{setting} is {seconds} s; it must be more than 0 and at most {say_age(LONGEST)}, or "
-            "none to do it in every run of the DAG.",
+            f"{called(setting)} is {seconds} s; it must be more than 0 and at most "
+            f"{say_age(LONGEST)}, or none to do it in every run.",
         )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from weir.errors import InvalidInput
+from weir.front_ends import called, give
 from weir.model.amounts import LONGEST, say_age
 
 SCALING = ("fixed", "event_rate", "byte_rate")
@@ -41,13 +42,14 @@ class ScalingPolicy:
         """Check the policy. Raises InvalidInput naming the setting and what it may be."""
         if self.kind not in SCALING:
             raise InvalidInput(
-                "argument_invalid", f"scaling is {self.kind!r}; it must be one of {SCALING}."
+                "argument_invalid",
+                f"{called('scaling')} is {self.kind!r}; it must be one of {SCALING}.",
             )
         check_count("min_segments", self.min_segments)
         if not 0 <= self.cooldown <= LONGEST:
             raise InvalidInput(
                 "argument_invalid",
-                f"scale_cooldown is {self.cooldown} s; it must be between 0 and "
+                f"{called('scale_cooldown')} is {self.cooldown} s; it must be between 0 and "
                 f"{say_age(LONGEST)}.",
             )
         if self.is_fixed:
@@ -56,30 +58,32 @@ class ScalingPolicy:
         if self.target_rate is None or self.target_rate < 1:
             raise InvalidInput(
                 "argument_invalid",
-                f"target_rate is {self.target_rate}; with scaling {self.kind} it must be a "
-                "whole number per second and segment, 1 or more.",
+                f"{called('target_rate')} is {self.target_rate}; with scaling {self.kind} it must "
+                "be a whole number per second and segment, 1 or more.",
             )
         if self.scale_factor is None or self.scale_factor < 2:
             raise InvalidInput(
                 "argument_invalid",
-                f"scale_factor is {self.scale_factor}; it must be 2 or more, because a segment is "
-                "split into at least two.",
+                f"{called('scale_factor')} is {self.scale_factor}; it must be 2 or more, because a "
+                "segment is split into at least two.",
             )
         if self.max_segments is not None:
             check_count("max_segments", self.max_segments)
             if self.max_segments < self.min_segments:
                 raise InvalidInput(
                     "arguments_conflict",
-                    f"max_segments is {self.max_segments}, which is less than min_segments "
-                    f"({self.min_segments}); raise max_segments or lower min_segments.",
+                    f"{called('max_segments')} is {self.max_segments}, which is less than "
+                    f"{called('min_segments')} ({self.min_segments}); raise the first or lower the "
+                    "second.",
                 )
 
     def _check_no_rate(self) -> None:
         if (self.target_rate, self.scale_factor, self.max_segments) != (None, None, None):
             raise InvalidInput(
                 "arguments_conflict",
-                "target_rate, scale_factor and max_segments have no effect when scaling is "
-                "'fixed'; leave them out, or set scaling to event_rate or byte_rate.",
+                f"{called('target_rate')}, {called('scale_factor')} and {called('max_segments')} "
+                f"have no effect when {called('scaling')} is 'fixed'; leave them out, or "
+                f"{give(scaling='event_rate')} (or byte_rate).",
             )
 
 
@@ -87,5 +91,6 @@ def check_count(setting: str, count: int) -> None:
     """Check a number of segments. Raises InvalidInput."""
     if not 1 <= count <= MOST_SEGMENTS:
         raise InvalidInput(
-            "argument_invalid", f"{setting} is {count}; it must be between 1 and {MOST_SEGMENTS}."
+            "argument_invalid",
+            f"{called(setting)} is {count}; it must be between 1 and {MOST_SEGMENTS}.",
         )

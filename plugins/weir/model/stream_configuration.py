@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weir.errors import InvalidInput
+from weir.front_ends import called
 from weir.model.changed_settings import with_settings
 from weir.model.names import TAG, TAG_PATTERN, shortened
 from weir.model.new_columns import ADD, AUTOMATIC, ON_NEW_COLUMN, REFUSE
@@ -87,7 +88,8 @@ class Configuration:
         if self.event_time is not None and not self.event_time.strip():
             raise InvalidInput(
                 "argument_invalid",
-                "the event time is empty; name a column, write a SQL expression, or leave it out.",
+                f"{called('event_time')} is empty; name a column, write a SQL expression, or leave "
+                "it out.",
             )
         _one_of("on_missing_key", self.on_missing_key, ON_MISSING_KEY)
         _one_of("on_bad_rows", self.on_bad_rows, ON_BAD_ROWS)
@@ -97,7 +99,8 @@ class Configuration:
         for tag in self.tags:
             if re.fullmatch(TAG_PATTERN, tag) is None:
                 raise InvalidInput(
-                    "argument_invalid", f"tags holds {shortened(tag)}, which is not {TAG}."
+                    "argument_invalid",
+                    f"{called('tags')} holds {shortened(tag)}, which is not {TAG}.",
                 )
 
     def created(self, declared: bool) -> "Configuration":
@@ -137,5 +140,5 @@ class Configuration:
 def _one_of(setting: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise InvalidInput(
-            "argument_invalid", f"{setting} is {value!r}; it must be one of {choices}."
+            "argument_invalid", f"{called(setting)} is {value!r}; it must be one of {choices}."
         )

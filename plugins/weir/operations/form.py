@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, field, fields
 from typing import Any, TypeVar, get_origin, get_type_hints
 
 from weir.errors import InvalidInput
+from weir.front_ends import called
 from weir.model.amounts import AGE, AGE_PATTERN, SIZE, SIZE_PATTERN
 from weir.model.names import (
     ADJUNCT_STORE_PATTERN,
@@ -182,7 +183,7 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
         if is_required(one):
             if name not in given:
                 raise InvalidInput(
-                    "argument_missing", f"{name!r} is missing: {one.metadata['description']}"
+                    "argument_missing", f"{called(name)} is missing: {one.metadata['description']}"
                 )
         elif value is None or (_is_text(schema) and value == ""):  # an emptied field
             continue
@@ -191,7 +192,8 @@ def parse(form: type[A], given: dict[str, Any]) -> A:
                 holds = "is" if isinstance(value, str) else "holds"
                 raise InvalidInput(
                     "argument_invalid",
-                    f"{name} {holds} {shortened(part)}, which can't be stored as text: it {why}.",
+                    f"{called(name)} {holds} {shortened(part)}, which can't be stored as text: it "
+                    f"{why}.",
                 )
         if not _fits(value, schema) or _holds_quotes(value):
             raise _refusal(name, value, schema)
@@ -241,22 +243,25 @@ def _refusal(name: str, value: Any, schema: dict[str, Any]) -> InvalidInput:
             if (meant := _within_quotes(part)) is not None:
                 return InvalidInput(
                     "argument_invalid",
-                    f"{name} holds {part!r}, which is not one entry; write {meant} on a line of "
-                    "its own, without brackets, quotes and commas.",
+                    f"{called(name)} holds {part!r}, which is not one entry; write {meant} as "
+                    "an entry of its own, without brackets, quotes and commas.",
                 )
             if not _fits(part, schema["items"]):
                 wanted = _wanted(schema["items"], part)
                 return InvalidInput(
-                    "argument_invalid", f"{name} holds {shortened(part)}, which is not {wanted}."
+                    "argument_invalid",
+                    f"{called(name)} holds {shortened(part)}, which is not {wanted}.",
                 )
         if schema.get("uniqueItems") and len(set(value)) < len(value):
             twice = next(part for part in value if value.count(part) > 1)
             return InvalidInput(
                 "argument_invalid",
-                f"{name} holds {shortened(twice)} {value.count(twice)} times; give it once.",
+                f"{called(name)} holds {shortened(twice)} {value.count(twice)} times; give it "
+                "once.",
             )
     return InvalidInput(
-        "argument_invalid", f"{name} is {shortened(value)}, which is not {_wanted(schema, value)}."
+        "argument_invalid",
+        f"{called(name)} is {shortened(value)}, which is not {_wanted(schema, value)}.",
     )
 
 

@@ -155,7 +155,7 @@ def main(
     try:
         settings = load()
         job = Job(name, _run_id(given.run, name), settings, Database.of(settings))
-        with speaking("terminal" if job.run.dag_id == BY_HAND else "form", JOBS, name):
+        with speaking("program" if job.run.dag_id == BY_HAND else "form", JOBS, name):
             if given.arguments:
                 arguments = _object(given.arguments, "the arguments")
             else:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Fenced, InvalidInput, NotFound
+from weir.front_ends import leave_out
 from weir.model.amounts import check_lease
 from weir.model.bounds import Bound
 from weir.model.names import check_text, reader_label
@@ -181,8 +182,8 @@ def _give_up(connection: Connection, group: LockedGroup, reader_id: str, positio
     if row is None:
         raise InvalidInput(
             "reader_has_no_batch",
-            f"reader {reader_id!r} has no open batch, so its position is the committed one; leave "
-            "the position out.",
+            f"reader {reader_id!r} has no open batch, so its position is the committed one; "
+            f"{leave_out('position')}.",
         )
     read = _read_until(connection, group, list(map(Bound.of, row.bounds)), position)
     discard_outputs(connection, group.group_id, row.batch_id)

@@ -12,7 +12,7 @@ from weir.controller.truncation import move_head, parse_cut
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import InvalidInput, NotFound
-from weir.front_ends import give
+from weir.front_ends import give, leave_out
 from weir.model.names import StreamName
 from weir.model.stream_cut import StreamCut, first_behind
 from weir.reader_groups.data_loss import unread_events_lost, warn_of_lost
@@ -109,14 +109,14 @@ def truncate_before(
         if of_group and not group.strip():
             raise InvalidInput(
                 "position_needs_group",
-                f"{wanted!r} belongs to a reader group; name the group, too.",
+                f"{wanted!r} belongs to a reader group; {give(reader_group='GROUP')}, too.",
             )
         if not of_group:
             if group.strip():
                 raise InvalidInput(
                     "position_not_for_group",
                     f"the starting point {wanted!r} does not depend on reader group "
-                    f"{group.strip()}; leave the reader group out, or write position or "
+                    f"{group.strip()}; {leave_out('reader_group')}, or write position or "
                     "checkpoint NAME.",
                 )
             return find_cuts(connection, [stream], wanted)[stream.stream_id]

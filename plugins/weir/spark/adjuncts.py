@@ -104,13 +104,14 @@ class Binding:
     def check_output(self, group: str, stream: str) -> None:
         """Raise InvalidInput if a consumer that writes to a stream binds a store of it that must be
         complete to its tail, which each batch moves."""
-        for store in self.stores.values():
+        for name, store in self.stores.items():
             if str(store.stream) == stream and store.configuration.bootstrap == "tail":
                 raise InvalidInput(
                     "adjunct_cycle",
-                    f"reader group {group} writes to {stream} and binds adjunct store {store.name} "
-                    "of it, which must be complete to the tail, so it would run after its own "
-                    "output; set the store's bootstrap to bound, or name another output.",
+                    f"reader group {group} writes to {stream} and binds adjunct store {name} of "
+                    "it, which must be complete to the tail, so it would run after its own output; "
+                    "name another output, or "
+                    f"{do('update_adjunct_store', adjunct_store=name, bootstrap='bound')}.",
                 )
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from weir.errors import InvalidInput
+from weir.front_ends import give
 from weir.model.names import check_user_columns, shortened
 from weir.model.schema import GUESSED, VOID, Field, show
 from weir.spark.exact import exact, quoted
@@ -244,8 +245,8 @@ def _check_separator(inputs: "Inputs", names: list[str], known: list[Field] | No
             raise InvalidInput(
                 "separator_wrong",
                 f"the header line of {inputs.files[0].path!r} has one column, "
-                f"{shortened(names[0])}; give the separator {other!r} if the file uses it, or "
-                "rename the column.",
+                f"{shortened(names[0])}; {give(separator=other)} if the file uses it, or rename "
+                "the column.",
             )
 
 
@@ -278,7 +279,7 @@ def _several_lines(spark: SparkSession, inputs: "Inputs") -> frozenset[int]:
             raise InvalidInput(
                 "quotes_not_closed",
                 f"the quotes that open in line {line:,} of {path!r} are never closed; add the "
-                f"missing {how.quote}, or set quote to none if the file does not quote.",
+                f"missing {how.quote}, or {give(quote='none')} if the file does not quote.",
             )
         several.append(i)
     return frozenset(several)
@@ -300,14 +301,14 @@ def _check_encoding(inputs: "Inputs", path: str) -> None:
                     "encoding_wrong",
                     f"{path!r} is not {ENCODINGS[inputs.how.encoding]}: at about line "
                     f"{line:,} it has the bytes {wrong.hex(' ')}, which that lacks; "
-                    "give the encoding of the file.",
+                    f"{give(encoding='ENCODING')} with that of the file.",
                 ) from None
             line += text.count("\n")
             if "\0" in text:
                 raise InvalidInput(
                     "nul_characters",
-                    f"{path!r} has NUL characters at about line {line:,}; remove them, or give its "
-                    "encoding.",
+                    f"{path!r} has NUL characters at about line {line:,}; remove them, or "
+                    f"{give(encoding='ENCODING')} with that of the file.",
                 )
             if not piece:
                 return

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from weir.errors import InvalidInput
+from weir.front_ends import called
 from weir.model.schema import Field
 from weir.spark.csv_columns import Csv, csv_columns
 from weir.spark.exact import exact, quoted
@@ -89,6 +90,6 @@ def _check_formats(spark: SparkSession, how: TextOptions) -> None:
         except PySparkException:
             raise InvalidInput(
                 "argument_invalid",
-                f"{name} is {pattern!r}, which is no pattern of Spark's; write it such as "
+                f"{called(name)} is {pattern!r}, which is no pattern of Spark's; write it such as "
                 "dd.MM.yyyy HH:mm:ss (y: year, M: month, d: day, H: hour, m: minute, s: second).",
             ) from None

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from weir.controller.transactions import InputFile
 from weir.errors import InvalidInput
+from weir.front_ends import called
 from weir.model.names import check_text, shortened
 from weir.model.schema import SEQ, Field
 from weir.spark.file_formats import AUTO, FORMATS, TABS, format_of
@@ -109,7 +110,7 @@ def find_inputs(
     if format_ not in (AUTO, *FORMATS):
         raise InvalidInput(
             "argument_invalid",
-            f"the format is {format_!r}; it must be one of {AUTO}, {', '.join(FORMATS)}.",
+            f"{called('format')} is {format_!r}; it must be one of {AUTO}, {', '.join(FORMATS)}.",
         )
     if not paths:
         raise InvalidInput("no_input", "no input file is named; give at least one path.")

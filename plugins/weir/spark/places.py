@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 from sqlalchemy import Connection, text
 
 from weir.errors import InvalidInput
+from weir.front_ends import do, give
 from weir.model.names import shortened
 from weir.model.stream_configuration import Configuration
 from weir.reader_groups.table_outputs import ORDER
@@ -92,8 +93,8 @@ def check_order_known(
     if order == "none":
         raise InvalidInput(
             "order_unknown",
-            f"{output} is upserted, but the consumer reads its events in no order; set order to "
-            f"segment or stream, or {_NEWER}.",
+            f"{output} is upserted, but the consumer reads its events in no order; "
+            f"{give(order='stream')}, or {_NEWER}.",
         )
     if len(streams) > 1:
         raise InvalidInput(
@@ -108,8 +109,8 @@ def check_order_known(
             raise InvalidInput(
                 "order_unknown",
                 f"{output} is upserted, but stream {stream} spreads events without a routing key, "
-                f"so these are read in any order; {_NEWER}, or set on_missing_key to fail or "
-                "quarantine.",
+                f"so these are read in any order; {_NEWER}, or "
+                f"{do('update_stream', stream=stream, on_missing_key='quarantine')}.",
             )
         used = {name.lower() for name in check_expression(key, "routing key").columns}
         kept += [name for name in how.key if name.lower() in used]

@@ -29,6 +29,7 @@ from weir.errors import (
     InvalidInput,
     Unavailable,
 )
+from weir.front_ends import called
 from weir.reader_groups.alignment import end_of_run
 from weir.reader_groups.batches import Function
 from weir.reader_groups.budget import Budget
@@ -215,7 +216,7 @@ def _budget(settings: Settings, events: int, size: int, files: int) -> Budget:
         if given < 0:
             raise InvalidInput(
                 "argument_invalid",
-                f"{name} is {given}; it must be more than 0, or 0 for the setting {name}.",
+                f"{called(name)} is {given}; it must be more than 0, or 0 for the setting {name}.",
             )
     whole = Budget.of(settings)
     return Budget(events or whole.events, size or whole.bytes, files or whole.files)

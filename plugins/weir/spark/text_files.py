@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from weir.errors import InvalidInput
+from weir.front_ends import give
 from weir.model.names import shortened, unstorable
 from weir.spark.text_options import ENCODINGS, TextOptions
 from weir.warehouse.filesystem import filesystem
@@ -129,8 +130,8 @@ def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
     except UnicodeDecodeError:
         raise InvalidInput(
             "encoding_wrong",
-            f"the first lines of {path!r} are not {ENCODINGS[how.encoding]} text; give the "
-            "encoding of the file.",
+            f"the first lines of {path!r} are not {ENCODINGS[how.encoding]} text; "
+            f"{give(encoding='ENCODING')} with that of the file.",
         ) from None
     lines = io.StringIO(text, newline="").readlines()
     skipped, kept = lines[: how.skip_lines], lines[how.skip_lines :]
@@ -159,8 +160,8 @@ def header(source: IO[bytes], path: str, how: TextOptions) -> Header:
             raise InvalidInput(
                 "encoding_wrong",
                 f"the header line of {path!r} is not {ENCODINGS[how.encoding]} text (it has "
-                f"{shortened(name, 60)}); give the encoding of the file, such as windows-1252 or "
-                "utf-16.",
+                f"{shortened(name, 60)}); {give(encoding='ENCODING')} with that of the file, such "
+                "as windows-1252 or utf-16.",
             )
     return Header(found, before)
 
@@ -180,15 +181,16 @@ def check_text_of(path: str, found: Finding) -> None:
         raise InvalidInput(
             "encoding_wrong",
             f"{found.not_utf8:,} lines of {path!r} are not UTF-8 (the first one is "
-            f"{shortened(found.example)}); give the encoding of a csv file, such as windows-1252, "
-            "or convert the file, for example with iconv -f windows-1252 -t UTF-8.",
+            f"{shortened(found.example)}); for a csv file {give(encoding='ENCODING')} with that of "
+            "the file, such as windows-1252, or convert it, for example with iconv -f windows-1252 "
+            "-t UTF-8.",
         )
     if found.nul:
         raise InvalidInput(
             "nul_characters",
             f"{found.nul:,} lines of {path!r} have NUL characters (\\x00; the first one is "
-            f"{shortened(found.example)}); remove them, or give the encoding of a csv file, such "
-            "as utf-16.",
+            f"{shortened(found.example)}); remove them, or for a csv file "
+            f"{give(encoding='ENCODING')} with that of the file, such as utf-16.",
         )
 
 

@@ -6,6 +6,7 @@ import zoneinfo
 from dataclasses import dataclass, fields
 
 from weir.errors import InvalidInput
+from weir.front_ends import called
 from weir.model.names import shortened
 
 # The encodings by Python's names, with Java's. Java and Python agree on each byte of these.
@@ -67,7 +68,8 @@ class TextOptions:
                 if value and value in seen:
                     raise InvalidInput(
                         "argument_invalid",
-                        f"{seen[value]} and {name} are both {value!r}; give two characters.",
+                        f"{called(seen[value])} and {called(name)} are both {value!r}; give two "
+                        "characters.",
                     )
                 seen[value] = name
         if self.skip_lines < 0 or self.skip_lines > 10_000:
@@ -114,5 +116,5 @@ def _encoding(given: str) -> str:
 def _wrong(name: str, value: str, wanted: str) -> InvalidInput:
     return InvalidInput(
         "argument_invalid",
-        f"the {name.replace('_', ' ')} is {shortened(value)}; it must be {wanted}.",
+        f"{called(name)} is {shortened(value)}; it must be {wanted}.",
     )
