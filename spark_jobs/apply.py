@@ -28,13 +28,13 @@ def run(job: Job, arguments: Apply) -> dict[str, Any]:
 
     checks = _checks(job)
     if arguments.dry_run:
-        found = compare(job.database, declared, checks)
+        found = compare(job.database, declared, checks, arguments.allow_truncated)
         for one in found:
             job.say(str(one))
     else:
         found = apply(
             job.database, declared, checks=checks, allow_loss=arguments.allow_loss,
-            request_id=job.request_id, say=job.say,
+            allow_truncated=arguments.allow_truncated, request_id=job.request_id, say=job.say,
         )  # fmt: skip
     count = sum(map(len, (declared.streams, declared.stores, declared.groups, declared.consumers)))
     job.say(

@@ -18,10 +18,11 @@ def run(job: Job, arguments: CreateReaderGroup) -> dict[str, Any]:
         start=arguments.start,
         end=arguments.end,
         allow_loss=arguments.allow_loss,
+        allow_truncated=arguments.allow_truncated,
         request_id=job.request_id,
         **arguments.configuration.__dict__,
     )
-    job.say_all([*made["reads"], *made["deletes"]])
+    job.say_all([*made["missing"], *made["reads"], *made["deletes"]])
     return made
 
 

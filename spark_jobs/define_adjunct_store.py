@@ -23,7 +23,7 @@ def run(job: Job, arguments: DefineAdjunctStore) -> dict[str, Any]:
         job.database, arguments.adjunct_store, stream, configuration, definition,
         time_out=parse_age(arguments.time_out), request_id=job.request_id,
     )  # fmt: skip
-    job.say_all(made["deletes"])
+    job.say_all([*made["missing"], *made["deletes"]])
     return made
 
 

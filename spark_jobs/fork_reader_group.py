@@ -17,9 +17,10 @@ def run(job: Job, arguments: ForkReaderGroup) -> dict[str, Any]:
         at=arguments.at,
         subscriber=arguments.subscriber,
         allow_loss=arguments.allow_loss,
+        allow_truncated=arguments.allow_truncated,
         request_id=job.request_id,
     )
-    job.say_all([*made["reads"], *made["deletes"]])
+    job.say_all([*made["missing"], *made["reads"], *made["deletes"]])
     return made
 
 

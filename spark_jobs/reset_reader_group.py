@@ -18,9 +18,10 @@ def run(job: Job, arguments: ResetReaderGroup) -> dict[str, Any]:
         arguments.to,
         allow_repeat=arguments.allow_repeat,
         allow_loss=arguments.allow_loss,
+        allow_truncated=arguments.allow_truncated,
         request_id=job.request_id,
     )
-    job.say_all([*done["reads"], *done["deletes"]])
+    job.say_all([*done["missing"], *done["reads"], *done["deletes"]])
     return done
 
 

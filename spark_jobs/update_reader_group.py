@@ -18,9 +18,9 @@ def run(job: Job, arguments: UpdateReaderGroup) -> dict[str, Any]:
         changes["generation"] = arguments.generation
     done = update_reader_group(
         job.database, arguments.reader_group, **changes, allow_loss=arguments.allow_loss,
-        request_id=job.request_id,
+        allow_truncated=arguments.allow_truncated, request_id=job.request_id,
     )  # fmt: skip
-    job.say_all([*done["reads"], *done["deletes"]])
+    job.say_all([*done["missing"], *done["reads"], *done["deletes"]])
     return done
 
 

@@ -69,9 +69,9 @@ BEGIN
       AND d.lost = '{}'
       AND d.decided_at < (SELECT max(n.decided_at) FROM weir_internal.retention_decision n
                           WHERE n.stream_id = in_stream_id)
-      AND (d.cut IS NULL OR d.decided_at < (  -- the last one that truncated says where the events are
+      AND (d.events = 0 OR d.decided_at < (  -- the last one that truncated says where the events are
           SELECT max(n.decided_at) FROM weir_internal.retention_decision n
-          WHERE n.stream_id = in_stream_id AND n.cut IS NOT NULL));
+          WHERE n.stream_id = in_stream_id AND n.events > 0));
     GET DIAGNOSTICS decisions = ROW_COUNT;
     DELETE FROM weir_internal.scale_decision d WHERE d.stream_id = in_stream_id AND d.decided_at < old
       AND d.decided_at < (SELECT max(n.decided_at) FROM weir_internal.scale_decision n

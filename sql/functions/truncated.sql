@@ -53,6 +53,30 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.truncation_of(bigint, bigint) IS 'When and why the event of a number was truncated, counted from the first event that was truncated; nothing if that is not recorded any more.';
 
+CREATE OR REPLACE FUNCTION weir_internal.truncated_from(in_stream_id bigint, in_cut jsonb) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT b.events - a.events FROM weir_internal.stream s
+    CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, in_cut) a
+    CROSS JOIN LATERAL weir_internal.size_till(
+        s.stream_id, weir_internal.join_cuts(s.stream_id, in_cut, s.head)) b
+    WHERE s.stream_id = in_stream_id;
+$$;
+COMMENT ON FUNCTION weir_internal.truncated_from(bigint, jsonb) IS 'How many events of a stream after a cut are truncated.';
+
+CREATE OR REPLACE FUNCTION weir_internal.truncated_part(in_stream_id bigint, after_start bigint, after_end bigint)
+RETURNS TABLE (events bigint, truncated_at timestamptz, rule text, reason text)
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
+AS $$
+    SELECT f.events, t.truncated_at, t.rule, t.reason
+    FROM weir_internal.stream s
+    CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, s.head) z
+    CROSS JOIN LATERAL (SELECT greatest(0, coalesce(after_start, z.events) - after_end) AS events) f
+    LEFT JOIN LATERAL weir_internal.truncation_of(s.stream_id, z.events - after_end) t ON f.events > 0
+    WHERE s.stream_id = in_stream_id;
+$$;
+COMMENT ON FUNCTION weir_internal.truncated_part(bigint, bigint, bigint) IS 'How many events between two points of a stream are truncated, and when and why the last of them was. Given is how many truncated events lie after each point; null: all.';
+
 CREATE OR REPLACE FUNCTION weir.truncated_between(stream text, since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL)
 RETURNS TABLE (events bigint, truncated_at timestamptz, rule text, reason text)
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp ROWS 1
@@ -60,20 +84,20 @@ AS $$
 #variable_conflict use_column
 DECLARE
     sid CONSTANT bigint := weir_internal.stream_id(stream);
-    gone CONSTANT bigint := (SELECT z.events FROM weir_internal.stream s
-        CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, s.head) z WHERE s.stream_id = sid);
     later bigint := 0;
-    found bigint := gone;
+    found bigint;
 BEGIN
-    IF gone > 0 AND until IS NOT NULL THEN
-        later := weir_internal.truncated_after(sid, weir_internal.time_clock(until));
+    IF EXISTS (SELECT FROM weir_internal.stream s CROSS JOIN LATERAL weir_internal.size_till(s.stream_id, s.head) z
+               WHERE s.stream_id = sid AND z.events > 0) THEN
+        IF until IS NOT NULL THEN
+            later := weir_internal.truncated_after(sid, weir_internal.time_clock(until));
+        END IF;
+        IF since IS NOT NULL THEN
+            found := weir_internal.truncated_after(sid, weir_internal.time_clock(since));
+        END IF;
+    ELSE
+        found := 0;
     END IF;
-    IF gone > 0 AND since IS NOT NULL THEN
-        found := weir_internal.truncated_after(sid, weir_internal.time_clock(since));
-    END IF;
-    found := greatest(0, found - later);
-    RETURN QUERY SELECT found, t.truncated_at, t.rule, t.reason
-    FROM (VALUES (1)) AS one (row)
-    LEFT JOIN LATERAL weir_internal.truncation_of(sid, gone - later) t ON found > 0;
+    RETURN QUERY SELECT * FROM weir_internal.truncated_part(sid, found, later);
 END $$;
 COMMENT ON FUNCTION weir.truncated_between(text, timestamptz, timestamptz) IS 'How many events of a stream that were committed after a time (null: from the beginning) and up to another (null: up to now) are truncated, so that no read returns them; and when and why the last of them was truncated (null if that is not recorded any more).';

@@ -114,13 +114,13 @@ COMMENT ON COLUMN weir.retention_status.due_at IS 'When retention will decide ab
 CREATE OR REPLACE VIEW weir.truncations AS
 SELECT d.stream_name AS stream, d.decided_at AS truncated_at, d.rule, d.reason, d.events, d.bytes, d.cut AS head,
        d.lost, NULL::text AS request_id
-FROM weir_internal.retention_decision d WHERE d.cut IS NOT NULL
+FROM weir_internal.retention_decision d WHERE d.events > 0
 UNION ALL
-SELECT s.stream_name, r.ended_at, 'by_hand', 'truncated by hand', (r.result ->> 'events')::bigint,
+SELECT s.stream_name, r.ended_at, 'by_hand', 'truncated by hand: ' || regexp_replace(r.request_id, '^by hand/', ''), (r.result ->> 'events')::bigint,
        (r.result ->> 'bytes')::bigint, r.result -> 'head', (r.result -> 'lost') || (r.result -> 'lost_to_others'),
        r.request_id
 FROM weir_internal.stream s JOIN weir_internal.request r ON r.object = s.stream_name AND r.ended_at >= s.created_at
-WHERE s.state <> 'deleted' AND r.operation = 'truncate';
+WHERE s.state <> 'deleted' AND r.operation = 'truncate' AND (r.result ->> 'events')::bigint > 0;
 COMMENT ON VIEW weir.truncations IS 'What was truncated, when and why: by retention, or by hand. Old truncations by retention are pruned, but not the last one, and none by which a subscriber lost events.';
 COMMENT ON COLUMN weir.truncations.truncated_at IS 'When the head was moved.';
 COMMENT ON COLUMN weir.truncations.rule IS 'The rule of retention that truncated, or by_hand.';

@@ -1,9 +1,12 @@
 """What is gone is said, wherever somebody looks for it without a JVM."""
 
 import json
+import re
+import shlex
 import warnings
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -162,3 +165,32 @@ def test_of_several_truncations_the_one_that_took_the_last_missing_event_is_name
     asked = "SELECT truncated_at FROM truncated_between('iot/small', :a, CAST(:b AS timestamptz))"
     assert middle < lane.value(asked, a=start, b=middle) < between
     assert lane.value(asked, a=start, b=None) > between
+
+
+def test_a_replay_of_a_day_that_is_partly_gone_begins_as_the_recipe_says(
+    terminal: Callable[..., Done],  # noqa: F811
+    lane: Lane,
+    settings: Settings,
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/recipes.md").read_text()
+    recipe = page.split("\n## Replay yesterday\n")[1].split("\n## ")[0]
+    [line] = re.findall(r"^weir (create-reader-group .*)$", recipe, re.MULTILINE)
+    start = now(lane)
+    fill(settings, "one", 20)
+    truncate_all(lane)
+    fill(settings, "two", 5)
+    line = line.replace("2026-06-01T00:00:00Z", start.isoformat()).replace(
+        "shop/orders", "iot/small"
+    )
+    words = shlex.split(line.replace("2026-06-02T00:00:00Z", now(lane).isoformat()))
+    refused = terminal(*words)
+    assert refused.status == 2
+    said = "20 events of stream iot/small were truncated, the last of them at"
+    assert said in refused.err
+    assert "add --allow-truncated" in refused.err
+    [flag] = re.findall(r"Add `(--[a-z-]+)`", recipe)
+    done = terminal(*words, flag)
+    assert done.status == 0, done.err
+    assert f"{said}" in done.out + done.err
+    assert "it begins at the head" in done.out + done.err
+    assert lane.value("SELECT unread_events FROM lag WHERE reader_group = 'replay'") == 5

@@ -15,13 +15,13 @@ from weir.adjunct.stores import AdjunctStore, complete_since, lock_store_and_str
 from weir.adjunct.versions import AdjunctVersion, Cut, find_version, read_version
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream
+from weir.controller.missing import missing_after
 from weir.database.connection import Database
 from weir.errors import NotFound, Truncated
 from weir.front_ends import do
 from weir.model.adjunct_configuration import AdjunctDefinition
 from weir.model.stream_cut import StreamCut, at_or_before
 from weir.reader_groups.positions import place_at
-from weir.reader_groups.starting_points import lost_below
 from weir.warehouse.paths import adjunct_attempt_folder
 
 # Seconds for which a store rests after its builder died for the second time, doubled each time.
@@ -229,18 +229,17 @@ def _start(
     it has read them. Raises Truncated for such a gap, unless the store is then rebuilt."""
     if newest is None:
         return stream.head, 0
-    lost = 0
+    lost, gone = 0, f"an unknown number of events of stream {stream.name} were truncated"
     try:
-        head, start = load_cuts(connection, stream.stream_id, stream.head, newest.cut)
-        if not at_or_before(head, start):
-            lost = lost_below(connection, stream.stream_id, newest.cut, stream.head, None)
+        missing = missing_after(connection, stream.stream_id, newest.cut, None)
+        if missing is not None:
+            lost, gone = missing.events, str(missing)
     except Truncated:  # the rows of its segments were pruned, so nobody knows how many events
         lost = -1
     if lost and store.configuration.on_gap == "fail":
         raise Truncated(
             "adjunct_gap",
-            f"{'an unknown number of' if lost < 0 else lost} events of stream {stream.name} were "
-            f"truncated before adjunct store {store.name} read them, so its keys may have old "
+            f"{gone}, before adjunct store {store.name} read them, so its keys may have old "
             "values; to rebuild it from what is left, "
             f"{do('update_adjunct_store', adjunct_store=store.name, on_gap='rebuild')}.",
         )

@@ -12,7 +12,6 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream, lock_stream
 from weir.controller.retention_queue import mark_retention_due
 from weir.database import columns
@@ -25,6 +24,7 @@ from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, adjunct_store_name, stream_name
 from weir.reader_groups.groups import create_in, delete_in
 from weir.reader_groups.locks import lock_group_and_streams
+from weir.reader_groups.span import find_span
 from weir.reader_groups.starting_points import find_cuts
 from weir.warehouse.paths import adjunct_folder
 
@@ -158,9 +158,9 @@ def define_store(
     `time_out`: how many seconds it may be inactive before retention stops waiting for it.
     `weir.spark.adjunct_check` has checked the expressions.
 
-    Returns `adjunct_store` (the name), `existed` (whether it was there already) and `deletes` (as
-    `create_reader_group`). Raises NotFound for the stream, InvalidInput for a wrong setting, and
-    Conflict if another store has the name or the stream is sealed.
+    Returns `adjunct_store` (the name), `existed` (whether it was there already), `deletes` and
+    `missing` (as `create_reader_group`). Raises NotFound for the stream, InvalidInput for a wrong
+    setting, and Conflict if another store has the name or the stream is sealed.
     """
     adjunct_store_name(name)
     asked = StoreSettings(
@@ -176,22 +176,22 @@ def define_store(
         exists = connection.execute(
             text("SELECT FROM adjunct_store WHERE name = :name"), {"name": name}
         ).one_or_none()
-        done = {"adjunct_store": name, "existed": exists is not None, "deletes": []}
+        done = {"adjunct_store": name, "existed": exists is not None, "deletes": [], "missing": []}
         if exists is not None:
             _check_identical(read_store(connection, name), locked, asked.by_name)
             return request.done(connection, done)
         locked.must_be_active()
         _check_in_stream(connection, locked, configuration)
-        starts = {locked.stream_id: load_cuts(connection, locked.stream_id, locked.head)[0]}
-        group = GroupConfiguration(time_out=time_out)
-        made = create_in(connection, name, [locked], starts, {}, group)
+        span = find_span(connection, [locked], "head", allow_truncated=False)
+        made = create_in(connection, name, [locked], span, GroupConfiguration(time_out=time_out))
         connection.execute(
             _INSERT,
             {"name": name, "s": locked.stream_id}
             | columns.parameters(configuration)
             | columns.parameters(definition),
         )
-        return request.done(connection, {**done, "deletes": made["deletes"]})
+        more = {one: made[one] for one in ("deletes", "missing")}
+        return request.done(connection, {**done, **more})
 
     return database.transaction(work)
 

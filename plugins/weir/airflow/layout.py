@@ -55,16 +55,16 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "create_reader_group": {
         "Retention": (*_SUBSCRIBER, "allow_loss"),
         "Order": ("aligned", "max_ahead"),
-        "More": ("end", "on_gap", "max_outstanding"),
+        "More": ("end", "allow_truncated", "on_gap", "max_outstanding"),
     },
     "update_reader_group": {
         "Retention": (*_SUBSCRIBER, "allow_loss"),
-        "Streams": ("streams", "start"),
+        "Streams": ("streams", "start", "allow_truncated"),
         "Reading": ("on_gap", "pins", "max_outstanding", "aligned", "max_ahead"),
         "More": ("generation",),
     },
     "fork_reader_group": {"Retention": ("subscriber", "allow_loss")},
-    "apply": {"More": ("text", "allow_loss")},
+    "apply": {"More": ("text", "allow_loss", "allow_truncated")},
     "release_reader_group": {"More": ("generation",)},
     "checkpoint_reader_group": {
         "Wait for open batches": ("barrier", "patience"),

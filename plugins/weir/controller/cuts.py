@@ -51,7 +51,11 @@ def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int])
     row = connection.execute(
         text(
             """SELECT stream_name AS stream, head, next_segment_number,
-                (SELECT min(epoch) FROM epoch e WHERE e.stream_id = s.stream_id) AS first_epoch
+                (SELECT min(epoch) FROM epoch e WHERE e.stream_id = s.stream_id) AS first_epoch,
+                (SELECT format(' (the last truncation was at %s UTC: %s)',
+                    to_char(t.truncated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS'), t.reason)
+                FROM truncations t WHERE t.stream = s.stream_name
+                ORDER BY t.truncated_at DESC LIMIT 1) AS last
             FROM stream s WHERE stream_id = :s"""
         ),
         {"s": stream_id},
@@ -61,8 +65,8 @@ def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int])
             raise Truncated(
                 "metadata_pruned",
                 f"segment {segment.name} of stream {row.stream} was truncated and its metadata "
-                "was pruned, so the events lost after this cut can't be counted; start at "
-                f"the head, {json.dumps(row.head)}, or later.",
+                f"was pruned, so the events lost after this cut can't be counted{row.last or ''}; "
+                f"start at the head, {json.dumps(row.head)}, or later.",
             )
 
 

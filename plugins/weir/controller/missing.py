@@ -1,13 +1,29 @@
 """What an answer lacks because it was truncated: how many events, when and why (semantics 10)."""
 
+import json
 import warnings
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
+from weir.controller.cuts import load_cuts
+from weir.controller.queries import Cut
 from weir.errors import Truncated, TruncatedWarning
 from weir.model.names import StreamName
+from weir.model.stream_cut import StreamCut, join
+
+_AFTER = """CASE WHEN CAST(:{0}_cut AS jsonb) IS NOT NULL
+    THEN truncated_from(stream_id, CAST(:{0}_cut AS jsonb))
+    WHEN CAST(:{0} AS timestamptz) IS NOT NULL
+    THEN truncated_after(stream_id, time_clock(CAST(:{0} AS timestamptz))) {1} END"""
+_WITHIN = text(
+    f"""SELECT stream_name, p.events, p.truncated_at, p.reason FROM stream
+    CROSS JOIN LATERAL size_till(stream_id, head) z
+    CROSS JOIN LATERAL truncated_part(
+        stream_id, {_AFTER.format("start", "")}, {_AFTER.format("end", "ELSE 0")}) p
+    WHERE stream_id = :s AND z.events > 0"""  # noqa: S608 - constants
+)
 
 
 class Missing(NamedTuple):
@@ -21,7 +37,7 @@ class Missing(NamedTuple):
 
     def __str__(self) -> str:
         """Return it as the beginning of a sentence."""
-        when = ""
+        when = ", longer ago than is recorded"
         if self.truncated_at is not None:
             last = "" if self.events == 1 else "the last of them "
             at = self.truncated_at.astimezone(UTC)
@@ -58,6 +74,41 @@ def missing_between(
         {"stream": str(stream), "since": since, "until": until},
     ).one()
     return Missing(str(stream), *row) if row.events else None
+
+
+def missing_within(
+    connection: Connection,
+    stream_id: int,
+    start: StreamCut | datetime | None,
+    end: StreamCut | datetime | None,
+) -> Missing | None:
+    """Return what was truncated between two points of a stream, each a cut or a time; None if
+    nothing was. `start`: None for the beginning; `end`: None for the tail, else at or after the
+    start."""
+    given: dict[str, object] = {"s": stream_id}
+    for name, point in (("start", start), ("end", end)):
+        cut = point if isinstance(point, StreamCut) else None
+        given |= {
+            name: None if cut else point,
+            f"{name}_cut": json.dumps(cut.to_json()) if cut else None,
+        }
+    row = connection.execute(_WITHIN, given).one_or_none()
+    return Missing(*row) if row and row.events else None
+
+
+def missing_after(
+    connection: Connection, stream_id: int, start: Cut, end: Cut | datetime | None
+) -> Missing | None:
+    """Return what was truncated between a cut and an end as `missing_within`, also of a cut that
+    is not before the end.
+
+    Raises InvalidInput for a cut that is none, and Truncated for one whose metadata was pruned.
+    """
+    (first,) = load_cuts(connection, stream_id, start)
+    if end is None or isinstance(end, datetime):
+        return missing_within(connection, stream_id, first, end)
+    (last,) = load_cuts(connection, stream_id, end)
+    return missing_within(connection, stream_id, first, join(first, last))
 
 
 def truncated(missing: Missing, what_to_do: str) -> Truncated:

@@ -3,7 +3,7 @@ all streams, stores, groups and consumers are changed in one transaction."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -23,11 +23,18 @@ from weir.model.schema import Field, same_type, show
 from weir.model.stream_configuration import Configuration
 from weir.reader_groups.consumers import declare_consumer
 from weir.reader_groups.groups import create_in, create_reader_group
-from weir.reader_groups.starting_points import find_cuts
+from weir.reader_groups.span import find_span
 from weir.reader_groups.update import update_reader_group
 from weir.retention.choose import choosing
 
 Planned = tuple[str, list[Field]]  # the routing key and the columns that a stream is to have
+
+
+class Allowed(NamedTuple):
+    """What a change may do that is refused otherwise."""
+
+    allow_loss: bool
+    allow_truncated: bool
 
 
 @dataclass(frozen=True)
@@ -48,15 +55,17 @@ class Checks:
     ]
 
 
-def compare(database: Database, declared: Declared, checks: Checks) -> list[Difference]:
+def compare(
+    database: Database, declared: Declared, checks: Checks, allow_truncated: bool = False
+) -> list[Difference]:
     """Return what `apply` would change. Changes nothing. Raises as `differences`, and InvalidInput
     naming the stream or store whose expressions are wrong, or the consumer whose function or
     outputs are."""
-    return _compare(database, declared, checks)[0]
+    return _compare(database, declared, checks, allow_truncated)[0]
 
 
 def _compare(
-    database: Database, declared: Declared, checks: Checks
+    database: Database, declared: Declared, checks: Checks, allow_truncated: bool
 ) -> tuple[list[Difference], dict[str, list[Field] | None]]:
     """Return what differs, and by stream the columns that are declared and not there. Everything
     that can be checked before it is done is checked here."""
@@ -81,15 +90,16 @@ def _compare(
             if stream.event_time and "event_time" in one.changes:
                 checks.event_time(stream_name(one.name), stream.event_time, whole or None)
         if one.kind == "reader group" and "start" in one.changes:
-            one.loses.extend(_try_group(database, one.name, declared.groups[one.name], known))
+            group = declared.groups[one.name]
+            one.loses.extend(_try_group(database, one.name, group, known, allow_truncated))
         if one.kind == "adjunct store" and (one.new or _redefined(one)):
             store = declared.stores[one.name]
             checks.definition(
                 one.name, store.stream, store.definition, planned.get(str(store.stream))
             )
         if one.kind == "consumer":
-            group = declared.groups.get(one.name) or known.groups[one.name]
-            read = {name: streams[name] for name in group.streams if name in streams}
+            reader = declared.groups.get(one.name) or known.groups[one.name]
+            read = {name: streams[name] for name in reader.streams if name in streams}
             try:
                 checks.consumer(one.name, declared.consumers[one.name], read, declared.streams)
             except (InvalidInput, NotFound) as error:
@@ -115,17 +125,21 @@ def _with_more(stream: str, there: list[Field], more: list[Field]) -> list[Field
     return [*there, *(field for field in more if field["name"] not in types)]
 
 
-def _try_group(database: Database, name: str, group: DeclaredGroup, known: Known) -> list[str]:
+def _try_group(
+    database: Database, name: str, group: DeclaredGroup, known: Known, allow_truncated: bool
+) -> list[str]:
     """Create a new group on streams that all exist, and undo that. Returns why others would lose
     events by it. Raises what creating it would."""
 
     def attempt(connection: Connection) -> list[str]:
         with connection.begin_nested() as tried:  # a time is closed, which is undone too
             streams = lock_streams(connection, names=[stream_name(one) for one in group.streams])
-            starts = find_cuts(connection, streams, group.start)
-            ends = find_cuts(connection, streams, group.end, as_end=True) if group.end else {}
             try:
-                create_in(connection, name, streams, starts, ends, group.configuration)
+                span = find_span(
+                    connection, streams, group.start, group.end,
+                    allow_truncated=allow_truncated,
+                )  # fmt: skip
+                create_in(connection, name, streams, span, group.configuration)
             except Conflict as error:
                 if error.code != "unread_would_be_lost":
                     raise
@@ -143,6 +157,7 @@ def apply(
     *,
     checks: Checks,
     allow_loss: bool = False,
+    allow_truncated: bool = False,
     request_id: str,
     say: Callable[[str], None] = print,
 ) -> list[Difference]:
@@ -151,9 +166,11 @@ def apply(
     If nothing differs, nothing is written. All changes are made, or none: of a file of which a
     part is wrong, after a kill, and if somebody else changes the same thing meanwhile.
 
-    Raises Conflict for changes that may lose data, unless `allow_loss`; then nothing is changed.
+    Raises Conflict for changes that may lose data, unless `allow_loss`, and Truncated for a new
+    group of which events were truncated, unless `allow_truncated`; then nothing is changed.
     """
-    found, columns = _compare(database, declared, checks)
+    allowed = Allowed(allow_loss, allow_truncated)
+    found, columns = _compare(database, declared, checks, allow_truncated)
     if not allow_loss and (losing := [one for one in found if one.loses]):
         first = losing[0]
         raise Conflict(
@@ -172,9 +189,9 @@ def apply(
             lines.append(str(one))
             if one.kind == "stream":
                 more = columns[one.name]
-                lines += _stream(database, declared, one, more, request_id, allow_loss)
+                lines += _stream(database, declared, one, more, request_id, allowed)
             else:
-                lines += _CHANGE[one.kind](database, declared, one, request_id, allow_loss)
+                lines += _CHANGE[one.kind](database, declared, one, request_id, allowed)
         return lines
 
     for line in database.together(change):
@@ -202,7 +219,7 @@ def _stream(
     one: Difference,
     fields: list[Field] | None,
     request_id: str,
-    allow_loss: bool,
+    allowed: Allowed,
 ) -> list[str]:
     wanted, name = declared.streams[one.name], stream_name(one.name)
     if one.new:
@@ -215,13 +232,13 @@ def _stream(
     changes = {name: new for name, (_, new) in one.changes.items() if name != "columns"}
     done = update_stream(
         database, name, changes, fields=fields, keep_segments=True,
-        choosing=choosing(allow_loss), request_id=request_id,
+        choosing=choosing(allowed.allow_loss), request_id=request_id,
     )  # fmt: skip
     return list(done["deletes"])
 
 
 def _store(
-    database: Database, declared: Declared, one: Difference, request_id: str, _allow_loss: bool
+    database: Database, declared: Declared, one: Difference, request_id: str, _allowed: Allowed
 ) -> list[str]:
     wanted, redefined = declared.stores[one.name], _redefined(one)
     changes = {name: new for name, (_, new) in one.changes.items() if name not in redefined}
@@ -230,7 +247,7 @@ def _store(
             database, one.name, wanted.stream, wanted.configuration, wanted.definition,
             time_out=wanted.time_out, request_id=request_id,
         )  # fmt: skip
-        return list(made["deletes"])
+        return [*made["missing"], *made["deletes"]]
     change_time_out = "time_out" in changes
     changes.pop("time_out", None)
     update_store(
@@ -247,18 +264,18 @@ def _redefined(one: Difference) -> dict[str, Any]:
 
 
 def _group(
-    database: Database, declared: Declared, one: Difference, request_id: str, allow_loss: bool
+    database: Database, declared: Declared, one: Difference, request_id: str, allowed: Allowed
 ) -> list[str]:
     wanted = declared.groups[one.name]
     streams = [stream_name(name) for name in wanted.streams]
     if one.new:
         made = create_reader_group(
             database, one.name, streams, start=wanted.start, end=wanted.end,
-            allow_loss=allow_loss, request_id=request_id, **wanted.configuration.__dict__,
+            **allowed._asdict(), request_id=request_id, **wanted.configuration.__dict__,
         )  # fmt: skip
         if wanted.pins:
             update_reader_group(database, one.name, pins=wanted.pins, request_id=request_id)
-        return [*made["reads"], *made["deletes"]]
+        return [*made["missing"], *made["reads"], *made["deletes"]]
     changes: dict[str, Any] = {
         name: new for name, (_, new) in one.changes.items() if name not in ("streams", "pins")
     }
@@ -267,13 +284,13 @@ def _group(
     if "pins" in one.changes:
         changes["pins"] = wanted.pins
     done = update_reader_group(
-        database, one.name, **changes, allow_loss=allow_loss, request_id=request_id
+        database, one.name, **changes, **allowed._asdict(), request_id=request_id
     )
-    return [*done["reads"], *done["deletes"]]
+    return [*done["missing"], *done["reads"], *done["deletes"]]
 
 
 def _consumer(
-    database: Database, declared: Declared, one: Difference, request_id: str, _allow_loss: bool
+    database: Database, declared: Declared, one: Difference, request_id: str, _allowed: Allowed
 ) -> list[str]:
     declare_consumer(database, one.name, declared.consumers[one.name], request_id=request_id)
     return []

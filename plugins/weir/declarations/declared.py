@@ -149,11 +149,11 @@ def _store(name: str, given: dict[str, Any]) -> StoreSettings:
 
 def _group(name: str, given: dict[str, Any]) -> DeclaredGroup:
     reader_group_name(name)
-    if "allow_loss" in given:
+    if for_all := {"allow_loss", "allow_truncated"} & given.keys():
         raise InvalidInput(
             "argument_unknown",
-            "allow_loss is for the declarations as a whole; leave it out here, and "
-            f"{give(allow_loss=True)}.",
+            f"{min(for_all)} is for the declarations as a whole; leave it out here, and "
+            f"{give(**{min(for_all): True})}.",
         )
     rest = {one: value for one, value in given.items() if one != "pins"}
     form = parse(CreateReaderGroup, {"reader_group": name, **rest})

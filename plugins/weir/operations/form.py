@@ -96,6 +96,16 @@ def loss_argument() -> Any:
     )
 
 
+def truncated_argument() -> Any:
+    """Return the argument that allows a group to begin at the head where events are truncated."""
+    return argument(
+        "Allow truncated",
+        "Begin at the head if the starting point lies before it, and say how many events are "
+        "missing. Without it such a starting point is refused, with the number.",
+        False,
+    )
+
+
 def is_required(known: Field[Any]) -> bool:
     """Return whether an argument has no default."""
     return known.default is MISSING and known.default_factory is MISSING

@@ -22,10 +22,12 @@ def create_reader_group(
 ) -> dict[str, Any]:
     """Create a reader group over streams (`scope/stream`), from `start` to `end`: starting points
     as in the form of weir_create_reader_group. `settings`: of `GroupConfiguration`, such as
-    subscriber=False.
+    subscriber=False; allow_loss and allow_truncated.
 
-    Returns its name and start. Raises NotFound for a stream, Conflict if the group exists,
-    Truncated for a start below the head, InvalidInput for wrong settings.
+    Returns its name and start, and in `missing` a line per stream of which events before its start
+    were truncated. Raises NotFound for a stream, Conflict if the group exists, Truncated for a
+    start below the head (unless allow_truncated=True: then it begins at the head), InvalidInput for
+    wrong settings.
     """
     with Database.of(load()) as database:
         return groups.create_reader_group(

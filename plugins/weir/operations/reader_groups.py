@@ -13,6 +13,7 @@ from weir.operations.form import (
     argument,
     loss_argument,
     reader_group_argument,
+    truncated_argument,
 )
 from weir.operations.setting import REMOVED, Setting, settings_of
 from weir.reader_groups.pins import Pin
@@ -93,6 +94,7 @@ class CreateReaderGroup:
     aligned: bool = SETTINGS["aligned"].created()
     max_ahead: str = SETTINGS["max_ahead"].created()
     allow_loss: bool = loss_argument()
+    allow_truncated: bool = truncated_argument()
 
     @property
     def configuration(self) -> GroupConfiguration:
@@ -133,6 +135,7 @@ class UpdateReaderGroup:
         -1, minimum=-1, maximum=2**31 - 1,
     )  # fmt: skip
     allow_loss: bool = loss_argument()
+    allow_truncated: bool = truncated_argument()
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -162,6 +165,7 @@ class ResetReaderGroup:
         "Repeat", "Go back even if the group reads committed events again.", False
     )
     allow_loss: bool = loss_argument()
+    allow_truncated: bool = truncated_argument()
 
 
 @dataclass(frozen=True)
@@ -178,6 +182,7 @@ class ForkReaderGroup:
     )  # fmt: skip
     subscriber: bool = SETTINGS["subscriber"].created()
     allow_loss: bool = loss_argument()
+    allow_truncated: bool = truncated_argument()
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from weir.operations.form import (
     argument,
     reader_group_argument,
     stream_argument,
+    truncated_argument,
 )
 
 
@@ -238,6 +239,7 @@ class Apply:
         "group that is no subscriber any more. Without it such a file is refused.",
         False,
     )
+    allow_truncated: bool = truncated_argument()
 
 
 @dataclass(frozen=True)

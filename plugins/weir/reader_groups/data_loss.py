@@ -7,12 +7,12 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream
+from weir.controller.missing import missing_after
 from weir.errors import NotFound, Truncated
 from weir.front_ends import do
 from weir.model.stream_cut import StreamCut, at_or_before, join
 from weir.reader_groups.locks import LockedGroup
 from weir.reader_groups.positions import MOVED, placing
-from weir.reader_groups.starting_points import lost_below
 
 log = logging.getLogger("weir.truncation")
 
@@ -50,14 +50,14 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
         head, cut = load_cuts(connection, row.stream_id, row.head, row.cut)
         if at_or_before(head, cut):
             continue
-        lost = lost_below(connection, row.stream_id, row.cut, row.head, row.end_cut)
         # Between the end of a sealed segment and the start of its successors lies no event.
-        if lost > 0 and group.configuration.on_gap == "fail":
+        missing = missing_after(connection, row.stream_id, row.cut, row.end_cut)
+        if missing is not None and group.configuration.on_gap == "fail":
             raise Truncated(
                 "events_truncated",
-                f"{lost} events of stream {row.stream} were truncated before reader group "
-                f"{group.name} read them (its position is {cut.to_text()}, the head is "
-                f"{head.to_text()}); to count them as lost and continue at the head, "
+                f"{missing}, before reader group {group.name} read them (its position is "
+                f"{cut.to_text()}, the head is {head.to_text()}); to count them as lost and "
+                "continue at the head, "
                 f"{do('update_reader_group', reader_group=group.name, on_gap='skip')}.",
             )
         connection.execute(
@@ -79,7 +79,7 @@ def skip_gaps(connection: Connection, group: LockedGroup) -> None:
                     next_offset = excluded.next_offset"""  # noqa: S608 - constant
             ),
             {
-                "lost": lost,
+                "lost": missing.events if missing else 0,
                 "g": group.group_id,
                 "s": row.stream_id,
                 "cut": json.dumps(join(cut, head).to_json()),

@@ -89,7 +89,7 @@ def say_between(
     connection: Connection,
     streams: Sequence[LockedStream],
     starts: Mapping[int, StreamCut],
-    ends: Mapping[int, Mapping[str, Any]],
+    ends: Mapping[int, StreamCut],
     *written: str,
 ) -> list[str]:
     """Return a line per stream that says how many events a group reads between a start and an end
@@ -98,7 +98,11 @@ def say_between(
         return []
     here = [s for s in streams if s.stream_id in starts]
     cuts = [
-        {"s": s.stream_id, "start": starts[s.stream_id].to_json(), "past": ends.get(s.stream_id)}
+        {
+            "s": s.stream_id,
+            "start": starts[s.stream_id].to_json(),
+            "past": ends[s.stream_id].to_json() if s.stream_id in ends else None,
+        }
         for s in here
     ]
     rows = connection.execute(

@@ -22,12 +22,8 @@ from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing, positions_of
 from weir.reader_groups.releases import releasing
-from weir.reader_groups.starting_points import (
-    Cuts,
-    check_not_below_the_head,
-    check_times,
-    find_cuts,
-)
+from weir.reader_groups.span import Span, find_span, without_truncated
+from weir.reader_groups.starting_points import Cuts, find_cuts
 
 
 def create_reader_group(
@@ -38,6 +34,7 @@ def create_reader_group(
     start: str = "head",
     end: str = "",
     allow_loss: bool = False,
+    allow_truncated: bool = False,
     request_id: str,
     **configuration: Any,
 ) -> dict[str, Any]:
@@ -49,10 +46,12 @@ def create_reader_group(
 
     Returns `reader_group`, `subscriber`, `start` and `end` (by stream the cut; no end is empty),
     `deletes` (lines that say what retention deletes of the streams, and what this group releases by
-    where it begins) and `reads` (lines that say how many events lie between event times, if these
-    are given). Raises NotFound for a stream, Truncated for a start below the head, InvalidInput for
-    wrong settings; and Conflict if the group exists, or if others would lose unread events by what
-    it releases (unless `allow_loss`).
+    where it begins), `reads` (lines that say how many events lie between event times, if these
+    are given) and `missing` (lines that say what was truncated before the head, if it begins
+    there). Raises NotFound for a stream, Truncated if events between start and end were truncated
+    (unless `allow_truncated`: then it begins at the head), InvalidInput for wrong settings; and
+    Conflict if the group exists, or if others would lose unread events by what it releases (unless
+    `allow_loss`).
     """
     reader_group_name(name)
     wanted = GroupConfiguration(**configuration)
@@ -71,6 +70,7 @@ def create_reader_group(
             "start": start,
             "end": end,
             "allow_loss": allow_loss,
+            "allow_truncated": allow_truncated,
             **asdict(wanted),
         },
     )
@@ -79,12 +79,9 @@ def create_reader_group(
         locked = lock_streams(connection, names=list(dict.fromkeys(streams)))
         if (before := request.result(connection)) is not None:
             return before
-        starts = find_cuts(connection, locked, start)
-        ends = find_cuts(connection, locked, end, as_end=True) if end.strip() else {}
-        check_times(connection, locked, start, end)
-        made = create_in(connection, name, locked, starts, ends, wanted, allow_loss)
-        stops = {stream_id: cut.to_json() for stream_id, cut in ends.items()}
-        reads = say_between(connection, locked, starts, stops, start, end)
+        span = find_span(connection, locked, start, end, allow_truncated=allow_truncated)
+        made = create_in(connection, name, locked, span, wanted, allow_loss)
+        reads = say_between(connection, locked, span.starts, span.ends, start, end)
         return request.done(connection, {**made, "reads": reads})
 
     return database.transaction(work)
@@ -94,16 +91,14 @@ def create_in(
     connection: Connection,
     name: str,
     streams: Sequence[LockedStream],
-    starts: Cuts,
-    ends: Cuts,
+    span: Span,
     configuration: GroupConfiguration,
     allow_loss: bool = False,
 ) -> dict[str, Any]:
-    """Create a group at cuts of streams that are locked.
+    """Create a group that reads a span of streams that are locked, of which nothing is truncated.
 
     Returns (without `reads`) and raises as `create_reader_group`."""
-    stops = {stream_id: end.to_json() for stream_id, end in ends.items()}
-    check_not_below_the_head(connection, streams, starts, stops)
+    starts, ends = span.starts, span.ends
     for stream in streams:
         start, end = starts[stream.stream_id], ends.get(stream.stream_id)
         if end is not None and (behind := first_behind(start, end)) is not None:
@@ -120,6 +115,7 @@ def create_in(
         "start": {str(s.name): starts[s.stream_id].to_json() for s in streams},
         "end": {str(s.name): ends[s.stream_id].to_json() for s in streams if s.stream_id in ends},
         "deletes": deletes,
+        "missing": span.missing,
     }
 
 
@@ -183,6 +179,7 @@ def fork_reader_group(
     at: str = "",
     subscriber: bool = True,
     allow_loss: bool = False,
+    allow_truncated: bool = False,
     request_id: str,
 ) -> dict[str, Any]:
     """Create a group with the streams, the positions, the end and the settings of another one, to
@@ -195,29 +192,29 @@ def fork_reader_group(
     reader_group_name(new_name)
     request = Request(
         request_id, "fork_reader_group", new_name,
-        {"of": name, "at": at, "subscriber": subscriber, "allow_loss": allow_loss},
+        {"of": name, "at": at, "subscriber": subscriber, "allow_loss": allow_loss,
+         "allow_truncated": allow_truncated},
     )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
         locked, group = lock_group_and_streams(connection, name)
         if (before := request.result(connection)) is not None:
             return before
-        if at.strip():
-            cuts = find_cuts(connection, locked, at, group.group_id)
-            check_times(connection, locked, at)
-        else:
-            cuts = positions_of(connection, group, locked)
-        ends = {
-            stream_id: load_cuts(connection, stream_id, end)[0]
-            for stream_id, end in end_cuts(connection, group).items()
-            if stream_id in cuts
-        }
-        if not at.strip():  # a truncation may have moved the positions beyond the end
+        at_word = bool(at.strip())
+        cuts = (
+            find_cuts(connection, locked, at, group.group_id)
+            if at_word
+            else positions_of(connection, group, locked)
+        )
+        ends = {s: end for s, end in loaded_ends(connection, group).items() if s in cuts}
+        if not at_word:  # a truncation may have moved the positions beyond the end
             ends = {stream_id: join(cuts[stream_id], end) for stream_id, end in ends.items()}
+        span = without_truncated(
+            connection, locked, cuts, ends, at, allow_truncated=allow_truncated
+        )
         settings = replace(group.configuration, subscriber=subscriber)
-        made = create_in(connection, new_name, locked, cuts, ends, settings, allow_loss)
-        stops = {stream_id: end.to_json() for stream_id, end in ends.items()}
-        reads = say_between(connection, locked, cuts, stops, at)
+        made = create_in(connection, new_name, locked, span, settings, allow_loss)
+        reads = say_between(connection, locked, span.starts, span.ends, at)
         return request.done(connection, {**made, "reads": reads})
 
     return database.transaction(work)
@@ -282,6 +279,12 @@ def end_cuts(connection: Connection, group: LockedGroup) -> dict[int, dict[str, 
         {"g": group.group_id},
     )
     return {row.stream_id: row.end_cut for row in rows}
+
+
+def loaded_ends(connection: Connection, group: LockedGroup) -> Cuts:
+    """Return the end of a group as `end_cuts` does, as values."""
+    found = end_cuts(connection, group)
+    return {s: load_cuts(connection, s, end)[0] for s, end in found.items()}
 
 
 def end_of_group(connection: Connection, name: str, not_delivered: Collection[int] = ()) -> str:

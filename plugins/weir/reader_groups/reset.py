@@ -13,35 +13,33 @@ from weir.errors import Conflict
 from weir.front_ends import give
 from weir.model.stream_cut import at_or_before, meet
 from weir.reader_groups.event_time_points import say_between
-from weir.reader_groups.groups import end_cuts
+from weir.reader_groups.groups import loaded_ends
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing
 from weir.reader_groups.releases import releasing
-from weir.reader_groups.starting_points import (
-    Cuts,
-    check_not_below_the_head,
-    check_times,
-    find_cuts,
-)
+from weir.reader_groups.span import without_truncated
+from weir.reader_groups.starting_points import Cuts, find_cuts
 
 
 def reset_reader_group(
     database: Database, name: str, to: str, *, allow_repeat: bool = False,
-    allow_loss: bool = False, request_id: str,
+    allow_loss: bool = False, allow_truncated: bool = False, request_id: str,
 ) -> dict[str, Any]:  # fmt: skip
     """Move the positions of a group in all its streams to a starting point, and abandon its open
     batches.
 
     `to`: `start` (where the group began) or one of `weir.reader_groups.starting_points`. Readers
     must join again. Returns `reader_group`, `generation` (the new one), `position` (by stream the
-    cut), `deletes` and `reads` (as `create_reader_group`). Raises Truncated for a position below
-    the head; and Conflict if events that are committed would be read again (unless `allow_repeat`),
-    or if other groups would lose unread events by what is released (unless `allow_loss`).
+    cut), `deletes`, `reads` and `missing` (as `create_reader_group`). Raises Truncated for a
+    position below the head (unless `allow_truncated`: then it is the head); and Conflict if events
+    that are committed would be read again (unless `allow_repeat`), or if other groups would lose
+    unread events by what is released (unless `allow_loss`).
     """
     request = Request(
         request_id, "reset_reader_group", name,
-        {"to": to, "allow_repeat": allow_repeat, "allow_loss": allow_loss},
+        {"to": to, "allow_repeat": allow_repeat, "allow_loss": allow_loss,
+         "allow_truncated": allow_truncated},
     )  # fmt: skip
 
     def work(connection: Connection) -> dict[str, Any]:
@@ -64,8 +62,10 @@ def reset_reader_group(
                 if back_to_start:
                     (starts[row.stream_id],) = load_cuts(connection, row.stream_id, row.start_cut)
         cuts = starts if back_to_start else find_cuts(connection, locked, to, group.group_id)
-        check_times(connection, locked, to)
-        check_not_below_the_head(connection, locked, cuts, end_cuts(connection, group))
+        ends = loaded_ends(connection, group)
+        cuts, _, missing = without_truncated(
+            connection, locked, cuts, ends, to, allow_truncated=allow_truncated
+        )
         back = [
             str(s.name) for s in locked if not at_or_before(now[s.stream_id], cuts[s.stream_id])
         ]
@@ -79,7 +79,7 @@ def reset_reader_group(
         with releasing(connection, locked, name, allow_loss) as deletes:
             _move(connection, group, cuts)
         mark_retention_due(connection, cuts)
-        reads = say_between(connection, locked, cuts, end_cuts(connection, group), to)
+        reads = say_between(connection, locked, cuts, ends, to)
         return request.done(
             connection,
             {
@@ -88,6 +88,7 @@ def reset_reader_group(
                 "position": {str(s.name): cuts[s.stream_id].to_json() for s in locked},
                 "deletes": deletes,
                 "reads": reads,
+                "missing": missing,
             },
         )
 

@@ -18,12 +18,11 @@ from sqlalchemy import Connection, text
 from weir.controller.cuts import check_cut, load_cuts
 from weir.controller.epochs import close
 from weir.controller.locks import LockedStream
-from weir.controller.missing import missing_between, truncated
 from weir.controller.queries import stream_cut_at
 from weir.controller.times import parse_time
 from weir.controller.truncation import parse_cut
-from weir.errors import InvalidInput, NotFound, Truncated
-from weir.model.stream_cut import StreamCut, first_behind
+from weir.errors import InvalidInput, NotFound
+from weir.model.stream_cut import StreamCut
 from weir.reader_groups.event_time_points import commits_at, event_time_of
 
 Cuts = dict[int, StreamCut]  # by stream id
@@ -64,81 +63,7 @@ def find_cuts(
     return _written(connection, streams, starting_point)
 
 
-def lost_below(
-    connection: Connection,
-    stream_id: int,
-    cut: Mapping[str, Any],
-    head: Mapping[str, Any],
-    end: Mapping[str, Any] | None,
-) -> int:
-    """Return how many events between a cut and the head the group would have read: those before its
-    end."""
-    return int(
-        connection.execute(
-            text(
-                """SELECT a.events - b.events
-                FROM unread_from(:s, CAST(:cut AS jsonb), CAST(:cut AS jsonb), CAST(:e AS jsonb)) a,
-                unread_from(:s, CAST(:cut AS jsonb), CAST(:head AS jsonb), CAST(:e AS jsonb)) b"""
-            ),
-            {
-                "s": stream_id,
-                "cut": json.dumps(cut),
-                "head": json.dumps(head),
-                "e": None if end is None else json.dumps(end),
-            },
-        ).scalar_one()
-    )
-
-
-def check_not_below_the_head(
-    connection: Connection,
-    streams: Sequence[LockedStream],
-    cuts: Cuts,
-    ends: Mapping[int, Mapping[str, Any]],
-) -> None:
-    """Check that no event between the cuts and the group's ends was truncated. Raises Truncated
-    with the count. `ends`: by stream id, for the streams in which the group has an end."""
-    for stream in streams:
-        cut = cuts[stream.stream_id]
-        (head,) = load_cuts(connection, stream.stream_id, stream.head)
-        behind = first_behind(head, cut)
-        if behind is None:
-            continue
-        lost = lost_below(
-            connection, stream.stream_id, cut.to_json(), stream.head, ends.get(stream.stream_id)
-        )
-        # Between the end of a sealed segment and the start of its successors lies no event.
-        if lost > 0:
-            raise Truncated(
-                "events_truncated",
-                f"{lost} events of stream {stream.name} after this starting point were truncated "
-                f"(in segment {behind.name}; the head is {head.to_text()}); choose the head, or a "
-                "later starting point.",
-            )
-
-
-def check_times(
-    connection: Connection, streams: Sequence[LockedStream], start: str, end: str = ""
-) -> None:
-    """Check that no event between a start and an end was truncated, as far as they are times; and
-    with the start at the head, that the end is not before it. Raises Truncated with the count."""
-    starts = _times_of(connection, streams, start)
-    ends = _times_of(connection, streams, end, as_end=True)
-    if not starts and (not ends or start.strip() != "head"):
-        return
-    for stream in streams:
-        since, until = starts.get(stream.stream_id), ends.get(stream.stream_id)
-        before = until is not None and stream_cut_at(connection, stream.name, until) == stream.head
-        lacks = missing_between(connection, stream.name, since, until, empty=before)
-        if lacks is not None:
-            raise truncated(
-                lacks,
-                "they were committed after the start and before the end that are asked for; begin "
-                "at head to read what is left, without an end before it",
-            )
-
-
-def _times_of(
+def times_of(
     connection: Connection, streams: Sequence[LockedStream], written: str, *, as_end: bool = False
 ) -> dict[int, datetime]:
     """Return the times of commit that a starting point stands for, by stream id; none if it is no

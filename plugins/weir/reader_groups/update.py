@@ -20,12 +20,13 @@ from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName
 from weir.reader_groups.event_time_points import say_between
 from weir.reader_groups.group_streams import group_streams
-from weir.reader_groups.groups import end_cuts, enter_streams
+from weir.reader_groups.groups import enter_streams, loaded_ends
 from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.pins import Pin, check_disjoint, replace_pins
 from weir.reader_groups.positions import positions_of
 from weir.reader_groups.releases import releasing
-from weir.reader_groups.starting_points import check_not_below_the_head, check_times, find_cuts
+from weir.reader_groups.span import find_span, without_truncated
+from weir.reader_groups.starting_points import Cuts
 
 _STORE = text(
     f"""UPDATE reader_group SET generation = generation + 1,
@@ -49,6 +50,7 @@ def update_reader_group(
     start: str = "head",
     pins: Sequence[Pin] | None = None,
     allow_loss: bool = False,
+    allow_truncated: bool = False,
     request_id: str,
     **changes: Any,
 ) -> dict[str, Any]:
@@ -57,17 +59,19 @@ def update_reader_group(
     `streams`: replaces the streams that the group reads; it reads new ones from `start`. `pins`:
     replaces the pins. A group that becomes a subscriber holds back what it has not read.
 
-    Returns `reader_group`, `generation` (the new one), all settings by name, and `deletes` and
-    `reads` (as `create_reader_group`; no lines if neither the streams nor `subscriber` changed).
-    Raises NotFound; Conflict for another `generation`, if an open batch reads a stream that is to
-    be removed, or if groups would lose unread events by the change (unless `allow_loss`); and
-    InvalidInput for a wrong setting, for pins that overlap, and for pins of a stream that the group
-    does not read.
+    Returns `reader_group`, `generation` (the new one), all settings by name, and `deletes`, `reads`
+    and `missing` (as `create_reader_group`; no lines if neither the streams nor `subscriber`
+    changed). Raises NotFound; Truncated if events after `start` were truncated (unless
+    `allow_truncated`: then it begins at the head); Conflict for another `generation`, if an open
+    batch reads a stream that is to be removed, or if groups would lose unread events by the change
+    (unless `allow_loss`); and InvalidInput for a wrong setting, for pins that overlap, and for pins
+    of a stream that the group does not read.
     """
     check_disjoint(pins or ())
     request = Request(
         request_id, "update_reader_group", name,
         {**changes, "generation": generation, "start": start, "allow_loss": allow_loss,
+         "allow_truncated": allow_truncated,
          "streams": streams and sorted(map(str, streams)),
          "pins": pins and sorted(map(str, pins))},
     )  # fmt: skip
@@ -82,9 +86,17 @@ def update_reader_group(
         with releasing(connection, locked, name, allow_loss) as deletes:
             connection.execute(_STORE, {**columns.parameters(new), "g": group.group_id})
             reads: list[str] = []
+            missing: list[str] = []
             if streams is not None:
-                reads = _change_streams(connection, group, locked, named, new.subscriber, start)
-            _protect(connection, group, locked, new.subscriber, anew=new.release != old.release)
+                more = _change_streams(connection, group, locked, named)
+                if more:
+                    span = find_span(connection, more, start, allow_truncated=allow_truncated)
+                    _add(connection, group, new.subscriber, span.starts)
+                    reads = say_between(connection, more, span.starts, {}, start)
+                    missing = span.missing
+            if new.subscriber and not old.subscriber:
+                missing += _truncated_unread(connection, group, locked, allow_truncated)
+            _protect(connection, group, new.subscriber, anew=new.release != old.release)
         if streams is None and new.subscriber == old.subscriber:
             deletes.clear()
         mark_retention_due(connection, [stream.stream_id for stream in locked])
@@ -96,7 +108,7 @@ def update_reader_group(
             connection,
             {
                 "reader_group": name, "generation": group.generation + 1, **asdict(new),
-                "deletes": deletes, "reads": reads,
+                "deletes": deletes, "reads": reads, "missing": missing,
             },
         )  # fmt: skip
 
@@ -108,11 +120,8 @@ def _change_streams(
     group: LockedGroup,
     locked: Sequence[LockedStream],
     named: Sequence[StreamName],
-    subscriber: bool,
-    start: str,
-) -> list[str]:
-    """Let a group read these streams, the new ones from `start`. Returns lines that say how many
-    events lie after an event time."""
+) -> list[LockedStream]:
+    """Let a group read no other streams than these, and return the new ones."""
     if not named:
         raise InvalidInput(
             "group_without_streams",
@@ -146,31 +155,32 @@ def _change_streams(
         text("DELETE FROM reader_group_stream WHERE group_id = :g AND NOT stream_id = ANY(:ids)"),
         {"g": group.group_id, "ids": sorted(wanted)},
     )
-    new = [stream for stream in locked if stream.stream_id in wanted - known]
-    if new:
-        cuts = find_cuts(connection, new, start)
-        check_times(connection, new, start)
-        check_not_below_the_head(connection, new, cuts, {})
-        enter_streams(connection, group.group_id, subscriber, cuts, {})
-        connection.execute(  # its time-out begins again: the events of a new stream may be old
-            text("UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g"),
-            {"g": group.group_id},
-        )
-        return say_between(connection, new, cuts, {}, start)
-    return []
+    return [stream for stream in locked if stream.stream_id in wanted - known]
 
 
-def _protect(
-    connection: Connection, group: LockedGroup, locked: Sequence[LockedStream], subscriber: bool,
-    *, anew: bool,
-) -> None:  # fmt: skip
+def _add(connection: Connection, group: LockedGroup, subscriber: bool, starts: Cuts) -> None:
+    """Add streams to a group, each from a cut on."""
+    enter_streams(connection, group.group_id, subscriber, starts, {})
+    connection.execute(  # its time-out begins again: the events of a new stream may be old
+        text("UPDATE reader_group SET moved_at = clock_timestamp() WHERE group_id = :g"),
+        {"g": group.group_id},
+    )
+
+
+def _truncated_unread(
+    connection: Connection, group: LockedGroup, locked: Sequence[LockedStream], allowed: bool
+) -> list[str]:
+    """Return lines that say what was truncated before a group has read it, which becomes a
+    subscriber too late for that. Raises Truncated unless that is allowed."""
+    known = {s.stream_id for s in group_streams(connection, group.name)}
+    here = [stream for stream in locked if stream.stream_id in known]
+    at, ends = positions_of(connection, group, here), loaded_ends(connection, group)
+    return without_truncated(connection, here, at, ends, allow_truncated=allowed).missing
+
+
+def _protect(connection: Connection, group: LockedGroup, subscriber: bool, *, anew: bool) -> None:
     """Let a group that becomes a subscriber hold back what it has not read. `anew`: its time-out
     begins now."""
-    if subscriber and not group.configuration.subscriber:
-        known = {s.stream_id for s in group_streams(connection, group.name)}
-        here = [stream for stream in locked if stream.stream_id in known]
-        at = positions_of(connection, group, here)
-        check_not_below_the_head(connection, here, at, end_cuts(connection, group))
     connection.execute(
         text(
             """UPDATE reader_group_stream SET

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import check_cut, load_cuts
 from weir.controller.locks import LockedStream
+from weir.controller.missing import missing_within
 from weir.controller.retention_queue import mark_retention_due
 from weir.controller.truncation import move_head, parse_cut
 from weir.database.connection import Database
@@ -39,8 +40,9 @@ def truncate(
 
     Returns `stream`, `head` (the cut), `events` and `bytes` (as first committed) that were
     truncated, `files` (how many became garbage), and by name how many events each subscriber
-    (`lost`) and each other group (`lost_to_others`) had not read. Raises InvalidInput with the
-    segment for a cut that is invalid or before the head, Conflict for a sealed stream, NotFound.
+    (`lost`) and each other group (`lost_to_others`) had not read; and `already`: if the head is
+    there already, a sentence that says who truncated up to it. Raises InvalidInput with the segment
+    for a cut that is invalid or before the head, Conflict for a sealed stream, NotFound.
     """
     request = Request(request_id, "truncate", str(name), {"cut": cut})
 
@@ -71,19 +73,28 @@ def _truncate(
     (head,) = load_cuts(connection, stream.stream_id, stream.head)
     if (behind := first_behind(head, wanted)) is not None:
         began = head.offsets.get(behind, "after it")
+        already = _nothing_left(connection, stream, wanted)
         raise InvalidInput(
             "cut_before_head",
             f"the cut is before the head of stream {stream.name} in segment {behind.name}: it has "
-            f"offset {wanted.offsets[behind]}, and the head is at {began}; give a cut at or after "
-            "the head.",
+            f"offset {wanted.offsets[behind]}, and the head is at {began}"
+            f"{already and f' ({already})'}; give a cut at or after the head.",
         )
+    already = "" if stream.head != wanted.to_json() else _nothing_left(connection, stream, wanted)
     lost = unread_events_lost(connection, stream, wanted)
     others = unread_events_lost(connection, stream, wanted, subscribers=False)
     freed = move_head(connection, stream, wanted)
     return {
         "stream": str(stream.name), "head": wanted.to_json(), "lost": lost,
-        "lost_to_others": others, **freed.__dict__,
+        "lost_to_others": others, "already": already, **freed.__dict__,
     }  # fmt: skip
+
+
+def _nothing_left(connection: Connection, stream: LockedStream, till: StreamCut) -> str:
+    """Return a sentence that nothing is left before a cut at or before the head, and who truncated
+    it; empty if there never was anything."""
+    gone = missing_within(connection, stream.stream_id, None, till)
+    return "" if gone is None else f"nothing is left to truncate there: {gone}"
 
 
 def truncate_before(
@@ -158,7 +169,9 @@ def in_words(done: dict[str, Any], *, dry_run: bool) -> list[str]:
             f"{kind} {group} {loses} {count:,} events that it has not read"
             for group, count in sorted(done[key].items())
         ]
-    if not done["lost"] and not done["lost_to_others"]:
+    if done.get("already"):
+        lines = [done["already"]]
+    elif not done["lost"] and not done["lost_to_others"]:
         lines.append(f"no reader group {loses} an event that it has not read")
     if dry_run:
         lines.append(f"nothing was truncated; to do it, {give(dry_run=False)}")

@@ -44,7 +44,7 @@ _CANDIDATES = text(
             WHERE d.stream_id = s.stream_id AND d.decided_at < h.old AND d.lost = '{}'
               AND d.decided_at < (SELECT max(n.decided_at) FROM retention_decision n
                                   WHERE n.stream_id = s.stream_id
-                                    AND (d.cut IS NULL OR n.cut IS NOT NULL)))
+                                    AND (d.events = 0 OR n.events > 0)))
         OR EXISTS (
             SELECT FROM scale_decision d
             WHERE d.stream_id = s.stream_id AND d.decided_at < h.old

@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -34,13 +35,13 @@ from weir.arrow.read import read_slice
 from weir.controller import queries
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import read_stream
-from weir.controller.missing import missing_between, truncated
+from weir.controller.missing import missing_after, missing_between, truncated
 from weir.controller.queries import Cut
 from weir.controller.read_plan import FileSlice, plan, readable
 from weir.controller.streams import schema_by_id
 from weir.controller.times import Span, close_span, parse_span
 from weir.database.connection import Database
-from weir.errors import InvalidInput, WeirError
+from weir.errors import InvalidInput, Truncated, TruncatedWarning, WeirError
 from weir.model.group_configuration import ON_GAP
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import without_metadata
@@ -267,6 +268,20 @@ def _say_missing(connection: Connection, source: WeirSource, *, empty: bool) -> 
     lacks.warn()
 
 
+def _say_skipped(
+    connection: Connection, source: WeirSource, start: Cut, end: Cut | datetime | None
+) -> None:
+    """Warn how many events after a cut were truncated."""
+    stream_id = read_stream(connection, source.stream).stream_id
+    try:
+        lacks = missing_after(connection, stream_id, start, end)
+    except Truncated as error:  # the metadata of the cut was pruned
+        warnings.warn(TruncatedWarning(error.sentence), stacklevel=2)
+    else:
+        if lacks is not None:
+            lacks.warn()
+
+
 def _parts(
     source: WeirSource,
     start: Cut | datetime | None,
@@ -283,6 +298,8 @@ def _parts(
         slices, _ = plan(connection, source.stream, start, end, source.on_gap)
         if by_time:
             _say_missing(connection, source, empty=not slices)
+        elif source.on_gap == "skip" and isinstance(start, dict):
+            _say_skipped(connection, source, start, end)
         return slices
 
     return [
