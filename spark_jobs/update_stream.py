@@ -38,6 +38,8 @@ def run(job: Job, arguments: UpdateStream) -> dict[str, Any]:
         request_id=job.request_id,
     )
     job.say_all(done["deletes"])
+    if fields is not None and not done["added"]:
+        job.say(f"stream {name} has these columns already")
     return done
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import StructType
 
 import weir
 from tests.chance import random_for
@@ -22,6 +24,7 @@ from weir.controller.ownership import read_installation
 from weir.database.connection import Database
 from weir.retention.prune import prune
 from weir.settings import Settings
+from weir.spark.source import WeirSource
 from weir.warehouse.marker import Marker, write_marker
 
 
@@ -192,5 +195,31 @@ def test_a_replay_of_a_day_that_is_partly_gone_begins_as_the_recipe_says(
     done = terminal(*words, flag)
     assert done.status == 0, done.err
     assert f"{said}" in done.out + done.err
-    assert "it begins at the head" in done.out + done.err
+    assert "reading begins at the head" in done.out + done.err
     assert lane.value("SELECT unread_events FROM lag WHERE reader_group = 'replay'") == 5
+
+
+def test_a_spark_source_that_skips_a_gap_says_how_large_it_was(
+    terminal: Callable[..., Done],  # noqa: F811
+    lane: Lane,
+    settings: Settings,
+) -> None:
+    fill(settings, "one", 20)
+    before, whole = dict.fromkeys(lane.tail(), 1), lane.tail()
+    truncate_all(lane)
+    fill(settings, "two", 5)
+    gone = sum(whole.values()) - len(before)
+
+    def source(on_gap: str) -> WeirSource:
+        return WeirSource({"path": "iot/small", "start": json.dumps(before), "onGap": on_gap})
+
+    batch = source("skip").reader(StructType())
+    with pytest.warns(weir.TruncatedWarning, match=rf"^{gone} events .* by hand"):
+        assert batch.partitions()
+    stream = source("skip").streamReader(StructType())
+    with pytest.warns(weir.TruncatedWarning, match=rf"^{gone} events .* by hand"):
+        stream.partitions(before, lane.tail())
+    failing = source("fail").streamReader(StructType())
+    for limit in (ReadMaxRows(2), ReadAllAvailable()):
+        with raises(f"events_truncated {gone} events hand"):
+            failing.partitions(before, failing.latestOffset(before, limit))

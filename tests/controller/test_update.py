@@ -123,3 +123,14 @@ def test_the_same_request_again_returns_its_result(lane: Lane) -> None:
     assert len(lane.epochs()) == 2
     with raises("request_reused"):
         update(lane, {"min_segments": 5}, request_id="once")
+
+
+def test_whoever_adds_columns_is_told_which_are_new_and_which_there_are(lane: Lane) -> None:
+    fields = [{"name": "gate", "type": "string", "nullable": True, "metadata": {}}]
+    for added in (["gate string"], []):
+        done = update_stream(lane.database, lane.name, {}, fields=fields, request_id=unique("u"))
+        assert done["added"] == added
+        assert done["columns"][-1] == "gate string"
+    assert "columns" not in update_stream(
+        lane.database, lane.name, {"tags": ("a",)}, request_id=unique("u")
+    )

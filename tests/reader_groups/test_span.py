@@ -61,7 +61,7 @@ def test_with_the_flag_a_group_begins_at_the_head_and_says_what_is_missing(
         assert made["start"] == {str(lane.name): HEAD}
         [line] = made["missing"]
         assert line.startswith(f"{gone} events of stream {lane.name} were truncated, the last of")
-        assert line.endswith("by hand: me); it begins at the head, 0.0=8, 1.0=5")
+        assert line.endswith("by hand: me); reading begins at the head, 0.0=8, 1.0=5")
     for start in (third, "tail", "0.0=8, 1.0=5", "0.0=8, 1.0=7"):
         assert created(lane, start)["missing"] == [], "nothing of it is gone"
 
@@ -92,7 +92,7 @@ def test_a_group_that_begins_at_the_head_says_what_was_truncated_before_it(
 ) -> None:
     [line] = created(lane)["missing"]
     assert line.startswith("13 events")
-    assert "it begins at the head" in line
+    assert "reading begins at the head" in line
     whole = Lane.made(lane.database)
     whole.append({"0.0": 5})
     assert created(whole)["missing"] == []

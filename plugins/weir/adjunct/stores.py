@@ -182,8 +182,9 @@ def define_store(
             return request.done(connection, done)
         locked.must_be_active()
         _check_in_stream(connection, locked, configuration)
-        span = find_span(connection, [locked], "head", allow_truncated=False)
-        made = create_in(connection, name, [locked], span, GroupConfiguration(time_out=time_out))
+        starts, _, missing = find_span(connection, [locked], "head", allow_truncated=False)
+        group = GroupConfiguration(time_out=time_out)
+        made = create_in(connection, name, [locked], starts, {}, group, missing=missing)
         connection.execute(
             _INSERT,
             {"name": name, "s": locked.stream_id}

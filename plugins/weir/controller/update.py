@@ -17,7 +17,7 @@ from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.model.key_space import even_split
 from weir.model.names import StreamName
-from weir.model.schema import Field, merge
+from weir.model.schema import Field, merge, show
 from weir.model.stream_configuration import Configuration
 
 # What is done around a change of a locked stream's retention policy: it says what will be deleted.
@@ -41,9 +41,10 @@ def update_stream(
     only if it has fewer. If it names another `event_time`, the stream's completeness begins anew.
     `choosing`: from `weir.retention.choose`, for a change that a person asks for.
 
-    Returns `stream`, all settings by name, `created` (the new segments), and `deletes` (lines that
-    say what retention will delete, if that changes). Raises InvalidInput for a wrong setting or
-    column, Conflict for a sealed stream, NotFound; and what `choosing` raises.
+    Returns `stream`, all settings by name, `created` (the new segments), `deletes` (lines that say
+    what retention will delete, if that changes), and with `fields` also `columns` (all of the
+    stream, with their types) and `added` (those that are new). Raises InvalidInput for a wrong
+    setting or column, Conflict for a sealed stream, NotFound; and what `choosing` raises.
     """
     request = Request(request_id, "update_stream", str(name), {**changes, "fields": fields})
 
@@ -61,17 +62,24 @@ def update_stream(
         if configuration.event_time != stream.configuration.event_time:
             _begin_event_time(connection, stream)
         mark_retention_due(connection, [stream.stream_id])
+        shown = {}
         if fields is not None:
             schema = schema_of(connection, stream)
-            widen(connection, stream, _with(str(name), schema, fields), schema)
+            all_fields = _with(str(name), schema, fields)
+            widen(connection, stream, all_fields, schema)
+            columns = [f"{field['name']} {show(field['type'])}" for field in all_fields]
+            shown = {"columns": columns, "added": columns[len(schema or []) :]}
         stream = replace(stream, configuration=configuration)
         count = configuration.min_segments if "min_segments" in changes else None
         exact = configuration.scaling == "fixed" and not keep_segments
         created = _recreate(connection, stream, count, exact, request_id)
         return request.done(
             connection,
-            {"stream": str(name), **asdict(configuration), "created": created, "deletes": said},
-        )
+            {
+                "stream": str(name), **asdict(configuration), **shown, "created": created,
+                "deletes": said,
+            },
+        )  # fmt: skip
 
     return database.transaction(work)
 

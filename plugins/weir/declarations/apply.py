@@ -135,11 +135,11 @@ def _try_group(
         with connection.begin_nested() as tried:  # a time is closed, which is undone too
             streams = lock_streams(connection, names=[stream_name(one) for one in group.streams])
             try:
-                span = find_span(
+                starts, ends, _ = find_span(
                     connection, streams, group.start, group.end,
                     allow_truncated=allow_truncated,
                 )  # fmt: skip
-                create_in(connection, name, streams, span, group.configuration)
+                create_in(connection, name, streams, starts, ends, group.configuration)
             except Conflict as error:
                 if error.code != "unread_would_be_lost":
                     raise

@@ -22,7 +22,7 @@ from weir.reader_groups.locks import LockedGroup, lock_group_and_streams
 from weir.reader_groups.outputs import discard_outputs
 from weir.reader_groups.positions import placing, positions_of
 from weir.reader_groups.releases import releasing
-from weir.reader_groups.span import Span, find_span, without_truncated
+from weir.reader_groups.span import find_span, without_truncated
 from weir.reader_groups.starting_points import Cuts, find_cuts
 
 
@@ -79,9 +79,11 @@ def create_reader_group(
         locked = lock_streams(connection, names=list(dict.fromkeys(streams)))
         if (before := request.result(connection)) is not None:
             return before
-        span = find_span(connection, locked, start, end, allow_truncated=allow_truncated)
-        made = create_in(connection, name, locked, span, wanted, allow_loss)
-        reads = say_between(connection, locked, span.starts, span.ends, start, end)
+        starts, ends, missing = find_span(
+            connection, locked, start, end, allow_truncated=allow_truncated
+        )
+        made = create_in(connection, name, locked, starts, ends, wanted, allow_loss, missing)
+        reads = say_between(connection, locked, starts, ends, start, end)
         return request.done(connection, {**made, "reads": reads})
 
     return database.transaction(work)
@@ -91,14 +93,15 @@ def create_in(
     connection: Connection,
     name: str,
     streams: Sequence[LockedStream],
-    span: Span,
+    starts: Cuts,
+    ends: Cuts,
     configuration: GroupConfiguration,
     allow_loss: bool = False,
+    missing: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Create a group that reads a span of streams that are locked, of which nothing is truncated.
 
     Returns (without `reads`) and raises as `create_reader_group`."""
-    starts, ends = span.starts, span.ends
     for stream in streams:
         start, end = starts[stream.stream_id], ends.get(stream.stream_id)
         if end is not None and (behind := first_behind(start, end)) is not None:
@@ -115,7 +118,7 @@ def create_in(
         "start": {str(s.name): starts[s.stream_id].to_json() for s in streams},
         "end": {str(s.name): ends[s.stream_id].to_json() for s in streams if s.stream_id in ends},
         "deletes": deletes,
-        "missing": span.missing,
+        "missing": list(missing),
     }
 
 
@@ -213,7 +216,9 @@ def fork_reader_group(
             connection, locked, cuts, ends, at, allow_truncated=allow_truncated
         )
         settings = replace(group.configuration, subscriber=subscriber)
-        made = create_in(connection, new_name, locked, span, settings, allow_loss)
+        made = create_in(
+            connection, new_name, locked, span.starts, span.ends, settings, allow_loss, span.missing
+        )
         reads = say_between(connection, locked, span.starts, span.ends, at)
         return request.done(connection, {**made, "reads": reads})
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import LockedStream
-from weir.controller.missing import missing_within
+from weir.controller.missing import Missing, missing_within
 from weir.controller.queries import stream_cut_at
 from weir.errors import Truncated
 from weir.front_ends import give
@@ -81,23 +81,25 @@ def without_truncated(
         missing = missing_within(connection, here, first, until.get(here, stops))
         if missing is None:
             continue
-        left = (
-            "nothing is left before the end"
-            if nothing
-            else f"it begins at the head, {head.to_text()}"
-        )
         if not allow_truncated and (nothing or first is not None):
-            later = "give a later end" if nothing else "choose the head, or a later starting point"
-            raise Truncated(
-                "events_truncated",
-                f"{missing}; they lie after the start and before the end that are asked for, so "
-                f"{later}, or to read what is left, {give(allow_truncated=True)}.",
-            )
+            raise _refused(missing, nothing=nothing, ends=here in ends)
         span.starts[here] = join(begins, head)
         if here in ends:
             span.ends[here] = join(span.starts[here], ends[here])
-        span.missing.append(f"{missing}; {left}")
+        left = f"reading begins at the head, {head.to_text()}"
+        span.missing.append(f"{missing}; {'nothing is left before the end' if nothing else left}")
     return span
+
+
+def _refused(missing: Missing, *, nothing: bool, ends: bool) -> Truncated:
+    """Return the error that something of a span is missing; of one that `ends`, perhaps all."""
+    where = "between the start and the end that are" if ends else "after the start that is"
+    later = "give a later end" if nothing else "choose the head, or a later starting point"
+    return Truncated(
+        "events_truncated",
+        f"{missing}; they lie {where} asked for, so {later}, or to read what is left, "
+        f"{give(allow_truncated=True)}.",
+    )
 
 
 def _is_whole(stream: LockedStream) -> bool:

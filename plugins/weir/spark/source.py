@@ -220,8 +220,12 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             cut: Cut = start
             if self._source.on_gap == "skip":
                 cut = readable(connection, stream_id, start, None)[0] or start
-            else:
-                load_cuts(connection, stream_id, start)  # a pruned cut has no next one
+            else:  # with the count of all that is gone, not of this micro-batch alone
+                lacks = missing_after(connection, stream_id, start, last)
+                if lacks is not None:
+                    raise truncated(
+                        lacks, "the query has not read them; set onGap to skip to read what is left"
+                    )
             events = 0
             for _ in range(_STEPS):  # each step goes to the next end of a segment
                 given = {"s": stream_id, "cut": json.dumps(cut), "n": limit.max_rows - events}
