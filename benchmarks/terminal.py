@@ -92,7 +92,7 @@ def tail(setting: Setting) -> Figure:
 
     def read(name: StreamName) -> None:
         for _ in range(20):
-            found = tail_of(setting.database, setting.settings.warehouse, name, 10)
+            found = tail_of(setting.database, setting.settings, name, 10)
             assert found.num_rows == 10
 
     return Figure(

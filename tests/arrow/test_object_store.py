@@ -44,7 +44,7 @@ def test_streams_are_appended_read_and_swept(
         weir.append(NAME, rows, writer_id="me", batch_id=batch, settings=here)
     found = weir.read(NAME, settings=here)
     assert sorted(found["n"].to_pylist()) == sorted([*range(10)] * 2)
-    assert tail_of(database, here.warehouse, stream_name(NAME), 3).num_rows == 3
+    assert tail_of(database, here, stream_name(NAME), 3).num_rows == 3
     there = {name for name in lake.objects if name.endswith(".parquet")}
     assert {name.rpartition("/_weir_segment")[0] for name in there} == {
         "weir/1/_weir_tx=1/_weir_attempt=1", "weir/1/_weir_tx=2/_weir_attempt=1",

@@ -33,7 +33,7 @@ def test_a_file_system_that_nothing_here_knows_is_refused_before_anything_is_tou
 def test_a_new_installation_marks_its_warehouse_and_finds_it_again(tmp_path: Path) -> None:
     root = tmp_path / "not" / "there" / "yet"
     claim(str(root), "one", new=True)
-    assert read_marker(str(root)) == ("one", 0)
+    assert read_marker(str(root))[:2] == ("one", 0)
     claim(str(root), "one", new=True)
     claim(str(root), "one", new=False)
     assert [path.name for path in root.iterdir()] == [MARKER]
@@ -44,7 +44,7 @@ def test_the_warehouse_of_another_installation_is_refused(tmp_path: Path) -> Non
     for new in (True, False):
         with raises("warehouse_not_owned one two"):
             claim(str(tmp_path), "two", new)
-    assert read_marker(str(tmp_path)) == ("one", 0)
+    assert read_marker(str(tmp_path))[:2] == ("one", 0)
 
 
 def test_an_installation_with_data_never_marks_a_folder(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_warehouse_that_was_swept_since_the_backup_is_refused(tmp_path: Path) 
 def test_of_two_sweeps_at_once_the_slower_does_not_lower_the_mark(tmp_path: Path) -> None:
     write_marker(str(tmp_path), Marker("one", 8))
     write_marker(str(tmp_path), Marker("one", 7))
-    assert read_marker(str(tmp_path)) == ("one", 8)
+    assert read_marker(str(tmp_path))[:2] == ("one", 8)
     assert [path.name for path in tmp_path.iterdir()] == [MARKER]
 
 
@@ -76,6 +76,6 @@ def test_a_sweep_that_had_begun_does_not_take_the_alarm_of_an_append_back(tmp_pa
     with raises("unknown_files_found"):
         check_unused(str(tmp_path), folder)
     write_marker(str(tmp_path), Marker("one", 8))
-    assert read_marker(str(tmp_path)) == ("one", 7 + RECOVERY_GAP)
+    assert read_marker(str(tmp_path))[:2] == ("one", 7 + RECOVERY_GAP)
     with raises("database_restored"):
         claim(str(tmp_path), "one", new=False, sweeps=8)

@@ -117,7 +117,7 @@ class GroupReader:
                 partial(plan_of_bounds, stream_id=stream_id, bounds=bounds)
             )
             for part in slices:
-                rows = read_slice(self.settings.warehouse, part, fields, COLUMNS)
+                rows = read_slice(self.settings, part, fields, COLUMNS)
                 parts.append(rows.select(COLUMNS))
         events = pa.concat_tables(parts)
         assert events.num_rows == batch.events

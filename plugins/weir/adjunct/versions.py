@@ -6,11 +6,13 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from weir.controller.absent_files import Recorded
 from weir.controller.cuts import load_cuts
 from weir.errors import InvalidInput, NotFound, Truncated
 from weir.front_ends import do
 from weir.model.schema import Field
 from weir.model.stream_cut import at_or_before
+from weir.warehouse.paths import ADJUNCT
 
 Cut = dict[str, Any]
 
@@ -195,3 +197,20 @@ def _with_files(connection: Connection, row: dict[str, Any] | None) -> AdjunctVe
         return None
     files = connection.execute(_FILES, {"a": row["store_id"], "v": row["version"]})
     return AdjunctVersion(**row, files=tuple(AdjunctFile(*file) for file in files))
+
+
+def recorded_file(connection: Connection, path: str) -> Recorded | None:
+    """Return what is recorded of a file of a store's versions; None for another."""
+    if not path.startswith(ADJUNCT):
+        return None
+    row = connection.execute(
+        text(
+            """SELECT s.name, f.bytes FROM adjunct_file f JOIN adjunct_store s USING (store_id)
+            WHERE f.path = :path LIMIT 1"""
+        ),
+        {"path": path},
+    ).one_or_none()
+    if row is None:
+        return None
+    advice = "put it back, or define the store anew under another name"
+    return Recorded(f"keys of adjunct store {row.name}", int(row.bytes), advice)

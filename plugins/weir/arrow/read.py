@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 from sqlalchemy import Connection
 
 from weir.arrow.schema import to_arrow
+from weir.controller.absent_files import why_unread
 from weir.controller.missing import Missing, missing_between
 from weir.controller.queries import Cut, count_between
 from weir.controller.read_plan import FileSlice, plan
@@ -69,7 +70,7 @@ def read(
         lacks.warn()
     schema = to_arrow(fields)
     wanted = check_columns(stream, schema, columns)
-    whole = concatenated([read_rows(settings.warehouse, s, schema, wanted) for s in slices],
+    whole = concatenated([read_rows(settings, s, schema, wanted) for s in slices],
                          schema, wanted)  # fmt: skip
     if order == "stream":
         whole = whole.sort_by([("_clock", "ascending"), (SEQ, "ascending")])
@@ -121,25 +122,30 @@ def count(
 
 
 def read_slice(
-    warehouse: str, part: FileSlice, fields: list[Field], wanted: Sequence[str]
+    settings: Settings, part: FileSlice, fields: list[Field], wanted: Sequence[str]
 ) -> pa.Table:
     """Return the wanted rows of one file, with `_segment`, `_offset` and `_clock`."""
-    return read_rows(warehouse, part, to_arrow(fields), wanted).drop_columns([SEQ])
+    return read_rows(settings, part, to_arrow(fields), wanted).drop_columns([SEQ])
 
 
 def read_rows(
-    warehouse: str, part: FileSlice, schema: pa.Schema, wanted: Sequence[str]
+    settings: Settings, part: FileSlice, schema: pa.Schema, wanted: Sequence[str]
 ) -> pa.Table:
     """Return the wanted rows of one file with their ranks (`_weir_seq`). Columns that the file does
-    not have are null. Only the row groups that hold the rows are read."""
-    system, base = filesystem(warehouse)
-    with system.open_input_file(f"{base}/{part.path}") as source:
-        # What Spark wrote when it still wrote INT96: nanoseconds would overflow.
-        file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-        there = set(file.schema_arrow.names)
-        groups, before = _row_groups(file.metadata, part.first_row, part.end_row)
-        columns = [*(n for n in wanted if n in there), SEQ]
-        table = file.read_row_groups(groups, columns=columns)
+    not have are null. Only the row groups that hold the rows are read. Raises what `why_unread`
+    returns for a file that can't be read."""
+    system, base = filesystem(settings.warehouse)
+    try:
+        with system.open_input_file(f"{base}/{part.path}") as source:
+            # What Spark wrote when it still wrote INT96: nanoseconds would overflow.
+            file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+            there = set(file.schema_arrow.names)
+            groups, before = _row_groups(file.metadata, part.first_row, part.end_row)
+            columns = [*(n for n in wanted if n in there), SEQ]
+            table = file.read_row_groups(groups, columns=columns)
+    except (OSError, pa.ArrowInvalid) as error:
+        with Database.of(settings) as database:
+            raise why_unread(database, settings.warehouse, part.path, error) from error
     table = table.slice(part.first_row - before, part.end_row - part.first_row)
     count = table.num_rows
     values = [

@@ -41,7 +41,7 @@ def tail(
     settings = settings or load()
     with Database.of(settings) as database:
         name = stream_name(stream)
-        found = tail_of(database, settings.warehouse, name, count, columns)
+        found = tail_of(database, settings, name, count, columns)
         lacks = None
         if not found.num_rows:
             lacks = database.snapshot(lambda c: missing_between(c, name, None, None, empty=True))
@@ -52,7 +52,7 @@ def tail(
 
 def tail_of(
     database: Database,
-    warehouse: str,
+    settings: Settings,
     name: StreamName,
     count: int,
     columns: Sequence[str] | None = None,
@@ -68,7 +68,7 @@ def tail_of(
         if len(keys) >= count and keys[count - 1] > (part.clock, part.last_seq):
             break  # this file, and all after it in this order, end before the events found
         last = part._replace(first_row=max(part.first_row, part.end_row - count))
-        rows = read_rows(warehouse, last, schema, wanted)
+        rows = read_rows(settings, last, schema, wanted)
         found.append(rows)
         keys += [(part.clock, seq) for seq in rows[SEQ].to_pylist()]
     order = [("_clock", "ascending"), (SEQ, "ascending")]

@@ -11,7 +11,14 @@ from sqlalchemy import text
 from weir.database.connection import Database
 from weir.errors import InvariantViolation
 from weir.front_ends import do
-from weir.warehouse.marker import MARKER, Marker, read_marker, write_marker
+from weir.warehouse.marker import (
+    MARKER,
+    RECOVERY_GAP,
+    Marker,
+    location,
+    read_marker,
+    write_marker,
+)
 
 
 class Installation(NamedTuple):
@@ -50,8 +57,8 @@ def check_warehouse_ownership(database: Database, warehouse: str) -> str:
 def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
     """Check that the marker fits what the database records of itself; write one if there is none.
 
-    Raises InvariantViolation like `check_owner`, and if the database was, or may have been,
-    restored from a backup.
+    Raises InvariantViolation like `check_owner` and `check_location`, and if the database was, or
+    may have been, restored from a backup.
     """
     check_owner(warehouse, known, marker)
     if marker.sweep_count > known.sweep_count:
@@ -68,8 +75,30 @@ def check_marker(warehouse: str, known: Installation, marker: Marker) -> None:
             f"last used its warehouse {warehouse}, so it may not know everything that was "
             f"committed there; first {do('recover')} (nothing was changed).",
         )
+    check_location(warehouse, known, marker)
     if not marker.installation_id:
         write_marker(warehouse, Marker(known.installation_id, known.sweep_count))
+
+
+def check_location(warehouse: str, known: Installation, marker: Marker) -> None:
+    """Check that a warehouse is where its marker says, and not a copy. Raises InvariantViolation
+    if it is elsewhere, or if it was left behind when another place was accepted."""
+    accept = "if this one is right, because it was moved or has two names, "
+    accept += do("recover", unknown_files="keep")
+    if not marker.is_at(warehouse):
+        raise InvariantViolation(
+            "warehouse_elsewhere",
+            f"the warehouse {location(warehouse)} is a copy of the one at "
+            f"{' and '.join(marker.locations)}, or that under another name; correct the setting "
+            f"warehouse, or {accept} (nothing was changed).",
+        )
+    if known.sweep_count - marker.sweep_count >= RECOVERY_GAP:
+        raise InvariantViolation(
+            "warehouse_left_behind",
+            f"the warehouse {location(warehouse)} was left behind: this database's goes on "
+            f"elsewhere since a recovery; correct the setting warehouse, or {accept} (nothing was "
+            "changed).",
+        )
 
 
 def check_owner(warehouse: str, known: Installation, marker: Marker) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import exc
 
 from weir.errors import DatabaseFailed
+from weir.front_ends import do
 
 _SETTING = "the setting 'database'"
 # Texts of a refused login: what to do, and whether another try is of use without that.
@@ -41,8 +42,7 @@ _ELSE = "check that it runs and that {setting} is right, then try again"
 
 _SEE_LOG = "see the server's log, and try again when it is mended"
 _DAMAGED = (
-    "its files are damaged: restore it from a backup or let a standby take over, then run "
-    "weir_recover"
+    "its files are damaged: restore it from a backup or let a standby take over, then {recover}"
 )
 # SQLSTATEs that people meet whatever the statement is: what to do, and whether to try again as is.
 _STATES: dict[str, tuple[str, bool]] = {
@@ -131,7 +131,7 @@ def login_advice(reason: str, setting: str = _SETTING) -> tuple[str, bool]:
 def advice(state: str) -> str:
     """Return what to do about an SQLSTATE that people meet whatever the statement is; empty for
     others."""
-    return _STATES.get(state, ("", False))[0]
+    return _STATES.get(state, ("", False))[0].format(recover=do("recover"))
 
 
 def failed(error: exc.DBAPIError, reason: str, database: str) -> DatabaseFailed | None:
@@ -144,7 +144,8 @@ def failed(error: exc.DBAPIError, reason: str, database: str) -> DatabaseFailed 
     return DatabaseFailed(
         "database_failed",
         f"the database ({database}) could not run a statement ({reason.rstrip('.')}"
-        f"{f': {hint}'.rstrip('.') if hint else ''}); {found[0]}.",
+        f"{f': {hint}'.rstrip('.') if hint else ''}); "
+        f"{advice(sqlstate(error))}.",
         retryable=found[1],
     )
 

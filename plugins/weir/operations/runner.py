@@ -188,6 +188,13 @@ def perform(
             report = work(job, parsed)
     except SystemExit as error:  # of code that the job has loaded; nobody would see why it ended
         raise exited(f"job {job.name}", error) from error
+    except Exception as error:
+        if "py4j" in sys.modules:
+            from weir.spark.lost_files import of_warehouse
+
+            if lost := of_warehouse(job.database, job.settings.warehouse, error):
+                raise lost from error
+        raise
     if job.functions:
         report["functions"] = job.functions
     job.database.transaction(lambda c: record_end(c, job.run, "succeeded", report=report))

@@ -24,6 +24,7 @@ from weir.database.connection import Database
 from weir.errors import InvalidInput
 from weir.model.key_space import KeyRange
 from weir.model.segment import segment_number
+from weir.recovery.lost_events import lost_in
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import RECOVERY_GAP, Marker, read_marker, write_marker
 from weir.warehouse.paths import ADJUNCT
@@ -53,9 +54,10 @@ def recover(
     `unknown_files`: `report` changes nothing; `keep` leaves files that the database does not know
     where they are, also those of appends that it knows as aborted; `delete` makes garbage of them.
 
-    Returns `restored` (whether the database may have been restored), `unknown_files` and
-    `missing_files` (how many files only the warehouse or only the database has), and `unknown` and
-    `missing` (up to 20 of their paths). If it reconciled them, also `streams`: of each its name
+    Returns `restored` (whether the database may have been restored), `moved` (whether the warehouse
+    was elsewhere; to reconcile accepts this place), `unknown_files` and `missing_files` (how many
+    files only the warehouse or only the database has), `unknown` and `missing` (up to 20 of their
+    paths), and `lost`: as `lost_in`. If it reconciled them, also `streams`: of each its name
     (`stream`), how many open appends it ended (`aborted`), and the new `segments`. Raises
     InvalidInput for another value of `unknown_files`, and InvariantViolation if the warehouse
     belongs to another installation.
@@ -81,10 +83,12 @@ def recover(
     missing = sorted((before.files & known.files) - on_disk)
     report: dict[str, Any] = {
         "restored": installation.may_be_restored(marker),
+        "moved": not marker.is_at(warehouse),
         "unknown_files": sum(map(len, unknown.values())),
         "unknown": sorted(path for paths in unknown.values() for path in paths)[:_EXAMPLES],
         "missing_files": len(missing),
         "missing": missing[:_EXAMPLES],
+        "lost": database.snapshot(lambda c: lost_in(c, missing)),
     }
     if unknown_files == "report":
         return report
@@ -100,7 +104,8 @@ def recover(
     highest = max([s for s in there if s is not None] + [0])
     deleted = strangers if unknown_files == "delete" else []
     database.transaction(lambda c: _end(c, highest, deleted, marker.sweep_count, incarnation))
-    sweeps = max(installation.sweep_count, marker.sweep_count) + 1
+    # So far ahead that a copy which is left behind elsewhere is known by its count.
+    sweeps = max(installation.sweep_count, marker.sweep_count) + RECOVERY_GAP
     write_marker(warehouse, Marker(installation.installation_id, sweeps))
     return {**report, "streams": skipped}
 
@@ -303,8 +308,8 @@ def _end(
     )
     connection.execute(
         text(
-            """UPDATE installation SET sweep_count = greatest(sweep_count, :swept) + 1,
+            """UPDATE installation SET sweep_count = greatest(sweep_count, :swept) + :skipped,
                 incarnation = :incarnation  -- as it was found: one that came since may know less"""
         ),
-        {"swept": swept, "incarnation": incarnation},
+        {"swept": swept, "skipped": RECOVERY_GAP, "incarnation": incarnation},
     )

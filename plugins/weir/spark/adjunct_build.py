@@ -22,6 +22,7 @@ from weir.spark.adjunct_changes import code_of
 from weir.spark.adjunct_writer import Writer
 from weir.spark.append import Appender
 from weir.spark.failures import sentence
+from weir.spark.lost_files import saying_why
 from weir.spark.unreadable import jvm_has_ended
 from weir.warehouse.marker import check_unused
 
@@ -116,7 +117,10 @@ def _build(app: Appender, build: Build) -> AdjunctVersion:
         check_warehouse_ownership(app.database, app.settings.warehouse)
         check_unused(app.settings.warehouse, build.folder)
         with app.database.keep_alive(lambda c: renew_build(c, build, lease), every=lease / 3):
-            with Writer(app, build).writing() as writer:
+            with (
+                saying_why(app.database, app.settings.warehouse),
+                Writer(app, build).writing() as writer,
+            ):
                 built = writer.write()
             version = publish_build(app.database, build, built)
         app.say(

@@ -19,6 +19,7 @@ from weir.spark.adjuncts import Binding, Factory, bind
 from weir.spark.append import Appender
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
 from weir.spark.function_source import source_of
+from weir.spark.lost_files import of_warehouse
 from weir.spark.open_batch import OpenBatch, list_folders
 from weir.spark.outputs import Output, check_named_once
 from weir.spark.own_frames import own_frames
@@ -238,6 +239,8 @@ class Consumer:
         """
         if isinstance(error, WeirError) and not isinstance(error, BadRows):
             raise error
+        if lost := of_warehouse(self.appender.database, self.appender.settings.warehouse, error):
+            raise lost from error
         if self.on_error == "stop" or not caused_by_events(error):
             raise BatchFailed(
                 "batch_failed",

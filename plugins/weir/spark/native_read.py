@@ -19,6 +19,7 @@ from weir.model.names import StreamName
 from weir.model.schema import SEQ, Field, without_metadata
 from weir.settings import Settings
 from weir.spark.data_files import ADDED, FileConstants, scan_files
+from weir.spark.lost_files import saying_why
 from weir.spark.ordered_frames import one_after_another
 from weir.spark.read_tasks import Task, tasks_by_segment, tasks_in_write_order
 from weir.spark.session import moved, private_session
@@ -67,7 +68,8 @@ def read_stream_frame(
     """
 
     stream_id, slices, fields = database.snapshot(lambda c: plan_of_stream(c, name))
-    return frame_of(spark, settings.warehouse, stream_id, slices, fields, order=order)
+    with saying_why(database, settings.warehouse):
+        return frame_of(spark, settings.warehouse, stream_id, slices, fields, order=order)
 
 
 def frame_of(

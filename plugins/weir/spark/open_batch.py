@@ -28,6 +28,7 @@ from weir.spark.adjuncts import Adjuncts
 from weir.spark.append import Appender
 from weir.spark.batch_outputs import BatchOutputs
 from weir.spark.failures import sentence
+from weir.spark.lost_files import saying_why
 from weir.spark.merged_read import merged_frame
 from weir.spark.native_read import Slices, frame_of
 from weir.spark.outputs import Output
@@ -159,7 +160,8 @@ class OpenBatch:
         Raises InvalidInput for a column that no stream has, or that has several types.
         """
         app = self._app
-        return merged_frame(app.spark, app.settings.warehouse, self._planned, columns)
+        with saying_why(app.database, app.settings.warehouse):
+            return merged_frame(app.spark, app.settings.warehouse, self._planned, columns)
 
     def adjunct(self, name: str) -> DataFrame:
         """Return the table of an adjunct store, in the version that all attempts at this batch
@@ -213,9 +215,9 @@ class OpenBatch:
                 )
             app.say(gap)
         self._planned.append(Slices(name, stream_id, slices, fields))
-        return frame_of(
-            app.spark, app.settings.warehouse, stream_id, slices, fields, order=self._reader.order
-        )
+        order, warehouse = self._reader.order, app.settings.warehouse
+        with saying_why(app.database, warehouse):
+            return frame_of(app.spark, warehouse, stream_id, slices, fields, order=order)
 
     def write(self, output: str | Output, frame: DataFrame) -> None:
         """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`, with

@@ -319,7 +319,7 @@ def _batches(
     wanted = [field["name"] for field in fields if field["name"] not in PLACES]
     user = [field for field in fields if field["name"] in wanted]
     for part in partition.slices:
-        yield from read_slice(settings.warehouse, part, user, wanted).to_batches()
+        yield from read_slice(settings, part, user, wanted).to_batches()
 
 
 def _cut(written: str, without: str = "") -> Cut | None:

@@ -15,6 +15,7 @@ from weir.errors import InvalidInput
 from weir.model.names import StreamName, stream_name
 from weir.settings import Settings, load
 from weir.spark.exact import quoted
+from weir.spark.lost_files import saying_why
 from weir.spark.merged_read import merged_frame
 from weir.spark.native_read import PLACES, Slices, frame_of
 from weir.spark.session import check_session
@@ -87,13 +88,14 @@ def read(
         planned, missing = database.snapshot(found)
     for lacks in missing:
         lacks.warn()
-    if not one:
-        return merged_frame(spark, settings.warehouse, planned, columns)
-    [read] = planned
-    frame = frame_of(
-        spark, settings.warehouse, read.stream_id, read.slices, read.fields,
-        order=order or "segment",
-    )  # fmt: skip
+    with saying_why(database, settings.warehouse):
+        if not one:
+            return merged_frame(spark, settings.warehouse, planned, columns)
+        [read] = planned
+        frame = frame_of(
+            spark, settings.warehouse, read.stream_id, read.slices, read.fields,
+            order=order or "segment",
+        )  # fmt: skip
     if columns is None:
         return frame
     if unknown := [name for name in columns if name not in frame.columns]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from weir.controller.ownership import check_owner, read_installation
+from weir.controller.ownership import check_location, check_owner, read_installation
 from weir.database.connection import Database
 from weir.database.migrate import check_server, newest_layout
 from weir.database.refusals import LAYOUT, MIGRATE, STANDING
@@ -140,6 +140,7 @@ def _warehouse(settings: Settings, database: Database) -> Check:
     """Check that the warehouse is this database's and can be written."""
     marker, known = read_marker(settings.warehouse), read_installation(database)
     check_owner(settings.warehouse, known, marker)
+    check_location(settings.warehouse, known, marker)
     if known.may_be_restored(marker):
         return Check("warehouse", False, "the database was restored from a backup, moved, or "
                      "replaced by a standby", "run `weir recover` once")  # fmt: skip

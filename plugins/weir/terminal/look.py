@@ -121,7 +121,7 @@ def lag(terminal: Terminal, given: argparse.Namespace) -> int:
 def tail(terminal: Terminal, given: argparse.Namespace) -> int:
     """Show the last events of a stream, in the order in which they were written."""
     found = tail_of(
-        terminal.database, terminal.settings.warehouse, stream_name(given.stream),
+        terminal.database, terminal.settings, stream_name(given.stream),
         _number(given.number, "-n", least=1), _columns(given.columns),
     )  # fmt: skip
     rows = _rows(found)
@@ -262,7 +262,7 @@ def _all(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, An
     for whole in slices:
         for first in range(whole.first_row, whole.end_row, _BATCH):
             part = whole._replace(first_row=first, end_row=min(first + _BATCH, whole.end_row))
-            yield from _rows(read_slice(terminal.settings.warehouse, part, fields, wanted))
+            yield from _rows(read_slice(terminal.settings, part, fields, wanted))
 
 
 def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -288,7 +288,7 @@ def _matching(terminal: Terminal, given: argparse.Namespace) -> Iterator[dict[st
         whole = slices[file]
         while rows := [row[1] - whole.start_offset for row in islice(found, _BATCH)]:
             part = whole._replace(first_row=rows[0], end_row=rows[-1] + 1)
-            read = read_slice(terminal.settings.warehouse, part, fields, wanted)
+            read = read_slice(terminal.settings, part, fields, wanted)
             yield from _rows(read.take([row - rows[0] for row in rows]))
 
 

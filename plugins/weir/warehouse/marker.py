@@ -1,11 +1,12 @@
-"""The ownership marker of a warehouse: a file with the id of its installation, and how often the
-warehouse was swept (docs/decisions/0016)."""
+"""The ownership marker of a warehouse: a file with the id of its installation, how often the
+warehouse was swept (docs/decisions/0016), and where it is (docs/decisions/0056)."""
 
 import contextlib
 import logging
 import os
 import uuid
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from pyarrow import fs
 
@@ -23,6 +24,23 @@ class Marker(NamedTuple):
 
     installation_id: str = ""
     sweep_count: int = 0
+    locations: tuple[str, ...] = ()  # the names under which the warehouse was found right
+
+    def is_at(self, root: str) -> bool:
+        """Return whether a root is the warehouse's, and not that of a copy. A marker that was
+        written before markers said it may be anywhere."""
+        return not self.locations or location(root) in self.locations
+
+
+def location(root: str) -> str:
+    """Return where a root is, without a login, so that equal ones are equal."""
+    if "://" not in root:
+        return os.path.realpath(root)
+    parts = urlsplit(root)
+    if parts.scheme == "file":
+        return os.path.realpath(parts.path)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme.replace('s3a', 's3')}://{host}{parts.path}".rstrip("/")
 
 
 def check_unused(root: str, folder: str) -> None:
@@ -46,7 +64,7 @@ def check_unused(root: str, folder: str) -> None:
 
 def write_marker(root: str, marker: Marker) -> None:
     """Write the marker of a warehouse, unless the same installation's marker there has a larger
-    sweep count.
+    sweep count. `locations`: beside this one, and those in the marker that is there.
 
     Of two sweeps at the same time the slower one has the smaller count. An alarm of `check_unused`
     must stay. Raises Unavailable if nothing can be written there. A full local disk still takes the
@@ -55,7 +73,11 @@ def write_marker(root: str, marker: Marker) -> None:
     files, base = filesystem(root)
     path = f"{base}/{MARKER}"
     written = f"{path}.{uuid.uuid4().hex}"  # renamed when whole: a kill leaves no empty marker
-    content = f"{marker.installation_id}\n{marker.sweep_count}\n".encode()
+    before = read_marker(root)
+    same = before.installation_id == marker.installation_id
+    locations = {*marker.locations, *(before.locations if same else ()), location(root)}
+    lines = [marker.installation_id, str(marker.sweep_count), *sorted(locations)]
+    content = "".join(f"{line}\n" for line in lines).encode()
     full: OSError | None = None
     try:
         files.create_dir(base, recursive=True)
@@ -103,8 +125,10 @@ def read_marker(root: str) -> Marker:
         return Marker()
     with files.open_input_stream(path) as stream:
         content = bytes(stream.read())
-    return Marker(content.decode().partition("\n")[0].strip(), _count(content))
+    lines = [line.strip() for line in content.decode().splitlines()]
+    return Marker((lines or [""])[0], _count(content), tuple(line for line in lines[2:] if line))
 
 
 def _count(content: bytes) -> int:
-    return int(content.decode().strip().partition("\n")[2].strip() or 0)
+    lines = content.decode().splitlines()
+    return int(lines[1].strip() or 0) if len(lines) > 1 else 0

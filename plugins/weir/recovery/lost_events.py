@@ -1,0 +1,66 @@
+"""Say which events are lost with the files that are missing, who has not read them, and how their
+streams go on."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from weir.controller.absent_files import Lost, lost_events, named
+from weir.front_ends import do
+from weir.model.segment import Segment
+from weir.model.stream_cut import FUTURE, Offset, StreamCut
+from weir.warehouse.paths import ADJUNCT
+
+
+def lost_in(connection: Connection, paths: Sequence[str]) -> list[dict[str, Any]]:
+    """Return per stream that misses files: `stream`, `files`, `events`, `segments` (which, and up
+    to which offset), `unread_by` (the reader groups that have not read all of them), `truncate_to`
+    (the smallest cut past them) and `then` (what to do)."""
+    by_stream: dict[int, list[str]] = defaultdict(list)
+    for path in paths:
+        if not path.startswith(ADJUNCT):
+            by_stream[int(path.partition("/")[0])].append(path)
+    report = []
+    for stream_id, of_stream in sorted(by_stream.items()):
+        lost = lost_events(connection, stream_id, of_stream)
+        if lost is None:  # they lie before the head, where nobody reads
+            continue
+        cut = lost.cut.to_text()
+        report.append(
+            {
+                "stream": lost.stream, "files": lost.files, "events": lost.events,
+                "segments": named(lost), "unread_by": _unread_by(connection, stream_id, lost),
+                "truncate_to": cut,
+                "then": do("truncate_stream", stream=lost.stream, cut=cut),
+            }
+        )  # fmt: skip
+    return report
+
+
+def _unread_by(connection: Connection, stream_id: int, lost: Lost) -> list[str]:
+    """Return the reader groups that have lost events before them."""
+    positions: dict[str, dict[Segment, Offset]] = defaultdict(dict)
+    for name, offset, *segment in connection.execute(
+        text(
+            """SELECT g.name, p.next_offset, s.segment_id, s.key_low, s.key_high
+            FROM reader_group_segment p JOIN reader_group g USING (group_id)
+            JOIN segment s USING (stream_id, segment_id)
+            WHERE p.stream_id = :s AND p.state <> 'completed'"""
+        ),
+        {"s": stream_id},
+    ):
+        positions[name][Segment(*segment)] = FUTURE if offset is None else offset
+    return [name for name, at in sorted(positions.items()) if not _past(StreamCut(at), lost)]
+
+
+def _past(position: StreamCut, lost: Lost) -> bool:
+    """Return whether a position is past all lost events."""
+    at = {segment.segment_id: offset for segment, offset in position.offsets.items()}
+    for segment in lost.segments:
+        offset = at.get(segment.segment_id, 0)
+        end = lost.ends[segment.segment_id]
+        if position.contains(segment) and (offset is FUTURE or offset < end):
+            return False
+    return True
