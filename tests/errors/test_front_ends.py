@@ -133,6 +133,13 @@ def test_no_text_has_the_words_of_one_front_end() -> None:
     }
 
 
+def test_what_describes_an_argument_is_read_in_forms_and_in_a_terminal() -> None:
+    described = [one.metadata["description"] for form in JOBS.values() for one in fields(form)]
+    described += [str(form.__doc__) for form in JOBS.values()]
+    words = re.compile(rf"weir_({'|'.join(JOBS)})\b|`weir |(^|[ `])--[a-z]")
+    assert [text for text in described if words.search(text)] == []
+
+
 @pytest.mark.parametrize(
     ("front_end", "to_do", "to_give", "to_leave_out", "name"),
     [

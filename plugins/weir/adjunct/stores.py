@@ -18,7 +18,7 @@ from weir.database import columns
 from weir.database.connection import Database
 from weir.database.requests import Request
 from weir.errors import Conflict, NotFound
-from weir.front_ends import do
+from weir.front_ends import called, do
 from weir.model.adjunct_configuration import AdjunctConfiguration, AdjunctDefinition
 from weir.model.group_configuration import GroupConfiguration
 from weir.model.names import StreamName, adjunct_store_name, stream_name
@@ -236,8 +236,8 @@ def _check_identical(store: AdjunctStore, stream: LockedStream, wanted: dict[str
     if different := sorted(key for key in wanted if wanted[key] != found[key]):
         raise Conflict(
             "adjunct_store_exists",
-            f"adjunct store {store.name} already exists with another {different[0]} "
-            f"({found[different[0]]!r}); choose another name, or "
+            f"adjunct store {store.name} already exists with another "
+            f"{called(different[0])} ({found[different[0]]!r}); choose another name, or "
             f"{do('update_adjunct_store', adjunct_store=store.name)} to change it.",
         )
 

@@ -42,8 +42,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "release": Setting(
         "Release",
-        "automatic: each checkpoint lets retention truncate the events before it; manual: only "
-        "weir_release_reader_group does.",
+        "automatic: each checkpoint lets retention truncate the events before it; manual: only a "
+        "release by hand does.",
         "automatic", schema={"enum": list(RELEASE)},
     ),
     "time_out": time_out(

@@ -116,7 +116,7 @@ class Ingest:
 @dataclass(frozen=True)
 class Process:
     """Call a function with what a reader group has not read yet, exactly once. What is not given
-    has the value that weir_apply declared for the group's consumer, if any.
+    has the value that was declared for the group's consumer, if any.
     """
 
     reader_group: str = reader_group_argument()
@@ -208,11 +208,11 @@ class PutBack:
         pattern=FUNCTION_PATTERN, maxLength=500,
     )  # fmt: skip
     outputs: list[str] = argument(
-        "Outputs", "As in weir_process. Empty: the declared ones.", [],
+        "Outputs", "As when a group is processed. Empty: the declared ones.", [],
         items={"type": "string", "pattern": OUTPUT_PATTERN, "maxLength": 4_096}, maxItems=100,
     )  # fmt: skip
     parameters: dict[str, Any] = argument(
-        "Parameters", "As in weir_process. Empty: the declared ones.", {}
+        "Parameters", "As when a group is processed. Empty: the declared ones.", {}
     )
 
 

@@ -97,10 +97,10 @@ SETTINGS: dict[str, Setting] = {
         "Cuts every",
         "The shortest time between two recorded cuts; limits of age and size truncate only at "
         "recorded cuts.",
-        "every run of weir_stream_cuts",
+        "every run that records cuts",
     ),
     "retention_every": _age(
-        "Retention every", "The shortest time between two decisions.", "every run of weir_retention"
+        "Retention every", "The shortest time between two decisions.", "every run of retention"
     ),
     "scaling": Setting(
         "Scaling",

@@ -116,7 +116,10 @@ def _undo(terminal: Terminal, name: StreamName) -> None:
             return
         seal_stream(terminal.database, name, request_id=request)
         delete_stream(terminal.database, name, request_id=request)
-        note(f"weir: deleted stream {name} again, because nothing was appended")
+        note(
+            f"weir: deleted stream {name} again, because nothing was appended; what is to be "
+            "changed of it, such as --on-bad-rows, can be given here"
+        )
 
 
 def apply(terminal: Terminal, given: argparse.Namespace) -> int:
