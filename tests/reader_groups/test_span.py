@@ -15,6 +15,7 @@ from weir.reader_groups.groups import create_reader_group, fork_reader_group
 from weir.reader_groups.reset import reset_reader_group
 from weir.reader_groups.update import update_reader_group
 from weir.retention.manual_truncation import in_words, truncate_before
+from weir.retention.prune import prune
 
 HEAD = {"0.0": 8, "1.0": 5}
 _Made = Callable[..., dict[str, Any]]
@@ -156,3 +157,23 @@ def test_a_truncation_where_nothing_is_left_says_who_truncated(
     with raises("cut_before_head 0.0 nothing 2 events me"):
         lane.truncate("0.0=2, 1.0=0")
     assert lane.value("SELECT count(*) FROM truncations WHERE stream = :n", n=str(lane.name)) == 1
+
+
+def test_a_cut_whose_metadata_was_pruned_is_refused_with_the_time_of_the_last_truncation(
+    lane: Lane,
+) -> None:
+    lane.append({"0.0": 5, "1.0": 1})
+    new, other = lane.scale("0.0")
+    lane.append({new: 3})
+    group = Group.made(lane, subscriber=False)
+    lane.truncate(f"{new}=1, {other}=0, 1.0=1", request_id="me")
+    reset_reader_group(lane.database, group.name, "head", request_id=unique("r"))
+    assert prune(lane.database, 0)
+    for start in ("0.0=2, 1.0=0", json.dumps({str(lane.name): {"0.0": 2, "1.0": 0}})):
+        for allowed in (False, True):
+            with raises("metadata_pruned 0.0 UTC hand me head"):
+                created(lane, start, allow_truncated=allowed)
+    with raises("metadata_pruned 0.0 hand me head"):
+        reset_reader_group(lane.database, group.name, "start", request_id=unique("r"))
+    with raises("metadata_pruned 0.0 hand me head"):
+        lane.truncate("0.0=2, 1.0=0")

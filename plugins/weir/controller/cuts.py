@@ -20,7 +20,7 @@ def load_cuts(connection: Connection, stream_id: int, *cuts: Mapping[str, Any]) 
     names = {name for cut in cuts for name in cut}
     segments = segments_named(connection, stream_id, names)
     if unknown := {parse_segment_name(name) for name in names} - segments.keys():
-        _check_not_pruned(connection, stream_id, unknown)
+        check_not_pruned(connection, stream_id, unknown)
     return [StreamCut.from_json(cut, segments) for cut in cuts]
 
 
@@ -42,7 +42,7 @@ def segments_named(
     return {row.segment_id: Segment(*row) for row in rows}
 
 
-def _check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int]) -> None:
+def check_not_pruned(connection: Connection, stream_id: int, unknown: Set[int]) -> None:
     """Raise Truncated if one of the unknown segments existed and its metadata was pruned.
 
     A segment is pruned with the epoch that created it. Its name alone shows that it existed: its

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 
-from weir.controller.cuts import segments_named
+from weir.controller.cuts import check_not_pruned, segments_named
 from weir.controller.locks import LockedStream
+from weir.model.segment import parse_segment_name
 from weir.model.stream_cut import StreamCut
 
 log = logging.getLogger("weir.truncation")
@@ -26,11 +27,13 @@ class Freed:
 
 
 def parse_cut(connection: Connection, stream: LockedStream, given: str) -> StreamCut:
-    """Return the cut that a person typed. Raises InvalidInput naming a segment that does
-    not exist.
-    """
+    """Return the cut that a person typed. Raises InvalidInput naming a segment that does not exist,
+    and Truncated for one whose metadata was pruned."""
     names = re.findall(r"[0-9]+\.[0-9]+", given)
-    return StreamCut.parse(given, segments_named(connection, stream.stream_id, names))
+    segments = segments_named(connection, stream.stream_id, names)
+    if unknown := {parse_segment_name(name) for name in names} - segments.keys():
+        check_not_pruned(connection, stream.stream_id, unknown)
+    return StreamCut.parse(given, segments)
 
 
 # The files wholly below a cut.
