@@ -18,10 +18,13 @@ import weir
 from tests.chance import random_for
 from tests.controller.support import Lane
 from tests.raises import raises
+from tests.reader_groups.support import Group
 from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
 from weir.controller.ownership import read_installation
 from weir.database.connection import Database
+from weir.reader_groups.groups import delete_reader_group
+from weir.reader_groups.reset import reset_reader_group
 from weir.retention.prune import prune
 from weir.settings import Settings
 from weir.spark.source import WeirSource
@@ -223,3 +226,22 @@ def test_a_spark_source_that_skips_a_gap_says_how_large_it_was(
     for limit in (ReadMaxRows(2), ReadAllAvailable()):
         with raises(f"events_truncated {gone} events hand"):
             failing.partitions(before, failing.latestOffset(before, limit))
+
+
+def test_why_shows_the_last_truncations_and_the_last_one_that_lost_events(
+    terminal: Callable[..., Done],  # noqa: F811
+    lane: Lane,
+    settings: Settings,
+) -> None:
+    group = Group.made(lane, start="head")
+    for batch in range(6):
+        fill(settings, f"{batch}", 10)
+        truncate_all(lane)
+        if batch == 0:
+            reset_reader_group(lane.database, group.name, "tail", request_id="skip")
+        elif batch == 1:
+            delete_reader_group(lane.database, group.name, request_id="delete")
+    truncate_all(lane)
+    shown = terminal("why", "iot/small", "--json").json["truncated"]
+    assert [one["events"] for one in shown] == [10] * 4, "of nothing is none"
+    assert [one["lost"] for one in shown] == [{}, {}, {}, {group.name: 10}]

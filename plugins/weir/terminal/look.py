@@ -152,9 +152,9 @@ def read(terminal: Terminal, given: argparse.Namespace) -> int:
 
 
 def why(terminal: Terminal, given: argparse.Namespace) -> int:
-    """Say why a stream has its present length and segments: what keeps its files, what the next run
-    of retention would do, and what would make a segment split or merge. With a path: why that file
-    is there."""
+    """Say why a stream has its present length and segments: what truncated it last, and by what
+    groups lost events; what keeps its files, what the next run of retention would do, and what
+    would make a segment split or merge. With a path: why that file is there."""
     stream = _checked(terminal, given.stream)
     if given.path:
         kept = "SELECT file, segment, events, bytes, why FROM why_kept(:stream, :path)"
@@ -166,8 +166,11 @@ def why(terminal: Terminal, given: argparse.Namespace) -> int:
             stream=stream,
         ),
         "truncated": terminal.rows(
-            """SELECT truncated_at, events, bytes, rule, reason, lost, request_id FROM truncations
-            WHERE stream = :stream ORDER BY truncated_at DESC LIMIT 3""",
+            """SELECT truncated_at, events, bytes, rule, reason, lost, request_id FROM (
+                SELECT *, row_number() OVER (ORDER BY truncated_at DESC) AS n,
+                    row_number() OVER (PARTITION BY lost = '{}' ORDER BY truncated_at DESC) AS loss
+                FROM truncations WHERE stream = :stream) t
+            WHERE n <= 3 OR lost <> '{}' AND loss = 1 ORDER BY truncated_at DESC""",
             stream=stream,
         ),
         "next": terminal.rows(

@@ -262,10 +262,11 @@ def _check_files(wanted: Ingest, settings: Settings) -> None:
         if error.code != "file_not_found":
             raise
         roots = ", ".join(settings.input_roots)
+        which = "file" if len(wanted.files) == 1 else "one of the files"
         raise InvalidInput(
             "file_not_found",
-            f"one of the files {', '.join(wanted.files)} is neither in this folder nor below an "
-            f"input root ({roots}); check its path.",
+            f"{which} {', '.join(wanted.files)} is neither in this folder nor below an input root "
+            f"({roots}); check its path.",
         ) from None
 
 
