@@ -63,6 +63,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Reading": ("on_gap", "pins", "max_outstanding", "aligned", "max_ahead"),
         "More": ("generation",),
     },
+    "reset_reader_group": {"Retention": ("allow_loss", "allow_truncated")},
     "fork_reader_group": {"Retention": ("subscriber", "allow_loss")},
     "apply": {"More": ("text", "allow_loss", "allow_truncated")},
     "release_reader_group": {"More": ("generation",)},
