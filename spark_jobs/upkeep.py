@@ -10,6 +10,7 @@ from weir.history.job_runs import prune_runs
 from weir.operations import Upkeep
 from weir.operations.runner import Job, complete, main
 from weir.reader_groups.batch_history import prune_batches
+from weir.reader_groups.outputs import sweep_manifests
 from weir.reader_groups.periodic_checkpoints import prune_checkpoints
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.retention.garbage import sweep
@@ -39,7 +40,8 @@ def run(job: Job, _arguments: Upkeep) -> dict[str, Any]:
         "pruned_runs": prune_runs(job.database, job.settings.job_history),
         "dropped": dropped,
     }
-    return complete(report, aborted + pruned, done=deleted["deleted"], failed=deleted["failed"])
+    failed = deleted["failed"] + sweep_manifests(job.database)
+    return complete(report, aborted + pruned, done=deleted["deleted"], failed=failed)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,11 @@ from tests.raises import raises
 from tests.reader_groups.support import Group
 from tests.terminal.conftest import Done
 from tests.terminal.conftest import weir as terminal  # noqa: F401 - a fixture
+from weir.arrow import append as appending
 from weir.controller import read_plan
 from weir.controller.absent_files import why_unread
 from weir.controller.ownership import read_installation
+from weir.controller.staged import Staged
 from weir.database.connection import Database
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
@@ -251,3 +253,30 @@ def test_a_storage_that_does_not_answer_is_no_lost_file(lane: Lane, settings: Se
     there = why_unread(lane.database, settings.warehouse, path, error)
     assert (there.code, there.retryable) == ("warehouse_unreadable", True)
     assert "INTERNAL_FAILURE" in there.sentence
+
+
+@pytest.mark.parametrize(
+    "harm", [Path.unlink, lambda f: os.truncate(f, 9), lambda f: shutil.rmtree(f.parents[1])]
+)
+def test_files_that_somebody_deletes_before_the_commit_stop_it(
+    lane: Lane, settings: Settings, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], Any]
+) -> None:
+    written = appending._stage
+
+    def harmed(*given: Any) -> Staged:
+        staged = written(*given)
+        harm(Path(settings.warehouse, staged.files[-1].path))
+        return staged
+
+    fill(settings, "before", 3)
+    monkeypatch.setattr(appending, "_stage", harmed)
+    with raises("written_files_gone 1 iot/small"):
+        fill(settings, "one")
+    monkeypatch.undo()
+    assert lane.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+    assert weir.read("iot/small", settings=settings).num_rows == 3
+    fill(settings, "one")
+    assert weir.read("iot/small", settings=settings).num_rows == 23
+    assert lane.value("SELECT sum(bytes) FROM data_file WHERE stream_id = :s") == sum(
+        file.stat().st_size for file in files(lane, settings)
+    )

@@ -1,5 +1,7 @@
 """Deleting: folders and files, in whatever state a killed sweep left them."""
 
+import os
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,6 +20,7 @@ from weir.controller.ownership import check_warehouse_ownership, read_installati
 from weir.controller.seal import seal_stream
 from weir.controller.transactions import abort
 from weir.database.connection import Database
+from weir.reader_groups.outputs import sweep_manifests
 from weir.retention import garbage
 from weir.retention.delete_stream import delete_stream
 from weir.retention.garbage import sweep
@@ -169,6 +172,70 @@ def test_a_full_disk_is_freed_by_a_sweep_and_shows_that_it_was_swept(
     assert sorted(path.name for path in small_disk.iterdir() if path.is_file()) == [
         MARKER, "filler",
     ]  # fmt: skip
+
+
+def aged(folder: Path, name: str, seconds: float) -> Path:
+    file = write(folder, name)
+    then = time.time() - seconds
+    os.utime(file, (then, then))
+    return file
+
+
+def test_what_killed_writers_of_a_marker_left_is_swept_when_it_is_old(
+    lane: Lane, tmp_path: Path
+) -> None:
+    mark_as_own(lane, tmp_path)
+    names = [f"{MARKER}.{'0a' * 16}", f".{MARKER}.{'1b' * 16}.crc"]
+    old = [aged(tmp_path, name, 4000) for name in names]
+    kept = [
+        aged(tmp_path, f"{MARKER}.{'2c' * 16}", 60), aged(tmp_path, f"{MARKER}.mine", 4000),
+        aged(tmp_path, "0a" * 16, 4000), tmp_path / MARKER,
+    ]  # fmt: skip
+    sweep(lane.database, str(tmp_path), 0.0)
+    assert [file.exists() for file in (*old, *kept)] == [False] * 2 + [True] * 4
+
+
+def test_what_killed_writers_of_a_manifest_left_is_swept_when_it_is_old(
+    lane: Lane, tmp_path: Path
+) -> None:
+    group = Group.made(lane)
+    run(
+        lane.database,
+        """INSERT INTO parquet_output (group_id, group_name, output, number, batch_id, root, path,
+            committed_at)
+        SELECT group_id, name, 'parquet:x', 0, 1, :root, 'x/group=g/batch=1.1/attempt=1', now()
+        FROM reader_group WHERE name = :group""",
+        root=str(tmp_path), group=group.name,
+    )  # fmt: skip
+    folder = tmp_path / "x" / "group=g"
+    names = ["_manifest.json", "_manifest-12-0-0123456789ab.json"]
+    old = [aged(folder, f"{name}.{'0a' * 16}", 4000) for name in names]
+    kept = [aged(folder, name, 4000) for name in names]
+    kept.append(aged(folder, f"_manifest.json.{'2c' * 16}", 60))
+    assert sweep_manifests(lane.database) == []
+    assert [file.exists() for file in (*old, *kept)] == [False] * 2 + [True] * 3
+    run(lane.database, "UPDATE parquet_output SET root = 'wasbs://box@account'")
+    assert "can't be listed" in sweep_manifests(lane.database)[0]
+
+
+@pytest.mark.parametrize(
+    "path", ["d/group=g/batch=1.1/attempt=1/", "_weir_adjunct=7/version=1/attempt=1/part.parquet",
+             "7/_weir_tx=1/_weir_attempt=1/_weir_segment=0/part.parquet"]
+)  # fmt: skip
+def test_no_empty_folders_and_checksums_stay_where_something_was_swept(
+    lane: Lane, tmp_path: Path, path: str
+) -> None:
+    mark_as_own(lane, tmp_path)
+    file = write(tmp_path, path if path.endswith("parquet") else f"{path}part.parquet")
+    write(file.parent, f".{file.name}.crc")
+    run(
+        lane.database,
+        "INSERT INTO garbage (root, path, reason) VALUES (:root, :path, 'aborted')",
+        root=str(tmp_path), path=path,
+    )  # fmt: skip
+    sweep(lane.database, str(tmp_path), 0.0)
+    made = {name for name in path.split("/") if "=" in name} - {"group=g", "_weir_adjunct=7"}
+    assert not {found.name for found in tmp_path.rglob("*")} & {*made, f".{file.name}.crc"}
 
 
 def test_a_disk_that_takes_no_first_mark_is_named_and_keeps_no_litter(

@@ -11,6 +11,7 @@ from tests.raises import raises
 from tests.spark.adjunct_world import WAYS, World
 from tests.spark.installation import Installation
 from weir.spark.source import register
+from weir.spark.transaction import transaction
 
 pytestmark = pytest.mark.release
 
@@ -61,3 +62,18 @@ def test_a_file_that_is_missing_is_told_by_every_way_to_read(weir: Installation)
     file.write_bytes(content)
     assert weir.consumer(group, lambda e: e, "stream:s/results").run()["events"] == 1
     assert len(store.found(store.build())) == 1
+
+
+def test_files_of_an_open_append_that_somebody_deletes_stop_the_commit(weir: Installation) -> None:
+    stream = weir.create("s/one")
+    frame = weir.spark.createDataFrame([("a", 1), ("b", 2)], "k string, n long")
+    with (
+        raises("written_files_gone s/one"),
+        transaction(weir.appender, writer_id="w", batch_id="1") as whole,
+    ):
+        whole.append(stream, frame)
+        for file in Path(weir.settings.warehouse).rglob("*.parquet"):
+            file.unlink()
+    assert weir.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+    weir.append(stream, frame, batch="2")
+    assert len(weir.read(stream)) == 2

@@ -30,7 +30,7 @@ from weir.arrow.event_time import (
 from weir.arrow.schema import UUID, from_arrow, to_arrow
 from weir.controller.attempts import writing
 from weir.controller.commit import commit
-from weir.controller.staged import Staged, StagedFile
+from weir.controller.staged import Staged, StagedFile, check_written
 from weir.controller.transactions import Attempt, Committed, begin
 from weir.database.connection import Database
 from weir.errors import BadRows, InvalidInput
@@ -87,7 +87,9 @@ def append(
         if isinstance(begun, Committed):
             return begun
         with writing(database, settings, [begun]):
-            return commit(database, _stage(settings.warehouse, begun, table))[0]
+            staged = _stage(settings.warehouse, begun, table)
+            check_written(settings.warehouse, [staged])
+            return commit(database, staged)[0]
 
 
 def _stage(warehouse: str, attempt: Attempt, table: pa.Table) -> Staged:
@@ -227,7 +229,7 @@ def _write(
             use_dictionary=[name for name in rows.column_names if name not in (SEQ, TIME)],
             column_encoding={SEQ: "DELTA_BINARY_PACKED"},
         )  # fmt: skip
-    size = system.get_file_info(f"{base}/{path}").size
+        size = out.tell()
     ranks = rows[SEQ]
     return StagedFile(
         segment.segment_id, path, rows.num_rows, size, ranks[0].as_py(), ranks[-1].as_py()

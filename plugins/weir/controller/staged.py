@@ -5,15 +5,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 
+from pyarrow import fs
 from sqlalchemy import Connection, text
 
 from weir.controller.epochs import segments_at
 from weir.controller.locks import LockedStream
 from weir.controller.transactions import Attempt
-from weir.errors import InvariantViolation
+from weir.errors import Fenced, InvariantViolation
 from weir.model.event_time import EventTimes
 from weir.model.schema import Field
 from weir.model.segment import segment_name
+from weir.warehouse.filesystem import filesystem
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,26 @@ class StagedFile:
     min_time: int | None = None  # the smallest event time; None if no event has one
     max_time: int | None = None
     untimed: int = 0  # events without an event time
+
+
+def check_written(warehouse: str, staged: Sequence["Staged"]) -> None:
+    """Check that the files of attempts, which are about to be committed, are still there as they
+    were written, by one listing for each attempt. Raises Fenced."""
+    system, base = filesystem(warehouse)
+    for one in staged:
+        if not one.files:
+            continue
+        folder = f"{base}/{one.attempt.folder}".rstrip("/")
+        found = system.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
+        there = {info.path[len(base) + 1 :]: info.size for info in found}
+        lost = [file.path for file in one.files if there.get(file.path) != file.bytes]
+        if lost:
+            raise Fenced(
+                "written_files_gone",
+                f"{len(lost)} of the {len(one.files)} files that were written for stream "
+                f"{one.attempt.stream} were deleted or changed by somebody before the commit (such "
+                f"as {lost[0]}), so nothing was committed; append again.",
+            )
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ An output is recorded before it is written, so that Weir can delete it if its ba
 committed. `_manifest.json` lists the folders that count, for readers without Postgres.
 """
 
+import contextlib
 import hashlib
 import json
 import uuid
@@ -14,10 +15,12 @@ from pyarrow import fs
 from sqlalchemy import Connection, text
 
 from weir.database.connection import Database
+from weir.errors import InvalidInput
 from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.locks import lock_group
 from weir.reader_groups.new_batch import Batch
 from weir.warehouse.filesystem import filesystem
+from weir.warehouse.marker import delete_leftovers
 
 PART = 1000  # how many folders each file beside a manifest lists
 
@@ -153,6 +156,32 @@ def _parts(database: Database, group_id: int, output: str, full: int) -> list[st
 
 def _replace(system: fs.FileSystem, target: str, content: dict[str, Any]) -> None:
     new = f"{target}.{uuid.uuid4().hex}"
-    with system.open_output_stream(new) as out:
-        out.write(json.dumps(content).encode())
-    system.move(new, target)
+    try:
+        with system.open_output_stream(new) as out:
+            out.write(json.dumps(content).encode())
+        system.move(new, target)
+    except OSError:
+        with contextlib.suppress(OSError):
+            system.delete_file(new)
+        raise
+
+
+def sweep_manifests(database: Database) -> list[str]:
+    """Delete what killed writers of manifests have left beside them, by one listing for each output
+    of a group. Return a sentence for each output whose folder could not be listed."""
+    rows = database.transaction(
+        lambda c: c.execute(
+            text(
+                """SELECT DISTINCT root, regexp_replace(path, '/batch=[^/]*/.*$', '') AS folder
+                FROM parquet_output ORDER BY root, folder"""
+            )
+        ).all()
+    )
+    failed = []
+    for root, folder in rows:
+        try:
+            system, base = filesystem(root)
+            delete_leftovers(system, f"{base}/{folder}", r"_manifest[-0-9a-f]*\.json")
+        except (OSError, InvalidInput) as error:
+            failed.append(f"{root}/{folder} can't be listed: {str(error).splitlines()[0]}")
+    return failed

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, text
 from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.warehouse.file_deletion import Delete, delete_here
-from weir.warehouse.marker import Marker, write_marker
+from weir.warehouse.filesystem import filesystem
+from weir.warehouse.marker import MARKER, Marker, delete_leftovers, write_marker
 
 AT_ONCE = 200_000  # files deleted between two statements
 SWEPT = "swept"  # the reason of a folder that was deleted, and will be once more
@@ -39,6 +40,7 @@ def sweep(
     installation_id = check_warehouse_ownership(database, warehouse)
     # From now on the marker shows that a backup from before this sweep is older than the warehouse.
     write_marker(warehouse, Marker(installation_id, database.transaction(_count_sweep)))
+    delete_leftovers(*filesystem(warehouse), MARKER)
     files = bytes_ = 0
     failed: list[str] = []
     last = ("", "")

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from weir.controller.attempts import writing
 from weir.controller.commit import commit
-from weir.controller.staged import Staged
+from weir.controller.staged import Staged, check_written
 from weir.controller.transactions import Attempt, Committed, begin
 from weir.database.connection import Database
 from weir.model.names import StreamName, stream_name
@@ -172,6 +172,7 @@ class Appender:
     def commit(self, staged: list[Staged]) -> Committed:
         """Commit staged appends in one transaction and return the first. Raises like
         `weir.controller.commit.commit`."""
+        check_written(self.settings.warehouse, staged)
         committed = commit(self.database, *staged)[0]
         self.say(
             f"committed {committed.events:,} events in {committed.files} files "

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 
 from weir.arrow.ranks import rows_in_first_half
 from weir.controller.read_plan import plan_of_bounds
+from weir.controller.staged import check_written
 from weir.errors import (
     Conflict,
     InvalidInput,
@@ -251,6 +252,7 @@ class OpenBatch:
         """
         self._check_open()
         app, written = self._app, self._outputs
+        check_written(app.settings.warehouse, written.staged)
         committed = commit_batch(
             app.database, self._batch, lease=app.settings.reader_lease, staged=written.staged,
             tables=written.tables, outputs=[one for _, one in written.parquet], lost=self._lost,

@@ -8,7 +8,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 
 from weir.controller.commit import commit
-from weir.controller.staged import Staged
+from weir.controller.staged import Staged, check_written
 from weir.controller.transactions import Attempt, Committed
 from weir.model.names import StreamName
 from weir.spark.append import Appender
@@ -59,6 +59,7 @@ def transaction(appender: Appender, *, writer_id: str, batch_id: str) -> Iterato
     with appender.writing(whole._opened):
         yield whole
         if whole._staged:
+            check_written(appender.settings.warehouse, whole._staged)
             whole.committed += commit(appender.database, *whole._staged)
     appender.say(
         f"committed {sum(one.events for one in whole.committed):,} events to "

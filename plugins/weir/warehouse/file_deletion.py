@@ -4,6 +4,7 @@ any.
 
 import contextlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +17,8 @@ from weir.errors import InvalidInput
 from weir.warehouse.filesystem import filesystem
 
 THREADS = 16
+# The folder of a transaction, of a batch or of a store's version, and what is in it.
+_MADE = re.compile(r"/(_weir_tx=|(batch|version)=[^/]*(/attempt=[^/]*)?$)")
 _TRIES = 20  # at a folder in which another sweep deletes too
 _PAUSE = 0.01  # seconds by which the pause before each try is longer than the one before
 
@@ -125,11 +128,12 @@ def _remove_local(folder: str) -> None:
 
 
 def _remove_empty(folders: Mapping[str, Callable[[str], None]]) -> None:
-    """Remove folders that are empty, and those above them, up to that of their transaction."""
+    """Remove folders that are empty, and those above them, up to that of their transaction, batch
+    or version."""
     while folders:
         above: dict[str, Callable[[str], None]] = {}
         for folder, remove in folders.items():
-            if "/_weir_tx=" not in folder:
+            if not _MADE.search(folder):
                 continue
             # A folder with files stays. The folder above a missing one may be empty now.
             with contextlib.suppress(OSError):

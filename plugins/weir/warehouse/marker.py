@@ -4,6 +4,8 @@ warehouse was swept (docs/decisions/0016), and where it is (docs/decisions/0056)
 import contextlib
 import logging
 import os
+import re
+import time
 import uuid
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -16,6 +18,7 @@ from weir.warehouse.filesystem import filesystem
 
 log = logging.getLogger("weir.warehouse")
 MARKER = "_weir_installation"  # the name of the file
+LEFT = 3600  # seconds after which nobody still writes a file as small as this one
 RECOVERY_GAP = 1_000_000  # how far above all numbers that it finds a recovered database continues
 
 
@@ -100,6 +103,23 @@ def write_marker(root: str, marker: Marker) -> None:
             f"the warehouse {root} can't be written ({full.strerror or full}); free space on its "
             "disk, or see to its rights.",
         ) from full
+
+
+def delete_leftovers(system: fs.FileSystem, folder: str, name: str) -> int:
+    """Delete what killed writers of a file have left beside it: its name and a number, an hour old.
+    Return how many there were."""
+    old = time.time() - LEFT
+    beside = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+    written = re.compile(rf"\.?{name}\.[0-9a-f]{{32}}(\.crc)?")
+    found = [
+        one.path for one in beside
+        if one.type == fs.FileType.File and written.fullmatch(one.base_name)
+        and one.mtime is not None and one.mtime.timestamp() < old
+    ]  # fmt: skip
+    for path in found:
+        with contextlib.suppress(OSError):  # another sweep did, or the next one will
+            system.delete_file(path)
+    return len(found)
 
 
 def _overwritten(path: str, content: bytes) -> bool:
