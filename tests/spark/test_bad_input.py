@@ -66,7 +66,7 @@ INGESTS = [
     ({"files": ["other.parquet"]}, r"stream s/events has none of the columns x"),
     (
         {"files": ["keyless.parquet"]},
-        r"2 of the rows have no routing key .*keyless.parquet', row 2.* weir update-stream",
+        r"2 of the rows have no routing key .*keyless.parquet', row 2.*weir update-stream",
     ),
     ({"files": ["without.parquet"]}, r"the rows have no column 'k'"),
     ({"files": ["reserved.parquet"]}, r"column '_Offset' has a reserved name"),
