@@ -37,13 +37,17 @@ class Missing(NamedTuple):
 
     def __str__(self) -> str:
         """Return it as the beginning of a sentence."""
+        return self.said()
+
+    def said(self, where: str = "") -> str:
+        """Return it as the beginning of a sentence, with words for the place."""
         when = ", longer ago than is recorded"
         if self.truncated_at is not None:
             last = "" if self.events == 1 else "the last of them "
             at = self.truncated_at.astimezone(UTC)
             when = f", {last}at {at:%Y-%m-%d %H:%M:%S} UTC ({self.reason})"
-        were = "event of stream {} was" if self.events == 1 else "events of stream {} were"
-        return f"{self.events:,} {were.format(self.stream)} truncated{when}"
+        one, were = ("event", "was") if self.events == 1 else ("events", "were")
+        return f"{self.events:,} {one} of stream {self.stream}{where} {were} truncated{when}"
 
     def warn(self) -> None:
         """Warn the program that called Weir."""
@@ -109,6 +113,15 @@ def missing_after(
         return missing_within(connection, stream_id, first, end)
     (last,) = load_cuts(connection, stream_id, end)
     return missing_within(connection, stream_id, first, join(first, last))
+
+
+def truncated_after(missing: Missing, start: Cut, head: Cut) -> Truncated:
+    """Return the error that events after a cut were truncated."""
+    return Truncated(
+        "events_truncated",
+        f"{missing.said(f' after the cut {json.dumps(start)}')}; start at the head, "
+        f"{json.dumps(head)}, or later.",
+    )
 
 
 def truncated(missing: Missing, what_to_do: str) -> Truncated:

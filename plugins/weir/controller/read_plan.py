@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import StreamRow, read_stream
-from weir.controller.missing import Missing, missing_after, missing_between
+from weir.controller.missing import Missing, missing_after, missing_between, truncated_after
 from weir.controller.queries import Cut, segments_between, stream_cut_at
 from weir.controller.streams import schema_by_id
 from weir.errors import Truncated
@@ -187,21 +187,11 @@ def plan(
     bounds = [(r.segment_id, r.from_offset, r.to_offset) for r in rows]
     slices, fields = plan_of_bounds(connection, stream.stream_id, bounds)
     lost = asked - sum(s.end_row - s.first_row for s in slices)
-    if lost > 0:
-        raise Truncated(
-            "events_truncated",
-            f"{_gone(connection, stream, start, end, lost)}; they lie after the cut "
-            f"{json.dumps(start)}, so start at the head, {json.dumps(stream.head)}, or later.",
-        )
+    if start is not None and lost > 0:
+        missing = missing_after(connection, stream.stream_id, start, end)
+        unknown = Missing(str(name), lost, None, None)
+        raise truncated_after(missing or unknown, start, stream.head)
     return slices, fields
-
-
-def _gone(
-    connection: Connection, stream: StreamRow, start: Cut | None, end: Cut | None, lost: int
-) -> str:
-    """Return the beginning of a sentence that says what was truncated between two cuts."""
-    missing = missing_after(connection, stream.stream_id, start or stream.head, end)
-    return str(missing or Missing(str(stream.name), lost, None, None))
 
 
 def _check_end(connection: Connection, stream: StreamRow, end: Cut) -> None:

@@ -35,7 +35,7 @@ from weir.arrow.read import read_slice
 from weir.controller import queries
 from weir.controller.cuts import load_cuts
 from weir.controller.locks import read_stream
-from weir.controller.missing import missing_after, missing_between, truncated
+from weir.controller.missing import missing_after, missing_between, truncated, truncated_after
 from weir.controller.queries import Cut
 from weir.controller.read_plan import FileSlice, plan, readable
 from weir.controller.streams import schema_by_id
@@ -216,16 +216,15 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stream = self._source.stream
 
         def next_(connection: Connection) -> Cut:
-            stream_id = read_stream(connection, stream).stream_id
+            row = read_stream(connection, stream)
+            stream_id = row.stream_id
             cut: Cut = start
             if self._source.on_gap == "skip":
                 cut = readable(connection, stream_id, start, None)[0] or start
             else:  # with the count of all that is gone, not of this micro-batch alone
                 lacks = missing_after(connection, stream_id, start, last)
                 if lacks is not None:
-                    raise truncated(
-                        lacks, "the query has not read them; set onGap to skip to read what is left"
-                    )
+                    raise truncated_after(lacks, start, row.head)
             events = 0
             for _ in range(_STEPS):  # each step goes to the next end of a segment
                 given = {"s": stream_id, "cut": json.dumps(cut), "n": limit.max_rows - events}
