@@ -545,3 +545,28 @@ reader_groups: {late: {streams: [shop/orders], start: tail}}
     run(database, text, allow_loss=True)
     with raises("declarations_invalid allow_loss"):
         read_text("reader_groups: {late: {streams: [shop/orders], allow_loss: true}}")
+
+
+def test_a_group_of_which_events_are_truncated_is_applied_only_by_the_flag(
+    database: Database,
+) -> None:
+    lane = Lane.made(database, name="shop/orders")
+    lane.append({"0.0": 5})
+    lane.truncate("0.0=3, 1.0=0")
+    group = 'late: {streams: [shop/orders], start: "0.0=1, 1.0=0"'
+    text = f"streams: {{shop/other: {{routing_key: a}}}}\nreader_groups: {{{group}}}}}"
+    before = everything(database)
+    for ask in (run, lambda d, t: compare(d, read_text(t), CHECKS)):
+        with raises("events_truncated 2 events hand allow_truncated=True"):
+            ask(database, text)  # type: ignore[operator]
+        assert everything(database) == before
+    assert compare(database, read_text(text), CHECKS, allow_truncated=True)
+    said: list[str] = []
+    apply(
+        database, read_text(text), checks=CHECKS, allow_truncated=True, request_id="flag",
+        say=said.append,
+    )  # fmt: skip
+    assert any(line.startswith("2 events of stream shop/orders were") for line in said)
+    assert run(database, text) == [], "the start of a group that exists is not compared"
+    with raises("declarations_invalid allow_truncated"):
+        read_text(f"reader_groups: {{{group}, allow_truncated: true}}}}")
