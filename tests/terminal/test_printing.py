@@ -1,7 +1,10 @@
 """Reports are written for people as people write settings."""
 
+import re
+
 import pytest
 
+from weir.terminal.__main__ import parser
 from weir.terminal.printing import as_json, records
 
 
@@ -44,3 +47,17 @@ def test_programs_get_seconds_and_lists() -> None:
     assert (
         as_json({"retain_min_age": 2_592_000, "of": []}) == '{"retain_min_age": 2592000, "of": []}'
     )
+
+
+def test_help_says_what_is_required_repeated_and_taken_if_nothing_is_given(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for command, said in {
+        "truncate-stream": ["checkpoint NAME: .* 0.0=12, 1.0=7. Required.", "undo. Default: yes."],
+        "create-reader-group": ["scope/stream. Required. Give it once for each."],
+        "create": ["change it. Default: 1."],
+    }.items():
+        with pytest.raises(SystemExit):
+            parser().parse_args([command, "--help"])
+        shown = " ".join(capsys.readouterr().out.split())
+        assert [one for one in said if not re.search(one, shown)] == []

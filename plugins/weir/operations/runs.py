@@ -34,7 +34,7 @@ class Ingest:
     )  # fmt: skip
     format: str = argument(
         "Format",
-        "The format of the files; csv needs a header line, json one object per line. auto: by "
+        "The format of the files; json has whole objects on each line. auto: by "
         "their endings (.parquet, .csv, .json, .jsonl, .ndjson, and .tsv, which is csv with tabs; "
         "all but .parquet also with .gz or .bz2).",
         "auto", enum=["auto", "parquet", "csv", "json"],

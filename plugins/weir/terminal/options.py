@@ -9,7 +9,7 @@ import difflib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from typing import Any, NoReturn
 
 from weir.errors import InvalidInput
@@ -59,11 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser, job: str) -> None:
     for name in [*subjects, *(n for n in known if n not in subjects)]:
         one = known[name]
         schema = json_schema(form, one)
-        description = one.metadata["description"]
         given: dict[str, Any] = {"default": argparse.SUPPRESS}
-        if one.default not in (MISSING, "", 0, False, True):
-            description += f" Default: {one.default}."
-        given["help"] = description.replace("%", "%%")
+        given["help"] = _described(one, schema, name in subjects).replace("%", "%%")
         if name in subjects:
             if schema["type"] == "array":
                 given["nargs"] = "+"
@@ -81,6 +78,21 @@ def add_arguments(parser: argparse.ArgumentParser, job: str) -> None:
         else:
             given["metavar"] = "|".join(schema.get("enum", [flags[0].strip("-").upper()]))
         parser.add_argument(*flags, dest=name, **given)
+
+
+def _described(known: Field[Any], schema: dict[str, Any], subject: bool) -> str:
+    """Return what a form shows beside a field: whether it must be filled in, how several entries
+    are given, and what it has at first."""
+    parts = [known.metadata["description"]]
+    if is_required(known) and not subject:
+        parts.append("Required.")
+    if schema["type"] == "array" and not subject:
+        parts.append("Give it once for each.")
+    if known.default is True:
+        parts.append("Default: yes.")
+    elif known.default is not MISSING and known.default not in ("", 0, False):
+        parts.append(f"Default: {known.default}.")
+    return " ".join(parts)
 
 
 def given_arguments(form: type[Any], given: argparse.Namespace) -> dict[str, Any]:
