@@ -42,7 +42,7 @@ from weir.model.new_columns import fitting
 from weir.model.schema import SEQ, Field, show
 from weir.model.segment import Segment
 from weir.settings import Settings, load
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import filesystem, not_writable
 from weir.warehouse.marker import check_unused
 
 ROWS_PER_FILE = 1_000_000  # of a segment; more rows get more files
@@ -74,7 +74,8 @@ def append(
     Raises BadRows for rows without a routing key and values that would change; InvalidInput for
     columns that do not fit the stream, for what needs Spark, and for a wrong `complete_until`;
     NotFound for a stream that does not exist; Conflict if the stream is sealed, or if the identity
-    was used for files or a DataFrame; Fenced if another try took over; InvariantViolation if the
+    was used for files or a DataFrame; Fenced if another try took over, or if what was written is
+    gone; Unavailable if the warehouse takes no files; InvariantViolation if the
     warehouse is not this database's.
     """
     settings = settings or load()
@@ -87,8 +88,11 @@ def append(
         if isinstance(begun, Committed):
             return begun
         with writing(database, settings, [begun]):
-            staged = _stage(settings.warehouse, begun, table)
-            check_written(settings.warehouse, [staged])
+            try:
+                staged = _stage(settings.warehouse, begun, table)
+                check_written(settings.warehouse, [staged])
+            except OSError as error:
+                raise not_writable(settings.warehouse, error) from error
             return commit(database, staged)[0]
 
 

@@ -32,7 +32,7 @@ def writing(database: Database, settings: Settings, opened: Sequence[Attempt]) -
         with database.keep_alive(lambda c: ping_all(c, opened, lease, longest), every=lease / 3):
             yield
     except BaseException as error:  # also an exit or an interrupt: nobody else would abort it
-        if not isinstance(error, Unavailable) or isinstance(error, Busy):
+        if getattr(error, "code", "") != "database_unavailable":
             abort_all(database, opened)
         raise
 

@@ -4,8 +4,8 @@ An append is a transaction, which may commit after a scale as in PDP-24.
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -20,6 +20,7 @@ from weir.database.connection import Database
 from weir.model.names import StreamName, stream_name
 from weir.settings import Settings, load
 from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading_session
+from weir.spark.lost_files import saying_why
 from weir.spark.rejected import check_rejected, stage_rejected
 from weir.spark.session import check_session
 from weir.spark.stage import Say, ranked, stage
@@ -146,8 +147,17 @@ class Appender:
         )  # fmt: skip
 
     def writing(self, opened: list[Attempt]) -> AbstractContextManager[None]:
-        """Return a block that writes and commits open attempts (`weir.controller.attempts`)."""
-        return writing(self.database, self.settings, opened)
+        """Return a block that writes and commits open attempts (`weir.controller.attempts`), and
+        says why files of the warehouse can't be read or written."""
+        return self._writing(opened)
+
+    @contextmanager
+    def _writing(self, opened: list[Attempt]) -> Iterator[None]:
+        with (
+            saying_why(self.database, self.settings.warehouse),
+            writing(self.database, self.settings, opened),
+        ):
+            yield
 
     def stage_frame(self, opened: list[Attempt], frame: DataFrame) -> list[Staged]:
         """Write a DataFrame for the one open attempt. Return the appends to commit together.

@@ -1,5 +1,7 @@
 """Say why Spark could not read a file of the warehouse."""
 
+import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -10,15 +12,24 @@ from pyspark.errors import AnalysisException
 from weir.adjunct.versions import recorded_file
 from weir.controller.absent_files import why_unread
 from weir.database.connection import Database
-from weir.errors import WeirError, chain
-from weir.spark.unreadable import file_of, first_cause
+from weir.errors import Unavailable, WeirError, chain
+from weir.spark.unreadable import causes_of, file_of, first_cause
 from weir.warehouse.filesystem import filesystem
+
+_FULL = re.compile("No space left on device|Disk quota exceeded|Read-only file system")
 
 
 def of_warehouse(database: Database, warehouse: str, error: BaseException) -> WeirError | None:
-    """Return what it means that Spark failed at a file of the warehouse (see `why_unread`); None if
-    the error, and those that led to it, name no such file."""
+    """Return what it means that Spark failed at a file of the warehouse (see `why_unread`), or that
+    a disk took nothing more; None if the error, and those that led to it, say neither."""
     for one in chain(error):
+        if full := _full(one):
+            return Unavailable(
+                "disk_full",
+                f"a disk takes nothing more ({full}), that of the warehouse {warehouse}, of an "
+                "output or of Spark's local folders; free space there, or see to its rights, then "
+                "try again.",
+            )
         file = _absent_in_plan(one) if isinstance(one, AnalysisException) else file_of(one)
         if not file:
             continue
@@ -28,6 +39,19 @@ def of_warehouse(database: Database, warehouse: str, error: BaseException) -> We
             found = database.transaction(partial(recorded_file, path=path))
             return why_unread(database, warehouse, path, OSError(first_cause(one)), found)
     return None
+
+
+def _full(error: BaseException) -> str:
+    """Return what a disk says that is full or read-only, to Java or to this process; or nothing."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        return error.strerror or str(error)
+    for java in causes_of(error):
+        name, message = str(java.getClass().getName()), str(java.getMessage() or "")
+        if name.startswith(("java.io.", "java.nio.", "org.apache.hadoop.")):
+            found = _FULL.search(message)
+            if found:
+                return found[0]
+    return ""
 
 
 def _absent_in_plan(error: AnalysisException) -> str:

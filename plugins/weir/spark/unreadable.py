@@ -39,7 +39,7 @@ def first_cause(error: BaseException) -> str:
             "Spark's JVM has ended: it was killed, or used up its memory (spark.driver.memory); "
             "the log has its last lines"
         )
-    causes = list(_causes(error))
+    causes = list(causes_of(error))
     if not causes:
         return one_line(str(error)) or type(error).__name__
     message = one_line(str(causes[-1].getMessage() or ""))
@@ -99,7 +99,7 @@ def naming_files(root: str, paths: list[str], format_: str) -> Iterator[None]:
         ) from None
 
 
-def _causes(error: BaseException) -> Iterator[Any]:
+def causes_of(error: BaseException) -> Iterator[Any]:
     """Yield the Java exceptions behind an error, the innermost last."""
     java = (
         error.java_exception
@@ -115,7 +115,7 @@ def _causes(error: BaseException) -> Iterator[Any]:
 
 def file_of(error: BaseException) -> str | None:
     """Return the file that Spark could not read, as its error names it."""
-    for java in _causes(error):
+    for java in causes_of(error):
         try:
             if str(java.getCondition() or "").startswith("FAILED_READ_FILE"):
                 return unquote(str(java.getMessageParameters().get("path")))
@@ -154,7 +154,7 @@ def _stored(root: str, path: str) -> bool:
 
 def _is_final(error: BaseException) -> bool:
     """Return whether an error comes from what the file has, and not from its storage or memory."""
-    causes = [(str(c.getClass().getName()), str(c.getMessage() or "")) for c in _causes(error)]
+    causes = [(str(c.getClass().getName()), str(c.getMessage() or "")) for c in causes_of(error)]
     if not causes:
         return False
     name, message = causes[-1]

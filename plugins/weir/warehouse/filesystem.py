@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyarrow import fs
 
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, Unavailable
 
 
 def filesystem(root: str) -> tuple[fs.FileSystem, str]:
@@ -45,3 +45,13 @@ def _by_hadoop(root: str) -> tuple[fs.FileSystem, str]:
     except ImportError as error:  # pyspark is missing in some processes
         raise OSError(f"this process has no JVM ({error})") from None
     return of_hadoop(root)
+
+
+def not_writable(root: str, reason: object) -> Unavailable:
+    """Return the error for a root that takes no files now. `reason`: what its storage says."""
+    said = (str(reason).strip().splitlines() or ["no reason was given"])[0].rstrip(".")
+    return Unavailable(
+        "warehouse_not_writable",
+        f"the warehouse {root} can't be written ({said}); free space on its disk, or see to its "
+        "rights and its storage, then try again.",
+    )

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
-from weir.errors import InvariantViolation, Unavailable
+from weir.errors import InvariantViolation
 from weir.front_ends import do
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import filesystem, not_writable
 
 log = logging.getLogger("weir.warehouse")
 MARKER = "_weir_installation"  # the name of the file
@@ -98,11 +98,7 @@ def write_marker(root: str, marker: Marker) -> None:
     if full is None:
         files.delete_file(written) if newer else files.move(written, path)
     elif not (same and isinstance(files, fs.LocalFileSystem) and _overwritten(path, content)):
-        raise Unavailable(
-            "warehouse_not_writable",
-            f"the warehouse {root} can't be written ({full.strerror or full}); free space on its "
-            "disk, or see to its rights.",
-        ) from full
+        raise not_writable(root, full.strerror or full) from full
 
 
 def delete_leftovers(system: fs.FileSystem, folder: str, name: str) -> int:
