@@ -38,6 +38,21 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION weir_internal.close_streams(bigint[], bigint) IS 'Closes a clock of streams (null: now, or their last clock if that is later) and returns it: no later commit gets a clock at or before it. The streams stay locked until the end of the transaction, unless their last clock was later.';
 
+CREATE OR REPLACE FUNCTION weir_internal.warn_of_truncated(stream text, since timestamptz, until timestamptz) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    gone CONSTANT record := weir.truncated_between(stream, since, until);
+BEGIN
+    IF gone.events > 0 THEN
+        RAISE WARNING '% events of stream % % were truncated, %', gone.events, stream,
+            CASE WHEN until IS NULL THEN 'after this time' ELSE 'between these times' END,
+            CASE WHEN gone.truncated_at IS NULL THEN 'longer ago than is recorded'
+            ELSE format('the last of them at %s (%s)', gone.truncated_at, gone.reason) END;
+    END IF;
+END $$;
+COMMENT ON FUNCTION weir_internal.warn_of_truncated(text, timestamptz, timestamptz) IS 'Says in a warning how many events between two times are truncated.';
+
 CREATE OR REPLACE FUNCTION weir.closed_cut_at(stream text, at timestamptz) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -48,9 +63,10 @@ BEGIN
         RAISE EXCEPTION 'the time is NULL; give one, such as 2013-06-01 09:00 UTC.' USING ERRCODE = 'WEIR2', DETAIL = 'argument_missing';
     END IF;
     PERFORM weir_internal.close_streams(ARRAY[sid], weir_internal.time_clock(at));
+    PERFORM weir_internal.warn_of_truncated(stream, at, NULL);
     RETURN weir.stream_cut_at(stream, at);
 END $$;
-COMMENT ON FUNCTION weir.closed_cut_at(text, timestamptz) IS 'As weir.stream_cut_at, and the same whenever it is asked (until truncation): it waits for commits in flight, and no later commit gets an earlier clock. Commits to the stream wait until the end of the transaction that asks.';
+COMMENT ON FUNCTION weir.closed_cut_at(text, timestamptz) IS 'As weir.stream_cut_at, and the same whenever it is asked (until truncation): it waits for commits in flight, and no later commit gets an earlier clock. Commits to the stream wait until the end of the transaction that asks. A warning says how many events after the time are truncated: then the cut is the head.';
 
 CREATE OR REPLACE FUNCTION weir.count_between(stream text, since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -58,7 +74,6 @@ AS $$
 DECLARE
     sid CONSTANT bigint := weir_internal.stream_id(stream);
     events bigint;
-    gone record;
 BEGIN
     IF since > until THEN
         RAISE EXCEPTION 'since, %, is after until, %; give the earlier time first.', since, until
@@ -76,11 +91,7 @@ BEGIN
         sid, CASE WHEN until IS NULL THEN weir_internal.tail_cut(sid) ELSE weir.stream_cut_at(stream, until) END) b
     WHERE s.stream_id = sid;
     IF since IS NOT NULL OR events = 0 THEN
-        SELECT * INTO gone FROM weir.truncated_between(stream, since, until);
-        IF gone.events > 0 THEN
-            RAISE WARNING '% events of stream % between these times were truncated, the last of them at % (%)',
-                gone.events, stream, gone.truncated_at, gone.reason;
-        END IF;
+        PERFORM weir_internal.warn_of_truncated(stream, since, until);
     END IF;
     RETURN events;
 END $$;

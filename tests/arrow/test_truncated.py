@@ -5,10 +5,12 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
@@ -16,6 +18,7 @@ from pyspark.sql.types import StructType
 
 import weir
 from tests.chance import random_for
+from tests.conftest import TestDatabase
 from tests.controller.support import Lane
 from tests.raises import raises
 from tests.reader_groups.support import Group
@@ -245,3 +248,25 @@ def test_why_shows_the_last_truncations_and_the_last_one_that_lost_events(
     shown = terminal("why", "iot/small", "--json").json["truncated"]
     assert [one["events"] for one in shown] == [10] * 4, "of nothing is none"
     assert [one["lost"] for one in shown] == [{}, {}, {}, {group.name: 10}]
+
+
+def test_who_asks_in_sql_for_a_time_before_the_head_is_warned(
+    lane: Lane, settings: Settings, test_database: TestDatabase
+) -> None:
+    start = now(lane)
+    fill(settings, "one", 20)
+    middle = now(lane)
+    truncate_all(lane)
+    with closing(psycopg2.connect(test_database.dsn)) as connection, connection.cursor() as cursor:
+        for asked, given, said in (
+            ("weir.closed_cut_at('iot/small', %s)", [start], "20 events of .* after this time"),
+            ("weir.count_between('iot/small', %s)", [start], "20 events of .* after this time"),
+            ("weir.count_between('iot/small', %s, %s)", [start, middle], "20 events of .* between"),
+            ("weir.count_between('iot/small', NULL, %s)", [middle], "20 events of .* between"),
+            ("weir.closed_cut_at('iot/small', %s)", [middle], ""),
+            ("weir.count_between('iot/small', %s)", [middle], ""),
+        ):
+            del connection.notices[:]
+            cursor.execute(f"SELECT {asked}", given)
+            told = "".join(connection.notices)
+            assert re.search(f"^WARNING: +{said} .*by hand", told) if said else told == ""
