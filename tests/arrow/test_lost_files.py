@@ -280,3 +280,23 @@ def test_files_that_somebody_deletes_before_the_commit_stop_it(
     assert lane.value("SELECT sum(bytes) FROM data_file WHERE stream_id = :s") == sum(
         file.stat().st_size for file in files(lane, settings)
     )
+
+
+def test_a_marker_that_can_not_be_read_ends_in_a_sentence_and_closes_the_append(
+    lane: Lane, settings: Settings
+) -> None:
+    fill(settings, "one")
+    marker = Path(settings.warehouse, "_weir_installation")
+    content = marker.read_text()
+    marker.unlink()
+    marker.symlink_to("/proc/self/mem")  # whose first byte nobody can read
+    with raises("warehouse_unreadable try again") as away:
+        fill(settings, "two")
+    assert away.value.retryable
+    assert lane.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 0
+    with raises("warehouse_unreadable"):
+        sweep(lane.database, settings.warehouse, 0.0)
+    marker.unlink()
+    marker.write_text(content)
+    fill(settings, "two")
+    assert weir.read("iot/small", settings=settings).num_rows == 40

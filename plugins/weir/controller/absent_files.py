@@ -16,7 +16,7 @@ from weir.errors import InvariantViolation, Truncated, Unavailable, WeirError
 from weir.front_ends import do
 from weir.model.segment import Segment, segment_name
 from weir.model.stream_cut import FUTURE, StreamCut, ready
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import filesystem, not_readable
 from weir.warehouse.marker import read_marker
 
 
@@ -60,11 +60,7 @@ def why_unread(
         marker = read_marker(warehouse)
         check_marker(warehouse, read_installation(database), marker)
     except OSError as away:
-        return Unavailable(
-            "warehouse_unreadable",
-            f"the warehouse {warehouse} can't be read now ({str(away).strip().splitlines()[0]}); "
-            "try again when its storage is available.",
-        )
+        return not_readable(warehouse, away)
     except WeirError as foreign:
         return foreign
     there = found.type == fs.FileType.File

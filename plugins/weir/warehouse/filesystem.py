@@ -55,3 +55,13 @@ def not_writable(root: str, reason: object) -> Unavailable:
         f"the warehouse {root} can't be written ({said}); free space on its disk, or see to its "
         "rights and its storage, then try again.",
     )
+
+
+def not_readable(root: str, reason: object) -> Unavailable:
+    """Return the error for a root whose storage does not answer. `reason`: what it says."""
+    said = (str(reason).strip().splitlines() or ["no reason was given"])[0].rstrip(".")
+    return Unavailable(
+        "warehouse_unreadable",
+        f"the warehouse {root} can't be read now ({said}); see to its storage and its rights, and "
+        "try again when it is available.",
+    )

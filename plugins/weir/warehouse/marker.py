@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from weir.errors import InvariantViolation
 from weir.front_ends import do
-from weir.warehouse.filesystem import filesystem, not_writable
+from weir.warehouse.filesystem import filesystem, not_readable, not_writable
 
 log = logging.getLogger("weir.warehouse")
 MARKER = "_weir_installation"  # the name of the file
@@ -134,13 +134,17 @@ def _overwritten(path: str, content: bytes) -> bool:
 
 
 def read_marker(root: str) -> Marker:
-    """Return the marker of a warehouse; an empty one if there is none."""
+    """Return the marker of a warehouse; an empty one if there is none. Raises Unavailable if its
+    storage does not answer."""
     files, base = filesystem(root)
     path = f"{base}/{MARKER}"
-    if files.get_file_info(path).type != fs.FileType.File:
-        return Marker()
-    with files.open_input_stream(path) as stream:
-        content = bytes(stream.read())
+    try:
+        if files.get_file_info(path).type != fs.FileType.File:
+            return Marker()
+        with files.open_input_stream(path) as stream:
+            content = bytes(stream.read())
+    except OSError as error:
+        raise not_readable(root, error) from error
     lines = [line.strip() for line in content.decode().splitlines()]
     return Marker((lines or [""])[0], _count(content), tuple(line for line in lines[2:] if line))
 
