@@ -283,7 +283,7 @@ def test_a_mark_is_replaced_on_a_file_system_that_can_not_do_it_in_one_step(
     root = f"plain://{tmp_path.name}/x/warehouse"
     for sweeps in (1, 2):
         write_marker(root, Marker("one", sweeps))
-    assert read_marker(root) == ("one", 2)
+    assert read_marker(root)[:2] == ("one", 2)
     assert on_disk(tmp_path) == {f"warehouse/{MARKER}"}
 
 
