@@ -98,7 +98,7 @@ class Csv:
             F.when((text != "") & F.col(f"_weir_value{i}").isNull(),
                    fault(one["name"], text, show(one["type"])))
             for i, (one, text) in enumerate(zip(self.fields, texts, strict=True))
-            if one["type"] not in ("string", VOID)
+            if one["type"] not in ("string", VOID) and one["name"] not in self.sure
         ]  # fmt: skip
         why = F.when(F.col(_ROW).isNotNull(), malformed(F.col(_ROW)))
         if faults:

@@ -7,6 +7,7 @@ not be computed.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -16,6 +17,8 @@ from weir.spark.text_values import CANONICAL, END, ZONE, value
 
 _WHOLE = r"-?[0-9]+"
 _CLOCK = r"[0-9]{2}:[0-9]{2}"
+_NO_ZERO = r"(?:\.[0-9]*[1-9])?"
+_SHOWN = r"[0-9-]{10} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?"  # as Spark casts times to texts
 _WIDTHS = (18, 38)  # of the texts of decimals
 
 
@@ -42,7 +45,7 @@ def likely(kind: str, seen: Sequence[str], how: TextOptions) -> Likely | None:
 def _number(seen: Sequence[str], how: TextOptions) -> Likely | None:
     whole = [re.fullmatch(_WHOLE, text) is not None for text in seen]
     if all(whole):
-        return Likely("long", "", lambda text: value(text, "long", how, guessed=True).isNotNull())
+        return Likely("long", "", lambda text: _comes_back(text, "long"))
     if all(re.match(CANONICAL, text) for text in seen):
         fractions = any(re.search("[.eEN]", text) for text in seen)
         zeros = any(text.endswith(".0") for text in seen)
@@ -50,8 +53,9 @@ def _number(seen: Sequence[str], how: TextOptions) -> Likely | None:
             return None
 
         def double(text: Column) -> Column:
-            other = text.rlike("[.eEN]") if zeros else ~text.endswith(".0")
-            return other & value(text, "double", how, guessed=True).isNotNull()
+            other = _has_any(text, ".eEN") if zeros else ~text.endswith(".0")
+            back = _comes_back(text, "double")  # mostly, and in a third of the time
+            return other & (back | value(text, "double", how, guessed=True).isNotNull())
 
         return Likely("double", "", double)
     scale = len(seen[0].partition(".")[2])
@@ -83,7 +87,7 @@ def _time(seen: Sequence[str], how: TextOptions) -> Likely | None:
     elif lengths == {0, 6}:
         fraction = r"(?:\.[0-9]{6})?"
     elif not any(one.endswith("0") for one in fractions):
-        fraction = r"(?:\.[0-9]*[1-9])?"
+        fraction = _NO_ZERO
     else:
         return None
     clock = _CLOCK + (":[0-9]{2}" + fraction if seconds else "")
@@ -92,9 +96,27 @@ def _time(seen: Sequence[str], how: TextOptions) -> Likely | None:
         return None
     why = "" if zoned else f"without a zone, read as {how.time_zone} (time_zone says otherwise)"
 
+    as_spark_writes = re.fullmatch(_SHOWN, seen[0]) and fraction in ("", _NO_ZERO)
+
     def proves(text: Column) -> Column:
-        return F.when(
+        slowly = F.when(
             text.rlike(f"^{shape}{END}"), value(text, "timestamp", how, guessed=True).isNotNull()
         )
+        if not as_spark_writes:
+            return slowly
+        four_digits = ~text.startswith("0000") & (F.substring(text, 5, 1) == "-")
+        whole = F.length(text) == 19 if fraction == "" else F.lit(True)
+        return (four_digits & whole & _comes_back(text, "timestamp")) | slowly
 
     return Likely("timestamp", why, proves)
+
+
+def _has_any(text: Column, letters: str) -> Column:
+    found = [F.contains(text, F.lit(letter)) for letter in letters]
+    return reduce(Column.__or__, found)
+
+
+def _comes_back(text: Column, kind: str) -> Column:
+    """Return whether Spark writes a text's value as the same text. An expression of a pattern takes
+    longer than both casts."""
+    return F.coalesce(text.try_cast(kind).cast("string") == text, F.lit(False))
