@@ -28,6 +28,7 @@ from weir.adjunct import builds, lookup, publication, stores
 from weir.adjunct import expiry as version_expiry
 from weir.adjunct import pins as version_pins
 from weir.controller import (
+    absent_files,
     attempts,
     commit,
     completeness,
@@ -145,6 +146,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(table_outputs.sweep_staging)
     (folder / "x/group=one").mkdir(parents=True)
     watch(outputs.write_manifest, "one", "x", str(folder), "x")
+    watch(outputs.sweep_manifests)
     watch(checkpoints.checkpoint, "one", name="by hand", request_id="checkpoint")
     watch(periodic_checkpoints.checkpoint_all)
     watch(lag.read_lag, ["one"])
@@ -189,6 +191,7 @@ def do_everything(watch: Watch, folder: Path) -> None:
     watch(delete_stream.delete_stream, lane.name, unread_too=True, request_id="delete")
     watch(ownership.read_installation)
     watch(ownership.check_warehouse_ownership, str(folder / "warehouse"))
+    watch(absent_files.why_unread, str(folder / "warehouse"), "1/no.parquet", OSError("gone"))
     for what in ("report", "keep", "delete"):
         warehouse = str(folder / "warehouse")
         watch(recover.recover, warehouse, unknown_files=what, request_id=what)
