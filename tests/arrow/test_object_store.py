@@ -63,6 +63,6 @@ def test_a_wrong_key_and_a_missing_bucket_are_said_before_anything_is_written(
     with raises("warehouse_not_writable s3://pond/weir 'pond'"):
         weir.append(NAME, rows, writer_id="me", batch_id="1", settings=other)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "other")
-    with pytest.raises(OSError, match="bucket 'lake': AWS Error ACCESS_DENIED"):
+    with raises("warehouse_unreadable s3a://lake/weir 'lake' AWS ACCESS_DENIED"):
         weir.append(NAME, rows, writer_id="me", batch_id="2", settings=here)
     assert lake.objects == {}

@@ -281,7 +281,8 @@ def outcome(work: Callable[[], Any]) -> str:
     except InvalidInput as error:
         return f"STREAM_CUT_NOT_VALID ({'behind' if 'released' in str(error) else 'not valid'})"
     except NotFound as error:
-        return "STREAM_NOT_FOUND" if "stream" in str(error) else "SUBSCRIBER_NOT_FOUND"
+        found = {"stream_not_found": "STREAM_NOT_FOUND", "group_not_found": "SUBSCRIBER_NOT_FOUND"}
+        return found[error.code]
     except Conflict:
         return "GENERATION_MISMATCH"
     return "SUCCESS"

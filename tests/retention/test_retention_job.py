@@ -180,7 +180,7 @@ def abandoned(database: Database, warehouse: Path) -> tuple[Lane, Group]:
     return lane, fast
 
 
-RESTORED = r"first run `weir recover` .* \[database_restored\]"
+RESTORED = r"first trigger weir_recover .* \[database_restored\]"
 
 
 def test_a_restored_database_truncates_and_deletes_nothing_until_it_was_recovered(
