@@ -23,7 +23,6 @@ from weir.model.names import check_user_columns
 from weir.model.stream_configuration import LONGEST_EXPRESSION
 from weir.spark.declared_types import check_type, check_types
 from weir.spark.expression_growth import check_growth
-from weir.spark.pattern_time import check_patterns
 from weir.spark.session import active, moved, private_session
 
 DEEPEST = 50  # parentheses within each other; hundreds may exceed the stack of Spark's parser
@@ -127,7 +126,6 @@ def check_expression(text: str, what: str, session: SparkSession | None = None) 
         ) from None
     columns: list[str] = []
     check_growth(tree, text, what)
-    check_patterns(tree, text, what)
     _walk(tree, text, what, columns)
     if not columns:
         raise InvalidInput(
