@@ -148,8 +148,9 @@ def test_a_second_name_of_a_warehouse_is_accepted_beside_the_first(
     lane: Lane, settings: Settings, tmp_path: Path
 ) -> None:
     fill(settings, "one")
-    (tmp_path / "link").symlink_to(settings.warehouse)
-    fill(replace(settings, warehouse=str(tmp_path / "link")), "two")  # a link is the same place
+    link = tmp_path / "link"
+    link.symlink_to(settings.warehouse)
+    fill(replace(settings, warehouse=str(link)), "two")  # a link is the same place
     # A second mount can't be told from a copy: as a marker that names another place.
     marker = Path(settings.warehouse, "_weir_installation")
     marker.write_text(marker.read_text().replace(location(settings.warehouse), "/mnt/weir"))
@@ -179,11 +180,21 @@ def test_a_marker_from_before_is_accepted_and_gets_its_place_with_a_sweep(
 @pytest.mark.parametrize(
     ("one", "other"),
     [("s3a://lake/w", "s3://lake/w/"), ("s3://key:secret@lake/w?region=x", "s3://lake/w"),
-     ("/data/w/", "file:///data/w")],
+     ("/data/w/", "file:///data/w"), ("/a b/w", "file:///a%20b/w")],
 )  # fmt: skip
 def test_equal_places_are_equal_and_have_no_secrets(one: str, other: str) -> None:
     assert location(one) == location(other)
     assert "secret" not in location(one)
+
+
+def test_a_link_that_is_moved_to_another_disk_and_two_containers_are_told_apart(
+    tmp_path: Path,
+) -> None:
+    link, marker = tmp_path / "link", Marker("id", 0, (str(tmp_path / "link"), "/old/disk"))
+    link.symlink_to(tmp_path)
+    assert marker.is_at(str(link))
+    assert not marker.is_at(str(tmp_path / "copy"))
+    assert location("abfss://one@lake/w") != location("abfss://two@lake/w")
 
 
 def test_a_recovery_says_which_events_are_lost_who_lacks_them_and_what_to_type(
@@ -297,6 +308,10 @@ def test_a_marker_that_can_not_be_read_ends_in_a_sentence_and_closes_the_append(
     with raises("warehouse_unreadable"):
         sweep(lane.database, settings.warehouse, 0.0)
     marker.unlink()
+    for damaged in (b"caf\xe9", content.split("\n")[0].encode() + b"\nabc\n", b"\0" * 60):
+        marker.write_bytes(damaged)
+        with raises("marker_damaged backup"):
+            fill(settings, "two")
     marker.write_text(content)
     fill(settings, "two")
     assert weir.read("iot/small", settings=settings).num_rows == 40

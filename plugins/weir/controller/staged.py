@@ -15,7 +15,7 @@ from weir.errors import Fenced, InvariantViolation
 from weir.model.event_time import EventTimes
 from weir.model.schema import Field
 from weir.model.segment import segment_name
-from weir.warehouse.filesystem import filesystem
+from weir.warehouse.filesystem import filesystem, not_readable
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,18 @@ class StagedFile:
 
 def check_written(warehouse: str, staged: Sequence["Staged"]) -> None:
     """Check that the files of attempts, which are about to be committed, are still there as they
-    were written, by one listing for each attempt. Raises Fenced."""
+    were written, by one listing for each attempt. Raises Fenced, and Unavailable if the
+    warehouse's storage does not answer."""
     system, base = filesystem(warehouse)
     for one in staged:
         if not one.files:
             continue
         folder = f"{base}/{one.attempt.folder}".rstrip("/")
-        found = system.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
+        below = fs.FileSelector(folder, allow_not_found=True, recursive=True)
+        try:
+            found = system.get_file_info(below)
+        except OSError as error:
+            raise not_readable(warehouse, error) from error
         there = {info.path[len(base) + 1 :]: info.size for info in found}
         lost = [file.path for file in one.files if there.get(file.path) != file.bytes]
         if lost:

@@ -103,10 +103,11 @@ def recover(
     strangers = [path for s, paths in unknown.items() if s not in known.streams for path in paths]
     highest = max([s for s in there if s is not None] + [0])
     deleted = strangers if unknown_files == "delete" else []
-    database.transaction(lambda c: _end(c, highest, deleted, marker.sweep_count, incarnation))
-    # So far ahead that a copy which is left behind elsewhere is known by its count.
+    # So far ahead that a copy which is left behind elsewhere is known by its count. The marker
+    # comes first: after a kill here it is ahead of the database, which says what must be done.
     sweeps = max(installation.sweep_count, marker.sweep_count) + RECOVERY_GAP
     write_marker(warehouse, Marker(installation.installation_id, sweeps))
+    database.transaction(lambda c: _end(c, highest, deleted, marker.sweep_count, incarnation))
     return {**report, "streams": skipped}
 
 

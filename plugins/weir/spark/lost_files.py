@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import AnalysisException
 
@@ -33,12 +33,21 @@ def of_warehouse(database: Database, warehouse: str, error: BaseException) -> We
         file = _absent_in_plan(one) if isinstance(one, AnalysisException) else file_of(one)
         if not file:
             continue
-        _, base = filesystem(warehouse)
-        _, below, path = file.partition(f"{base.rstrip('/')}/")
-        if below:
+        path = _below(warehouse, file)
+        if path:
             found = database.transaction(partial(recorded_file, path=path))
             return why_unread(database, warehouse, path, OSError(first_cause(one)), found)
     return None
+
+
+def _below(warehouse: str, file: str) -> str:
+    """Return the path of a file below the warehouse, empty for a file that is elsewhere."""
+    _, base = filesystem(warehouse)
+    parts = urlsplit(file)
+    for name in (parts.path, parts.netloc.rpartition("@")[2] + parts.path):
+        if name.startswith(f"{base.rstrip('/')}/"):
+            return name[len(base.rstrip("/")) + 1 :]
+    return ""
 
 
 def _full(error: BaseException) -> str:

@@ -27,7 +27,6 @@ from weir.errors import (
     Conflict,
     Fenced,
     InvalidInput,
-    Unavailable,
 )
 from weir.front_ends import called
 from weir.reader_groups.alignment import end_of_run
@@ -138,7 +137,7 @@ class Reader:
     ) -> None:
         database, lease = self.appender.database, self.appender.settings.reader_lease
         if self._batch is not None and not self._batch.ended:
-            if not isinstance(error, Unavailable):  # it waits until a lease expires
+            if getattr(error, "code", "") != "database_unavailable":  # it waits for its lease
                 self._batch.discard()
             self._batch.ended = (
                 True  # for this reader: a commit now would publish nothing of the batch

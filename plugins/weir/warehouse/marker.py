@@ -8,7 +8,7 @@ import re
 import time
 import uuid
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
@@ -32,17 +32,27 @@ class Marker(NamedTuple):
     def is_at(self, root: str) -> bool:
         """Return whether a root is the warehouse's, and not that of a copy. A marker that was
         written before markers said it may be anywhere."""
-        return not self.locations or location(root) in self.locations
+        return not self.locations or not names_of(root).isdisjoint(self.locations)
+
+
+def names_of(root: str) -> set[str]:
+    """Return the names of a root. A local folder has two: as it is named, and where that leads. The
+    same link may lead to another disk tomorrow, and another host may have no link."""
+    parts = urlsplit(root)
+    if "://" not in root or parts.scheme == "file":
+        path = unquote(parts.path) if "://" in root else root
+        return {os.path.abspath(path), os.path.realpath(path)}
+    return {location(root)}
 
 
 def location(root: str) -> str:
     """Return where a root is, without a login, so that equal ones are equal."""
-    if "://" not in root:
-        return os.path.realpath(root)
     parts = urlsplit(root)
-    if parts.scheme == "file":
-        return os.path.realpath(parts.path)
-    host = parts.netloc.rpartition("@")[2]
+    if "://" not in root or parts.scheme == "file":
+        return os.path.realpath(unquote(parts.path) if "://" in root else root)
+    login, _, host = parts.netloc.rpartition("@")
+    if not parts.scheme.startswith("s3") and ":" not in login:
+        host = parts.netloc  # abfss://container@account
     return f"{parts.scheme.replace('s3a', 's3')}://{host}{parts.path}".rstrip("/")
 
 
@@ -78,7 +88,7 @@ def write_marker(root: str, marker: Marker) -> None:
     written = f"{path}.{uuid.uuid4().hex}"  # renamed when whole: a kill leaves no empty marker
     before = read_marker(root)
     same = before.installation_id == marker.installation_id
-    locations = {*marker.locations, *(before.locations if same else ()), location(root)}
+    locations = {*marker.locations, *(before.locations if same else ()), *names_of(root)}
     lines = [marker.installation_id, str(marker.sweep_count), *sorted(locations)]
     content = "".join(f"{line}\n" for line in lines).encode()
     full: OSError | None = None
@@ -135,7 +145,7 @@ def _overwritten(path: str, content: bytes) -> bool:
 
 def read_marker(root: str) -> Marker:
     """Return the marker of a warehouse; an empty one if there is none. Raises Unavailable if its
-    storage does not answer."""
+    storage does not answer, and InvariantViolation if it is damaged."""
     files, base = filesystem(root)
     path = f"{base}/{MARKER}"
     try:
@@ -145,8 +155,18 @@ def read_marker(root: str) -> Marker:
             content = bytes(stream.read())
     except OSError as error:
         raise not_readable(root, error) from error
-    lines = [line.strip() for line in content.decode().splitlines()]
-    return Marker((lines or [""])[0], _count(content), tuple(line for line in lines[2:] if line))
+    try:
+        lines = [line.strip() for line in content.decode().splitlines()]
+        if "\0" in content.decode():
+            raise ValueError
+        return Marker((lines or [""])[0], _count(content), tuple(one for one in lines[2:] if one))
+    except ValueError:
+        raise InvariantViolation(
+            "marker_damaged",
+            f"the file {MARKER} of the warehouse {root} is damaged; put it back from a backup: its "
+            "first line is the id of the installation, and its second how often the warehouse was "
+            "swept.",
+        ) from None
 
 
 def _count(content: bytes) -> int:
