@@ -20,7 +20,9 @@ from weir.arrow import append as appending
 from weir.controller import read_plan
 from weir.controller.absent_files import why_unread
 from weir.controller.ownership import read_installation
+from weir.controller.seal import seal_stream
 from weir.controller.staged import Staged
+from weir.controller.transactions import begin
 from weir.database.connection import Database
 from weir.recovery.recover import recover
 from weir.retention.garbage import sweep
@@ -67,6 +69,10 @@ def test_a_file_that_somebody_deleted_is_told_with_the_cut_past_it(
         assert not missing.value.retryable
     lane.truncate("0.0=20")
     assert [read().num_rows for read in readers(settings)] == [7, 7, 7]
+    files(lane, settings)[-1].unlink()
+    seal_stream(lane.database, lane.name, request_id=unique("seal"))
+    with raises("file_missing 7 sealed delete-stream"):
+        weir.read("iot/small", settings=settings)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +162,13 @@ def test_a_second_name_of_a_warehouse_is_accepted_beside_the_first(
     marker.write_text(marker.read_text().replace(location(settings.warehouse), "/mnt/weir"))
     with raises("warehouse_elsewhere /mnt/weir"):
         fill(settings, "three")
+    begin(
+        lane.database, lane.name, writer_id="w", batch_id="open", fingerprint="table", lease=60.0,
+        source="test",
+    )  # fmt: skip
     recover(lane.database, settings.warehouse, unknown_files="keep", request_id=unique("recover"))
+    assert lane.value("SELECT count(*) FROM transaction WHERE state = 'open'") == 1
+    assert lane.active() == ["0.0"], "nothing that runs was disturbed"
     fill(settings, "three")
     assert read_marker(settings.warehouse).locations == (
         *sorted(["/mnt/weir", location(settings.warehouse)]),

@@ -97,6 +97,12 @@ def test_a_group_that_begins_at_the_head_says_what_was_truncated_before_it(
     whole = Lane.made(lane.database)
     whole.append({"0.0": 5})
     assert created(whole)["missing"] == []
+    both = {"start": "head", "end": str(whole.value("SELECT clock_timestamp()"))}
+    lane.truncate(json.dumps(lane.tail()))  # it is quiet now
+    made = create_reader_group(
+        lane.database, unique("g"), [lane.name, whole.name], request_id=unique("c"), **both
+    )
+    assert [line.split(" events ")[0] for line in made["missing"]] == ["15"]
 
 
 def test_forks_resets_and_new_streams_take_the_flag_too(lane: Lane) -> None:
@@ -138,6 +144,7 @@ def test_a_group_that_becomes_a_subscriber_too_late_says_so(lane: Lane) -> None:
         update_reader_group(lane.database, group.name, **change)
     done = update_reader_group(lane.database, group.name, allow_truncated=True, **change)
     assert done["missing"][0].startswith("4 events")
+    assert "begins" not in done["missing"][0], "its position stays"
     with raises("events_truncated 4 hand position"):
         group.reader().read_all()
 

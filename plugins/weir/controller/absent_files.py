@@ -29,6 +29,14 @@ class Lost(NamedTuple):
     segments: list[Segment]
     ends: Mapping[int, int]  # per segment id, the offset after the last of them
     cut: StreamCut  # the smallest one that leaves them all behind
+    sealed: bool
+
+    @property
+    def then(self) -> str:
+        """What to do without them, as a phrase that begins with a verb."""
+        if self.sealed:  # nobody truncates it by hand
+            return do("delete_stream", stream=self.stream, unread_too=True)
+        return do("truncate_stream", stream=self.stream, cut=self.cut.to_text())
 
 
 class Recorded(NamedTuple):
@@ -101,9 +109,9 @@ def _recorded(connection: Connection, path: str) -> Recorded | None:
     if size is None or lost is None:
         return None
     what = f"{lost.events:,} events of stream {lost.stream}"
-    past = do("truncate_stream", stream=lost.stream, cut=lost.cut.to_text())
     others = do("recover", unknown_files="report")
-    advice = f"put it back, or move the head past it: {past}; to see all that are missing, {others}"
+    goes_on = "because the stream is sealed, delete it" if lost.sealed else "move the head past it"
+    advice = f"put it back, or {goes_on}: {lost.then}; to see all that are missing, {others}"
     return Recorded(what, int(size), advice)
 
 
@@ -111,7 +119,8 @@ def lost_events(connection: Connection, stream_id: int, paths: Sequence[str]) ->
     """Return the events, at or after the head of a stream, that are lost with files; None if there
     are none."""
     stream = connection.execute(
-        text("SELECT stream_name AS name, head FROM stream WHERE stream_id = :s"), {"s": stream_id}
+        text("SELECT stream_name AS name, head, state FROM stream WHERE stream_id = :s"),
+        {"s": stream_id},
     ).one_or_none()
     if stream is None:
         return None
@@ -144,7 +153,8 @@ def lost_events(connection: Connection, stream_id: int, paths: Sequence[str]) ->
     if not ends:
         return None
     lacking = [segment for segment in left if segment.segment_id in ends]
-    return Lost(stream.name, files, events, lacking, ends, _past(left, offsets, ends))
+    cut = _past(left, offsets, ends)
+    return Lost(stream.name, files, events, lacking, ends, cut, stream.state == "sealed")
 
 
 def _past(left: list[Segment], offsets: Mapping[int, int], ends: Mapping[int, int]) -> StreamCut:

@@ -63,7 +63,7 @@ def without_truncated(
         times_of(connection, streams, start),
         times_of(connection, streams, end, as_end=True),
     )
-    span = Span(dict(starts), dict(ends), [])
+    span, empty = Span(dict(starts), dict(ends), []), []
     for stream in streams:
         here = stream.stream_id
         if _is_whole(stream):
@@ -81,13 +81,17 @@ def without_truncated(
         missing = missing_within(connection, here, first, until.get(here, stops))
         if missing is None:
             continue
-        if not allow_truncated and (nothing or first is not None):
+        if not allow_truncated and first is not None:
             raise _refused(missing, nothing=nothing, ends=here in ends)
+        empty += [missing] if nothing else []
         span.starts[here] = join(begins, head)
         if here in ends:
             span.ends[here] = join(span.starts[here], ends[here])
         left = f"reading begins at the head, {head.to_text()}"
         span.missing.append(f"{missing}; {'nothing is left before the end' if nothing else left}")
+    # From the head on, a stream of several may have nothing to give.
+    if not allow_truncated and empty and len(empty) == len(streams):
+        raise _refused(empty[0], nothing=True, ends=True)
     return span
 
 

@@ -175,7 +175,8 @@ def _truncated_unread(
     known = {s.stream_id for s in group_streams(connection, group.name)}
     here = [stream for stream in locked if stream.stream_id in known]
     at, ends = positions_of(connection, group, here), loaded_ends(connection, group)
-    return without_truncated(connection, here, at, ends, allow_truncated=allowed).missing
+    lines = without_truncated(connection, here, at, ends, allow_truncated=allowed).missing
+    return [line.rpartition("; ")[0] for line in lines]  # its positions stay where they are
 
 
 def _protect(connection: Connection, group: LockedGroup, subscriber: bool, *, anew: bool) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from weir.controller.absent_files import Lost, lost_events, named
-from weir.front_ends import do
 from weir.model.segment import Segment
 from weir.model.stream_cut import FUTURE, Offset, StreamCut
 from weir.warehouse.paths import ADJUNCT
@@ -27,13 +26,11 @@ def lost_in(connection: Connection, paths: Sequence[str]) -> list[dict[str, Any]
         lost = lost_events(connection, stream_id, of_stream)
         if lost is None:  # they lie before the head, where nobody reads
             continue
-        cut = lost.cut.to_text()
         report.append(
             {
                 "stream": lost.stream, "files": lost.files, "events": lost.events,
                 "segments": named(lost), "unread_by": _unread_by(connection, stream_id, lost),
-                "truncate_to": cut,
-                "then": do("truncate_stream", stream=lost.stream, cut=cut),
+                "truncate_to": lost.cut.to_text(), "then": lost.then,
             }
         )  # fmt: skip
     return report

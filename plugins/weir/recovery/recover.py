@@ -58,7 +58,8 @@ def recover(
     was elsewhere; to reconcile accepts this place), `unknown_files` and `missing_files` (how many
     files only the warehouse or only the database has), `unknown` and `missing` (up to 20 of their
     paths), and `lost`: as `lost_in`. If it reconciled them, also `streams`: of each its name
-    (`stream`), how many open appends it ended (`aborted`), and the new `segments`. Raises
+    (`stream`), how many open appends it ended (`aborted`), and the new `segments`; none if only the
+    place of the warehouse is another, which disturbs nothing that runs. Raises
     InvalidInput for another value of `unknown_files`, and InvariantViolation if the warehouse
     belongs to another installation.
     """
@@ -92,6 +93,15 @@ def recover(
     }
     if unknown_files == "report":
         return report
+    # So far ahead that a copy which is left behind elsewhere is known by its count.
+    sweeps = max(installation.sweep_count, marker.sweep_count) + RECOVERY_GAP
+    accepted = Marker(installation.installation_id, sweeps)
+    left_behind = installation.sweep_count - marker.sweep_count >= RECOVERY_GAP
+    if unknown_files == "keep" and report["moved"] and not report["restored"] and not left_behind:
+        # The database knows everything, so nothing that runs need be disturbed.
+        write_marker(warehouse, accepted)
+        database.transaction(lambda c: _count_sweeps(c, marker.sweep_count, incarnation))
+        return {**report, "streams": []}
     skipped = []
     for stream_id in known.streams:
         one = partial(
@@ -103,10 +113,8 @@ def recover(
     strangers = [path for s, paths in unknown.items() if s not in known.streams for path in paths]
     highest = max([s for s in there if s is not None] + [0])
     deleted = strangers if unknown_files == "delete" else []
-    # So far ahead that a copy which is left behind elsewhere is known by its count. The marker
-    # comes first: after a kill here it is ahead of the database, which says what must be done.
-    sweeps = max(installation.sweep_count, marker.sweep_count) + RECOVERY_GAP
-    write_marker(warehouse, Marker(installation.installation_id, sweeps))
+    # The marker first: after a kill here it is ahead of the database, which says what must be done.
+    write_marker(warehouse, accepted)
     database.transaction(lambda c: _end(c, highest, deleted, marker.sweep_count, incarnation))
     return {**report, "streams": skipped}
 
@@ -307,6 +315,11 @@ def _end(
         ),
         {"skipped": RECOVERY_GAP},
     )
+    _count_sweeps(connection, swept, incarnation)
+
+
+def _count_sweeps(connection: Connection, swept: int, incarnation: str) -> None:
+    """Raise the count of sweeps, and let this database be the one that uses the warehouse."""
     connection.execute(
         text(
             """UPDATE installation SET sweep_count = greatest(sweep_count, :swept) + :skipped,
