@@ -88,6 +88,16 @@ def test_a_window_of_which_nothing_is_left_is_refused_and_by_the_flag_empty(
         created(lane, "0.0=8, 1.0=6", "0.0=2, 1.0=0")
 
 
+def test_an_end_before_the_head_in_one_segment_leaves_what_is_before_it_in_the_other(
+    lane: Lane, times: list[datetime]
+) -> None:
+    with raises("events_truncated 10 later end allow_truncated"):
+        created(lane, "head", "0.0=5, 1.0=7")
+    made = created(lane, "head", "0.0=5, 1.0=7", allow_truncated=True)
+    assert made["end"] == {str(lane.name): {"0.0": 8, "1.0": 7}}
+    assert made["missing"][0].endswith("reading begins at the head, 0.0=8, 1.0=5")
+
+
 def test_a_group_that_begins_at_the_head_says_what_was_truncated_before_it(
     lane: Lane, times: list[datetime]
 ) -> None:

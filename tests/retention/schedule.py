@@ -170,14 +170,24 @@ class Schedule:
             **options,
         }
         given = self.events.all() if how["start"] == "tail" else self.events.truncated
-        end = None
+        end, lacks = None, False
         if not options and self.random.random() < 0.3:
             how["end"], end = self.somewhere()
+            if how["start"] == "head":
+                lacks = bool(given & end) and not given <= end
+                how["allow_truncated"] = self.random.random() < 0.5
+                end |= given if how["allow_truncated"] and lacks else set()
         try:
             group = Group.made(self.lane, on_gap="skip", allow_loss=True, **how)
         except InvalidInput:
             assert end is not None
+            assert not given <= end
             return  # it lies before the start
+        except Truncated:
+            assert lacks
+            assert not how["allow_truncated"]
+            return
+        assert not lacks or how["allow_truncated"]
         self.enter(
             group, given, how["subscriber"], how["release"] == "manual", how["time_out"], end
         )

@@ -70,35 +70,39 @@ def without_truncated(
             continue
         (head,) = load_cuts(connection, here, stream.head)
         begins, stops = starts[here], ends.get(here)
-        nothing = stops is not None and _is_before(connection, stream, head, until.get(here, stops))
+        behind = stops is not None and _is_before(connection, stream, head, until.get(here, stops))
         first: StreamCut | datetime | None = None
         if here in since:
             first = since[here]
         elif first_behind(head, begins) is not None:
             first, stops = begins, None if stops is None else join(begins, stops)
-        elif begins.to_json() != stream.head or word == "tail" or not (nothing or word == "head"):
+        elif begins.to_json() != stream.head or word == "tail" or not (behind or word == "head"):
             continue
         missing = missing_within(connection, here, first, until.get(here, stops))
         if missing is None:
             continue
         if not allow_truncated and first is not None:
-            raise _refused(missing, nothing=nothing, ends=here in ends)
-        empty += [missing] if nothing else []
+            raise _refused(missing, behind=behind, ends=here in ends)
+        empty += [missing] if behind else []
         span.starts[here] = join(begins, head)
+        left = f"reading begins at the head, {head.to_text()}"
         if here in ends:
             span.ends[here] = join(span.starts[here], ends[here])
-        left = f"reading begins at the head, {head.to_text()}"
-        span.missing.append(f"{missing}; {'nothing is left before the end' if nothing else left}")
+            # An end may lie before the head in some segments, and after it in others.
+            if span.ends[here] == span.starts[here]:
+                left = "nothing is left before the end"
+        span.missing.append(f"{missing}; {left}")
     # From the head on, a stream of several may have nothing to give.
     if not allow_truncated and empty and len(empty) == len(streams):
-        raise _refused(empty[0], nothing=True, ends=True)
+        raise _refused(empty[0], behind=True, ends=True)
     return span
 
 
-def _refused(missing: Missing, *, nothing: bool, ends: bool) -> Truncated:
-    """Return the error that something of a span is missing; of one that `ends`, perhaps all."""
+def _refused(missing: Missing, *, behind: bool, ends: bool) -> Truncated:
+    """Return the error that something of a span is missing; of one that `ends`, perhaps `behind`
+    the head."""
     where = "between the start and the end that are" if ends else "after the start that is"
-    later = "give a later end" if nothing else "choose the head, or a later starting point"
+    later = "give a later end" if behind else "choose the head, or a later starting point"
     return Truncated(
         "events_truncated",
         f"{missing}; they lie {where} asked for, so {later}, or to read what is left, "
@@ -114,7 +118,7 @@ def _is_whole(stream: LockedStream) -> bool:
 def _is_before(
     connection: Connection, stream: LockedStream, head: StreamCut, end: StreamCut | datetime
 ) -> bool:
-    """Return whether an end lies before the head, or at it for a time."""
+    """Return whether an end lies before the head in a segment, or at the head for a time."""
     if isinstance(end, datetime):
         return stream_cut_at(connection, stream.name, end) == stream.head
     return first_behind(head, end) is not None
