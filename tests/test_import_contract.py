@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -191,6 +191,63 @@ def test_no_room_imports_from_one_above_it(room: str) -> None:
 def test_an_upward_import_is_found(room: str, source: str) -> None:
     assert upward_imports(room, source) != []
     assert upward_imports("local", source) == []
+
+
+def modules() -> dict[str, Path]:
+    """The files of the library, by the names under which they are imported."""
+    found = {}
+    for path in sorted(LIBRARY.rglob("*.py")):
+        name = ".".join(path.relative_to(PLUGINS).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imported_by(source: str, known: Collection[str]) -> set[str]:
+    """The modules among the known ones that a text imports, wherever it does."""
+    found = set(imports_of(source))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found & set(known)
+
+
+def circles(imports: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules each of which imports, by way of others, all others of its group."""
+    reached: dict[str, set[str]] = {}
+    for name in imports:
+        seen: set[str] = set()
+        ahead = list(imports[name])
+        while ahead:
+            if (one := ahead.pop()) not in seen:
+                seen.add(one)
+                ahead += imports[one]
+        reached[name] = seen
+    return sorted(
+        sorted(other for other in imports if name in reached[other] and other in reached[name])
+        for name in imports
+        if name in reached[name] and name == min({o for o in reached[name] if name in reached[o]})
+    )
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    known = modules()
+    # A package's own __init__ offers what its modules have, and nobody inside imports it for that.
+    files = {name: path for name, path in known.items() if path.name != "__init__.py"}
+    imports = {n: imported_by(path.read_text(), files) - {n} for n, path in files.items()}
+    assert circles(imports) == []
+
+
+def test_a_circle_is_found_wherever_its_imports_stand() -> None:
+    texts = {
+        "weir.spark.a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
+        "    from weir.spark.b import B",
+        "weir.spark.b": "def work():\n    from weir.spark import c",
+        "weir.spark.c": "import weir.spark.a",
+        "weir.spark.d": "import weir.spark.c",
+        "weir.spark.e": "import weir.spark.d",
+    }
+    found = circles({name: imported_by(text, texts) for name, text in texts.items()})
+    assert found == [["weir.spark.a", "weir.spark.b", "weir.spark.c"]]
 
 
 def test_what_lies_below_all_rooms_imports_from_none() -> None:

@@ -87,7 +87,9 @@ def test_the_log_has_the_locks_of_other_sessions(database: Database) -> None:
     with database.engine.begin() as holder:
         pid = holder.execute(text("SELECT pg_backend_pid() FROM stream FOR UPDATE")).scalar()
         pid = pid or holder.execute(text("SELECT pg_backend_pid()")).scalar()
-        [line] = [one for one in sessions(database).splitlines() if one.startswith(f"pid {pid},")]
+        [line] = [
+            one for one in sessions(database.engine).splitlines() if one.startswith(f"pid {pid},")
+        ]
     assert "RowShareLock" in line
     assert "idle in transaction" in line
 

@@ -14,7 +14,8 @@ import pytest
 from tests.raises import raises
 from tests.spark.installation import Installation, setting
 from weir.controller.transactions import Attempt, InputFile
-from weir.spark.inputs import BLOCK_BITS, Inputs, find_inputs, read_inputs
+from weir.spark.input_rows import read_inputs
+from weir.spark.inputs import BLOCK_BITS, Inputs, find_inputs
 from weir.spark.text_options import TextOptions
 
 KEYS = 40

@@ -5,15 +5,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any
 
 from sqlalchemy import Connection
 
-from weir.database.progress import Progress, sessions, stacks
+from weir.database.progress import Progress, stacks
 from weir.errors import Fenced
-
-if TYPE_CHECKING:
-    from weir.database.connection import Database
 
 log = logging.getLogger("weir.database")
 
@@ -49,18 +46,21 @@ class KeepAlive:
 
     If `progress` says that the work does not go on, the lease is not renewed until it does, so that
     others may take over. The log then has the stacks of this process and the sessions of Postgres.
-    `overdue`: what runs meanwhile instead of `renew`.
+    `transaction`: runs `renew` in a transaction; `sessions`: says what the sessions do; `overdue`:
+    what runs meanwhile instead of `renew`.
     """
 
     def __init__(
         self,
-        database: "Database",
+        transaction: Callable[[Callable[[Connection], object]], Any],
+        sessions: Callable[[], str],
         renew: Callable[[Connection], object],
         every: float,
         progress: Progress | None = None,
         overdue: Callable[[Connection], object] = lambda connection: None,
     ) -> None:
-        self._database, self._renew, self._every = database, renew, every
+        self._transaction, self._sessions = transaction, sessions
+        self._renew, self._every = renew, every
         self._progress, self._overdue = progress, overdue
         self._stalled = False
         self._thread = repeating("lease", self._step, first=every)
@@ -69,7 +69,7 @@ class KeepAlive:
     def _step(self) -> float | None:
         renew = self._renew if self._goes_on() else self._overdue
         try:
-            self._database.transaction(renew)
+            self._transaction(renew)
         except Fenced as error:  # kept for the caller, because nobody would catch it here
             self.lost = error
             log.warning("the lease is lost: %s", error)
@@ -90,7 +90,7 @@ class KeepAlive:
                 "%s for more than %g s: the lease is not renewed, and others may take over.\n%s",
                 progress.doing, progress.longest, stacks(),
             )  # fmt: skip
-            log.error("the database meanwhile:\n%s", sessions(self._database))
+            log.error("the database meanwhile:\n%s", self._sessions())
         return False
 
     def __enter__(self) -> "KeepAlive":

@@ -24,7 +24,7 @@ from sqlalchemy.dialects import postgresql
 from weir.database import connection_string, refusals, session
 from weir.database.arrays import as_sent
 from weir.database.background import KeepAlive
-from weir.database.progress import Progress
+from weir.database.progress import Progress, sessions
 from weir.errors import (
     Busy,
     DatabaseFailed,
@@ -332,7 +332,9 @@ class Database:
     ) -> KeepAlive:
         """Return a context that runs `renew` in a transaction of its own every so many seconds, as
         long as there is progress, and else `overdue`."""
-        return KeepAlive(self, renew, every, progress, overdue)
+        return KeepAlive(
+            self.transaction, lambda: sessions(self.engine), renew, every, progress, overdue
+        )
 
 
 def wait_for_disk(connection: Connection) -> None:

@@ -3,12 +3,8 @@
 import sys
 import threading
 import traceback
-from typing import TYPE_CHECKING
 
-from sqlalchemy import text
-
-if TYPE_CHECKING:
-    from weir.database.connection import Database
+from sqlalchemy import Engine, text
 
 _SESSIONS = text(
     """SELECT a.pid, a.usename, a.client_port, a.state, a.wait_event_type, a.wait_event,
@@ -62,13 +58,13 @@ def stacks() -> str:
     )
 
 
-def sessions(database: "Database") -> str:
+def sessions(engine: Engine) -> str:
     """Return what the sessions of the database do, with their locks, as far as this login may see
     it; or why one can't tell. Waits for nothing."""
     try:
-        with database.engine.begin() as connection:
+        with engine.begin() as connection:
             found = connection.execute(_SESSIONS).mappings().all()
     except Exception as error:  # whatever it is, the rest of the report must not fail by it
         return f"the sessions are not known: {error}"
-    pools = f"connections of this process: {database.engine.pool.status()}"
+    pools = f"connections of this process: {engine.pool.status()}"
     return "\n".join([pools, *(", ".join(f"{k} {v}" for k, v in row.items()) for row in found)])

@@ -15,13 +15,14 @@ from sqlalchemy import Connection
 from weir.controller.attempts import writing
 from weir.controller.commit import commit
 from weir.controller.staged import Staged, check_written
-from weir.controller.transactions import Attempt, Committed, begin
+from weir.controller.transactions import Attempt, Committed, begin, check_attempt
 from weir.database.connection import Database
 from weir.model.names import StreamName, stream_name
 from weir.settings import Settings, load
-from weir.spark.inputs import ROW_MASK, Inputs, read_inputs, reading_session
+from weir.spark.input_rows import read_inputs, reading_session
+from weir.spark.inputs import ROW_MASK, Inputs
 from weir.spark.lost_files import saying_why
-from weir.spark.rejected import check_rejected, stage_rejected
+from weir.spark.rejected import check_rejected, make_rejected_stream, rejected_rows
 from weir.spark.session import check_session
 from weir.spark.stage import Say, ranked, stage
 from weir.spark.unchanged_inputs import check_unchanged
@@ -177,7 +178,23 @@ class Appender:
         if not staged.rejected:
             return [staged]
         check_rejected(self.spark, self.settings, staged, origin, row)
-        return [staged, stage_rejected(self, staged, origin, opened)]
+        return [staged, self._stage_rejected(staged, origin, opened)]
+
+    def _stage_rejected(
+        self, staged: Staged, origin: Callable[[int], tuple[str, int]], opened: list[Attempt]
+    ) -> Staged:
+        """Write the rejected rows for `<stream>.rejected`. Return the append."""
+        main, name = staged.attempt, make_rejected_stream(self.database, staged.attempt.stream)
+        attempt = begin(
+            self.database, name, writer_id=f"rejected by {main.stream_id}",
+            batch_id=str(main.transaction_number), fingerprint="rejected",
+            lease=self.settings.transaction_lease, source=self.source,
+            guard=lambda c: check_attempt(c, main),
+        )  # fmt: skip
+        assert isinstance(attempt, Attempt), name  # it is committed together with the events
+        opened.append(attempt)
+        rows = rejected_rows(self.spark, self.settings, staged, origin, self.source)
+        return stage(self.spark, self.settings.warehouse, attempt, rows, self.say)
 
     def commit(self, staged: list[Staged]) -> Committed:
         """Commit staged appends in one transaction and return the first. Raises like

@@ -95,8 +95,8 @@ class Consumer:
             expected_readers=self.expected_readers, label=self.label, appender=self.appender,
             batch_events=self.batch_events, batch_bytes=self.batch_bytes,
             batch_files=self.batch_files, adjuncts=self.adjuncts, manager=self.manager,
+            function=source_of(self.function),
         )  # fmt: skip
-        reader.function = source_of(self.function)
         for key, value in WHOLE_TRACEBACKS.items():  # the session is the job's
             self.appender.spark.conf.set(key, value)
         with reader:

@@ -5,7 +5,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +17,7 @@ from weir.model.schema import GUESSED, VOID, Field, show
 from weir.spark.exact import exact, quoted
 from weir.spark.guess import Guess, guess
 from weir.spark.input_places import BLOCK, FILE, file_names, one_slash
+from weir.spark.inputs import Inputs
 from weir.spark.malformed import MALFORMED, fault, malformed
 from weir.spark.session import COMPLETE
 from weir.spark.text_files import Header, check_text_of, header, look, unclosed_quote
@@ -26,9 +26,6 @@ from weir.spark.text_values import leaves, number, value
 from weir.spark.unreadable import damage_of, damaged
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.paths import spark_path
-
-if TYPE_CHECKING:
-    from weir.spark.inputs import Inputs
 
 _TEXT: Field = {"type": "string", "nullable": True, "metadata": {}}
 _SHOWN = 40  # the most columns whose types are said
@@ -40,7 +37,7 @@ _PIECE = 1 << 20
 class Csv:
     """How to read the csv files of an append."""
 
-    inputs: "Inputs"
+    inputs: Inputs
     fields: list[Field]  # in the order of the files; of type `void` where no value shows a type
     sure: frozenset[str]  # the columns whose values were all looked at already
     several_lines: frozenset[int]  # the files with newlines inside rows
@@ -125,7 +122,7 @@ def _is_number(kind: object) -> bool:
     return str(kind).startswith(("decimal", "double", "long"))
 
 
-def _formatted(kind: object, inputs: "Inputs") -> bool:
+def _formatted(kind: object, inputs: Inputs) -> bool:
     how = inputs.how
     return bool(
         (kind == "date" and how.date_format) or (kind == "timestamp" and how.timestamp_format)
@@ -134,7 +131,7 @@ def _formatted(kind: object, inputs: "Inputs") -> bool:
 
 
 def csv_columns(
-    spark: SparkSession, inputs: "Inputs", known: list[Field] | None, say: Callable[[str], None]
+    spark: SparkSession, inputs: Inputs, known: list[Field] | None, say: Callable[[str], None]
 ) -> Csv:
     """Return how to read the files. Columns that the stream has keep its types.
 
@@ -179,7 +176,7 @@ def _field(name: str, found: Guess) -> Field:
     return {"name": name, "type": found.kind or VOID, "nullable": True, "metadata": metadata}
 
 
-def _lines(found: dict[str, Guess], inputs: "Inputs") -> list[str]:
+def _lines(found: dict[str, Guess], inputs: Inputs) -> list[str]:
     """Return a line per column: its name, its type, and why."""
     lines = []
     for name, one in list(found.items())[:_SHOWN]:
@@ -190,7 +187,7 @@ def _lines(found: dict[str, Guess], inputs: "Inputs") -> list[str]:
     return lines
 
 
-def _header(inputs: "Inputs", known: list[Field] | None) -> tuple[list[str], int]:
+def _header(inputs: Inputs, known: list[Field] | None) -> tuple[list[str], int]:
     """Return the columns of the files, and how many rows of each Spark must drop itself."""
     system, base = filesystem(inputs.root)
     how = inputs.how
@@ -236,7 +233,7 @@ def _header(inputs: "Inputs", known: list[Field] | None) -> tuple[list[str], int
     ], dropped
 
 
-def _check_separator(inputs: "Inputs", names: list[str], known: list[Field] | None) -> None:
+def _check_separator(inputs: Inputs, names: list[str], known: list[Field] | None) -> None:
     """Raise InvalidInput for a single column whose name looks like several."""
     if len(names) > 1 or names[0] in {one["name"] for one in known or []}:
         return
@@ -250,7 +247,7 @@ def _check_separator(inputs: "Inputs", names: list[str], known: list[Field] | No
             )
 
 
-def _several_lines(spark: SparkSession, inputs: "Inputs") -> frozenset[int]:
+def _several_lines(spark: SparkSession, inputs: Inputs) -> frozenset[int]:
     """Return the files that have newlines inside quotes. Raises InvalidInput for a file with a
     quote that is never closed, or with bytes that its encoding does not have."""
     how = inputs.how
@@ -285,7 +282,7 @@ def _several_lines(spark: SparkSession, inputs: "Inputs") -> frozenset[int]:
     return frozenset(several)
 
 
-def _check_encoding(inputs: "Inputs", path: str) -> None:
+def _check_encoding(inputs: Inputs, path: str) -> None:
     """Raise InvalidInput for a file with bytes that its encoding does not have, or with NUL."""
     system, base = filesystem(inputs.root)
     decoder = codecs.getincrementaldecoder(inputs.how.encoding)("strict")

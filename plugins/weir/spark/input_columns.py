@@ -3,7 +3,6 @@ would change or drop silently."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -15,15 +14,13 @@ from weir.model.schema import Field
 from weir.spark.csv_columns import Csv, csv_columns
 from weir.spark.exact import exact, quoted
 from weir.spark.input_places import FILE, file_names, one_slash
+from weir.spark.inputs import Inputs
 from weir.spark.json_columns import Json, json_columns
 from weir.spark.malformed import MALFORMED
 from weir.spark.parquet_columns import ParquetColumns, parquet_columns
 from weir.spark.session import COMPLETE
 from weir.spark.text_options import TextOptions
 from weir.warehouse.paths import spark_path
-
-if TYPE_CHECKING:
-    from weir.spark.inputs import Inputs
 
 ROW = "_weir_row"  # the column with the number of a row in its Parquet file
 
@@ -32,7 +29,7 @@ ROW = "_weir_row"  # the column with the number of a row in its Parquet file
 class Parquet:
     """How to read the Parquet files of an append."""
 
-    inputs: "Inputs"
+    inputs: Inputs
     columns: ParquetColumns
 
     apart = False  # one task may read several files
@@ -60,7 +57,7 @@ Columns = Parquet | Csv | Json
 
 def columns_of(
     spark: SparkSession,
-    inputs: "Inputs",
+    inputs: Inputs,
     known: list[Field] | None,
     quarantine: bool,
     say: Callable[[str], None],

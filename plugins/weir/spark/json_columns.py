@@ -10,7 +10,7 @@ import json
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,6 +22,7 @@ from weir.model.schema import GUESSED, VOID, Field, plain, show
 from weir.spark.exact import exact
 from weir.spark.guess import SAMPLE
 from weir.spark.input_places import BLOCK, FILE
+from weir.spark.inputs import Inputs
 from weir.spark.json_texts import (
     LONG_NUMBER,
     Texts,
@@ -46,9 +47,6 @@ from weir.spark.text_files import (
 )
 from weir.warehouse.paths import spark_path
 
-if TYPE_CHECKING:
-    from weir.spark.inputs import Inputs
-
 _PIECE = "_weir_piece"
 _LINES = 40  # the most columns whose types are said
 _LARGE = 8 << 20  # bytes; Spark's variants do not hold much more
@@ -58,7 +56,7 @@ _LARGE = 8 << 20  # bytes; Spark's variants do not hold much more
 class Json:
     """How to read the json files of an append."""
 
-    inputs: "Inputs"
+    inputs: Inputs
     fields: list[Field]  # of type `void` where no value shows a type
     guard: str  # a text that is in no file
     more: list[tuple[Field, Any]] = field(default_factory=list)  # columns with fields that are new
@@ -138,7 +136,7 @@ class Json:
 
 def json_columns(
     spark: SparkSession,
-    inputs: "Inputs",
+    inputs: Inputs,
     known: list[Field] | None,
     quarantine: bool,
     say: Callable[[str], None],
@@ -174,7 +172,7 @@ def json_columns(
     return Json(inputs, fields, guard, [(types[n], found[n]["type"]) for n in more if more[n]])
 
 
-def _found(spark: SparkSession, inputs: "Inputs", lines: DataFrame, guard: str) -> dict[str, Field]:
+def _found(spark: SparkSession, inputs: Inputs, lines: DataFrame, guard: str) -> dict[str, Field]:
     """Return the columns with the types that Spark infers from all objects."""
     texts = Texts(guard, [], inputs.how)
     unparsed = uuid.uuid4().hex  # not a column of the user
@@ -211,7 +209,7 @@ def _found(spark: SparkSession, inputs: "Inputs", lines: DataFrame, guard: str) 
 
 
 def _checked(
-    new: list[Field], lines: DataFrame, guard: str, inputs: "Inputs"
+    new: list[Field], lines: DataFrame, guard: str, inputs: Inputs
 ) -> list[tuple[Field, str]]:
     """Return the new columns with types that keep their values, and a line about each."""
     if not new:
@@ -265,7 +263,7 @@ def _empty(lines: DataFrame, fields: list[Field], texts: Texts) -> set[str]:
     return {one["name"] for one in fields}
 
 
-def _nothing_found(spark: SparkSession, inputs: "Inputs") -> InvalidInput:
+def _nothing_found(spark: SparkSession, inputs: Inputs) -> InvalidInput:
     """Return the error for json files in which there is no column."""
     paths = [exact(spark_path(inputs.root, file.path)) for file in inputs.files]
     lines = spark.read.text(paths).select(F.col("_metadata.file_path").alias("file"), "value")

@@ -1,16 +1,17 @@
 """A batch that a reader is reading: its events, its outputs, and its commit."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
 from weir.arrow.ranks import rows_in_first_half
 from weir.controller.read_plan import plan_of_bounds
 from weir.controller.staged import check_written
+from weir.controller.transactions import Attempt
 from weir.errors import (
     Conflict,
     InvalidInput,
@@ -20,7 +21,7 @@ from weir.front_ends import do
 from weir.model.event_time import as_datetime
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
-from weir.reader_groups.batches import commit_batch
+from weir.reader_groups.batches import Function, commit_batch
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import write_manifest
@@ -34,9 +35,6 @@ from weir.spark.merged_read import merged_frame
 from weir.spark.native_read import Slices, frame_of
 from weir.spark.outputs import Output
 from weir.spark.rejected import failed_events, make_rejected_stream
-
-if TYPE_CHECKING:
-    from weir.spark.reader import Reader
 
 log = logging.getLogger("weir.reader")
 _SHOWN = 5  # the most segments of a batch that a sentence names
@@ -64,14 +62,26 @@ class OpenBatch:
     """A batch that this reader is reading. What is written for it becomes visible when it is
     committed, all at once."""
 
-    def __init__(self, reader: "Reader", batch: Batch, adjuncts: Adjuncts) -> None:
-        self._reader, self._batch, self._app = reader, batch, reader.appender
-        self.adjuncts = adjuncts
+    def __init__(
+        self,
+        app: Appender,
+        batch: Batch,
+        adjuncts: Adjuncts,
+        *,
+        order: str,
+        opened: list[Attempt],
+        on_end: Callable[[], None],
+        function: Function | None = None,
+    ) -> None:
+        """`opened`: where it adds the appends whose leases are to be renewed with its own;
+        `on_end`: what it calls when it is over; `function`: what makes its results."""
+        self._app, self._batch, self.adjuncts = app, batch, adjuncts
+        self._order, self._opened, self._on_end, self._function = order, opened, on_end, function
         self.ended = False  # committed, split, or discarded for another try
         self._lost: dict[int, int] = {}
         self._planned: list[Slices] = []
         self.without_columns: list[str] = []  # streams without events and without declared columns
-        streams = self._app.database.transaction(lambda c: group_streams(c, reader.group))
+        streams = self._app.database.transaction(lambda c: group_streams(c, batch.group))
         self._streams = {stream.stream_id: stream.name for stream in streams}
         manager = adjuncts.manager
         self._all_events: dict[str, DataFrame] = {
@@ -82,9 +92,7 @@ class OpenBatch:
         self.frames: dict[str, DataFrame] = {
             name: manager.delivered(name, frame) for name, frame in self._all_events.items()
         }
-        self._outputs = BatchOutputs(
-            self._app, batch, reader.opened, reader.order, self._all_events
-        )
+        self._outputs = BatchOutputs(self._app, batch, opened, order, self._all_events)
 
     def __str__(self) -> str:
         """Return which batch it is and what it reads, for sentences."""
@@ -216,9 +224,9 @@ class OpenBatch:
                 )
             app.say(gap)
         self._planned.append(Slices(name, stream_id, slices, fields))
-        order, warehouse = self._reader.order, app.settings.warehouse
+        warehouse = app.settings.warehouse
         with saying_why(app.database, warehouse):
-            return frame_of(app.spark, warehouse, stream_id, slices, fields, order=order)
+            return frame_of(app.spark, warehouse, stream_id, slices, fields, order=self._order)
 
     def write(self, output: str | Output, frame: DataFrame) -> None:
         """Write a result for `stream:scope/stream`, `parquet:folder` or `table:schema.table`, with
@@ -256,7 +264,7 @@ class OpenBatch:
         committed = commit_batch(
             app.database, self._batch, lease=app.settings.reader_lease, staged=written.staged,
             tables=written.tables, outputs=[one for _, one in written.parquet], lost=self._lost,
-            rejected=rejected, function=self._reader.function,
+            rejected=rejected, function=self._function,
         )  # fmt: skip
         self._end()
         app.say(f"batch {self.batch_id} of {self._batch.group} committed")
@@ -275,8 +283,15 @@ class OpenBatch:
 
     def _end(self) -> None:
         self.ended = True
-        self._reader.opened.clear()
-        self._reader.between_batches()
+        self._opened.clear()
+        self._on_end()
+
+    def close(self, *, discard: bool) -> None:
+        """End it for this reader: a commit from now on would publish nothing of it. `discard`: also
+        discard what was written."""
+        if discard:
+            self.discard()
+        self.ended = True
 
     def discard(self) -> None:
         """Discard what was written as far as possible now; the rest becomes garbage."""
@@ -293,7 +308,7 @@ class OpenBatch:
         """
         self.discard()
         warehouse = self._app.settings.warehouse
-        ranks = partial(rows_in_first_half, warehouse) if self._reader.order == "stream" else None
+        ranks = partial(rows_in_first_half, warehouse) if self._order == "stream" else None
         split_batch(self._app.database, self._batch, sentence(error), ranks)
         self._app.say(f"{self} failed and is read in halves: {sentence(error)}")
         self._end()

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -12,14 +11,12 @@ from weir.model.names import check_user_columns
 from weir.model.schema import VOID, Field, is_open, plain, same_type, show, simple_types, wider
 from weir.spark.conversion import UUID, converted, each_type
 from weir.spark.exact import quoted
+from weir.spark.inputs import Inputs
 from weir.spark.nanoseconds import NANOSECONDS, in_microseconds
 from weir.spark.parquet_footer import CODECS, Encrypted, WrongFooter, read_footer
 from weir.spark.parquet_types import columns_of_elements
 from weir.spark.unreadable import one_line
 from weir.warehouse.filesystem import filesystem
-
-if TYPE_CHECKING:
-    from weir.spark.inputs import Inputs
 
 # The codecs that come with Spark.
 _CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"}
@@ -65,7 +62,7 @@ class ParquetColumns:
         return in_microseconds(frame, names, times, malformed) if times else frame
 
 
-def parquet_columns(inputs: "Inputs") -> ParquetColumns:
+def parquet_columns(inputs: Inputs) -> ParquetColumns:
     """Return the columns of all files. A column is null in files that lack it.
 
     Raises InvalidInput for a file that is not a Parquet file, that is encrypted or that Spark can't

@@ -71,6 +71,7 @@ class Reader:
     (`batch.adjunct`, `batch.enrich`); if the group reads the stream of a store, that stream is not
     delivered.
     `manager`: makes the `AdjunctStoreManager` that decides so.
+    `function`: what makes the results, for the record of each batch.
     `appender`: one that the program already has; otherwise one with the settings of jobs
     (`WEIR_CONFIG`, or `weir.toml`).
 
@@ -94,6 +95,7 @@ class Reader:
         batch_files: int = 0,
         adjuncts: Sequence[str] = (),
         manager: Factory | None = None,
+        function: Function | None = None,
         appender: Appender | None = None,
     ) -> None:
         check_session(spark)
@@ -105,8 +107,8 @@ class Reader:
         self.label = label
         self.appender = appender or Appender.of(spark, f"reader {self.reader_id}")
         self._budget = _budget(self.appender.settings, batch_events, batch_bytes, batch_files)
-        self.opened: list[Attempt] = []  # appends whose leases are renewed with the reader's
-        self.function: Function | None = None  # what makes the results, if a consumer calls one
+        self._opened: list[Attempt] = []  # appends whose leases are renewed with the reader's
+        self._function = function
         self._bind = partial(bind, group=group, names=adjuncts, factory=manager)
         self._binding: Binding | None = None
         self._token = 0
@@ -137,11 +139,8 @@ class Reader:
     ) -> None:
         database, lease = self.appender.database, self.appender.settings.reader_lease
         if self._batch is not None and not self._batch.ended:
-            if getattr(error, "code", "") != "database_unavailable":  # it waits for its lease
-                self._batch.discard()
-            self._batch.ended = (
-                True  # for this reader: a commit now would publish nothing of the batch
-            )
+            away = getattr(error, "code", "") == "database_unavailable"  # it waits for its lease
+            self._batch.close(discard=not away)
             if error is not None:
                 error.add_note(f"{self._batch} stays open, and will be read again.")
         if self._alive is not None:
@@ -181,12 +180,15 @@ class Reader:
         assert self._binding is not None
         pins = self._binding.pins(app, batch)
         adjuncts = Adjuncts(app, pins, self._binding.manager)
-        self._batch = OpenBatch(self, batch, adjuncts)
+        self._batch = OpenBatch(
+            app, batch, adjuncts, order=self.order, opened=self._opened,
+            on_end=self._between_batches, function=self._function,
+        )  # fmt: skip
         self._progress.begins(f"{self._batch} is being read", app.settings.max_batch_time)
         app.say(f"{self._batch}: {batch.events:,} events")
         return self._batch
 
-    def between_batches(self) -> None:
+    def _between_batches(self) -> None:
         """Record that the batch is over, and that the program may ask for the next one."""
         self._progress.begins(
             f"reader {self.reader_id} of group {self.group} has no batch and asks for none",
@@ -206,7 +208,7 @@ class Reader:
     def _renew(self, connection: Connection) -> None:
         settings = self.appender.settings
         renew(connection, self.group, self.reader_id, self._token, settings.reader_lease)
-        ping_all(connection, self.opened, settings.transaction_lease, settings.transaction_max)
+        ping_all(connection, self._opened, settings.transaction_lease, settings.transaction_max)
 
 
 def _budget(settings: Settings, events: int, size: int, files: int) -> Budget:

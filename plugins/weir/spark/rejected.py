@@ -4,7 +4,6 @@ rows."""
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -12,7 +11,6 @@ from pyspark.sql import functions as F
 from weir.arrow.event_time import COLUMN as TIME
 from weir.controller.staged import Staged
 from weir.controller.streams import create_in
-from weir.controller.transactions import Attempt, begin, check_attempt
 from weir.database.connection import Database
 from weir.errors import BadRows, Conflict
 from weir.front_ends import do
@@ -24,12 +22,8 @@ from weir.spark.exact import as_json, exact, quoted
 from weir.spark.inputs import BLOCK_BITS, ROW_BITS, ROW_MASK
 from weir.spark.malformed import COLUMN, MALFORMED, ROW, TEXT, TYPE
 from weir.spark.native_read import PLACES
-from weir.spark.stage import stage
 from weir.spark.text_hints import hint
 from weir.warehouse.paths import spark_path
-
-if TYPE_CHECKING:
-    from weir.spark.append import Appender
 
 FIELDS = [
     {"name": name, "type": kind, "nullable": True, "metadata": {}}
@@ -81,33 +75,21 @@ def check_rejected(
             )
 
 
-def stage_rejected(
-    appender: "Appender", staged: Staged, origin: Origin, opened: list[Attempt]
-) -> Staged:
-    """Write the rejected rows for `<stream>.rejected`, and create that stream if necessary. Return
-    the append."""
-    main = staged.attempt
-    name = make_rejected_stream(appender.database, main.stream)
-    attempt = begin(
-        appender.database, name, writer_id=f"rejected by {main.stream_id}",
-        batch_id=str(main.transaction_number), fingerprint="rejected",
-        lease=appender.settings.transaction_lease, source=appender.source,
-        guard=lambda c: check_attempt(c, main),
-    )  # fmt: skip
-    assert isinstance(attempt, Attempt), name  # it is committed together with the events
-    opened.append(attempt)
+def rejected_rows(
+    spark: SparkSession, settings: Settings, staged: Staged, origin: Origin, writer: str
+) -> DataFrame:
+    """Return the rejected rows of an append as rows of `<stream>.rejected`. The source of those
+    that do not come from a file is the `writer`."""
     files = [origin(i << (BLOCK_BITS + ROW_BITS))[0] for i in _files(staged)]
-    rows = _read(appender.spark, appender.settings, staged)
     source = F.array(*[F.lit(file) for file in files])[
         F.shiftright(SEQ, BLOCK_BITS + ROW_BITS).cast("int")
     ]
     if not files[0]:  # rows of a DataFrame do not come from a file
-        source = F.lit(appender.source)
-    rows = rows.select(
+        source = F.lit(writer)
+    return _read(spark, settings, staged).select(
         "row", source.alias("source"),
         F.col(SEQ).bitwiseAND(F.lit(ROW_MASK)).alias("place"), "reason", COLUMN, TEXT, TYPE, SEQ,
     )  # fmt: skip
-    return stage(appender.spark, appender.settings.warehouse, attempt, rows, appender.say)
 
 
 def make_rejected_stream(database: Database, stream: StreamName) -> StreamName:

@@ -1,20 +1,16 @@
 """Look at input files again before their rows are committed: what was changed while it was read has
 given rows of which nobody knows which they are."""
 
-from typing import TYPE_CHECKING
-
 from pyarrow import fs
 
+from weir.spark.inputs import Inputs
 from weir.spark.unreadable import UnreadableFile
 from weir.warehouse.filesystem import filesystem
-
-if TYPE_CHECKING:
-    from weir.spark.inputs import Inputs
 
 _SHOWN = 3  # the most files that a sentence names
 
 
-def check_unchanged(inputs: "Inputs") -> None:
+def check_unchanged(inputs: Inputs) -> None:
     """Check that each file has the size and the time that it had before it was read, and that its
     folder has no other files. Folders that were named are listed once.
 
@@ -45,7 +41,7 @@ def check_unchanged(inputs: "Inputs") -> None:
     )
 
 
-def _seen(inputs: "Inputs") -> dict[str, tuple[int, str] | None]:
+def _seen(inputs: Inputs) -> dict[str, tuple[int, str] | None]:
     """Return size and time of each file, also of those that are new in a folder; None if it is
     gone."""
     system, base = filesystem(inputs.root)
