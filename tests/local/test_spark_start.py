@@ -1,6 +1,7 @@
 """How Spark starts on one machine: with Weir's settings, and with classes from an archive."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -30,6 +31,18 @@ def test_a_job_starts_with_the_settings_and_with_the_archive(tmp_path: Path) -> 
     assert done.stdout == "UTC false True\n"
     loaded = (tmp_path / "loaded classes").read_text()
     assert loaded.count("source: shared objects file (top)") > 5000
+
+
+@pytest.mark.jvm
+def test_java_knows_the_options_that_a_job_starts_with() -> None:
+    options = shlex.split(spark_start({}, archive="")["SPARK_SUBMIT_OPTS"])
+    done = subprocess.run(
+        ["java", *options, "-XX:+PrintFlagsFinal", "-version"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    flags = dict(re.findall(r"(Tier4\w+Threshold|UseSerialGC) += (\w+)", done.stdout))
+    assert flags["UseSerialGC"] == "true"
+    assert flags["Tier4InvocationThreshold"] == "100000"
 
 
 @pytest.mark.jvm

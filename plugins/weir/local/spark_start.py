@@ -32,7 +32,7 @@ def spark_start(environ: Mapping[str, str], archive: str | None = None) -> dict[
     if "SPARK_CONF_DIR" in environ:
         return {}
     lines = (SETTINGS / "spark-defaults.conf").read_text().splitlines()
-    settings = dict(line.split() for line in lines if line and not line.startswith("#"))
+    settings = dict(line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
     memory = settings.pop("spark.driver.memory")
     # Not by SPARK_CONF_DIR: a JVM uses no archive if a folder is on its class path, as that one is.
     options = [
