@@ -6,7 +6,7 @@ from functools import partial
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from benchmarks.data_path import ROWS, appender, source
+from benchmarks.data_path import ROWS, appender, opened, source
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.adjunct.pins import Pin
@@ -39,8 +39,8 @@ def _store(setting: Setting, layout: str) -> tuple[Adjuncts, str]:
         (F.rand(seed=3) * 100).alias("amount"),
         F.concat(F.lit("the name of "), "id").alias("name"),
     )
-    app = appender(setting)
-    app.append_frame(stream, rows, writer_id="bench", batch_id=name)
+    app = opened(setting)
+    appender(setting).append_frame(stream, rows, writer_id="bench", batch_id=name)
     configuration = AdjunctConfiguration(layout=layout)
     define_store(setting.database, name, stream, configuration, AdjunctDefinition(),
                  request_id=f"define {name}")  # fmt: skip

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from benchmarks.data_path import appender
+from benchmarks.data_path import appender, opened
 from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from spark_jobs import adjunct
@@ -91,12 +91,12 @@ def incremental(setting: Setting) -> Figure:
     it from its stream."""
     stream = stream_of_changes(setting, ROUNDS)
     kept = store(setting, stream)
-    build_version(appender(setting), kept)
+    build_version(opened(setting), kept)
     random = Random(18)
 
     def timed(name: str) -> float:
         start = time.perf_counter()
-        build_version(appender(setting), name)
+        build_version(opened(setting), name)
         return time.perf_counter() - start
 
     def ours() -> float:
@@ -122,7 +122,7 @@ def incremental(setting: Setting) -> Figure:
 def lookup(setting: Setting) -> Figure:
     """Return the figure of looking up one key of a large store, beside reading its whole table."""
     name = store(setting, stream_of_changes(setting, 1))
-    version = build_version(appender(setting), name)
+    version = build_version(opened(setting), name)
     warehouse = setting.settings.warehouse
     system, base = filesystem(warehouse)
     random = Random(18)

@@ -10,6 +10,7 @@ from benchmarks.figure import Figure
 from benchmarks.setting import Setting
 from weir.controller.scale import scale
 from weir.controller.streams import create_stream
+from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
 from weir.spark.append import Appender
 from weir.spark.native_read import read_stream_frame
@@ -46,7 +47,14 @@ def stream_of_16(setting: Setting) -> StreamName:
 
 def appender(setting: Setting) -> Appender:
     """Return an appender that says nothing, because the figures are on standard output."""
-    return Appender(setting.spark, setting.database, setting.settings, "bench", lambda line: None)
+    return Appender(opened(setting))
+
+
+def opened(setting: Setting) -> Installation:
+    """Return the installation of a setting, which says nothing."""
+    return Installation(
+        setting.settings, setting.database, "bench", lambda line: None, lambda: setting.spark
+    )
 
 
 def append(setting: Setting) -> Figure:

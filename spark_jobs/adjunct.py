@@ -21,14 +21,9 @@ def run(job: Job, arguments: Adjunct) -> dict[str, Any]:
     built = []
     if names or built_with:
         from weir.spark.adjunct_build import build_stores, with_other_code
-        from weir.spark.append import Appender
 
         names = with_other_code(job.database, job.settings, built_with) + names
-
-        def appender() -> Appender:
-            return Appender(job.spark, job.database, job.settings, job.request_id, job.say)
-
-        built = build_stores(job.database, job.settings, job.request_id, appender, names)
+        built = build_stores(job.installation, names)
     return complete({"built": built, "expired": expired}, [*built, *expired])
 
 

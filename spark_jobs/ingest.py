@@ -22,7 +22,7 @@ def run(job: Job, arguments: Ingest) -> dict[str, Any]:
     )
     size = sum(file.bytes for file in inputs.files)
     job.say(f"{len(inputs.files)} {inputs.format} files, {size:,} bytes, for {name}")
-    appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)
+    appender = Appender(job.installation)
     again = job.request_id if arguments.allow_repeated_files else ""
     until = arguments.complete_until
     return appender.append_files(name, inputs, again=again, complete_until=until).report()

@@ -13,7 +13,6 @@ from weir.reader_groups.groups import end_of_group
 def run(job: Job, _arguments: Process) -> dict[str, Any]:
     """Consume up to the tail as it is at the start. Log that the group has reached its end, if it
     has."""
-    from weir.spark.append import Appender
     from weir.spark.consume import Consumer
     from weir.spark.outputs import Output
     from weir.spark.progress import wait_for_cores
@@ -25,9 +24,8 @@ def run(job: Job, _arguments: Process) -> dict[str, Any]:
     # Wait before this reader joins: the group's other readers keep their cores until all of them
     # have ended.
     wait_for_cores(job.spark, job.say)
-    appender = Appender(job.spark, job.database, job.settings, str(job.run), job.say)
     consumer = Consumer(
-        appender,
+        job.installation,
         arguments.reader_group,
         str(job.run),
         function,

@@ -10,13 +10,12 @@ from weir.operations.runner import Job, main
 
 def run(job: Job, _arguments: PutBack) -> dict[str, Any]:
     """Call the function with the events that were rejected and not put back before."""
-    from weir.spark.append import Appender
     from weir.spark.outputs import Output
     from weir.spark.put_back import put_back
 
     arguments = job.database.transaction(lambda c: with_declared(c, job.given))
     return put_back(
-        Appender(job.spark, job.database, job.settings, str(job.run), job.say),
+        job.installation,
         arguments.reader_group,
         str(job.run),
         job.function(arguments.function),

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
+from weir.installation.opened import Installation
 from weir.model.names import StreamName
 from weir.settings import load
 from weir.spark.append import Appender
@@ -36,7 +37,9 @@ def main(name: str, rounds: int, starts: Path) -> None:
     """Say READY, then append whenever the file of the next round has come."""
     settings = load()
     spark = session("appends")
-    appender = Appender(spark, Database.of(settings), settings, name)
+    appender = Appender(
+        Installation(settings, Database.of(settings), name, start_spark=lambda: spark)
+    )
     print("READY", flush=True)
     for number in range(rounds):
         while not (starts / f"round {number}").exists():

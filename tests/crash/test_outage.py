@@ -153,7 +153,7 @@ def test_rows_staged_for_a_table_that_postgres_lost_in_its_crash_are_written_aga
     for crash in (True, False):
         with (
             raises("staged_rows_lost 0 of 50") if crash else nullcontext(),
-            Reader(weir.spark, group, appender=weir.appender) as reader,
+            Reader(weir.spark, group, installation=weir.opened) as reader,
         ):
             batch = next(reader)
             batch.write("table:public.crashed", batch.events().select("k", "n"))

@@ -148,7 +148,7 @@ class Store:
     way: Way
 
     def build(self, **how: Any) -> AdjunctVersion:
-        return build_version(self.world.weir.appender, self.name, **how)
+        return build_version(self.world.weir.opened, self.name, **how)
 
     def redefine(self, way: Way) -> None:
         update_store(
@@ -194,7 +194,7 @@ class Store:
 def reading(weir: Installation, *stores: Store, group: str = "readers", **options: Any) -> Reader:
     """Return a reader of a group that binds these stores."""
     return Reader(
-        weir.spark, group, reader_id="one", appender=weir.appender,
+        weir.spark, group, reader_id="one", installation=weir.opened,
         adjuncts=[store.name for store in stores], **options,
     )  # fmt: skip
 

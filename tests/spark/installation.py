@@ -20,6 +20,7 @@ from weir.controller.scale import scale
 from weir.controller.streams import create_stream
 from weir.controller.transactions import Committed
 from weir.database.connection import Database
+from weir.installation.opened import Installation as Opened
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.groups import create_reader_group
 from weir.retention.manual_truncation import truncate
@@ -62,8 +63,13 @@ class Installation:
 
     @property
     def appender(self) -> Appender:
-        """Return an appender as a job has it. What it says is kept in `said`."""
-        return Appender(self.spark, self.database, self.settings, "test", self.said.append)
+        """Return an appender as a job has it."""
+        return Appender(self.opened)
+
+    @property
+    def opened(self) -> Opened:
+        """Return the installation as a job has it. What it says is kept in `said`."""
+        return Opened(self.settings, self.database, "test", self.said.append, lambda: self.spark)
 
     @property
     def input(self) -> str:
@@ -149,7 +155,7 @@ class Installation:
         options = {"reader_id": "reader", **options}
         parsed = tuple(Output.parse(o, self.settings.output_roots) for o in outputs)
         return Consumer(
-            appender=self.appender, group=group, function=function, outputs=parsed, **options
+            installation=self.opened, group=group, function=function, outputs=parsed, **options
         )
 
     def facts(self, stream: StreamName) -> pd.DataFrame:

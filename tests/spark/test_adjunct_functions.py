@@ -131,8 +131,6 @@ def test_functions_make_keys_and_values_and_other_code_makes_them_anew(
     world.append([("d", 7, "away")])
     with pytest.raises(PythonException, match="the service is away"):  # it skips no event for that
         store.build()
-    [report] = build_stores(
-        weir.database, weir.settings, "builder", lambda: weir.appender, [store.name]
-    )
+    [report] = build_stores(weir.opened, [store.name])
     assert "the service is away" in report["error"]
     assert report["error"].endswith("[adjunct_build_failed]")

@@ -100,4 +100,4 @@ def test_who_waits_for_another_builder_gives_up_after_the_patience_of_the_store(
     job(weir, define_adjunct_store, adjunct_store="s/store", stream=str(stream), patience=1)
     begin_build(weir.database, "s/store", builder="another", lease=60.0)
     with raises("adjunct_build_running another 1"):
-        build_version(weir.appender, "s/store")
+        build_version(weir.opened, "s/store")

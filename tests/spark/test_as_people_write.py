@@ -134,14 +134,14 @@ def test_a_consumer_and_a_reader_have_a_size_of_batch_of_their_own(
         done = weir.consumer(group, large, "parquet:large", **options).run()
         assert (done["events"], len(done["batches"]) > 3) == (60, True), options
     assert len(weir.consumer(whole, large, "parquet:whole").run()["batches"]) == 1
-    with Reader(weir.spark, small, batch_files=1, appender=weir.appender) as reader:
+    with Reader(weir.spark, small, batch_files=1, installation=weir.opened) as reader:
         sizes = []
         for batch in reader:
             sizes.append(batch.size)
             batch.commit()
     assert (sum(sizes), len(sizes) > 3) == (60, True)
     with raises("argument_invalid batch_files -1"):
-        Reader(weir.spark, small, batch_files=-1, appender=weir.appender)
+        Reader(weir.spark, small, batch_files=-1, installation=weir.opened)
 
 
 def test_a_batch_that_fails_is_read_again_as_often_as_the_consumer_says(
@@ -333,7 +333,7 @@ def test_a_program_makes_a_group_and_waits_for_a_barrier(
     with raises("group_exists mine"):
         create_reader_group("mine", [str(stream)])
     weir.append(stream, [("a", 100)])
-    with Reader(weir.spark, "mine", appender=weir.appender) as reader:
+    with Reader(weir.spark, "mine", installation=weir.opened) as reader:
         batch = next(reader)
         before = checkpoint("mine", "before")
         with ThreadPoolExecutor(1) as pool:

@@ -189,7 +189,7 @@ def test_after_a_restore_a_consumer_opens_no_batch_and_writes_nothing(
         return plain(events)
 
     def program() -> None:
-        with Reader(weir.spark, group, appender=weir.appender) as reader:
+        with Reader(weir.spark, group, installation=weir.opened) as reader:
             next(reader)
 
     for run in (weir.consumer(group, note, "parquet:out").run, program):

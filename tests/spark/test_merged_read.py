@@ -87,7 +87,7 @@ def test_a_batch_of_two_streams_gives_them_in_write_order(weir: Installation) ->
     group = weir.group(wide, narrow)
     wanted = merged_facts(weir, wide, narrow)
     delivered: list[tuple[Any, ...]] = []
-    with Reader(weir.spark, group, order="stream", appender=weir.appender) as reader:
+    with Reader(weir.spark, group, order="stream", installation=weir.opened) as reader:
         for batch in reader:
             delivered += places(to_pandas(batch.merged()))
             assert places(to_pandas(batch.merged())) == delivered[-batch.size :]

@@ -38,7 +38,7 @@ def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_
     assert weir.consumer(other, picky, "parquet:y", **options).run()["rejected"] == 4
     parquet = Output.parse("parquet:x places=yes", weir.settings.output_roots)
     with raises("batch_failed group readers-put-back no"):
-        put_back(weir.appender, group, "one", picky, [parquet], {})
+        put_back(weir.opened, group, "one", picky, [parquet], {})
     seen: list[int] = []
 
     def mended(events: DataFrame, up_to: int = 0) -> DataFrame:
@@ -46,7 +46,7 @@ def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_
         return events
 
     for _ in range(2):
-        put_back(weir.appender, group, "one", mended, [parquet], {"up_to": 100})
+        put_back(weir.opened, group, "one", mended, [parquet], {"up_to": 100})
     assert sorted(seen) == [3, 4, 6, 9], "each once, and not those of the other group"
     assert [n for n in seen if n % 3 == 0] == [3, 6, 9], "a key keeps its order"
     of = partial(output_frame, weir.spark, weir.database, weir.settings, "x")
@@ -56,10 +56,10 @@ def test_rejected_events_are_put_back_once_after_the_mend_in_the_order_of_their_
     there = weir.frame(stream).select(*columns).orderBy("n").collect()
     assert rows == [tuple(row) for row in there]
     with raises("group_not_found nobody"):
-        put_back(weir.appender, "nobody", "one", mended, [parquet], {})
+        put_back(weir.opened, "nobody", "one", mended, [parquet], {})
     long = weir.group(stream, name="g" * 60)
     with raises(f"group_name_too_long {long}"):
-        put_back(weir.appender, long, "one", mended, [parquet], {})
+        put_back(weir.opened, long, "one", mended, [parquet], {})
 
 
 def test_the_group_that_puts_back_gets_new_streams_and_is_nobody_elses(weir: Installation) -> None:
@@ -82,11 +82,11 @@ def test_the_group_that_puts_back_gets_new_streams_and_is_nobody_elses(weir: Ins
         if stream == second:
             weir.append(second, [("b", 2)])
         assert weir.consumer(group, picky, "parquet:x", **options).run()["rejected"] == 1
-        put_back(weir.appender, group, "one", mended, [parquet], {})
+        put_back(weir.opened, group, "one", mended, [parquet], {})
         found = output_frame(weir.spark, weir.database, weir.settings, "x", f"{group}-put-back")
         assert sorted(row.n for row in found.collect()) == list(range(1, n + 1))
     other = weir.group(first, name="other")
     weir.append(first, [("c", 3)])
     weir.consumer(other, lambda e: e.withColumn("n", fail), "parquet:y", **options).run()
     with raises("group_exists other-put-back s/events other"):
-        put_back(weir.appender, other, "one", mended, [parquet], {})
+        put_back(weir.opened, other, "one", mended, [parquet], {})

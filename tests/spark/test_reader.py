@@ -15,13 +15,13 @@ from tests.crash.jobs import execute, write_config
 from tests.raises import raises
 from tests.reader_groups.support import open_batch
 from tests.spark.installation import Installation
+from weir.installation.opened import Installation as Opened
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.budget import Budget
 from weir.reader_groups.readers import join
 from weir.reader_groups.table_outputs import sweep_staging
 from weir.reader_groups.update import update_reader_group
 from weir.spark import OpenBatch, Reader
-from weir.spark.append import Appender
 
 pytestmark = pytest.mark.drawn(2)
 
@@ -170,7 +170,7 @@ def test_a_program_that_was_replaced_publishes_nothing(weir: Installation, group
 
 def test_the_lease_is_renewed_while_a_program_computes(weir: Installation, group: str) -> None:
     short = Installation(weir.spark, weir.database, replace(weir.settings, reader_lease=3.0))
-    with read(weir, group, appender=short.appender) as slow:
+    with read(weir, group, installation=short.opened) as slow:
         batch = next(slow)
         wait_for_renewals(weir, 2)
         token = join(weir.database, group, "other", 60.0)
@@ -265,9 +265,9 @@ def test_of_what_was_truncated_under_an_open_batch_the_heir_is_told_or_counts_it
 def test_a_reader_that_hangs_gives_way_to_others_and_one_that_works_does_not(
     weir: Installation, group: str
 ) -> None:
-    def settled(longest: float) -> Appender:
+    def settled(longest: float) -> Opened:
         settings = replace(weir.settings, reader_lease=3.0, max_batch_time=longest)
-        return replace(Appender.of(weir.spark, "test"), settings=settings)
+        return replace(weir.opened, settings=settings)
 
     def taken(reader_id: str) -> Any:
         token = join(weir.database, group, reader_id, 60.0)
@@ -275,11 +275,11 @@ def test_a_reader_that_hangs_gives_way_to_others_and_one_that_works_does_not(
             weir.database, group, reader_id, token, lease=3.0, budget=Budget.of(weir.settings)
         )
 
-    with read(weir, group, reader_id="works", appender=settled(60.0)) as reader:
+    with read(weir, group, reader_id="works", installation=settled(60.0)) as reader:
         batch = next(reader)
         wait_for_renewals(weir, 3)
         assert taken("first") is None, "it renews its lease"
-        with read(weir, group, reader_id="works", appender=settled(0.5)) as hangs:
+        with read(weir, group, reader_id="works", installation=settled(0.5)) as hangs:
             hung = next(hangs)
             assert hung.batch_id == batch.batch_id
             heir, end = None, time.monotonic() + 60

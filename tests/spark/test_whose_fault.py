@@ -117,7 +117,7 @@ def test_a_table_that_is_dropped_before_the_commit_is_no_fault_of_the_rows(
         "CREATE TABLE public.results (k text, n bigint);"
         "GRANT SELECT, INSERT ON public.results TO weir_jobs, weir_publisher",
     )
-    with Reader(weir.spark, weir.group(stream), appender=weir.appender) as reader:
+    with Reader(weir.spark, weir.group(stream), installation=weir.opened) as reader:
         batch = next(reader)
         batch.write("table:public.results", same(batch.events()))
         execute(test_database.owner_dsn, "DROP TABLE public.results")

@@ -24,6 +24,7 @@ from sqlalchemy.dialects import postgresql
 from weir.database import connection_string, refusals, session
 from weir.database.arrays import as_sent
 from weir.database.background import KeepAlive
+from weir.database.lifetime import Lifetime
 from weir.database.progress import Progress, sessions
 from weir.errors import (
     Busy,
@@ -61,7 +62,8 @@ _WAIT = sqlalchemy.text("SET LOCAL synchronous_commit TO DEFAULT")
 
 
 class Database:
-    """Connections to one Postgres, made when first used. A forked process needs its own."""
+    """Connections to one Postgres, made when first used. Threads may share them; a forked process
+    needs its own, and is refused these."""
 
     def __init__(
         self,
@@ -82,6 +84,7 @@ class Database:
         self._connected = False
         self._hurried = False
         self._shared: Connection | None = None  # whose transaction all operations are part of
+        self._lifetime = Lifetime()
         self.engine = sqlalchemy.create_engine(
             "postgresql+psycopg2://", creator=self._connect, pool_size=pool_size, pool_use_lifo=True
         )
@@ -212,6 +215,7 @@ class Database:
 
     def _until_there(self, once: Callable[[], T]) -> T:
         """Call `once`, again after a lost connection or lock, until the patience is used up."""
+        self._lifetime.check(self.describe)
         begun = time.monotonic()
         waiting_since: float | None = None
         pause = 0.1
@@ -254,6 +258,13 @@ class Database:
                     self.dispose()  # a session on a server that became a standby stays read-only
                 time.sleep(pause)
                 pause = min(pause * 2, 5.0)
+
+    def for_one_run(self) -> "Database":
+        """Return the same connections for one of several runs in a process: that it waited in vain
+        for a lock (`one_of_many`) does not hurry the others."""
+        run = copy.copy(self)
+        run._hurried = False
+        return run
 
     def one_of_many(self, what: str, work: Callable[[], T]) -> tuple[T | None, str]:
         """Do the work for one of many objects, so that the caller can continue with the others.
@@ -318,10 +329,18 @@ class Database:
         self.dispose()
 
     def dispose(self) -> None:
-        """Close all connections. The end of a `with` block does it, too."""
+        """Close the connections that are idle. The next use makes new ones. The end of a `with`
+        block does it, too."""
+        if self._lifetime.is_of_another_process:
+            return  # to say goodbye on a connection of the other process would end it there
         self.engine.dispose()
         self._alone.dispose()
         self._alone = self._alone.recreate()
+
+    def close(self) -> None:
+        """Close the connections for good: whoever uses them later is refused."""
+        self._lifetime.end()
+        self.dispose()
 
     def keep_alive(
         self,

@@ -33,6 +33,7 @@ from weir.history.job_runs import (
     record_progress,
     record_start,
 )
+from weir.installation.opened import Installation
 from weir.model.names import check_text, shortened
 from weir.operations import JOBS, parse
 from weir.settings import Settings, load
@@ -72,6 +73,13 @@ class Job:
 
             self._spark = session(f"weir {self.name}")
         return self._spark
+
+    @property
+    def installation(self) -> Installation:
+        """What the library needs of the job."""
+        return Installation(
+            self.settings, self.database, str(self.run), self.say, lambda: self.spark
+        )
 
     def function(self, name: str) -> Callable[..., Any]:
         """Load a function of a user as the settings allow it, and say and record its file and its

@@ -17,10 +17,10 @@ from weir.controller.ownership import check_warehouse_ownership
 from weir.database.connection import Database
 from weir.errors import BuildFailed, Busy, Fenced, Unavailable, WeirError
 from weir.front_ends import do
+from weir.installation.opened import Installation
 from weir.settings import Settings
 from weir.spark.adjunct_changes import code_of
 from weir.spark.adjunct_writer import Writer
-from weir.spark.append import Appender
 from weir.spark.failures import sentence
 from weir.spark.lost_files import saying_why
 from weir.spark.unreadable import jvm_has_ended
@@ -31,43 +31,31 @@ _POLL = 1.0  # seconds between two looks at a build of somebody else
 
 
 def build_version(
-    app: Appender, name: str, cut: Cut | None = None, clock: int | None = None
-) -> AdjunctVersion:
-    """Return a version as `ensure_version` does, for who has a session of Spark anyway."""
-    return ensure_version(app.database, app.settings, app.source, lambda: app, name, cut, clock)
-
-
-def ensure_version(
-    database: Database,
-    settings: Settings,
-    builder: str,
-    appender: Callable[[], Appender],
-    name: str,
-    cut: Cut | None = None,
-    clock: int | None = None,
+    app: Installation, name: str, cut: Cut | None = None, clock: int | None = None
 ) -> AdjunctVersion:
     """Return a version of a store that is complete to a cut of its stream, and build it if need be.
 
-    `appender`: called if there are events to read. `cut`: None for the tail as it is now. `clock`:
-    the clock of the cut, if the caller has closed one. While another builder is at work, waits for
-    it, for at most the `patience` of the store.
+    Spark is started only if there are events to read. `cut`: None for the tail as it is now.
+    `clock`: the clock of the cut, if the caller has closed one. While another builder is at work,
+    waits for it, for at most the `patience` of the store.
     Raises NotFound, Truncated for events that were truncated before the store read them, BadRows
     for events without a key and for those that fail, and Busy if the other builder takes too long.
     """
+    database = app.database
     store = database.transaction(lambda c: read_store(c, name))
     if cut is None:
         cut, clock = database.transaction(lambda c: _tail(c, store))
     until = time.monotonic() + store.configuration.patience
     while True:
-        code = _recording(database, name, None, partial(code_of, store.definition, settings))
+        code = _recording(database, name, None, partial(code_of, store.definition, app.settings))
         begun = _recording(database, name, None, partial(
-            begin_build, database, name, builder=builder,
-            lease=settings.transaction_lease, code=code, cut=cut, clock=clock,
+            begin_build, database, name, builder=app.source,
+            lease=app.settings.transaction_lease, code=code, cut=cut, clock=clock,
         ))  # fmt: skip
         if isinstance(begun, AdjunctVersion):
             return begun
         if isinstance(begun, Build):
-            _build(appender(), begun)
+            _build(app, begun)
         elif time.monotonic() > until:
             raise Busy(
                 "adjunct_build_running",
@@ -109,7 +97,7 @@ def _recording(database: Database, name: str, build: Build | None, work: Any) ->
         raise
 
 
-def _build(app: Appender, build: Build) -> AdjunctVersion:
+def _build(app: Installation, build: Build) -> AdjunctVersion:
     """Write a version and publish it."""
     lease = app.settings.transaction_lease
 
@@ -150,13 +138,7 @@ def with_other_code(
     return [name for name in built_with if name in stores and is_other(stores[name])]
 
 
-def build_stores(
-    database: Database,
-    settings: Settings,
-    builder: str,
-    appender: Callable[[], Appender],
-    names: Sequence[str],
-) -> list[dict[str, Any]]:
+def build_stores(app: Installation, names: Sequence[str]) -> list[dict[str, Any]]:
     """Build a version of each of these stores that is complete to the tail as it is now.
 
     Returns for each `adjunct_store`, and `version`, `keys`, `bytes` and `files` of the version, or
@@ -165,8 +147,8 @@ def build_stores(
     """
     reports: list[dict[str, Any]] = []
     for name in names:
-        work = partial(ensure_version, database, settings, builder, appender, name)
-        version, error = database.one_of_many(
+        work = partial(build_version, app, name)
+        version, error = app.database.one_of_many(
             f"adjunct store {name}", partial(_with_weir_errors, work, name)
         )
         if version is None and not error:

@@ -3,13 +3,14 @@
 from pyspark.sql import functions as F
 
 from weir.adjunct.builds import Build
+from weir.installation.opened import Installation
 from weir.spark.adjunct_changes import FAILED, PLACE, REASON, Changes
 from weir.spark.append import Appender
 from weir.spark.exact import as_json
 from weir.spark.rejected import make_rejected_stream, segment_text
 
 
-def quarantine(app: Appender, build: Build, changes: Changes) -> None:
+def quarantine(app: Installation, build: Build, changes: Changes) -> None:
     """Append the events that fail to `<stream>.rejected`, as JSON with their segment, their offset
     and what fails.
 
@@ -29,7 +30,7 @@ def quarantine(app: Appender, build: Build, changes: Changes) -> None:
         place.cast("long").alias("place"),
         F.col(REASON).alias("reason"),
     )
-    app.append_frame(
+    Appender(app).append_frame(
         make_rejected_stream(app.database, store.stream), rows,
         writer_id=f"adjunct store {store.store_id}", batch_id=f"version {build.version} {part}",
     )  # fmt: skip

@@ -24,6 +24,7 @@ from weir.adjunct.versions import AdjunctFile, AdjunctVersion
 from weir.controller.read_plan import FileSlice, plan
 from weir.errors import BadRows, InvariantViolation
 from weir.front_ends import do
+from weir.installation.opened import Installation
 from weir.model.key_space import STEPS
 from weir.model.schema import SEQ, Field
 from weir.model.segment import segment_name
@@ -47,7 +48,6 @@ from weir.spark.adjunct_files import (
     write_rows,
 )
 from weir.spark.adjunct_rejected import quarantine
-from weir.spark.append import Appender
 from weir.spark.native_read import frame_of
 from weir.spark.progress import watched
 from weir.spark.session import FAILING_ALONE, WRITING, moved, private_session
@@ -100,7 +100,7 @@ class _Counts:
 class Writer:
     """Writes the files of one build, in a private session."""
 
-    def __init__(self, app: Appender, build: Build) -> None:
+    def __init__(self, app: Installation, build: Build) -> None:
         self._app, self._build, self._store = app, build, build.store
         self._warehouse = app.settings.warehouse
         self._spark: SparkSession = private_session(app.spark, _SESSION)

@@ -26,12 +26,12 @@ from weir.adjunct.versions import AdjunctVersion, find_version
 from weir.controller.streams import schema_by_id
 from weir.errors import InvalidInput, NotFound
 from weir.front_ends import do
+from weir.installation.opened import Installation
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.new_batch import Batch
 from weir.spark.adjunct_build import build_version
 from weir.spark.adjunct_changes import changes_of_nothing
 from weir.spark.adjunct_read import current_frame, history_frame
-from weir.spark.append import Appender
 from weir.spark.as_of import join_as_of
 from weir.spark.exact import quoted
 from weir.spark.session import private_session
@@ -81,7 +81,7 @@ class Binding:
     manager: AdjunctStoreManager
     not_delivered: Mapping[int, str]
 
-    def pins(self, app: Appender, batch: Batch) -> dict[str, Pin]:
+    def pins(self, app: Installation, batch: Batch) -> dict[str, Pin]:
         """Return for each store which version a batch is read with; choose and pin it if no earlier
         attempt has.
 
@@ -142,7 +142,7 @@ def bind(
     return Binding(stores, manager, left_out)
 
 
-def _recorded(app: Appender, batch: Batch, binding: Binding) -> dict[str, Pin]:
+def _recorded(app: Installation, batch: Batch, binding: Binding) -> dict[str, Pin]:
     end = time.monotonic() + app.settings.reader_lease
     while True:
         try:
@@ -153,7 +153,7 @@ def _recorded(app: Appender, batch: Batch, binding: Binding) -> dict[str, Pin]:
             time.sleep(_PAUSE)
 
 
-def _find(app: Appender, pin: Pin) -> AdjunctVersion | None:
+def _find(app: Installation, pin: Pin) -> AdjunctVersion | None:
     store = pin.store
     found = app.database.snapshot(lambda c: find_version(c, store.store_id, pin.cut, pin.clock))
     if found is not None or store.configuration.missing == "empty":
@@ -176,7 +176,7 @@ class Adjuncts(Mapping[str, DataFrame]):
     change. A small one is broadcast by whatever join it is used in.
     """
 
-    app: Appender
+    app: Installation
     pins: Mapping[str, Pin]
     manager: AdjunctStoreManager
 

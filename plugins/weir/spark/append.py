@@ -3,7 +3,6 @@
 An append is a transaction, which may commit after a scale as in PDP-24.
 """
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -16,39 +15,29 @@ from weir.controller.attempts import writing
 from weir.controller.commit import commit
 from weir.controller.staged import Staged, check_written
 from weir.controller.transactions import Attempt, Committed, begin, check_attempt
-from weir.database.connection import Database
+from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
-from weir.settings import Settings, load
 from weir.spark.input_rows import read_inputs, reading_session
 from weir.spark.inputs import ROW_MASK, Inputs
 from weir.spark.lost_files import saying_why
 from weir.spark.rejected import check_rejected, make_rejected_stream, rejected_rows
-from weir.spark.session import check_session
-from weir.spark.stage import Say, ranked, stage
+from weir.spark.shared import shared
+from weir.spark.stage import ranked, stage
 from weir.spark.unchanged_inputs import check_unchanged
 from weir.spark.unreadable import naming_files
-
-log = logging.getLogger("weir.append")
 
 
 @dataclass(frozen=True)
 class Appender:
-    """What every append of an installation needs: Spark, the database, the settings, and the
-    source."""
+    """Appends with Spark to the streams of an installation."""
 
-    spark: SparkSession
-    database: Database
-    settings: Settings
-    source: str  # who appends: a DAG run and task, or the name of a program
-    say: Say = log.info
+    installation: Installation
 
     @classmethod
     def of(cls, spark: SparkSession, source: str) -> "Appender":
         """Return an appender for a program of your own, with the settings that jobs have: those of
         the file that WEIR_CONFIG names, or of `weir.toml`."""
-        check_session(spark)
-        settings = load()
-        return cls(spark, Database.of(settings), settings, source)
+        return cls(shared(spark, source))
 
     def append_files(
         self,
@@ -69,14 +58,15 @@ class Appender:
         example; InvalidInput for columns that do not fit; UnreadableFile for a file that changed
         while it was read; NotFound; Fenced if another try took over.
         """
+        app = self.installation
         opened = begin(
-            self.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id + again,
-            fingerprint=inputs.fingerprint, lease=self.settings.transaction_lease,
-            source=self.source, inputs=inputs.named, allow_repeated_files=bool(again),
+            app.database, name, writer_id="weir_ingest", batch_id=inputs.batch_id + again,
+            fingerprint=inputs.fingerprint, lease=app.settings.transaction_lease,
+            source=app.source, inputs=inputs.named, allow_repeated_files=bool(again),
             complete_until=complete_until,
         )  # fmt: skip
         if isinstance(opened, Committed):
-            self.say(
+            app.say(
                 f"nothing appended: transaction {opened.transaction_number} of {name} holds these "
                 f"files already ({opened.events:,} events)"
             )
@@ -84,8 +74,8 @@ class Appender:
         quarantine = opened.on_bad_rows == "quarantine"
 
         def rows() -> DataFrame:
-            spark = reading_session(self.spark, inputs)
-            return read_inputs(spark, inputs, opened.fields, quarantine=quarantine, say=self.say)
+            spark = reading_session(app.spark, inputs)
+            return read_inputs(spark, inputs, opened.fields, quarantine=quarantine, say=app.say)
 
         attempts = [opened]
         with self.writing(attempts):
@@ -94,7 +84,7 @@ class Appender:
                 row = "row" if inputs.format == "parquet" else "about row"
                 staged = self._stage(attempts, rows, inputs.origin, row)
             if inputs.guesses_types and not any(one.files for one in staged):
-                self.say("the files have no rows, so no types of columns are fixed")
+                app.say("the files have no rows, so no types of columns are fixed")
                 staged = [replace(one, fields=one.attempt.fields) for one in staged]
             check_unchanged(inputs)
             return self.commit(staged)
@@ -141,9 +131,10 @@ class Appender:
     ) -> Attempt | Committed:
         """Open a transaction for a DataFrame. Return the attempt, or what an earlier try committed.
         Raises like `weir.controller.transactions.begin`."""
+        app = self.installation
         return begin(
-            self.database, name, writer_id=writer_id, batch_id=batch_id, fingerprint="frame",
-            lease=self.settings.transaction_lease, source=self.source, guard=guard,
+            app.database, name, writer_id=writer_id, batch_id=batch_id, fingerprint="frame",
+            lease=app.settings.transaction_lease, source=app.source, guard=guard,
             complete_until=complete_until,
         )  # fmt: skip
 
@@ -154,9 +145,10 @@ class Appender:
 
     @contextmanager
     def _writing(self, opened: list[Attempt]) -> Iterator[None]:
+        app = self.installation
         with (
-            saying_why(self.database, self.settings.warehouse),
-            writing(self.database, self.settings, opened),
+            saying_why(app.database, app.settings.warehouse),
+            writing(app.database, app.settings, opened),
         ):
             yield
 
@@ -174,34 +166,38 @@ class Appender:
         origin: Callable[[int], tuple[str, int]],
         row: str = "row",
     ) -> list[Staged]:
-        staged = stage(self.spark, self.settings.warehouse, opened[-1], rows(), self.say)
+        app = self.installation
+        staged = stage(app.spark, app.settings.warehouse, opened[-1], rows(), app.say)
         if not staged.rejected:
             return [staged]
-        check_rejected(self.spark, self.settings, staged, origin, row)
+        check_rejected(app.spark, app.settings, staged, origin, row)
         return [staged, self._stage_rejected(staged, origin, opened)]
 
     def _stage_rejected(
         self, staged: Staged, origin: Callable[[int], tuple[str, int]], opened: list[Attempt]
     ) -> Staged:
         """Write the rejected rows for `<stream>.rejected`. Return the append."""
-        main, name = staged.attempt, make_rejected_stream(self.database, staged.attempt.stream)
+        app = self.installation
+        main = staged.attempt
+        name = make_rejected_stream(app.database, main.stream)
         attempt = begin(
-            self.database, name, writer_id=f"rejected by {main.stream_id}",
+            app.database, name, writer_id=f"rejected by {main.stream_id}",
             batch_id=str(main.transaction_number), fingerprint="rejected",
-            lease=self.settings.transaction_lease, source=self.source,
+            lease=app.settings.transaction_lease, source=app.source,
             guard=lambda c: check_attempt(c, main),
         )  # fmt: skip
         assert isinstance(attempt, Attempt), name  # it is committed together with the events
         opened.append(attempt)
-        rows = rejected_rows(self.spark, self.settings, staged, origin, self.source)
-        return stage(self.spark, self.settings.warehouse, attempt, rows, self.say)
+        rows = rejected_rows(app.spark, app.settings, staged, origin, app.source)
+        return stage(app.spark, app.settings.warehouse, attempt, rows, app.say)
 
     def commit(self, staged: list[Staged]) -> Committed:
         """Commit staged appends in one transaction and return the first. Raises like
         `weir.controller.commit.commit`."""
-        check_written(self.settings.warehouse, staged)
-        committed = commit(self.database, *staged)[0]
-        self.say(
+        app = self.installation
+        check_written(app.settings.warehouse, staged)
+        committed = commit(app.database, *staged)[0]
+        app.say(
             f"committed {committed.events:,} events in {committed.files} files "
             f"({committed.bytes:,} bytes) to {committed.stream}"
             + (f"; {committed.rejected:,} rows rejected" if committed.rejected else "")

@@ -13,6 +13,7 @@ from weir.controller.attempts import abort_all
 from weir.controller.staged import Staged
 from weir.controller.transactions import Attempt
 from weir.errors import Conflict
+from weir.installation.opened import Installation
 from weir.model.names import StreamName, stream_name
 from weir.reader_groups.batch_ownership import check_held
 from weir.reader_groups.new_batch import Batch
@@ -45,7 +46,7 @@ class BatchOutputs:
     """What one attempt of a batch has written so far. `opened`: its appends, whose leases the
     reader renews. `frames`: the events that are delivered, by the names of their streams."""
 
-    app: Appender
+    app: Installation
     batch: Batch
     opened: list[Attempt]
     order: str  # in which the reader reads
@@ -74,14 +75,15 @@ class BatchOutputs:
 
     def append(self, name: StreamName, frame: DataFrame) -> None:
         """Write a result for a stream."""
-        attempt = self.app.begin_frame(
+        appender = Appender(self.app)
+        attempt = appender.begin_frame(
             name, f"group {self.batch.group}", self.batch.identity,
             guard=partial(check_held, batch=self.batch),
         )  # fmt: skip
         assert isinstance(attempt, Attempt), name  # it is committed together with the batch
         opened = [attempt]
-        with self.app.writing(opened):
-            self.staged += self.app.stage_frame(opened, frame)
+        with appender.writing(opened):
+            self.staged += appender.stage_frame(opened, frame)
         self.opened += opened
 
     def _write_parquet(self, output: Output, frame: DataFrame) -> None:

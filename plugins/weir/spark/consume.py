@@ -12,11 +12,11 @@ from sqlalchemy import Connection
 
 from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError, exited
 from weir.front_ends import do
+from weir.installation.opened import Installation
 from weir.model.names import stream_name
 from weir.reader_groups.batch_history import rejected_of
 from weir.reader_groups.group_streams import group_streams
 from weir.spark.adjuncts import Binding, Factory, bind
-from weir.spark.append import Appender
 from weir.spark.failures import WHOLE_TRACEBACKS, caused_by_events, is_programs, sentence
 from weir.spark.function_source import source_of
 from weir.spark.lost_files import of_warehouse
@@ -46,7 +46,7 @@ class Consumer:
     function gets another keyword argument of this name: the stores of the batch (`Adjuncts`).
     """
 
-    appender: Appender
+    installation: Installation
     group: str
     reader_id: str
     function: Function
@@ -84,21 +84,22 @@ class Consumer:
         Returns `reader_group`, `batches` (a report of each), and the sums of their `events` and
         `rejected` events. Raises BatchFailed with the batch and the cause.
         """
-        self.appender.database.transaction(self._check)
+        self.installation.database.transaction(self._check)
         behind = self._list_folders()  # also those of a run that was killed after its last commit
         done: list[dict[str, Any]] = []
         shown: set[str] = set()  # the frames of the function that failed, which are shown once
         failed: set[int] = set()  # batches of a single event that failed in this run
         tried: Counter[int] = Counter()  # how often a batch was read again
+        app = self.installation
         reader = Reader(
-            self.appender.spark, self.group, reader_id=self.reader_id, order=self.order,
-            expected_readers=self.expected_readers, label=self.label, appender=self.appender,
+            app.spark, self.group, reader_id=self.reader_id, order=self.order,
+            expected_readers=self.expected_readers, label=self.label, installation=app,
             batch_events=self.batch_events, batch_bytes=self.batch_bytes,
             batch_files=self.batch_files, adjuncts=self.adjuncts, manager=self.manager,
             function=source_of(self.function),
         )  # fmt: skip
         for key, value in WHOLE_TRACEBACKS.items():  # the session is the job's
-            self.appender.spark.conf.set(key, value)
+            app.spark.conf.set(key, value)
         with reader:
             for batch in reader:
                 try:
@@ -155,7 +156,7 @@ class Consumer:
         """Write each `_manifest.json`. Return the ones that could not be written, with the
         reasons."""
         parquet = [output for output in self.outputs if output.kind == "parquet"]
-        tried = [(one, list_folders(self.appender, self.group, one)) for one in parquet]
+        tried = [(one, list_folders(self.installation, self.group, one)) for one in parquet]
         return [f"{one} could not be written ({why})" for one, why in tried if why]
 
     def _process(self, batch: OpenBatch) -> dict[str, Any]:
@@ -212,7 +213,7 @@ class Consumer:
         where = "\n".join(line for line in frames if line.startswith(" "))
         if frames and where not in shown:
             shown.add(where)
-            self.appender.say("\n".join(["the function failed at", *frames]))
+            self.installation.say("\n".join(["the function failed at", *frames]))
 
     def _tries_again(self, batch: OpenBatch, error: Exception, tried: Counter[int]) -> bool:
         """Discard what a failed batch has written, so that it is the next one again, if it may be
@@ -222,7 +223,7 @@ class Consumer:
         if tried[batch.batch_id] >= self.retries or is_programs(error):
             return False
         tried[batch.batch_id] += 1
-        self.appender.say(
+        self.installation.say(
             f"{batch} failed and is read again ({tried[batch.batch_id]} of {self.retries} "
             f"retries): {sentence(error)}"
         )
@@ -239,7 +240,8 @@ class Consumer:
         """
         if isinstance(error, WeirError) and not isinstance(error, BadRows):
             raise error
-        if lost := of_warehouse(self.appender.database, self.appender.settings.warehouse, error):
+        app = self.installation
+        if lost := of_warehouse(app.database, app.settings.warehouse, error):
             raise lost from error
         if self.on_error == "stop" or not caused_by_events(error):
             raise BatchFailed(
@@ -267,8 +269,8 @@ class Consumer:
     def _check_rejected(self, batch: OpenBatch, error: Exception) -> None:
         """Raise BatchFailed if the group has rejected so many events in the last 24 hours that the
         function, not the events, must be the cause."""
-        most = self.appender.settings.rejected_events
-        rejected = self.appender.database.transaction(lambda c: rejected_of(c, self.group))
+        most = self.installation.settings.rejected_events
+        rejected = self.installation.database.transaction(lambda c: rejected_of(c, self.group))
         if rejected >= most:
             raise BatchFailed(
                 "too_many_rejected",

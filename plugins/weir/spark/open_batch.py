@@ -18,6 +18,7 @@ from weir.errors import (
     Truncated,
 )
 from weir.front_ends import do
+from weir.installation.opened import Installation
 from weir.model.event_time import as_datetime
 from weir.model.names import stream_name
 from weir.model.segment import segment_name
@@ -27,7 +28,6 @@ from weir.reader_groups.new_batch import Batch
 from weir.reader_groups.outputs import write_manifest
 from weir.reader_groups.splits import split_batch
 from weir.spark.adjuncts import Adjuncts
-from weir.spark.append import Appender
 from weir.spark.batch_outputs import BatchOutputs
 from weir.spark.failures import sentence
 from weir.spark.lost_files import saying_why
@@ -40,7 +40,7 @@ log = logging.getLogger("weir.reader")
 _SHOWN = 5  # the most segments of a batch that a sentence names
 
 
-def list_folders(app: Appender, group: str, output: Output) -> str:
+def list_folders(app: Installation, group: str, output: Output) -> str:
     """Write the `_manifest.json` of a Parquet output. Return why that failed, or nothing.
 
     What was committed stays committed without it. The next commit or run writes the whole file
@@ -64,7 +64,7 @@ class OpenBatch:
 
     def __init__(
         self,
-        app: Appender,
+        app: Installation,
         batch: Batch,
         adjuncts: Adjuncts,
         *,

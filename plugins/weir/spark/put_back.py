@@ -21,12 +21,12 @@ from weir.controller.locks import read_stream
 from weir.controller.streams import schema_by_id
 from weir.database.connection import Database
 from weir.errors import Conflict, InvalidInput, NotFound
+from weir.installation.opened import Installation
 from weir.model.names import StreamName, reader_group_name, stream_name
 from weir.model.schema import Field, without_metadata
 from weir.reader_groups.group_streams import group_streams
 from weir.reader_groups.groups import create_reader_group
 from weir.reader_groups.update import update_reader_group
-from weir.spark.append import Appender
 from weir.spark.consume import Consumer
 from weir.spark.exact import EXACT, quoted
 from weir.spark.native_read import PLACES
@@ -36,7 +36,7 @@ SUFFIX = "-put-back"  # of the name of the group that reads the rejected events 
 
 
 def put_back(
-    appender: Appender,
+    app: Installation,
     group: str,
     reader_id: str,
     function: Callable[..., Any],
@@ -50,12 +50,12 @@ def put_back(
     Conflict if another group has the name of the one that reads the rejected events, and
     BatchFailed if the function fails again; then the next run begins with the same events.
     """
-    database = appender.database
+    database = app.database
     schemas, rejected = database.transaction(lambda c: _rejected_streams(c, group))
     if not schemas:
         raise NotFound("group_not_found", f"there is no reader group {group}; check its name.")
     if not rejected:
-        appender.say(f"reader group {group} has rejected no events")
+        app.say(f"reader group {group} has rejected no events")
         return {"reader_group": group, "batches": [], "events": 0, "rejected": 0}
     _make_group(database, group, rejected)
 
@@ -63,16 +63,14 @@ def put_back(
     def again(events: DataFrame | dict[str, DataFrame], **given: Any) -> Any:
         several = events if isinstance(events, dict) else {str(rejected[0]): events}
         restored = {
-            str(name): restored_events(
-                appender.spark, several.get(str(name.rejected)), group, fields
-            )
+            str(name): restored_events(app.spark, several.get(str(name.rejected)), group, fields)
             for name, fields in schemas.items()
         }
         one = next(iter(restored.values())) if len(restored) == 1 else restored
         return function(one, **given)
 
     return Consumer(
-        appender, _name_for(group), reader_id, again, tuple(outputs), order="stream",
+        app, _name_for(group), reader_id, again, tuple(outputs), order="stream",
         parameters=parameters,
     ).run()  # fmt: skip
 

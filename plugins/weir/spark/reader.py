@@ -29,6 +29,7 @@ from weir.errors import (
     InvalidInput,
 )
 from weir.front_ends import called
+from weir.installation.opened import Installation
 from weir.reader_groups.alignment import end_of_run
 from weir.reader_groups.batches import Function
 from weir.reader_groups.budget import Budget
@@ -36,9 +37,9 @@ from weir.reader_groups.next_batch import next_batch
 from weir.reader_groups.readers import join, leave, renew, renew_alone
 from weir.settings import Settings
 from weir.spark.adjuncts import Adjuncts, Binding, Factory, bind
-from weir.spark.append import Appender
 from weir.spark.open_batch import OpenBatch
 from weir.spark.session import check_session
+from weir.spark.shared import shared
 
 log = logging.getLogger("weir.reader")
 
@@ -72,8 +73,8 @@ class Reader:
     delivered.
     `manager`: makes the `AdjunctStoreManager` that decides so.
     `function`: what makes the results, for the record of each batch.
-    `appender`: one that the program already has; otherwise one with the settings of jobs
-    (`WEIR_CONFIG`, or `weir.toml`).
+    `installation`: the one that the program has opened; otherwise that of jobs (`WEIR_CONFIG`, or
+    `weir.toml`).
 
     Raises NotFound for a group that does not exist, Fenced if another reader has taken over,
     Truncated for events that are gone, Unavailable if Postgres is away. Before it joins, raises
@@ -96,7 +97,7 @@ class Reader:
         adjuncts: Sequence[str] = (),
         manager: Factory | None = None,
         function: Function | None = None,
-        appender: Appender | None = None,
+        installation: Installation | None = None,
     ) -> None:
         check_session(spark)
         name = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
@@ -105,8 +106,8 @@ class Reader:
         self.order = order
         self.expected_readers = expected_readers
         self.label = label
-        self.appender = appender or Appender.of(spark, f"reader {self.reader_id}")
-        self._budget = _budget(self.appender.settings, batch_events, batch_bytes, batch_files)
+        self.installation = installation or shared(spark, f"reader {self.reader_id}")
+        self._budget = _budget(self.installation.settings, batch_events, batch_bytes, batch_files)
         self._opened: list[Attempt] = []  # appends whose leases are renewed with the reader's
         self._function = function
         self._bind = partial(bind, group=group, names=adjuncts, factory=manager)
@@ -119,8 +120,8 @@ class Reader:
         self._batch: OpenBatch | None = None
 
     def __enter__(self) -> "Reader":
-        database, lease = self.appender.database, self.appender.settings.reader_lease
-        check_warehouse_ownership(database, self.appender.settings.warehouse)
+        database, lease = self.installation.database, self.installation.settings.reader_lease
+        check_warehouse_ownership(database, self.installation.settings.warehouse)
         self._binding = database.transaction(self._bind)
         self._token = join(database, self.group, self.reader_id, lease, label=self.label)
         passed = pass_over(database, self.group, list(self._binding.not_delivered))
@@ -137,7 +138,7 @@ class Reader:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        database, lease = self.appender.database, self.appender.settings.reader_lease
+        database, lease = self.installation.database, self.installation.settings.reader_lease
         if self._batch is not None and not self._batch.ended:
             away = getattr(error, "code", "") == "database_unavailable"  # it waits for its lease
             self._batch.close(discard=not away)
@@ -154,7 +155,7 @@ class Reader:
 
     def __next__(self) -> OpenBatch:
         """Return the next batch. Raises Conflict if the previous one was not committed."""
-        app = self.appender
+        app = self.installation
         if self._alive is None:
             raise InvalidInput(
                 "reader_not_entered",
@@ -202,11 +203,11 @@ class Reader:
 
     def _overdue(self, connection: Connection) -> None:
         if self._batch is None or self._batch.ended:
-            lease = self.appender.settings.reader_lease
+            lease = self.installation.settings.reader_lease
             renew_alone(connection, self.group, self.reader_id, self._token, lease)
 
     def _renew(self, connection: Connection) -> None:
-        settings = self.appender.settings
+        settings = self.installation.settings
         renew(connection, self.group, self.reader_id, self._token, settings.reader_lease)
         ping_all(connection, self._opened, settings.transaction_lease, settings.transaction_max)
 

@@ -7,7 +7,7 @@ that reads a row writes it to the file of its segment, in the order of the ranks
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from weir.arrow.event_time import TimeColumn, count_late, range_in_footer, range
 from weir.controller.staged import Staged, StagedFile
 from weir.controller.transactions import Attempt
 from weir.errors import InvalidInput, InvariantViolation
+from weir.installation.opened import Say
 from weir.model import key_space
 from weir.model.event_time import EventTimes
 from weir.model.names import check_user_columns
@@ -61,7 +62,6 @@ from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import check_unused
 from weir.warehouse.paths import spark_path
 
-Say = Callable[[str], None]
 log = logging.getLogger("weir.stage")
 
 SMALL_FILE = 1 << 20  # bytes: if tasks x segments would make smaller files, rows are shuffled first

@@ -55,13 +55,14 @@ def transaction(appender: Appender, *, writer_id: str, batch_id: str) -> Iterato
     `writer_id` and `batch_id` identify the transaction: a retry, which must make the same appends
     in the same order, appends nothing twice.
     """
+    app = appender.installation
     whole = Transaction(appender, writer_id, batch_id)
     with appender.writing(whole._opened):
         yield whole
         if whole._staged:
-            check_written(appender.settings.warehouse, whole._staged)
-            whole.committed += commit(appender.database, *whole._staged)
-    appender.say(
+            check_written(app.settings.warehouse, whole._staged)
+            whole.committed += commit(app.database, *whole._staged)
+    app.say(
         f"committed {sum(one.events for one in whole.committed):,} events to "
         + ", ".join(sorted({one.stream for one in whole.committed}))
     )
