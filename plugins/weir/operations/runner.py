@@ -200,7 +200,7 @@ def perform(
         if "py4j" in sys.modules:
             from weir.spark.lost_files import of_warehouse
 
-            if lost := of_warehouse(job.database, job.settings.warehouse, error):
+            if lost := of_warehouse(job.database, job.settings, error):
                 raise lost from error
         raise
     if job.functions:

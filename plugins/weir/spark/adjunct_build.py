@@ -106,7 +106,7 @@ def _build(app: Installation, build: Build) -> AdjunctVersion:
         check_unused(app.settings.warehouse, build.folder)
         with app.database.keep_alive(lambda c: renew_build(c, build, lease), every=lease / 3):
             with (
-                saying_why(app.database, app.settings.warehouse),
+                saying_why(app.database, app.settings),
                 Writer(app, build).writing() as writer,
             ):
                 built = writer.write()

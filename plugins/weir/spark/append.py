@@ -147,7 +147,7 @@ class Appender:
     def _writing(self, opened: list[Attempt]) -> Iterator[None]:
         app = self.installation
         with (
-            saying_why(app.database, app.settings.warehouse),
+            saying_why(app.database, app.settings),
             writing(app.database, app.settings, opened),
         ):
             yield

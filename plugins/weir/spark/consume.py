@@ -241,7 +241,7 @@ class Consumer:
         if isinstance(error, WeirError) and not isinstance(error, BadRows):
             raise error
         app = self.installation
-        if lost := of_warehouse(app.database, app.settings.warehouse, error):
+        if lost := of_warehouse(app.database, app.settings, error):
             raise lost from error
         if self.on_error == "stop" or not caused_by_events(error):
             raise BatchFailed(

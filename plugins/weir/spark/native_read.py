@@ -68,7 +68,7 @@ def read_stream_frame(
     """
 
     stream_id, slices, fields = database.snapshot(lambda c: plan_of_stream(c, name))
-    with saying_why(database, settings.warehouse):
+    with saying_why(database, settings):
         return frame_of(spark, settings.warehouse, stream_id, slices, fields, order=order)
 
 

@@ -169,7 +169,7 @@ class OpenBatch:
         Raises InvalidInput for a column that no stream has, or that has several types.
         """
         app = self._app
-        with saying_why(app.database, app.settings.warehouse):
+        with saying_why(app.database, app.settings):
             return merged_frame(app.spark, app.settings.warehouse, self._planned, columns)
 
     def adjunct(self, name: str) -> DataFrame:
@@ -225,7 +225,7 @@ class OpenBatch:
             app.say(gap)
         self._planned.append(Slices(name, stream_id, slices, fields))
         warehouse = app.settings.warehouse
-        with saying_why(app.database, warehouse):
+        with saying_why(app.database, app.settings):
             return frame_of(app.spark, warehouse, stream_id, slices, fields, order=self._order)
 
     def write(self, output: str | Output, frame: DataFrame) -> None:

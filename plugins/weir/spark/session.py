@@ -18,6 +18,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from weir.errors import InvalidInput
+from weir.spark.full_disks import local_folders, without_local_folders
 from weir.spark.java import find_java
 
 # Settings that change the meaning of an expression when Spark resolves it. Weir uses these values,
@@ -73,7 +74,8 @@ COMPLETE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 def session(name: str) -> SparkSession:
     """Return the session under spark-submit, or a new one. Its master is configured outside.
 
-    Raises InvalidInput if it would have to start a Java that is missing or too old.
+    Raises InvalidInput if it would have to start a Java that is missing or too old, and Unavailable
+    if it can't keep files on this machine.
     """
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         find_java()
@@ -81,11 +83,18 @@ def session(name: str) -> SparkSession:
     for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
     before = signal.getsignal(signal.SIGINT)
-    made = (
-        SparkSession.builder.appName(name)
-        .config("spark.sql.session.timeZone", "UTC")  # times are UTC in consumers' functions, too
-        .getOrCreate()
-    )
+    SparkContext._ensure_initialized()
+    folders = local_folders()
+    try:
+        made = (
+            SparkSession.builder.appName(name)
+            .config("spark.sql.session.timeZone", "UTC")  # in consumers' functions, too
+            .getOrCreate()
+        )
+    except Exception as error:
+        if full := without_local_folders(error, folders):
+            raise full from error
+        raise
     if threading.current_thread() is threading.main_thread() and before is not None:
         # PySpark's own handler calls the JVM in the middle of another call, which fails loudly.
         signal.signal(signal.SIGINT, before)

@@ -88,7 +88,7 @@ def read(
         planned, missing = database.snapshot(found)
     for lacks in missing:
         lacks.warn()
-    with saying_why(database, settings.warehouse):
+    with saying_why(database, settings):
         if not one:
             return merged_frame(spark, settings.warehouse, planned, columns)
         [read] = planned

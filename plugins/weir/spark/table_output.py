@@ -4,9 +4,12 @@ Each task first writes its rows to a file on its disk. So a lost connection can 
 neither the driver nor an executor has more than a few thousand rows in memory.
 """
 
+import errno
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -219,7 +222,7 @@ def _copy(
     limits: Mapping[int, tuple[str, int]],
 ) -> Iterator[pa.RecordBatch]:
     """Copy the rows of one task in one transaction. Yields at most one answer."""
-    with tempfile.TemporaryFile() as rows:
+    with _rows_on_disk() as rows:
         count = 0
         for batch in batches:
             if message := _too_long(batch, limits):
@@ -241,6 +244,18 @@ def _copy(
         except (Unavailable, DatabaseFailed) as away:
             state, error = "", away.sentence
         yield _answer(piece, count, state, error)
+
+
+@contextmanager
+def _rows_on_disk() -> Iterator[IO[bytes]]:
+    """Yield a file of this worker. Python does not say of which disk it is if that is full."""
+    try:
+        with tempfile.TemporaryFile() as rows:
+            yield rows
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None:
+            error.filename = tempfile.gettempdir()
+        raise
 
 
 def _answer(piece: str | None, rows: int, state: str | None, error: str | None) -> pa.RecordBatch:
