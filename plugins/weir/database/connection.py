@@ -30,6 +30,7 @@ from weir.errors import (
     Busy,
     DatabaseFailed,
     InvalidInput,
+    InvariantViolation,
     NotFound,
     Truncated,
     Unavailable,
@@ -155,7 +156,7 @@ class Database:
 
     def together(self, work: Callable[["Database"], T]) -> T:
         """Run `work` like `transaction`. The transactions of the database that it gets are part of
-        this one, so all of them happen, or none does."""
+        this one, so all of them happen, or none does. What can't be one of them is refused."""
 
         def sharing(connection: Connection) -> T:
             shared = copy.copy(self)
@@ -166,6 +167,7 @@ class Database:
 
     def snapshot(self, work: Callable[[Connection], T]) -> T:
         """Run `work` like `transaction`, read-only; all its statements see the same moment."""
+        self._check_alone("a snapshot")
 
         def seeing(connection: Connection) -> T:
             connection.execute(_SNAPSHOT)
@@ -181,6 +183,7 @@ class Database:
         the row says that it is not `durable` yet, Postgres also releases them without waiting for
         the disk, and this method waits for the disk before it returns (docs/decisions/0009).
         """
+        self._check_alone("a statement that is a transaction of its own")
         sent, values = _compiled(statement), as_sent(given)
 
         def once() -> Any:
@@ -193,6 +196,15 @@ class Database:
 
         return self._until_there(once)
 
+    def _check_alone(self, what: str) -> None:
+        """Refuse what would run beside a `together`, and stay if that is undone."""
+        if self._shared is not None:
+            raise InvariantViolation(
+                "transaction_shared",
+                f"{what} was asked for in the middle of changes that happen together, and can't be "
+                "one of them, so nothing was changed; this is a defect of Weir, please report it.",
+            )
+
     @contextlib.contextmanager
     def _cursor_alone(self, statement: str) -> Iterator[Any]:
         """Give a cursor for a statement that is a transaction of its own. Raises DBAPIError, as
@@ -201,7 +213,7 @@ class Database:
         try:
             connection: Any = self._alone.connect()
         except psycopg2.Error as error:
-            raise _as_sqlalchemy_says(statement, error, lost=False) from None
+            raise refusals.as_sqlalchemy_says(statement, error, lost=False) from None
         try:
             with connection.cursor(cursor_factory=self.cursor_alone) as cursor:
                 yield cursor
@@ -209,7 +221,7 @@ class Database:
             lost = bool(connection.closed)
             connection.invalidate(error)
             if isinstance(error, psycopg2.Error):
-                raise _as_sqlalchemy_says(statement, error, lost) from None
+                raise refusals.as_sqlalchemy_says(statement, error, lost) from None
             raise
         connection.close()
 
@@ -351,6 +363,7 @@ class Database:
     ) -> KeepAlive:
         """Return a context that runs `renew` in a transaction of its own every so many seconds, as
         long as there is progress, and else `overdue`."""
+        self._check_alone("a lease that is renewed")
         return KeepAlive(
             self.transaction, lambda: sessions(self.engine), renew, every, progress, overdue
         )
@@ -376,7 +389,7 @@ def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
         return str(number)
     except psycopg2.Error as error:
         lost = bool(connection.connection.closed)
-        raise _as_sqlalchemy_says(statement, error, lost) from None
+        raise refusals.as_sqlalchemy_says(statement, error, lost) from None
     finally:
         cursor.close()
 
@@ -385,12 +398,3 @@ def copy_in(connection: Connection, statement: str, rows: IO[bytes]) -> str:
 def _compiled(statement: TextClause) -> str:
     """Return the statement as the driver gets it."""
     return str(statement.compile(dialect=postgresql.dialect()))  # type: ignore[no-untyped-call]
-
-
-def _as_sqlalchemy_says(statement: str, error: psycopg2.Error, lost: bool) -> exc.DBAPIError:
-    """Return an error of the driver in the form of SQLAlchemy's own. `lost`: its connection is."""
-    made = exc.DBAPIError.instance(
-        statement, None, error, psycopg2.Error, connection_invalidated=lost
-    )
-    assert isinstance(made, exc.DBAPIError)
-    return made

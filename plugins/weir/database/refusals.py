@@ -8,6 +8,7 @@ an outage.
 import re
 from typing import NamedTuple
 
+import psycopg2
 from sqlalchemy import exc
 
 from weir.errors import DatabaseFailed
@@ -174,3 +175,12 @@ def without_weir(
     return DatabaseFailed(
         "database_failed", f"the database ({database}) {what} ({reason}); {act}.", retryable=False
     )
+
+
+def as_sqlalchemy_says(statement: str, error: psycopg2.Error, lost: bool) -> exc.DBAPIError:
+    """Return an error of the driver in the form of SQLAlchemy's own. `lost`: its connection is."""
+    made = exc.DBAPIError.instance(
+        statement, None, error, psycopg2.Error, connection_invalidated=lost
+    )
+    assert isinstance(made, exc.DBAPIError)
+    return made
