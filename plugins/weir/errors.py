@@ -22,7 +22,7 @@ WeirError
 └── InvariantViolation           metadata and files disagree: stop and keep the evidence
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 
@@ -124,6 +124,20 @@ class Incomplete(WeirError):
 
 class InvariantViolation(WeirError):
     """Something that must always hold does not; nothing was changed."""
+
+
+def either(choices: Iterable[str]) -> str:
+    """Return what something may be, for a sentence: `fail or skip`; `keep, age or size`."""
+    *others, last = choices
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Check that a value is one of some texts. Raises InvalidInput that names them."""
+    if value not in choices:
+        raise InvalidInput(
+            "argument_invalid", f"{name} is {value!r}; it must be {either(choices)}."
+        )
 
 
 def exited(what: str, error: SystemExit) -> InvalidInput:

@@ -2,12 +2,16 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.errors.sentences import GOLDEN, classes, document, in_python, in_sql, sentences
 from tests.raises import raises
-from weir.errors import NotFound
+from weir.errors import NotFound, check_choice
+from weir.model.adjunct_configuration import AdjunctConfiguration
+from weir.model.group_configuration import GroupConfiguration
+from weir.model.stream_configuration import Configuration
 
 
 def test_the_golden_file_has_every_sentence_of_the_code() -> None:
@@ -89,3 +93,38 @@ def test_naming_another_code_or_value_than_the_error_has_fails(wanted: str) -> N
         raise NotFound("some_code", "there is 1 stream nyc/lake.")
     with pytest.raises(AssertionError), raises(wanted):
         raise NotFound("some_code", "there is 1 stream nyc/lake.")
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [(("fail",), "fail"), (("fail", "skip"), "fail or skip"), (("a", "b", "c"), "a, b or c")],
+)
+def test_a_choice_is_said_in_words(choices: tuple[str, ...], said: str) -> None:
+    check_choice("on_gap", choices[-1], choices)
+    with raises("argument_invalid on_gap ignore") as refused:
+        check_choice("on_gap", "ignore", choices)
+    assert refused.value.sentence == f"on_gap is 'ignore'; it must be {said}."
+
+
+def test_no_sentence_says_a_choice_in_another_way() -> None:
+    assert [one for one in sentences() if "must be one of" in one.text] == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Configuration(routing_key="k", on_bad_rows="x"),
+        Configuration(routing_key="k", on_missing_key="x"),
+        Configuration(routing_key="k", on_new_column="x"),
+        Configuration(routing_key="k", scaling="x"),
+        Configuration(routing_key="k", retention="x"),
+        GroupConfiguration(on_gap="x"),
+        GroupConfiguration(release="x"),
+        AdjunctConfiguration(on_gap="x"),
+    ],
+)
+def test_every_setting_with_choices_names_them_without_quotes(wrong: Any) -> None:
+    with raises("argument_invalid x") as refused:
+        wrong.check()
+    _, allowed = refused.value.sentence.split("must be ")
+    assert re.fullmatch(r"[a-z_, ]+ or [a-z_]+\.", allowed)

@@ -183,7 +183,7 @@ def test_a_query_that_fell_behind_the_head_says_what_it_lost_or_skips_it(
         ("start", "5", "[cut_invalid]"),
         ("start", '{"0.0": 11}', "InvalidInput: offset 11 does not exist in segment 0.0"),
         ("end", '{"9.0": 1}', "[cut_segment_unknown]"),
-        ("onGap", "ignore", "onGap is 'ignore'; it must be one of fail, skip. [argument_invalid]"),
+        ("onGap", "ignore", "onGap is 'ignore'; it must be fail or skip. [argument_invalid]"),
         ("maxEventsPerTrigger", "0", "maxEventsPerTrigger is '0'; it must be a whole number"),
         ("maxEventsPerTrigger", "many", "maxEventsPerTrigger is 'many'; it must be a whole number"),
     ],

@@ -13,7 +13,7 @@ from weir.controller.queries import Cut, count_between
 from weir.controller.read_plan import FileSlice, plan
 from weir.controller.times import Moment, close_span, parse_span
 from weir.database.connection import Database
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, check_choice
 from weir.model.names import stream_name
 from weir.model.schema import SEQ, Field
 from weir.settings import Settings, load
@@ -47,10 +47,7 @@ def read(
     InvalidInput for a wrong cut, time, column or order, Truncated if events after `start` were
     truncated.
     """
-    if order not in ORDERS:
-        raise InvalidInput(
-            "argument_invalid", f"order is {order!r}; it must be one of {', '.join(ORDERS)}."
-        )
+    check_choice("order", order, ORDERS)
     span = parse_span(since, until)
     span.check_alone(start, end)
     settings = settings or load()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called, do, leave_out
 from weir.model.amounts import LONGEST, say_age
 from weir.model.changed_settings import with_settings
@@ -47,11 +47,7 @@ class AdjunctConfiguration:
     def check(self) -> None:
         """Check the settings. Raises InvalidInput naming the setting and what it may be."""
         for name, allowed in _ONE_OF.items():
-            if (given := getattr(self, name)) not in allowed:
-                raise InvalidInput(
-                    "argument_invalid",
-                    f"{called(name)} is {given!r}; it must be one of {allowed}.",
-                )
+            check_choice(called(name), getattr(self, name), allowed)
         if self.starting_point is None and self.bootstrap.strip() not in ("none", "bound", "tail"):
             raise InvalidInput(
                 "argument_invalid",

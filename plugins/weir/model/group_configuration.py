@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called
 from weir.model.amounts import LONGEST, say_age
 from weir.model.changed_settings import with_settings
@@ -35,16 +35,8 @@ class GroupConfiguration:
 
     def check(self) -> None:
         """Check the settings. Raises InvalidInput naming the setting and what it may be."""
-        if self.on_gap not in ON_GAP:
-            raise InvalidInput(
-                "argument_invalid",
-                f"{called('on_gap')} is {self.on_gap!r}; it must be one of {ON_GAP}.",
-            )
-        if self.release not in RELEASE:
-            raise InvalidInput(
-                "argument_invalid",
-                f"{called('release')} is {self.release!r}; it must be one of {RELEASE}.",
-            )
+        check_choice(called("on_gap"), self.on_gap, ON_GAP)
+        check_choice(called("release"), self.release, RELEASE)
         if self.time_out is not None and not 1 <= self.time_out <= LONGEST:
             raise InvalidInput(
                 "argument_invalid",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called, give, leave_out
 from weir.model.amounts import LARGEST, LONGEST, say_age, say_size
 
@@ -70,11 +70,7 @@ class Policy:
 
     def check(self) -> None:
         """Check the retention and its limits. Raises InvalidInput naming what is wrong."""
-        if self.retention not in RETENTION:
-            raise InvalidInput(
-                "argument_invalid",
-                f"{called('retention')} is {self.retention!r}; it must be one of {RETENTION}.",
-            )
+        check_choice(called("retention"), self.retention, RETENTION)
         limits = [name for name in _LIMITS if getattr(self, name) is not None]
         if self.retention == "keep" and limits:
             raise InvalidInput(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called, give
 from weir.model.amounts import LONGEST, say_age
 
@@ -40,11 +40,7 @@ class ScalingPolicy:
 
     def check(self) -> None:
         """Check the policy. Raises InvalidInput naming the setting and what it may be."""
-        if self.kind not in SCALING:
-            raise InvalidInput(
-                "argument_invalid",
-                f"{called('scaling')} is {self.kind!r}; it must be one of {SCALING}.",
-            )
+        check_choice(called("scaling"), self.kind, SCALING)
         check_count("min_segments", self.min_segments)
         if not 0 <= self.cooldown <= LONGEST:
             raise InvalidInput(

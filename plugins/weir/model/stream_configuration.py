@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called
 from weir.model.changed_settings import with_settings
 from weir.model.names import TAG, TAG_PATTERN, shortened
@@ -91,10 +91,9 @@ class Configuration:
                 f"{called('event_time')} is empty; name a column, write a SQL expression, or leave "
                 "it out.",
             )
-        _one_of("on_missing_key", self.on_missing_key, ON_MISSING_KEY)
-        _one_of("on_bad_rows", self.on_bad_rows, ON_BAD_ROWS)
-        if self.on_new_column != AUTOMATIC:
-            _one_of("on_new_column", self.on_new_column, ON_NEW_COLUMN)
+        check_choice(called("on_missing_key"), self.on_missing_key, ON_MISSING_KEY)
+        check_choice(called("on_bad_rows"), self.on_bad_rows, ON_BAD_ROWS)
+        check_choice(called("on_new_column"), self.on_new_column, (AUTOMATIC, *ON_NEW_COLUMN))
         self.scaling_policy.check()
         for tag in self.tags:
             if re.fullmatch(TAG_PATTERN, tag) is None:
@@ -135,10 +134,3 @@ class Configuration:
             elif chosen == "consumed" and self.retain_min_age is None:
                 changes = {"retain_min_age": CONSUMED_MIN_AGE, **changes}
         return with_settings(self, changes, "a stream")
-
-
-def _one_of(setting: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InvalidInput(
-            "argument_invalid", f"{called(setting)} is {value!r}; it must be one of {choices}."
-        )

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from weir.errors import InvalidInput, NotFound
+from weir.errors import InvalidInput, NotFound, either
 
 MODES = ("insert", "upsert", "replace")
 # What weir_publisher needs on a table in each mode. Postgres reads the rows that a key finds.
@@ -43,7 +43,7 @@ class Publication:
         """Check that the settings fit together. Raises InvalidInput."""
         wrong = ""
         if self.mode not in MODES:
-            wrong = f"mode is {self.mode!r}; it must be one of {', '.join(MODES)}"
+            wrong = f"mode is {self.mode!r}; it must be {either(MODES)}"
         elif self.mode == "upsert" and not self.key:
             wrong = "mode=upsert needs the columns of a key; add key=COLUMN,COLUMN"
         elif self.mode == "insert" and self.key:

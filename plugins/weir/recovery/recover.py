@@ -21,7 +21,7 @@ from weir.controller.ownership import check_owner, read_installation
 from weir.controller.scale import scale_in
 from weir.controller.transactions import discard_attempts
 from weir.database.connection import Database
-from weir.errors import InvalidInput
+from weir.errors import check_choice
 from weir.model.key_space import KeyRange
 from weir.model.segment import segment_number
 from weir.recovery.lost_events import lost_in
@@ -63,11 +63,7 @@ def recover(
     InvalidInput for another value of `unknown_files`, and InvariantViolation if the warehouse
     belongs to another installation.
     """
-    if unknown_files not in UNKNOWN_FILES:
-        raise InvalidInput(
-            "argument_invalid",
-            f"unknown_files is {unknown_files!r}; it must be one of {UNKNOWN_FILES}.",
-        )
+    check_choice("unknown_files", unknown_files, UNKNOWN_FILES)
     marker = read_marker(warehouse)  # first: see check_warehouse_ownership
     installation = read_installation(database)
     incarnation = database.transaction(

@@ -24,7 +24,7 @@ from weir.adjunct.pins import Pin, bind_stores, pin_version, record_targets
 from weir.adjunct.stores import AdjunctStore, routing_key_of
 from weir.adjunct.versions import AdjunctVersion, find_version
 from weir.controller.streams import schema_by_id
-from weir.errors import InvalidInput, NotFound
+from weir.errors import InvalidInput, NotFound, check_choice
 from weir.front_ends import do
 from weir.installation.opened import Installation
 from weir.reader_groups.group_streams import group_streams
@@ -225,10 +225,7 @@ class Adjuncts(Mapping[str, DataFrame]):
         Truncated if the store does not keep its changes for as long as `as_of` needs.
         """
         pin = self._pin(name)
-        if how not in ("left", "inner"):
-            raise InvalidInput(
-                "argument_invalid", f"how is {how!r}; it must be one of left, inner."
-            )
+        check_choice("how", how, ("left", "inner"))
         if valid_from and not as_of:
             raise InvalidInput(
                 "argument_invalid",

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from sqlalchemy import Connection
 
-from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError, exited
+from weir.errors import BadRows, BatchFailed, InvalidInput, WeirError, check_choice, exited
 from weir.front_ends import do
 from weir.installation.opened import Installation
 from weir.model.names import stream_name
@@ -65,11 +65,7 @@ class Consumer:
 
     def __post_init__(self) -> None:
         check_named_once(self.outputs)
-        if self.on_error not in ON_ERROR:
-            raise InvalidInput(
-                "argument_invalid",
-                f"on_error is {self.on_error!r}; it must be one of {', '.join(ON_ERROR)}.",
-            )
+        check_choice("on_error", self.on_error, ON_ERROR)
         if "adjuncts" in self.parameters:
             raise InvalidInput(
                 "parameters_invalid",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pyarrow import fs
 
 from weir.controller.transactions import InputFile
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, check_choice
 from weir.front_ends import called
 from weir.model.names import check_text, shortened
 from weir.spark.file_formats import AUTO, FORMATS, TABS, format_of
@@ -87,11 +87,7 @@ def find_inputs(
     Raises InvalidInput for a path outside the input roots, for one that does not exist or that
     Spark would not read, and for an empty list.
     """
-    if format_ not in (AUTO, *FORMATS):
-        raise InvalidInput(
-            "argument_invalid",
-            f"{called('format')} is {format_!r}; it must be one of {AUTO}, {', '.join(FORMATS)}.",
-        )
+    check_choice(called("format"), format_, (AUTO, *FORMATS))
     if not paths:
         raise InvalidInput("no_input", "no input file is named; give at least one path.")
     found: list[tuple[str, int, str]] = []

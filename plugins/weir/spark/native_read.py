@@ -14,7 +14,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from weir.controller.read_plan import FileSlice, plan_of_stream
 from weir.database.connection import Database
-from weir.errors import InvalidInput
+from weir.errors import check_choice
 from weir.model.names import StreamName
 from weir.model.schema import SEQ, Field, without_metadata
 from weir.settings import Settings
@@ -84,10 +84,7 @@ def frame_of(
 ) -> DataFrame:
     """Return the rows of slices of files in an order of `read_stream_frame`. `rank`: with the ranks
     of the rows in their commits, `_weir_seq`. Raises InvalidInput for an unknown order."""
-    if order not in ORDERS:
-        raise InvalidInput(
-            "argument_invalid", f"order is {order!r}; it must be one of {', '.join(ORDERS)}."
-        )
+    check_choice("order", order, ORDERS)
     schema = StructType.fromJson({"type": "struct", "fields": without_metadata(fields)})
     more = [*PLACES, *([SEQ] if rank else [])]
     if not slices:

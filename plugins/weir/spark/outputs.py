@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from weir.controller.locks import read_stream
-from weir.errors import InvalidInput
+from weir.errors import InvalidInput, either
 from weir.model.names import stream_name
 from weir.reader_groups.publication import INSERT, Publication, columns_of
 from weir.reader_groups.table_outputs import read_table, table_name
@@ -145,8 +145,7 @@ def _compression(output: str, value: str) -> str:
     if value and value not in COMPRESSIONS:
         raise InvalidInput(
             "output_invalid",
-            f"compression of output {output} is {value!r}; it must be one of "
-            f"{', '.join(COMPRESSIONS)}.",
+            f"compression of output {output} is {value!r}; it must be {either(COMPRESSIONS)}.",
         )
     return value
 

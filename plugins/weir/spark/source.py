@@ -41,7 +41,7 @@ from weir.controller.read_plan import FileSlice, plan, readable
 from weir.controller.streams import schema_by_id
 from weir.controller.times import Span, close_span, parse_span
 from weir.database.connection import Database
-from weir.errors import InvalidInput, Truncated, TruncatedWarning, WeirError
+from weir.errors import InvalidInput, Truncated, TruncatedWarning, WeirError, check_choice
 from weir.model.group_configuration import ON_GAP
 from weir.model.names import StreamName, stream_name
 from weir.model.schema import without_metadata
@@ -104,11 +104,7 @@ class WeirSource(DataSource):
         given = options.get("path") or options.get("stream") or ""
         self.stream: StreamName = stream_name(given)
         self.on_gap: str = options.get("onGap", "fail")
-        if self.on_gap not in ON_GAP:
-            raise InvalidInput(
-                "argument_invalid",
-                f"onGap is {self.on_gap!r}; it must be one of {', '.join(ON_GAP)}.",
-            )
+        check_choice("onGap", self.on_gap, ON_GAP)
         # A string, because all of Spark's options are.
         self.most = options.get("maxEventsPerTrigger")
         if self.most is not None and not re.fullmatch(r"0*[1-9][0-9]{0,17}", self.most):
