@@ -18,6 +18,7 @@ from weir.controller.read_plan import OF_BOUNDS
 from weir.database.connection import Database
 from weir.model.segment import parse_segment_name
 from weir.reader_groups.checkpoints import checkpoint
+from weir.reader_groups.outputs import NEWEST
 from weir.scaling.evaluate import RECORD
 
 EPOCHS = 4000
@@ -31,6 +32,30 @@ def cost(connection: Connection, question: str, before: int = 9, **given: Any) -
         text(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {question}"), given
     )
     return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
+
+
+def test_where_manifests_are_is_found_at_the_same_cost_however_many_folders_they_list(
+    test_database: TestDatabase,
+) -> None:
+    lane = Lane.made(test_database.open())
+    groups = [Group.made(lane) for _ in range(2)]
+    reads: list[int] = []
+    for first, last in ((0, 4), (5, 5000)):
+        run(
+            lane.database,
+            """INSERT INTO parquet_output (group_id, group_name, output, number, batch_id, root,
+                                           path, committed_at)
+            SELECT group_id, name, 'parquet:' || o, n, n, CASE WHEN n < 3 THEN '/old' ELSE '/r' END,
+                   o || '/group=' || name || '/batch=' || n || '/attempt=1', now()
+            FROM reader_group, generate_series(CAST(:first AS integer), :last) n,
+                 (VALUES ('a'), ('b/c')) AS outputs (o)""",
+            first=first, last=last,
+        )  # fmt: skip
+        analyze(test_database)
+        reads.append(lane.database.transaction(lambda c: cost(c, NEWEST)))
+        found = [tuple(row) for row in rows(lane.database, NEWEST)]
+        assert found == sorted(("/r", f"{o}/group={g.name}") for o in ("a", "b/c") for g in groups)
+    assert reads[1] <= 4 * reads[0] < 5000
 
 
 @pytest.fixture

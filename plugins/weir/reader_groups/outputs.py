@@ -22,6 +22,21 @@ from weir.reader_groups.new_batch import Batch
 from weir.warehouse.filesystem import filesystem
 from weir.warehouse.marker import delete_leftovers
 
+# The newest folder of each output of a group, and so where its manifest is, by one look into the
+# index for each: their number grows with the batches.
+NEWEST = """WITH RECURSIVE known AS (
+    (SELECT group_id, output FROM parquet_output ORDER BY group_id, output LIMIT 1)
+    UNION ALL
+    SELECT n.group_id, n.output FROM known CROSS JOIN LATERAL (
+        SELECT o.group_id, o.output FROM parquet_output o
+        WHERE (o.group_id, o.output) > (known.group_id, known.output)
+        ORDER BY o.group_id, o.output LIMIT 1) n)
+SELECT DISTINCT n.root, regexp_replace(n.path, '/batch=[^/]*/.*$', '') AS folder
+FROM known CROSS JOIN LATERAL (
+    SELECT o.root, o.path FROM parquet_output o
+    WHERE o.group_id = known.group_id AND o.output = known.output
+    ORDER BY o.number DESC LIMIT 1) n
+ORDER BY n.root, folder"""
 PART = 1000  # how many folders each file beside a manifest lists
 
 
@@ -169,16 +184,8 @@ def _replace(system: fs.FileSystem, target: str, content: dict[str, Any]) -> Non
 def sweep_manifests(database: Database) -> list[str]:
     """Delete what killed writers of manifests have left beside them, by one listing for each output
     of a group. Return a sentence for each output whose folder could not be listed."""
-    rows = database.transaction(
-        lambda c: c.execute(
-            text(
-                """SELECT DISTINCT root, regexp_replace(path, '/batch=[^/]*/.*$', '') AS folder
-                FROM parquet_output ORDER BY root, folder"""
-            )
-        ).all()
-    )
     failed = []
-    for root, folder in rows:
+    for root, folder in database.transaction(lambda c: c.execute(text(NEWEST)).all()):
         try:
             system, base = filesystem(root)
             delete_leftovers(system, f"{base}/{folder}", r"_manifest[-0-9a-f]*\.json")
